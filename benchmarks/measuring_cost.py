@@ -23,7 +23,7 @@ from workers.demo.schema import REPORT
 from workers.pipeline.engine import advance, partial_aggregation
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.evaluation.records import Records, Run
+from workers.pipeline.engine.evaluation.records import BlockRun, Records
 from workers.pipeline.nodes import node_batch
 
 RECORDS, STREAMS = 25_000, 20
@@ -50,7 +50,7 @@ def main() -> None:
                 if not measured:
                     _without_measures(stack)
                 started = time.process_time()
-                changed = advance.advanced(
+                changed = advance.advance_state(
                     stores[measured], tasks, records, records.newest(), batch
                 )
                 if measured:
@@ -63,8 +63,8 @@ def main() -> None:
 
 
 def _without_measures(stack: ExitStack) -> None:
-    stack.enter_context(patch.object(partial_aggregation, "_records_of_tasks", lambda _: NOTHING))
-    stack.enter_context(patch.object(advance, "bytes_of_tasks", lambda *_: NOTHING))
+    stack.enter_context(patch.object(partial_aggregation, "_task_records", lambda _: NOTHING))
+    stack.enter_context(patch.object(advance, "task_bytes", lambda *_: NOTHING))
     stack.enter_context(patch.object(partial_aggregation, "_operator", lambda *_: None))
 
 
@@ -95,7 +95,7 @@ def batches(count: int) -> Iterator[Records]:
                    rng.integers(0, 3000, RECORDS)]  # fmt: skip
         arrays = [pa.array(c).cast(f.type) for c, f in zip(columns, REPORT.arrow, strict=True)]
         size = RECORDS // STREAMS
-        runs = [Run(stream, size, None) for stream in range(STREAMS)]
+        runs = [BlockRun(stream, size, None) for stream in range(STREAMS)]
         table = pa.Table.from_arrays(arrays, schema=REPORT.arrow)
         yield Records.of(table, times, runs, event_time="ts")
 

@@ -29,7 +29,7 @@ from controlplane.wire import log
 from controlplane.wire.records.record_codec import decode_block
 from workers.demo.schema import REPORT
 from workers.pipeline.spark.connections import log_of
-from workers.pipeline.spark.session import Engine, session
+from workers.pipeline.spark.session import SparkSettings, session
 
 DDL: Final = "ts timestamp, car int, x int, y int, speed int, stream int"
 # Spark takes columns as its own types only: time in microseconds, and what may be null.
@@ -87,7 +87,7 @@ class RecordReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802
         """Return where the next batch ends."""
         source = log_of("", self.redis_url, self.cluster)
-        cut = source.cut_after(log.Cut(**start), self.max_records)
+        cut = source.position_after(log.LogPosition(**start), self.max_records)
         return {"position": cut.position, "total": cut.total}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -185,7 +185,7 @@ def main() -> int:
         "spark.executor.extraJavaOptions": "",
         "spark.driver.memory": options.memory,
     }
-    spark = session(f"native-{options.cluster}", options.partitions, Engine(conf=usual))
+    spark = session(f"native-{options.cluster}", options.partitions, SparkSettings(conf=usual))
     spark.dataSource.register(NativeLog)
     until = time.monotonic() + options.seconds
     seen: Seen = {}

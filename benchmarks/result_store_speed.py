@@ -78,10 +78,10 @@ def table_of(query: Any, first: int, keys: int = KEYS) -> Any:
 
     from controlplane.catalog.computations import computation_of_query  # noqa: PLC0415
     from controlplane.wire.aggregates.layout import layout_of  # noqa: PLC0415
-    from controlplane.wire.aggregates.state_schema import named, names_of  # noqa: PLC0415
+    from controlplane.wire.aggregates.state_schema import schema_named, schema_names  # noqa: PLC0415
 
-    name = names_of(layout_of(computation_of_query(query)))[0]
-    schema = named(name).schema
+    name = schema_names(layout_of(computation_of_query(query)))[0]
+    schema = schema_named(name).arrow
     columns = {field.name: pa.array(np.zeros(keys, np.int64)).cast(field.type) for field in schema}
     columns |= {"query": pa.array(np.full(keys, query.pk)), "k0": pa.array(np.arange(keys)),
                 "pane": pa.array(np.full(keys, first * HOUR_MS)),

@@ -1,1 +1,1 @@
-"""What runs by itself: Celery tasks, the Spark application, the relay and the agent."""
+"""What runs on its own: Celery tasks, the Spark application, the relay and the agent."""

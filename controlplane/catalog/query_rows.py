@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from controlplane.catalog.computations import right_of
 from controlplane.catalog.drop_rules import drop_rules_by_query
 from controlplane.models import Drop, Node, Query, QueryStream, Task
-from controlplane.wire.routing import Span, spans_from
+from controlplane.wire.routing import TaskRange, spans_from
 
 # A stream by its id and name.
 Read = tuple[int, str]
@@ -25,7 +25,7 @@ class QueryRow:
     node: Node | None
     since_version: int | None
     streams: tuple[str, ...]
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TaskRange, ...] = ()
     right: tuple[str, ...] = ()
     drops: tuple[Drop, ...] = ()
 
@@ -75,7 +75,7 @@ def _row(
     return QueryRow(query, tasks[0].node, since, names, spans, others, tuple(drops))
 
 
-def _task_ranges(query: Query, tasks: Sequence[Task]) -> tuple[Span, ...]:
+def _task_ranges(query: Query, tasks: Sequence[Task]) -> tuple[TaskRange, ...]:
     if query.task_count == 1:
         return ()
     return spans_from([(task.index, task.node.index) for task in tasks], query.task_count)

@@ -39,7 +39,7 @@ from controlplane.models import (
 from controlplane.planning.task_measures import Measured, measured_tasks
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.store import policy_of
-from controlplane.wire.log import shown as without_password
+from controlplane.wire.log import without_password
 from controlplane.wire.routing import spans_from
 
 # Queries on their way out are no part of it.

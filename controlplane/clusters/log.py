@@ -7,7 +7,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.clusters.changes import clean_fields
 from controlplane.errors import Conflict
 from controlplane.models import Cluster
-from controlplane.wire.log import shown
+from controlplane.wire.log import without_password
 
 
 @transaction.atomic
@@ -43,4 +43,4 @@ def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str
 
 
 def _log_fields(cluster: Cluster) -> dict[str, str | int]:
-    return {"log_url": shown(cluster.log_url), "log_limit_mb": cluster.log_limit_mb}
+    return {"log_url": without_password(cluster.log_url), "log_limit_mb": cluster.log_limit_mb}

@@ -14,10 +14,10 @@ from controlplane.connections import redis_client
 from controlplane.errors import Away
 from controlplane.models import Cluster, SkippedBatch
 from controlplane.wire import attempts, keys
-from controlplane.wire.errors import LogAway, RoutingMissing
+from controlplane.wire.errors import LogUnavailable, RoutingMissing
 from controlplane.wire.log import Log, open_log
 from controlplane.wire.routing.publication import read_table
-from controlplane.wire.routing.state_transfer import Transfer, transfers
+from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers
 
 logger = logging.getLogger(__name__)
 _AGAIN_S: Final = 5
@@ -46,7 +46,7 @@ class Losses:
     """The losses of skipping a batch: records by stream name; the state of moving tasks is kept."""
 
     records: Mapping[str, int]
-    transfers: list[Transfer]
+    transfers: list[TaskTransfer]
 
     @property
     def total(self) -> int:
@@ -94,13 +94,13 @@ def losses_of(cluster: Cluster, attempt: attempts.Attempt) -> Losses:
             for stream, name in names.items()
         }
         moved = _transfers(cluster, attempt)
-    except (LogAway, RedisError) as error:
+    except (LogUnavailable, RedisError) as error:
         text = f"{error}. What would be lost is not known"
         raise Away("log_away", text, _AGAIN_S) from error
     return Losses({name: count for name, count in sorted(counts.items()) if count}, moved)
 
 
-def _transfers(cluster: Cluster, attempt: attempts.Attempt) -> list[Transfer]:
+def _transfers(cluster: Cluster, attempt: attempts.Attempt) -> list[TaskTransfer]:
     """Return the tasks that transfer their state in a batch or in the one before."""
     client, found_transfers = redis_client(), []
     for before in (attempt.arriving, attempt.leaving):
@@ -109,7 +109,7 @@ def _transfers(cluster: Cluster, attempt: attempts.Attempt) -> list[Transfer]:
         try:
             old = read_table(client, cluster.slug, before)
             found_transfers += list(
-                transfers(old, read_table(client, cluster.slug, attempt.version, old))
+                task_transfers(old, read_table(client, cluster.slug, attempt.version, old))
             )
         except RoutingMissing:
             logger.warning("routing %s of %s is not in Redis", before, cluster.slug)

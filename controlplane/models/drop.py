@@ -5,13 +5,13 @@ from django.db import models
 from controlplane.models.cluster import Cluster
 from controlplane.models.query import Query
 from controlplane.models.stream import Stream
-from controlplane.wire.routing.drop_rules import INPUT, Arc, Shed
+from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
 
 
 class Drop(models.Model):
     """A drop rule on the input of a stream, or on its edge to a query.
 
-    shed is the wire's value (controlplane.wire.routing.drop_rules.Shed) as JSON. The row lives
+    shed is the wire's value (controlplane.wire.routing.drop_rules.DropRule) as JSON. The row lives
     while the routing table has the drop. dropped counts the records since the row was made, per_s
     follows how many a second they are. settles: from which step on (since, ms) the drop is kept
     once the pipeline has processed the log up to position; null while no step can go.
@@ -50,11 +50,11 @@ class Drop(models.Model):
         return f"drop of {self.stream_id}>{self.query_id or INPUT}"
 
     @property
-    def arc(self) -> Arc:
-        """Return the edge as `Arc`."""
+    def arc(self) -> Edge:
+        """Return the edge as `Edge`."""
         return self.stream_id, self.query_id or INPUT
 
     @property
-    def value(self) -> Shed:
+    def value(self) -> DropRule:
         """Return the rule as the wire's value."""
-        return Shed.from_json(self.shed)
+        return DropRule.from_json(self.shed)

@@ -20,8 +20,8 @@ class Query(models.Model):
     is split, scheme how its keys find their task (controlplane.wire.routing.key_groupings; blank:
     by hash, and nobody merges), merge_node who merges its windows while it is routed. run counts
     its lives: a move without state begins the next, a live move does not. Windows are kept for
-    retention_s of event time, and retention_windows of them at most. submitted_by is a user name, kept as
-    text so that it outlives the user. fault has the reason why the data plane could not compute
+    retention_s of event time, and retention_windows of them at most. submitted_by is a user name,
+    kept as text so that it outlives the user. fault has the reason why the data plane could not compute
     the query: why, stage of the engine, index of the node, sample of the input (a list of rows);
     empty for none.
     """

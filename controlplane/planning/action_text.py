@@ -22,7 +22,7 @@ from controlplane.wire.routing import (
     Subject,
     kind_of,
 )
-from controlplane.wire.routing.key_groupings import SCHEMES, scheme_name
+from controlplane.wire.routing.key_groupings import KEY_GROUPINGS, key_grouping_name
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _drop_rule(action: Any, _: Names) -> str:
 
 
 def _grouping_title(text: str) -> str:
-    return SCHEMES[scheme_name(text, aggregated=True)].title
+    return KEY_GROUPINGS[key_grouping_name(text, aggregated=True)].title
 
 
 _VALUES: Final[Mapping[type[Action], Callable[[Any, Names], str]]] = MappingProxyType(

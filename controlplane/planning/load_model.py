@@ -18,7 +18,7 @@ from controlplane.planning.arrays import QueryArrays
 from controlplane.plans.plan import PlannedAction, TaskMove
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing import SetCapacity, SetDropRule
-from controlplane.wire.routing.drop_rules import INPUT, Shed
+from controlplane.wire.routing.drop_rules import INPUT, DropRule
 
 Task = tuple[int, int]
 
@@ -153,14 +153,14 @@ class LoadModel:
         return Unit(tuple(self.entries[first:stop].tolist()), float(self.own[number]))
 
 
-def last_share(rule: Shed | None) -> float:
+def last_share(rule: DropRule | None) -> float:
     """Return the share that a drop rule drops once its last step holds, 0 for no rule."""
     return rule.steps[-1][1] if rule is not None else 0.0
 
 
 def _kept(streams: Ints, snapshot: ClusterSnapshot) -> Floats:
     dropped = {
-        rule.stream: last_share(Shed.from_json(rule.rule))
+        rule.stream: last_share(DropRule.from_json(rule.rule))
         for rule in snapshot.drop_rules
         if rule.query == INPUT
     }

@@ -18,7 +18,7 @@ from controlplane.wire.routing import (
     TableDraft,
     kind_of,
 )
-from controlplane.wire.routing.drop_rules import INPUT, Shed
+from controlplane.wire.routing.drop_rules import INPUT, DropRule
 
 
 def resolve(snapshot: ClusterSnapshot, actions: Iterable[Action]) -> list[PlannedAction]:
@@ -102,7 +102,7 @@ def _draft(snapshot: ClusterSnapshot) -> TableDraft:
         queries=routes,
         splits=dict(snapshot.splits),
         sheds={
-            (stream, query): Shed.from_json(rule) for stream, query, rule in snapshot.drop_rules
+            (stream, query): DropRule.from_json(rule) for stream, query, rule in snapshot.drop_rules
         },
         nodes={n.index: NodeState(n.capacity, n.emulated, n.active) for n in snapshot.nodes},
         node_count=len(snapshot.nodes),

@@ -27,7 +27,7 @@ from controlplane.plans.snapshot import (
     digest_of,
 )
 from controlplane.wire.routing import NOBODY, spans_from
-from controlplane.wire.routing.key_groupings import scheme_text
+from controlplane.wire.routing.key_groupings import key_grouping_text
 
 # A version that moves on while it is read is rare; a hundred in a row is not to be expected.
 TRIES = 20
@@ -178,7 +178,7 @@ def _groupings(cluster: Cluster) -> list[GroupingRow]:
     rows = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING)
     grouped = rows.filter(~Q(scheme="") | Q(merge_node__isnull=False)).order_by("id")
     return [
-        GroupingRow(query, scheme_text(scheme), NOBODY if aggregator is None else aggregator)
+        GroupingRow(query, key_grouping_text(scheme), NOBODY if aggregator is None else aggregator)
         for query, scheme, aggregator in grouped.values_list("id", "scheme", "merge_node__index")
     ]
 

@@ -63,7 +63,7 @@ class GroupingRow(NamedTuple):
 
 
 class DropRuleRow(NamedTuple):
-    """What an edge drops; `query` 0: the input edge of the stream; `rule`: a `Shed` as JSON."""
+    """What an edge drops; `query` 0: the input edge of the stream; `rule`: a `DropRule` as JSON."""
 
     stream: int
     query: int

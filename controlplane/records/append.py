@@ -14,13 +14,13 @@ from controlplane.models import Cluster, Stream
 from controlplane.wire.errors import (
     AppendTooLarge,
     BadBlock,
-    BadStamp,
-    LogAway,
+    IdempotencyTokenReused,
+    InvalidIdempotencyToken,
     LogFull,
-    StaleStamp,
-    StampReused,
+    LogUnavailable,
+    StaleIdempotencyToken,
 )
-from controlplane.wire.log import Stamp
+from controlplane.wire.log import IdempotencyToken
 from controlplane.wire.producer import Producer
 from controlplane.wire.schema import StreamSchema
 
@@ -51,7 +51,7 @@ def schema_of_stream(stream: Stream) -> StreamSchema:
 
 
 def append(
-    actor: Actor, stream: Stream, batch: pa.RecordBatch, stamp: Stamp | None = None
+    actor: Actor, stream: Stream, batch: pa.RecordBatch, stamp: IdempotencyToken | None = None
 ) -> Appended:
     """Append records to a stream: all, or none where this raises.
 
@@ -66,12 +66,12 @@ def append(
     except LogFull as full:
         data = {"waiting": full.waiting, "limit": full.limit, "unit": full.unit}
         raise Busy("log_full", str(full), FULL_S, data) from full
-    except LogAway as away:
+    except LogUnavailable as away:
         message = f"{away}. The records may or may not have been appended"
         raise Away("log_away", message, AWAY_S) from away
-    except StaleStamp as stale:
+    except StaleIdempotencyToken as stale:
         raise Conflict("stale_sequence", str(stale), {"high": stale.high}) from stale
-    except StampReused as reused:
+    except IdempotencyTokenReused as reused:
         raise Conflict("stamp_reused", str(reused)) from reused
     except (AppendTooLarge, BadBlock) as refused:
         raise Invalid({"records": [str(refused)]}) from refused
@@ -79,7 +79,7 @@ def append(
     return Appended(position, batch.num_rows)
 
 
-def stamp_of(producer: str | None, sequence: int | None) -> Stamp | None:
+def stamp_of(producer: str | None, sequence: int | None) -> IdempotencyToken | None:
     """Return the stamp of a request, None for one without. Raises `Invalid`."""
     if producer is None and sequence is None:
         return None
@@ -87,8 +87,8 @@ def stamp_of(producer: str | None, sequence: int | None) -> Stamp | None:
         missing = "producer" if producer is None else "sequence"
         raise Invalid({missing: ["Give both producer and sequence, or neither"]})
     try:
-        return Stamp(producer, sequence)
-    except BadStamp as error:
+        return IdempotencyToken(producer, sequence)
+    except InvalidIdempotencyToken as error:
         raise Invalid({error.part: [str(error)]}) from error
 
 

@@ -13,7 +13,7 @@ from controlplane.models import Cluster, Stream
 from controlplane.pagination.pages import whole
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
-from controlplane.wire.errors import BadBlockBytes
+from controlplane.wire.errors import InvalidBlock
 from controlplane.wire.json_values import finite, plain
 from controlplane.wire.records.record_codec import decode_block
 
@@ -140,7 +140,7 @@ def record_text(letter: DeadLetter) -> str:
         return letter.data.decode("utf-8", "replace")
     try:
         rows = decode_block(letter.data).records.to_pylist()
-    except BadBlockBytes:
+    except InvalidBlock:
         return ""
     value = rows[0] if len(rows) == 1 else rows
     return json.dumps(finite(value), ensure_ascii=False, default=plain, separators=(",", ":"))

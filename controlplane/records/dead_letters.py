@@ -24,8 +24,8 @@ from controlplane.records.bodies.conversion import MAX_FAULTS
 from controlplane.records.dead_letter_list import DeadLetterFilters, chosen_letters, letters_of
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
-from controlplane.wire.errors import BadBlockBytes
-from controlplane.wire.log import Stamp
+from controlplane.wire.errors import InvalidBlock
+from controlplane.wire.log import IdempotencyToken
 from controlplane.wire.records.record_codec import decode_block, times_ms
 from controlplane.wire.schema import StreamSchema
 
@@ -68,7 +68,7 @@ def check_fault_count(conformed: Conformed) -> None:
         raise Invalid({"records": [f"{text}, and {most}: nothing was appended"]})
 
 
-def store_faulty(stream: Stream, conformed: Conformed, stamp: Stamp | None) -> None:
+def store_faulty(stream: Stream, conformed: Conformed, stamp: IdempotencyToken | None) -> None:
     """Store the faulty records of a body as dead letters; idempotent for a request with a stamp."""
     place = _place(stamp)
     letters = [
@@ -81,7 +81,7 @@ def store_faulty(stream: Stream, conformed: Conformed, stamp: Stamp | None) -> N
         )
 
 
-def _place(stamp: Stamp | None) -> str:
+def _place(stamp: IdempotencyToken | None) -> str:
     """Return a substitute position for records that were never in the log."""
     if stamp is None:
         return f"request-{uuid4().hex[:16]}"
@@ -191,7 +191,7 @@ def _append_letter(actor: Actor, letter: DeadLetter, schemas: _Schemas, zone: st
     stream, schema = known
     try:
         conformed = _conformed(letter, schema, stream.retired, zone)
-    except (BadBlockBytes, ValueError) as error:
+    except (InvalidBlock, ValueError) as error:
         return f"it cannot be read: {error}"
     except Invalid as invalid:
         return reason_of(invalid.fields)
@@ -208,7 +208,7 @@ def _refusal(conformed: Conformed, schema: StreamSchema) -> str:
 
 def _append(actor: Actor, stream: Stream, batch: Any, letter: DeadLetter) -> str:
     try:
-        append.append(actor, stream, batch, Stamp(f"dead-letter:{letter.id}", 0))
+        append.append(actor, stream, batch, IdempotencyToken(f"dead-letter:{letter.id}", 0))
     except Conflict as conflict:
         # It was appended before, under another schema.
         return "" if conflict.code == "stamp_reused" else str(conflict)

@@ -10,7 +10,7 @@ from controlplane.models import Stream
 from controlplane.records import append, dead_letters
 from controlplane.records.append import AWAY_S, Appended
 from controlplane.records.bodies import Format, conform
-from controlplane.wire.log import Stamp
+from controlplane.wire.log import IdempotencyToken
 
 
 class OnBad(StrEnum):
@@ -25,7 +25,7 @@ def append_body(
     stream: Stream,
     body: bytes,
     kind: Format,
-    stamp: Stamp | None = None,
+    stamp: IdempotencyToken | None = None,
     on_bad: OnBad = OnBad.REJECT,
     zone: str = "",
 ) -> Appended:

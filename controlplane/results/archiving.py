@@ -348,7 +348,7 @@ def move_windows(
 def _ready(page: WindowsPage, *, hurry: bool) -> list[StoredWindow]:
     """Return the frozen windows of a page up to the first one that is not computed."""
     frozen = [window for window in page.windows if page.is_frozen(window)]
-    return frozen if hurry else list(takewhile(lambda window: window.row.tried, frozen))
+    return frozen if hurry else list(takewhile(lambda window: window.row.attempted, frozen))
 
 
 def _is_last(page: WindowsPage) -> bool:

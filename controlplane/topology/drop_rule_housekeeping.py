@@ -22,10 +22,10 @@ from controlplane.topology.apply import Change, apply
 from controlplane.topology.drop_rules import arc_told
 from controlplane.topology.event_time import tip_of
 from controlplane.topology.versions import retry_when_moved
-from controlplane.wire.log.values import order_of
+from controlplane.wire.log.values import position_key
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import SetDropRule
-from controlplane.wire.routing.drop_rule_steps import needed_since, without_old
+from controlplane.wire.routing.drop_rule_steps import needed_since, remove_old_steps
 from controlplane.wire.routing.drop_rules import INPUT
 
 # The time in which the shown records/s follow a change by 63 %.
@@ -98,7 +98,11 @@ def _lateness_of(text: str) -> int:
 
 def _has_processed(sample: dict[str, Any], position: str) -> bool:
     end = sample.get("end")
-    return end is not None and sample.get("waiting") == 0 and order_of(end) >= order_of(position)
+    return (
+        end is not None
+        and sample.get("waiting") == 0
+        and position_key(end) >= position_key(position)
+    )
 
 
 def _forget(drop: Drop) -> int:
@@ -106,7 +110,7 @@ def _forget(drop: Drop) -> int:
     found = Drop.objects.select_related("stream", "query").filter(pk=drop.pk).first()
     if found is None or found.settles is None:
         return 0
-    left = without_old(found.value, found.settles["since"])
+    left = remove_old_steps(found.value, found.settles["since"])
     stream, query = found.arc
     told = f"{arc_told(found)}: what it dropped before is forgotten"
     apply(cluster, [SetDropRule(stream, query, left)], Change(told))

@@ -17,8 +17,8 @@ from controlplane.topology.drop_specs import DropSpec, spec_faults
 from controlplane.topology.event_time import ahead_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import SetDropRule
-from controlplane.wire.routing.drop_rule_steps import first_group, with_step
-from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, Shed
+from controlplane.wire.routing.drop_rule_steps import add_step, first_group
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 
 # Changes that are not forgotten yet: more are a script gone wild, and each costs every batch.
 MAX_STEPS: Final = 32
@@ -49,8 +49,8 @@ def lift(actor: Actor, stream: Stream, query_name: str = "", reason: str = "") -
 
 
 def scheduled(
-    cluster: Cluster, stream_id: int, present: Shed | None, wanted: Shed | None
-) -> tuple[Shed | None, int | None]:
+    cluster: Cluster, stream_id: int, present: DropRule | None, wanted: DropRule | None
+) -> tuple[DropRule | None, int | None]:
     """Return the rule that replaces `present` now to lead to `wanted`, and when it takes effect.
 
     A rule of whole windows takes effect at the returned event time (ms), with a window of which no
@@ -69,7 +69,7 @@ def scheduled(
         return replace(windows, steps=((start, share),)), _event_time(start)
     if replace(present, steps=()) != replace(windows, steps=()):
         raise Conflict("other_windows", f"It drops {windows_told(present)}: delete that rule first")
-    return _bounded(with_step(present, start, share)), _event_time(start)
+    return _bounded(add_step(present, start, share)), _event_time(start)
 
 
 def _event_time(start: int) -> int | None:
@@ -82,7 +82,7 @@ def arc_told(drop: Drop) -> str:
     return f"{drop.stream.name} to {drop.query.name}" if drop.query else drop.stream.name
 
 
-def windows_told(shed: Shed) -> str:
+def windows_told(shed: DropRule) -> str:
     """Return what goes: records, or windows of so many seconds."""
     if not shed.window_ms:
         return "records"
@@ -122,7 +122,7 @@ def _lift(actor: Actor, stream: Stream, query_name: str, reason: str) -> Drop | 
     if shed.window_ms:
         if not shed.steps[-1][1]:
             return drop  # it is being lifted already
-        left = _bounded(with_step(shed, _begin(shed, cluster, stream), 0.0))
+        left = _bounded(add_step(shed, _begin(shed, cluster, stream), 0.0))
     told = f"{arc_told(drop)} drops nothing any more"
     _write(actor, cluster, drop, left, told, reason)
     return _rule(stream, query) if left is not None else None
@@ -149,10 +149,10 @@ def _reader(cluster: Cluster, stream: Stream, name: str) -> Query:
     return found
 
 
-def _shed(spec: DropSpec, query: Query | None) -> Shed:
+def _shed(spec: DropSpec, query: Query | None) -> DropRule:
     """Return what is asked for, from always on. Raises `Invalid`."""
     # An arc of its own luck: what the input arc lets through is drawn from anew.
-    shed = Shed.of(spec.share, INPUT if query is None else query.pk)
+    shed = DropRule.of(spec.share, INPUT if query is None else query.pk)
     if spec.window_s is None:
         return shed
     window_ms = round(spec.window_s * 1000)
@@ -168,8 +168,8 @@ def _shed(spec: DropSpec, query: Query | None) -> Shed:
 
 
 def _following(
-    before: Shed, wanted: Shed, spec: DropSpec, cluster: Cluster, stream: Stream
-) -> Shed:
+    before: DropRule, wanted: DropRule, spec: DropSpec, cluster: Cluster, stream: Stream
+) -> DropRule:
     """Return what an arc drops that dropped something before."""
     if not before.window_ms:
         if not wanted.window_ms:
@@ -178,16 +178,16 @@ def _following(
     if replace(before, steps=()) != replace(wanted, steps=()):
         told = f"It drops {windows_told(before)}: lift that first"
         raise Invalid({"window_s": [told]})
-    after = _bounded(with_step(before, _begin(before, cluster, stream), spec.share))
+    after = _bounded(add_step(before, _begin(before, cluster, stream), spec.share))
     assert after is not None
     return after
 
 
-def _begin(shed: Shed, cluster: Cluster, stream: Stream) -> int:
+def _begin(shed: DropRule, cluster: Cluster, stream: Stream) -> int:
     return first_group(shed, ahead_of(cluster, stream.pk))
 
 
-def _bounded(shed: Shed | None) -> Shed | None:
+def _bounded(shed: DropRule | None) -> DropRule | None:
     if shed is not None and len(shed.steps) > MAX_STEPS:
         told = f"It was changed {MAX_STEPS} times, and windows are open that know of each"
         raise Conflict("too_many_steps", told, {"steps": MAX_STEPS})
@@ -195,7 +195,7 @@ def _bounded(shed: Shed | None) -> Shed | None:
 
 
 def _write(
-    actor: Actor, cluster: Cluster, drop: Drop, shed: Shed | None, told: str, reason: str
+    actor: Actor, cluster: Cluster, drop: Drop, shed: DropRule | None, told: str, reason: str
 ) -> None:
     change = Change(
         told,

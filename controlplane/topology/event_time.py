@@ -10,8 +10,8 @@ from django.utils import timezone
 from controlplane.errors import Away
 from controlplane.models import Cluster
 from controlplane.telemetry.time_series import samples
-from controlplane.wire.errors import LogAway
-from controlplane.wire.log import Log, Tip, open_log
+from controlplane.wire.errors import LogUnavailable
+from controlplane.wire.log import Log, LogHead, open_log
 
 # A version is published within milliseconds, and a cut of the log made before that is of the past.
 # What comes in between may be newer than all that is there: so much time is allowed for it.
@@ -31,11 +31,11 @@ def ahead_of(cluster: Cluster, stream_id: int) -> int | None:
     return None if newest is None else newest + round(LEAD_S * 1000 * _speed(cluster))
 
 
-def tip_of(cluster: Cluster, streams: list[int]) -> Tip:
+def tip_of(cluster: Cluster, streams: list[int]) -> LogHead:
     """Return how far the log of a cluster goes. Raises `Away`."""
     try:
-        return _opened(cluster.log_url, cluster.slug, settings.REDIS_URL).tip(streams)
-    except LogAway as away:
+        return _opened(cluster.log_url, cluster.slug, settings.REDIS_URL).head(streams)
+    except LogUnavailable as away:
         raise Away("log_away", f"{away}. The newest event time is not known", AWAY_S) from away
 
 

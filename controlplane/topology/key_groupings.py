@@ -14,7 +14,12 @@ from controlplane.topology.aggregators import MergeNodes
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import SetAggregator, SetKeyGrouping
-from controlplane.wire.routing.key_groupings import HASH, SCHEMES, scheme_text, splits_keys
+from controlplane.wire.routing.key_groupings import (
+    HASH,
+    KEY_GROUPINGS,
+    key_grouping_text,
+    splits_keys,
+)
 
 NO_MERGE_NODE = (
     "{name} was submitted without a scheme: it has no merge node, and gets none while it lives. End"
@@ -62,7 +67,7 @@ def _set_scheme(actor: Actor, query: Query, scheme: str, reason: str) -> Query:
         return query
     query.scheme = scheme
     change = Change(
-        f"{query.name}: keys find their task {SCHEMES[scheme].title}",
+        f"{query.name}: keys find their task {KEY_GROUPINGS[scheme].title}",
         "query.scheme",
         query.name,
         reason=reason,
@@ -70,7 +75,7 @@ def _set_scheme(actor: Actor, query: Query, scheme: str, reason: str) -> Query:
         after={"scheme": scheme},
         pk=query.pk,
     )
-    apply(cluster, [SetKeyGrouping(query.pk, scheme_text(scheme))], change, actor=actor)
+    apply(cluster, [SetKeyGrouping(query.pk, key_grouping_text(scheme))], change, actor=actor)
     return query
 
 
@@ -131,8 +136,8 @@ def _joins(query: Query) -> bool:
 
 
 def _name_faults(scheme: str, *, joins: bool) -> list[str]:
-    if scheme not in SCHEMES:
-        return [f"Must be one of {', '.join(SCHEMES)}, not {scheme[:40] or 'empty'}"]
+    if scheme not in KEY_GROUPINGS:
+        return [f"Must be one of {', '.join(KEY_GROUPINGS)}, not {scheme[:40] or 'empty'}"]
     if joins and splits_keys(scheme):
         return [f"Records that are joined must meet in one task: {HASH} only"]
     return []

@@ -19,8 +19,8 @@ from controlplane.topology.aggregators import MergeNodes
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.task_ranges import spans_over
 from controlplane.topology.versions import TRIES, is_at
-from controlplane.wire.routing import NOBODY, Action, AddQuery, RemoveQuery, Span
-from controlplane.wire.routing.key_groupings import scheme_text
+from controlplane.wire.routing import NOBODY, Action, AddQuery, RemoveQuery, TaskRange
+from controlplane.wire.routing.key_groupings import key_grouping_text
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class _Place:
     """The node of a query's first task, and where it is split its intervals and who merges it."""
 
     node: Node
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TaskRange, ...] = ()
     merge: Node | None = None
 
 
@@ -75,7 +75,7 @@ def _pass_when_moved(cluster_id: int) -> Drained:
 
 
 def place_as(
-    cluster: Cluster, wanted: Mapping[int, Sequence[Span]], merges: Mapping[int, int]
+    cluster: Cluster, wanted: Mapping[int, Sequence[TaskRange]], merges: Mapping[int, int]
 ) -> int:
     """Place pending queries, by id, where the spans of their tasks say; returns how many.
 
@@ -116,7 +116,7 @@ def _merged_as_wanted(
     return {pk: node or mergers.take() for pk, node in found.items()}
 
 
-def _as_wanted(query: Query, spans: Sequence[Span], nodes: Mapping[int, Node]) -> _Place:
+def _as_wanted(query: Query, spans: Sequence[TaskRange], nodes: Mapping[int, Node]) -> _Place:
     return _Place(nodes[spans[0][0]], () if query.task_count == 1 else tuple(spans))
 
 
@@ -199,7 +199,7 @@ def _addition(query: Query, place: _Place, streams: tuple[int, ...]) -> Action:
         streams=streams,
         text=query.text,
         spans=place.spans,
-        scheme=scheme_text(query.scheme),
+        scheme=key_grouping_text(query.scheme),
         merge=NOBODY if place.merge is None else place.merge.index,
     )
 

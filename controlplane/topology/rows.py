@@ -15,12 +15,12 @@ from controlplane.wire.routing import (
     NodeState,
     Route,
     RoutingTable,
-    Span,
     TableDraft,
+    TaskRange,
     spans_from,
 )
-from controlplane.wire.routing.drop_rules import Arc
-from controlplane.wire.routing.key_groupings import scheme_text
+from controlplane.wire.routing.drop_rules import Edge
+from controlplane.wire.routing.key_groupings import key_grouping_text
 
 # Databases limit the values of one statement.
 CHUNK: Final = 500
@@ -35,7 +35,7 @@ class Scope:
 
     queries: Collection[int] = ()
     streams: Collection[int] = ()
-    edges: Collection[Arc] = ()
+    edges: Collection[Edge] = ()
     nodes: bool = False
     removed_from: int | None = None
 
@@ -112,14 +112,14 @@ def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:
             tuple(sorted(streams.get(query, ()))),
             text,
             spans.get(query, ()),
-            scheme_text(scheme),
+            key_grouping_text(scheme),
             NOBODY if merge is None else merge,
         )
         for query, run, node, text, scheme, merge in first.values_list(*columns)
     }
 
 
-def _spans(condition: Q) -> dict[int, tuple[Span, ...]]:
+def _spans(condition: Q) -> dict[int, tuple[TaskRange, ...]]:
     """Return the ranges of tasks of the queries that have several."""
     split = Task.objects.filter(condition, query__task_count__gt=1)
     columns = ("query_id", "query__task_count", "index", "node__index")

@@ -16,9 +16,9 @@ from controlplane.catalog.computations import schema_of
 from controlplane.errors import VersionMoved
 from controlplane.models import Cluster, Drop, Node, Query, Stream, Task
 from controlplane.topology.schemas.evolution import retired_after
-from controlplane.wire.routing import NOBODY, NodeState, Route, Span, TableDraft
-from controlplane.wire.routing.drop_rules import INPUT, Arc
-from controlplane.wire.routing.key_groupings import scheme_name
+from controlplane.wire.routing import NOBODY, NodeState, Route, TableDraft, TaskRange
+from controlplane.wire.routing.drop_rules import INPUT, Edge
+from controlplane.wire.routing.key_groupings import key_grouping_name
 
 CHUNK: Final = 500
 
@@ -149,7 +149,9 @@ class _QueryRows:
             if old.run != new.run:
                 runs[new.run].append(query)
             if old.scheme != new.scheme:
-                groupings[scheme_name(new.scheme, aggregated=new.merge != NOBODY)].append(query)
+                groupings[key_grouping_name(new.scheme, aggregated=new.merge != NOBODY)].append(
+                    query
+                )
         for node, queries in whole.items():
             for ids in _chunks(queries):
                 rows = Task.objects.filter(query__in=ids)
@@ -173,7 +175,7 @@ class _QueryRows:
         Task.objects.bulk_create(self._tasks(query, route))
 
     def _tasks(self, query: int, route: Route) -> Iterator[Task]:
-        ranges: tuple[Span, ...] = route.spans or ((route.node, 0, 1),)
+        ranges: tuple[TaskRange, ...] = route.spans or ((route.node, 0, 1),)
         for node, first, _ in ranges:
             yield Task(
                 query_id=query, index=first, node_id=self._nodes[node], since_version=self._version
@@ -233,7 +235,7 @@ def _write_drop_rules(
             )
 
 
-def _rule(edge: Arc) -> QuerySet[Drop]:
+def _rule(edge: Edge) -> QuerySet[Drop]:
     stream, query = edge
     return Drop.objects.filter(stream=stream, query=query or None)
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from controlplane.models import Node
-from controlplane.wire.routing import Span
+from controlplane.wire.routing import TaskRange
 
 
-def spans_over(nodes: Sequence[Node], first: Node, tasks: int) -> tuple[Span, ...]:
+def spans_over(nodes: Sequence[Node], first: Node, tasks: int) -> tuple[TaskRange, ...]:
     """Return contiguous intervals of tasks, as many on each node as its share of all capacity.
 
     The intervals begin at `first`, which gets at least one task, and go round the nodes by index.

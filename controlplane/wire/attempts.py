@@ -1,4 +1,4 @@
-"""Attempts at the micro-batch under way, counted outside of the offset, and batches to be skipped.
+"""The attempts at the micro-batch in progress, and the batches to skip.
 
 A batch is planned by its offset and is the same in every attempt. How often it was begun is kept
 beside it, in Redis: from the fourth attempt on the nodes look for queries that end their process,
@@ -19,7 +19,7 @@ FAILURES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The batch that was begun last: its number, and how often it was begun.
+    """The newest batch that was started, and its number of attempts.
 
     It reads the log behind position `start` up to `end`, which are `records` records in all.
     `version` is its routing; `leaving` and `arriving` the versions from which tasks hand their
@@ -37,7 +37,7 @@ class Attempt:
 
     @property
     def failures(self) -> int:
-        """Return how many attempts have failed: all but the one under way."""
+        """Return how many attempts have failed: all but the one in progress."""
         return self.count - 1
 
     @property
@@ -62,7 +62,7 @@ def begin(client: "redis.Redis", cluster: str, plan: Attempt, driver: str) -> in
 
 
 def newest(client: "redis.Redis", cluster: str) -> Attempt | None:
-    """Return the batch that was begun last, None where none was."""
+    """Return the newest batch that was started, None before the first."""
     row = _row(client, cluster)
     if "batch" not in row:
         return None
@@ -73,16 +73,16 @@ def newest(client: "redis.Redis", cluster: str) -> Attempt | None:
 
 
 def _row(client: "redis.Redis", cluster: str) -> Mapping[str, str]:
-    found = cast("dict[bytes, bytes]", client.hgetall(keys.attempts_key(cluster)))
-    return {name.decode(): value.decode() for name, value in found.items()}
+    result = cast("dict[bytes, bytes]", client.hgetall(keys.attempts_key(cluster)))
+    return {name.decode(): value.decode() for name, value in result.items()}
 
 
 def skip(client: "redis.Redis", cluster: str, batch: int) -> None:
-    """Let the next attempt at a batch read no records."""
+    """Skip the records of a batch in its next attempt."""
     client.set(keys.skip_key(cluster), batch)
 
 
 def is_skipped(client: "redis.Redis", cluster: str, batch: int) -> bool:
     """Return whether a batch reads no records."""
-    found = cast("bytes | None", client.get(keys.skip_key(cluster)))
-    return found is not None and int(found) == batch
+    result = cast("bytes | None", client.get(keys.skip_key(cluster)))
+    return result is not None and int(result) == batch

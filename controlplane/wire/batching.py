@@ -6,9 +6,9 @@
         acknowledged = producer.send(stream_id, records)
         acknowledged.add_done_callback(...)
 
-One append at a time is under way, each under a stamp of its own, and it is repeated under the same
-stamp until the log has it. So what is acknowledged is in the log exactly once, and in the order in
-which it was sent, whatever connections and servers do meanwhile.
+One append at a time is in progress, each under a stamp of its own, and it is repeated under the
+same stamp until the log has it. So what is acknowledged is in the log exactly once, and in the
+order in which it was sent, whatever connections and servers do meanwhile.
 """
 
 import time
@@ -24,19 +24,19 @@ from uuid import uuid4
 import pyarrow as pa
 
 from controlplane.wire import log
-from controlplane.wire.errors import BufferFull, LogAway, LogFull, Undelivered, WireError
-from controlplane.wire.producer import conformed, encoded_block
+from controlplane.wire.errors import BufferFull, LogFull, LogUnavailable, Undelivered, WireError
+from controlplane.wire.producer import conform, to_block
 from controlplane.wire.records import record_codec
-from controlplane.wire.records.schema_registry import Schemas
+from controlplane.wire.records.schema_registry import SchemaRegistry
 from controlplane.wire.schema import StreamSchema
 
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
-_FAREWELL_S: Final = 5.0
+_JOIN_TIMEOUT_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Sent:
+class _Pending:
     """What one call has sent; the future gets the position."""
 
     stream: int
@@ -47,7 +47,7 @@ class _Sent:
 
 
 class BatchingProducer:
-    """Gathers what is sent for `linger_ms`, or until `max_records` or `max_bytes` are together.
+    """Collects records for `linger_ms`, or until `max_records` or `max_bytes` are reached.
 
     Threads may share it. `buffer_bytes` bounds what is sent and not acknowledged: `send` then
     waits up to `max_block_s` seconds and raises `BufferFull`. What the log has not taken after
@@ -76,7 +76,7 @@ class BatchingProducer:
         self.cluster = cluster
         self.limits = limits
         self._log = log.open_log(url, cluster)
-        self._schemas = Schemas(log.schema_client(site or url), cluster, schemas)
+        self._schemas = SchemaRegistry(log.schema_client(site or url), cluster, schemas)
         self._linger_s = linger_ms / 1000
         self._max_records = min(max_records, record_codec.MAX_RECORDS)
         self._max_bytes = max_bytes
@@ -85,13 +85,13 @@ class BatchingProducer:
         self._delivery_s = delivery_s
         self._id, self._sequence = uuid4().hex, 0
         self._changed = Condition()
-        self._waiting: deque[_Sent] = deque()
+        self._waiting: deque[_Pending] = deque()
         self._waiting_records = self._waiting_bytes = 0
         # Bytes that are sent and neither acknowledged nor failed; how often something was sent,
         # was done with, and up to which of them nothing lingers.
-        self._held = self._sent = self._done = self._hurry = 0
+        self._unacknowledged_bytes = self._sent = self._done = self._flush_until = 0
         self._closing = False
-        self._given_up = Event()
+        self._aborted = Event()
         self._thread = Thread(target=self._run, name=f"weir-producer-{cluster}", daemon=True)
         self._thread.start()
 
@@ -99,12 +99,12 @@ class BatchingProducer:
         """Send records to a stream; the future gets their position, or what went wrong.
 
         `records`: dictionaries, a data frame, an Arrow table or record batch. Raises `BadBlock`
-        where they are not of the stream's schema, `UnknownSchema`, `LogAway` where it cannot be
-        read, `BufferFull` when there is no room within `max_block_s`, and `Undelivered` when the
+        where they are not of the stream's schema, `UnknownSchema`, `LogUnavailable` where it cannot
+        be read, `BufferFull` when there is no room within `max_block_s`, and `Undelivered` when the
         producer is closed.
         """
-        batch, schema = conformed(self._schemas, stream, records)
-        sent = _Sent(stream, batch, schema, time.monotonic())
+        batch, schema = conform(self._schemas, stream, records)
+        sent = _Pending(stream, batch, schema, time.monotonic())
         # The log may take it any moment: it cannot be taken back.
         sent.future.set_running_or_notify_cancel()
         with self._changed:
@@ -112,30 +112,30 @@ class BatchingProducer:
             if self._closing:
                 raise Undelivered("the producer is closed")
             if not self._fits(sent):
-                raise BufferFull(batch.nbytes, self._held, self._buffer_bytes)
+                raise BufferFull(batch.nbytes, self._unacknowledged_bytes, self._buffer_bytes)
             self._waiting.append(sent)
             self._waiting_records += batch.num_rows
             self._waiting_bytes += batch.nbytes
-            self._held += batch.nbytes
+            self._unacknowledged_bytes += batch.nbytes
             self._sent += 1
             self._changed.notify_all()
         return sent.future
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait until all that was sent is acknowledged or failed; tell whether it is in time."""
+        """Wait until all that was sent is acknowledged or failed; return whether it is in time."""
         with self._changed:
-            until = self._hurry = self._sent
+            until = self._flush_until = self._sent
             self._changed.notify_all()
             return self._changed.wait_for(lambda: self._done >= until, timeout_s)
 
     def close(self, timeout_s: float | None = 30.0) -> None:
-        """Flush, then end; what is not acknowledged in time fails with `Undelivered`."""
+        """Flush, then stop; records that are not acknowledged in time fail with `Undelivered`."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
         self.flush(timeout_s)
-        self._given_up.set()
-        self._thread.join(_FAREWELL_S)
+        self._aborted.set()
+        self._thread.join(_JOIN_TIMEOUT_S)
         self._log.close()
         self._schemas.close()
 
@@ -150,24 +150,24 @@ class BatchingProducer:
     ) -> None:
         self.close()
 
-    def _fits(self, sent: _Sent) -> bool:
-        return self._held + sent.batch.nbytes <= self._buffer_bytes
+    def _fits(self, sent: _Pending) -> bool:
+        return self._unacknowledged_bytes + sent.batch.nbytes <= self._buffer_bytes
 
     def _run(self) -> None:
         while group := self._next_group():
-            outcome = self._delivered(group)
+            outcome = self._deliver(group)
             for sent in group:
                 if isinstance(outcome, str):
                     sent.future.set_result(outcome)
                 else:
                     sent.future.set_exception(outcome)
             with self._changed:
-                self._held -= sum(sent.batch.nbytes for sent in group)
+                self._unacknowledged_bytes -= sum(sent.batch.nbytes for sent in group)
                 self._done += len(group)
                 self._changed.notify_all()
 
-    def _next_group(self) -> list[_Sent]:
-        """Return what goes into the next append; nothing once closed and empty."""
+    def _next_group(self) -> list[_Pending]:
+        """Return the records of the next append; nothing once closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             if not self._waiting:
@@ -175,14 +175,14 @@ class BatchingProducer:
             due = self._waiting[0].at + self._linger_s
             while (left := due - time.monotonic()) > 0 and not self._is_enough():
                 self._changed.wait(left)
-            return self._taken()
+            return self._take_group()
 
     def _is_enough(self) -> bool:
-        if self._closing or self._hurry > self._done:
+        if self._closing or self._flush_until > self._done:
             return True
         return self._waiting_records >= self._max_records or self._waiting_bytes >= self._max_bytes
 
-    def _taken(self) -> list[_Sent]:
+    def _take_group(self) -> list[_Pending]:
         group = [self._waiting.popleft()]
         records, size = group[0].batch.num_rows, group[0].batch.nbytes
         schemas = {group[0].stream: group[0].schema}
@@ -199,37 +199,37 @@ class BatchingProducer:
         self._waiting_bytes -= sum(sent.batch.nbytes for sent in group)
         return group
 
-    def _delivered(self, group: Sequence[_Sent]) -> "str | Exception":
+    def _deliver(self, group: Sequence[_Pending]) -> "str | Exception":
         """Return the position of the group in the log, or why it is not there."""
         try:
             encoded = _encoded(group)
-            stamp = log.Stamp(self._id, self._sequence)
+            token = log.IdempotencyToken(self._id, self._sequence)
             self._sequence += 1
-            return self._append(encoded, stamp)
+            return self._append(encoded, token)
         except Exception as error:  # noqa: BLE001 - whatever it is, the sender must know
             return error
 
-    def _append(self, encoded: dict[int, log.Block], stamp: log.Stamp) -> str:
+    def _append(self, encoded: dict[int, log.Block], token: log.IdempotencyToken) -> str:
         deadline = time.monotonic() + self._delivery_s
         pause, last = _FIRST_PAUSE_S, WireError("its turn had not come")
-        while not self._given_up.is_set():
+        while not self._aborted.is_set():
             try:
-                return self._log.append(encoded, stamp, self.limits)
-            except (LogFull, LogAway) as error:
+                return self._log.append(encoded, token, self.limits)
+            except (LogFull, LogUnavailable) as error:
                 last = error
             if time.monotonic() + pause > deadline:
                 raise last
-            self._given_up.wait(pause)
+            self._aborted.wait(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_S)
         raise Undelivered(f"the producer was closed before: {last}")
 
 
-def _encoded(group: Sequence[_Sent]) -> dict[int, log.Block]:
-    by_stream: dict[int, list[_Sent]] = defaultdict(list)
+def _encoded(group: Sequence[_Pending]) -> dict[int, log.Block]:
+    by_stream: dict[int, list[_Pending]] = defaultdict(list)
     for sent in group:
         by_stream[sent.stream].append(sent)
     return {
-        stream: encoded_block(_joined([sent.batch for sent in mine]), mine[0].schema)
+        stream: to_block(_joined([sent.batch for sent in mine]), mine[0].schema)
         for stream, mine in by_stream.items()
     }
 

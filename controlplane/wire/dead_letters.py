@@ -1,6 +1,6 @@
 """Dead letters: records that were taken into the log and cannot be evaluated, with the reason.
 
-The split node that reads a record finds that it does not fit, leaves it out of what it hands on,
+The split node that reads a record finds that it does not fit, leaves it out of what it sends,
 and keeps it here: so many of a cluster, and so many bytes; the oldest make room. A dead letter has
 an id made of its stream, position and index: writing it again after a crash changes nothing. How
 many there were, by stream and reason, is counted with the batch and does not depend on what is
@@ -41,10 +41,10 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One record, or a whole block (`index` is `WHOLE_BLOCK`), and why it was left out.
+    """One record, or a whole block (`index` is `WHOLE_BLOCK`), and the reason.
 
     `data`: the record as a block of its own (`blocks.decode_block`), or the block's bytes; of the
-    body of a request (`Reason.BODY`), which has no place in the log, its text; empty where it is
+    body of a request (`Reason.BODY`), which has no place in the log, its text; empty if it is
     too large to be kept. `records`: how many it stands for. `number`: its place in the
     list, which grows; 0 before it is kept.
     """
@@ -113,27 +113,27 @@ return 1
 
 
 def keep(client: "redis.Redis", cluster: str, letters: Sequence[DeadLetter]) -> int:
-    """Keep dead letters, those that are kept already once; return how many are new."""
+    """Store dead letters, each once; return how many are new."""
     if not letters:
         return 0
     arguments: list[Any] = [MAX_COUNT, MAX_BYTES]
-    for one in letters[:MAX_OF_BATCH]:
-        arguments += [one.id, _encoded(one)]
+    for letter in letters[:MAX_OF_BATCH]:
+        arguments += [letter.id, _encoded(letter)]
     return int(cast("int", client.eval(_KEEP, 3, *_names(cluster), *arguments)))
 
 
 def page(
     client: "redis.Redis", cluster: str, *, after: int = 0, limit: int = 100
 ) -> list[DeadLetter]:
-    """Return kept dead letters in the order of their numbers, from behind `after`."""
+    """Return kept dead letters in the order of their numbers, after `after`."""
     order, data, _ = _names(cluster)
-    found = cast(
+    result = cast(
         "list[tuple[bytes, float]]",
         client.zrangebyscore(
             order, f"({after}", "+inf", start=0, num=min(limit, MAX_PAGE), withscores=True
         ),
     )
-    return _with_data(client, data, found)
+    return _with_data(client, data, result)
 
 
 def newest(
@@ -141,14 +141,14 @@ def newest(
 ) -> list[DeadLetter]:
     """Return kept dead letters, the newest first, from before a number (0: from the end)."""
     order, data, _ = _names(cluster)
-    found = cast(
+    result = cast(
         "list[tuple[bytes, float]]",
         client.zrevrangebyscore(
             order, f"({before}" if before else "+inf", "-inf", start=0, num=min(limit, MAX_PAGE),
             withscores=True,
         ),
     )  # fmt: skip
-    return _with_data(client, data, found)
+    return _with_data(client, data, result)
 
 
 def by_ids(client: "redis.Redis", cluster: str, ids: Sequence[str]) -> list[DeadLetter]:
@@ -160,12 +160,12 @@ def by_ids(client: "redis.Redis", cluster: str, ids: Sequence[str]) -> list[Dead
 
 
 def _with_data(
-    client: "redis.Redis", data: str, found: Sequence[tuple[bytes, float]]
+    client: "redis.Redis", data: str, result: Sequence[tuple[bytes, float]]
 ) -> list[DeadLetter]:
-    if not found:
+    if not result:
         return []
-    rows = cast("list[bytes | None]", client.hmget(data, [name.decode() for name, _ in found]))
-    pairs = zip(found, rows, strict=True)
+    rows = cast("list[bytes | None]", client.hmget(data, [name.decode() for name, _ in result]))
+    pairs = zip(result, rows, strict=True)
     return [
         replace(_decoded(name.decode(), row), number=int(number))
         for (name, number), row in pairs
@@ -174,10 +174,10 @@ def _with_data(
 
 
 def every(client: "redis.Redis", cluster: str, after: int = 0) -> Iterator[DeadLetter]:
-    """Yield all kept dead letters, page by page, from behind a number."""
-    while found := page(client, cluster, after=after, limit=MAX_PAGE):
-        yield from found
-        after = found[-1].number
+    """Yield all kept dead letters, page by page, after a number."""
+    while result := page(client, cluster, after=after, limit=MAX_PAGE):
+        yield from result
+        after = result[-1].number
 
 
 def remove(client: "redis.Redis", cluster: str, ids: Sequence[str]) -> int:
@@ -204,28 +204,30 @@ def count(
 def add_count(
     client: "redis.Redis", cluster: str, stream: int, reason: Reason, records: int
 ) -> None:
-    """Count dead letters that no batch has found, but a request."""
+    """Count dead letters of a request, which belong to no batch."""
     client.hincrby(keys.dead_counts_key(cluster), f"{stream}:{reason}", records)
 
 
 def counted(client: "redis.Redis", cluster: str) -> dict[int, dict[Reason, int]]:
     """Return how many dead letters there ever were, by stream and reason."""
-    found: dict[int, dict[Reason, int]] = {}
+    result: dict[int, dict[Reason, int]] = {}
     rows = cast("dict[bytes, bytes]", client.hgetall(keys.dead_counts_key(cluster)))
     for name, records in rows.items():
         stream, colon, reason = name.decode().partition(":")
         if colon:
-            found.setdefault(int(stream), {})[Reason(reason)] = int(records)
-    return found
+            result.setdefault(int(stream), {})[Reason(reason)] = int(records)
+    return result
 
 
 def _names(cluster: str) -> tuple[str, str, str]:
     return keys.dead_order_key(cluster), keys.dead_data_key(cluster), keys.dead_state_key(cluster)
 
 
-def _encoded(one: DeadLetter) -> bytes:
-    head = json.dumps([one.reason, one.message, one.records], separators=(",", ":")).encode()
-    return head + b"\n" + (one.data if len(one.data) <= MAX_RECORD_BYTES else b"")
+def _encoded(dead_letter: DeadLetter) -> bytes:
+    head = json.dumps(
+        [dead_letter.reason, dead_letter.message, dead_letter.records], separators=(",", ":")
+    ).encode()
+    return head + b"\n" + (dead_letter.data if len(dead_letter.data) <= MAX_RECORD_BYTES else b"")
 
 
 def _decoded(name: str, row: bytes) -> DeadLetter:

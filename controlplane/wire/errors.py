@@ -6,7 +6,7 @@ class WireError(Exception):
 
 
 class LogFull(WireError):
-    """The log holds more than the pipeline should be behind; the producer must slow down.
+    """The log holds more unread data than its limit; the producer must slow down.
 
     `waiting` and `limit` are counted in `unit`: "records" or "bytes".
     """
@@ -21,7 +21,7 @@ class LogFull(WireError):
         self.unit = unit
 
 
-class NoMemory(LogFull):
+class RedisOutOfMemory(LogFull):
     """Redis has reached its `maxmemory`; nothing was appended."""
 
     def __init__(self, waiting: int) -> None:
@@ -33,9 +33,9 @@ class NoMemory(LogFull):
 
 
 class AppendTooLarge(WireError):
-    """One append is larger than the log can ever take: append less at once.
+    """One append is larger than the log can ever take: append less immediately.
 
-    `limit`: in bytes, None where the log did not say.
+    `limit`: in bytes, None if the log did not say.
     """
 
     def __init__(self, size: int, limit: int | None) -> None:
@@ -47,13 +47,13 @@ class AppendTooLarge(WireError):
         self.limit = limit
 
 
-class LogAway(WireError):
+class LogUnavailable(WireError):
     """The log cannot be reached, or its answer was lost: append again, under the same stamp.
 
-    `stamp`: the `controlplane.wire.log.Stamp` that it was tried under, if there was one.
+    `token`: the `controlplane.wire.log.IdempotencyToken` that it was tried under, if there was one.
     """
 
-    stamp: object = None
+    token: object = None
 
     def __init__(self, why: str) -> None:
         super().__init__(f"the log cannot be reached: {why}")
@@ -81,15 +81,15 @@ class BadMessage(WireError):
         self.offset = offset
 
 
-class BadStamp(WireError):
-    """A producer's id or a sequence cannot be one; `part` says which of the two."""
+class InvalidIdempotencyToken(WireError):
+    """A producer's id or a sequence is invalid; `part` names which of the two."""
 
     def __init__(self, part: str, why: str) -> None:
         super().__init__(why)
         self.part = part
 
 
-class StaleStamp(WireError):
+class StaleIdempotencyToken(WireError):
     """A sequence is so old that it is not known whether it was appended; nothing was."""
 
     def __init__(self, producer: str, sequence: int, high: int) -> None:
@@ -119,7 +119,7 @@ class Undelivered(WireError):
     """A batching producer was closed, or gave up, before the log had acknowledged something."""
 
 
-class StampReused(WireError):
+class IdempotencyTokenReused(WireError):
     """A stamp was used before, for other records: nothing was appended."""
 
     def __init__(self, producer: str, sequence: int) -> None:
@@ -132,24 +132,24 @@ class StampReused(WireError):
 
 
 class BadBlock(WireError):
-    """Records cannot be appended to their stream; `column` says of which column that is, or ""."""
+    """Records cannot be appended to their stream; `column`: the column at fault, or ""."""
 
     def __init__(self, stream: int, why: str, column: str = "", record: int | None = None) -> None:
         where = f"column {column}: " if column else ""
-        at = "" if record is None else f"record {record}: "
-        super().__init__(f"stream {stream}: {at}{where}{why}")
+        place = "" if record is None else f"record {record}: "
+        super().__init__(f"stream {stream}: {place}{where}{why}")
         self.stream = stream
         self.column = column
         self.record = record
         self.why = why
 
 
-class BadBlockBytes(WireError):
+class InvalidBlock(WireError):
     """Bytes of the log are no block."""
 
 
 class UnknownSchema(WireError):
-    """A producer does not know the schema of a stream."""
+    """The schema of a stream is unknown to a producer."""
 
     def __init__(self, cluster: str, stream: int) -> None:
         super().__init__(
@@ -169,7 +169,7 @@ class RoutingGap(WireError):
 
 
 class RoutingMissing(WireError):
-    """The routing table of a version cannot be rebuilt: a delta or its snapshot is gone."""
+    """The routing table of a version cannot be rebuilt: a delta or its snapshot is missing."""
 
     def __init__(self, cluster: str, version: int) -> None:
         super().__init__(f"routing table {version} of cluster {cluster!r} is not in Redis")

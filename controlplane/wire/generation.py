@@ -17,7 +17,7 @@ from controlplane.wire import keys
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The generation of one cluster's data in Redis; `id` is empty where there is none."""
+    """The generation of one cluster's data in Redis; `id` is empty without one."""
 
     id: str = ""
     restored: int = 0

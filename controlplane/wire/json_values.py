@@ -8,7 +8,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Return a value that JSON does not know as one that it does; for `json.dumps(default=…)`."""
+    """Return a value without JSON type as one with it; for `json.dumps(default=…)`."""
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, bytes):
@@ -19,11 +19,11 @@ def plain(value: Any) -> Any:
 
 
 def finite(value: Any) -> Any:
-    """Return a value with floats that JSON does not know as text: NaN, Infinity, -Infinity."""
+    """Return a value with floats beyond JSON as text: NaN, Infinity, -Infinity."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     if isinstance(value, dict):
-        return {name: finite(one) for name, one in value.items()}
+        return {name: finite(element) for name, element in value.items()}
     if isinstance(value, list):
-        return [finite(one) for one in value]
+        return [finite(item) for item in value]
     return value

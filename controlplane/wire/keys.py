@@ -1,13 +1,66 @@
-"""The names of everything a cluster keeps in Redis.
+"""The names of all keys of a cluster in Redis.
 
 The braces around the cluster's slug are literal: on a Redis Cluster they keep all keys of one
 Weir cluster on one node, which the atomic append of `controlplane.wire.log` needs.
 """
 
+from collections.abc import Callable
+
 
 def cluster_prefix(cluster: str) -> str:
-    """Return what every key of `cluster` begins with."""
+    """Return the prefix of all keys of `cluster`."""
     return f"weir:{{{cluster}}}:"
+
+
+def _key(name: str) -> Callable[[str], str]:
+    """Return a function that returns the key `name` of a cluster."""
+    return lambda cluster: f"{cluster_prefix(cluster)}{name}"
+
+
+# The log's index: one entry per append, over all streams.
+index_key = _key("index")
+# The newest event time of each stream: hash of milliseconds by stream.
+newest_key = _key("newest")
+# The records that each stream was ever given: hash by stream.
+counts_key = _key("counts")
+# The committed position and total of the pipeline: a hash.
+committed_key = _key("committed")
+# The newest published routing version (an integer).
+route_latest_key = _key("route:latest")
+# The streams' schemas, for producers: hash of JSON by stream.
+schemas_key = _key("schemas")
+# The sorted set of versions that have a snapshot.
+route_snapshots_key = _key("route:snapshots")
+# How far each stream has been committed: hash of event times (ms).
+watermarks_key = _key("watermarks")
+# The set of queries that have windows in Redis.
+stored_key = _key("stored")
+# The followed queries: sorted set of ids by until when (ms).
+followers_key = _key("followers")
+# The telemetry stream: one entry per micro-batch.
+telemetry_key = _key("telemetry")
+# The stream of Spark's own progress reports.
+progress_key = _key("progress")
+# The driver's heartbeat hash.
+driver_key = _key("driver")
+# The attempts at the micro-batch in progress: hash, see `attempts`.
+attempts_key = _key("attempts")
+# The number of the micro-batch that reads no records.
+skip_key = _key("skip")
+# The steps of micro-batches that were done: hash of count and batches.
+activity_key = _key("activity")
+# What identifies the contents of this Redis: a hash, see `generation`.
+generation_key = _key("generation")
+# The set of batches with exported states.
+transfer_batches_key = _key("transfers")
+# The sorted set of dead letters: ids by number.
+dead_order_key = _key("dead:order")
+# The dead letters themselves: hash of bytes by id.
+dead_data_key = _key("dead:data")
+# The newest number and the bytes of the dead letters: a hash.
+dead_state_key = _key("dead:state")
+# The dead letters ever counted: hash by `stream:reason`, and `batch`.
+dead_counts_key = _key("dead:counts")
 
 
 def log_key(cluster: str, stream: int) -> str:
@@ -15,28 +68,8 @@ def log_key(cluster: str, stream: int) -> str:
     return f"{log_prefix(cluster)}{stream}"
 
 
-def index_key(cluster: str) -> str:
-    """Return the key of the log's index: one entry per append, over all streams."""
-    return f"{cluster_prefix(cluster)}index"
-
-
-def newest_key(cluster: str) -> str:
-    """Return the key of the newest event time of each stream: hash of milliseconds by stream."""
-    return f"{cluster_prefix(cluster)}newest"
-
-
-def counts_key(cluster: str) -> str:
-    """Return the key of the records that each stream was ever given: hash by stream."""
-    return f"{cluster_prefix(cluster)}counts"
-
-
-def committed_key(cluster: str) -> str:
-    """Return the key of what the pipeline has committed: hash of position and total."""
-    return f"{cluster_prefix(cluster)}committed"
-
-
 def log_prefix(cluster: str) -> str:
-    """Return what the keys of the streams' logs begin with; the stream's id follows."""
+    """Return the prefix of the keys of the streams' logs; the stream's id follows."""
     return f"{cluster_prefix(cluster)}log:"
 
 
@@ -51,18 +84,8 @@ def kafka_prefixes_key(cluster: str, topic: str) -> str:
 
 
 def kafka_committed_key(cluster: str, topic: str) -> str:
-    """Return the key of what the pipeline has committed of a topic: hash of position and total."""
+    """Return the key of the committed position and total of a topic: a hash."""
     return f"{cluster_prefix(cluster)}kafka:{topic}:committed"
-
-
-def route_latest_key(cluster: str) -> str:
-    """Return the key of the newest published routing version (an integer)."""
-    return f"{cluster_prefix(cluster)}route:latest"
-
-
-def schemas_key(cluster: str) -> str:
-    """Return the key of the streams' schemas, for producers: hash of JSON by stream."""
-    return f"{cluster_prefix(cluster)}schemas"
 
 
 def route_delta_key(cluster: str, version: int) -> str:
@@ -73,11 +96,6 @@ def route_delta_key(cluster: str, version: int) -> str:
 def route_snapshot_key(cluster: str, version: int) -> str:
     """Return the key of the whole routing table at `version`."""
     return f"{cluster_prefix(cluster)}route:{version}:full"
-
-
-def route_snapshots_key(cluster: str) -> str:
-    """Return the key of the sorted set of versions that have a snapshot."""
-    return f"{cluster_prefix(cluster)}route:snapshots"
 
 
 def windows_key(cluster: str, query: int) -> str:
@@ -102,32 +120,27 @@ def blocks_key(cluster: str, query: int) -> str:
     return f"{cluster_prefix(cluster)}windows:{query}:blocks"
 
 
+def page_keys(cluster: str, query: int) -> list[str]:
+    """Return the keys of the order, the rows and the blocks of one query's windows."""
+    return [windows_key(cluster, query), rows_key(cluster, query), blocks_key(cluster, query)]
+
+
 def block_key(cluster: str, block: bytes) -> str:
     """Return the key of one block of windows: hash of its `data` and the number of its `refs`."""
     return f"{block_prefix(cluster)}{block.hex()}"
 
 
 def block_prefix(cluster: str) -> str:
-    """Return what the keys of blocks of windows begin with; the block's name in hex follows."""
+    """Return the prefix of the keys of blocks of windows; the block's name in hex follows."""
     return f"{cluster_prefix(cluster)}block:"
 
 
 def part_key(cluster: str, query: int, node: int) -> str:
-    """Return the key of what one node gave out of a query, for the node that merges the query.
+    """Return the key of what one node emitted of a query, for the node that merges the query.
 
     A Redis Stream with an entry per micro-batch; it holds the last few alone.
     """
     return f"{cluster_prefix(cluster)}parts:{query}:{node}"
-
-
-def watermarks_key(cluster: str) -> str:
-    """Return the key of how far each stream has been committed: hash of event times (ms)."""
-    return f"{cluster_prefix(cluster)}watermarks"
-
-
-def stored_key(cluster: str) -> str:
-    """Return the key of the set of queries that have windows in Redis."""
-    return f"{cluster_prefix(cluster)}stored"
 
 
 def feed_key(cluster: str, query: int) -> str:
@@ -135,39 +148,9 @@ def feed_key(cluster: str, query: int) -> str:
     return f"{cluster_prefix(cluster)}windows:{query}:feed"
 
 
-def followers_key(cluster: str) -> str:
-    """Return the key of the followed queries: sorted set of ids by until when (ms)."""
-    return f"{cluster_prefix(cluster)}followers"
-
-
 def measures_key(cluster: str, node: int) -> str:
     """Return the key of what one node measured of its tasks and operators, by batch."""
     return f"{cluster_prefix(cluster)}measures:{node}"
-
-
-def telemetry_key(cluster: str) -> str:
-    """Return the key of the telemetry stream: one entry per micro-batch."""
-    return f"{cluster_prefix(cluster)}telemetry"
-
-
-def progress_key(cluster: str) -> str:
-    """Return the key of the stream of Spark's own progress reports."""
-    return f"{cluster_prefix(cluster)}progress"
-
-
-def driver_key(cluster: str) -> str:
-    """Return the key of the driver's heartbeat hash."""
-    return f"{cluster_prefix(cluster)}driver"
-
-
-def attempts_key(cluster: str) -> str:
-    """Return the key of the attempts at the micro-batch under way: hash, see `attempts`."""
-    return f"{cluster_prefix(cluster)}attempts"
-
-
-def skip_key(cluster: str) -> str:
-    """Return the key of the number of the micro-batch that reads no records."""
-    return f"{cluster_prefix(cluster)}skip"
 
 
 def quarantine_key(cluster: str, batch: int) -> str:
@@ -175,46 +158,11 @@ def quarantine_key(cluster: str, batch: int) -> str:
     return f"{cluster_prefix(cluster)}quarantine:{batch}"
 
 
-def activity_key(cluster: str) -> str:
-    """Return the key of the steps of micro-batches that were done: hash of count and batches."""
-    return f"{cluster_prefix(cluster)}activity"
-
-
-def generation_key(cluster: str) -> str:
-    """Return the key of what identifies the contents of this Redis: a hash, see `generation`."""
-    return f"{cluster_prefix(cluster)}generation"
-
-
 def transfer_key(cluster: str, batch: int, query: int, task: int) -> str:
-    """Return the key of a task's state that was handed on in a batch: hash of bytes by form."""
+    """Return the key of a task's state that was exported in a batch: hash of bytes by form."""
     return f"{cluster_prefix(cluster)}transfer:{batch}:{query}:{task}"
 
 
 def transfers_key(cluster: str, batch: int) -> str:
-    """Return the key of the set of tasks that were handed on in a batch."""
+    """Return the key of the set of tasks that were exported in a batch."""
     return f"{cluster_prefix(cluster)}transfers:{batch}"
-
-
-def transfer_batches_key(cluster: str) -> str:
-    """Return the key of the set of batches whose handed-on states are kept."""
-    return f"{cluster_prefix(cluster)}transfers"
-
-
-def dead_order_key(cluster: str) -> str:
-    """Return the key of the sorted set of dead letters: ids by number."""
-    return f"{cluster_prefix(cluster)}dead:order"
-
-
-def dead_data_key(cluster: str) -> str:
-    """Return the key of the dead letters themselves: hash of bytes by id."""
-    return f"{cluster_prefix(cluster)}dead:data"
-
-
-def dead_state_key(cluster: str) -> str:
-    """Return the key of the newest number and the bytes of the dead letters: a hash."""
-    return f"{cluster_prefix(cluster)}dead:state"
-
-
-def dead_counts_key(cluster: str) -> str:
-    """Return the key of the dead letters ever counted: hash by `stream:reason`, and `batch`."""
-    return f"{cluster_prefix(cluster)}dead:counts"

@@ -1,7 +1,7 @@
 """Limits of users' code in a Python worker: time per call, and memory.
 
 A call that exceeds its time is interrupted by a signal, so it becomes a fault of its query. A
-worker that exceeds its memory gets a `MemoryError` where it asks for more, and is not killed.
+worker that exceeds its memory gets a `MemoryError` where it requests more, and is not killed.
 `workers.pipeline.engine.failures.probe` finds what neither can stop: a loop inside of compiled
 code, or a crash.
 """
@@ -94,10 +94,10 @@ def limit_memory() -> int:
     """
     wanted = int(max(_LEAST_MB, _number(WORKER_MEMORY_MB, _DEFAULT_MB))) << 20
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    known = [one for one in (soft, hard, wanted) if one != resource.RLIM_INFINITY]
-    found = min(known)
-    resource.setrlimit(resource.RLIMIT_DATA, (found, hard))
-    return found
+    known = [item for item in (soft, hard, wanted) if item != resource.RLIM_INFINITY]
+    result = min(known)
+    resource.setrlimit(resource.RLIMIT_DATA, (result, hard))
+    return result
 
 
 def has_headroom() -> bool:

@@ -1,6 +1,7 @@
 """What nodes measure of their tasks and operators: the planners' input, readable while it runs.
 
-Every batch a node writes two small tables of whole numbers. Who plans reads the last ones together.
+Every batch a node writes two small tables of whole numbers. Whoever plans reads the last ones
+together.
 """
 
 import struct
@@ -74,7 +75,7 @@ def _unpacked(data: bytes) -> tuple[int, Int64s, Int64s]:
 
 
 def write(client: "redis.Redis", cluster: str, node: int, batch: int, data: bytes) -> None:
-    """Keep a node's tables of a batch; writing them again changes nothing."""
+    """Store a node's tables of a batch; writing them again changes nothing."""
     # A replayed batch finds its id taken.
     with suppress(redis.ResponseError):
         key = keys.measures_key(cluster, node)
@@ -86,26 +87,26 @@ def _tables(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> Iterat
     pipe = client.pipeline(transaction=False)
     for node in nodes:
         pipe.xrange(keys.measures_key(cluster, node))
-    found = [
+    result = [
         (int(position.partition(b"-")[0]), node, fields[b"m"])
         for node, entries in zip(nodes, cast("list[list[Any]]", pipe.execute()), strict=True)
         for position, fields in entries
     ]
     # A task that has moved is where the newest batch saw it.
-    for _, node, data in sorted(found, key=lambda entry: entry[0]):
+    for _, node, data in sorted(result, key=lambda entry: entry[0]):
         yield node, *_unpacked(data)
 
 
 def read_tasks(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> list[TaskMeasure]:
-    """Return what is known of each task that took a record lately, on the node that has it."""
+    """Return the newest measures of each task with records, on its present node."""
     elapsed = dict.fromkeys(nodes, 0)
-    found: list[Int64s] = []
+    result: list[Int64s] = []
     for node, ms, tasks, _ in _tables(client, cluster, nodes):
         elapsed[node] += ms
-        found.append(np.column_stack([tasks, np.full(len(tasks), node, np.int64)]))
-    if not found:
+        result.append(np.column_stack([tasks, np.full(len(tasks), node, np.int64)]))
+    if not result:
         return []
-    rows = np.concatenate(found)
+    rows = np.concatenate(result)
     # One number per task; the last row of each says where it is and what it has.
     places, first, of = np.unique(
         rows[::-1, 0] * _TASKS + rows[::-1, 1], return_index=True, return_inverse=True
@@ -123,17 +124,17 @@ def read_operators(
     client: "redis.Redis", cluster: str, nodes: Sequence[int]
 ) -> list[OperatorMeasure]:
     """Return cost and selectivity of each computation on each node, over the last batches."""
-    found: dict[tuple[int, int], Int64s] = {}
+    result: dict[tuple[int, int], Int64s] = {}
     shared: dict[tuple[int, int], int] = {}
     for node, _, _, operators in _tables(client, cluster, nodes):
         for row in operators:
             place = int(row[0]), node
-            found[place] = found.get(place, 0) + row[2:]
+            result[place] = result.get(place, 0) + row[2:]
             shared[place] = int(row[1])
     return [
         OperatorMeasure(
             query, shared[query, node], node, int(n), cpu / max(1, n), taken / max(1, n),
             rows / max(1, n),
         )
-        for (query, node), (n, taken, rows, cpu) in sorted(found.items())
+        for (query, node), (n, taken, rows, cpu) in sorted(result.items())
     ]  # fmt: skip

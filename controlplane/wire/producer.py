@@ -7,9 +7,9 @@
 
 Stream ids come from the HTTP API (`GET /api/v1/clusters/<slug>/streams`). Records are a list of
 dictionaries, a data frame of pandas, an Arrow table or record batch, by the names of the stream's
-columns. An append that returns is in the log; one that raises is not, in no stream; after `LogAway`
-nobody knows, and the same append under the same stamp is safe. `controlplane.wire.batching`
-gathers records and sees to all that.
+columns. An append that returns is in the log; one that raises is not, in no stream; after
+`LogUnavailable` it is unknown, and the same append under the same stamp is safe.
+`controlplane.wire.batching` gathers records and sees to all that.
 """
 
 import time
@@ -22,10 +22,10 @@ from uuid import uuid4
 import pyarrow as pa
 
 from controlplane.wire import log
-from controlplane.wire.errors import BadBlock, LogAway
+from controlplane.wire.errors import BadBlock, LogUnavailable
 from controlplane.wire.records import record_codec
-from controlplane.wire.records.conversion import batch_of
-from controlplane.wire.records.schema_registry import Schemas
+from controlplane.wire.records.conversion import to_record_batch
+from controlplane.wire.records.schema_registry import SchemaRegistry
 from controlplane.wire.schema import StreamSchema
 
 
@@ -51,52 +51,52 @@ class Producer:
         self.cluster = cluster
         self.limits = log.Limits(limit, max_bytes)
         self._log = log.open_log(url, cluster)
-        self._schemas = Schemas(log.schema_client(site or url), cluster, schemas)
+        self._schemas = SchemaRegistry(log.schema_client(site or url), cluster, schemas)
         self._id = uuid4().hex
         self._sequences = count()
 
     def append(
         self,
         records: Mapping[int, Any],
-        stamp: log.Stamp | None = None,
+        token: log.IdempotencyToken | None = None,
         schemas: Mapping[int, StreamSchema] | None = None,
     ) -> str | None:
         """Append records of one or more streams, all at one position, and return the position.
 
-        An empty mapping appends nothing and returns None. With a `stamp` that was appended
+        An empty mapping appends nothing and returns None. With a `token` that was appended
         before, nothing is added and the first position returned; without one, each call is an
         append of its own. `schemas`: of these streams, where the caller knows them better.
 
         Raises `BadBlock` on records that are not of their stream's schema, `UnknownSchema`,
-        `LogFull` when the pipeline is too far behind, `AppendTooLarge`, `StaleStamp`, `StampReused`
-        when other records had the stamp, and `LogAway` when the log cannot be reached: append again
-        then, with the stamp that the error has.
+        `LogFull` when the pipeline is too far behind, `AppendTooLarge`, `StaleIdempotencyToken`,
+        `IdempotencyTokenReused` when other records had the stamp, and `LogUnavailable` when the log
+        cannot be reached: append again then, with the stamp that the error has.
         """
         if not records:
             return None
         encoded = {
-            stream: encoded_block(*self.conformed(stream, given, (schemas or {}).get(stream)))
+            stream: to_block(*self.conform(stream, given, (schemas or {}).get(stream)))
             for stream, given in records.items()
         }
-        stamp = stamp or log.Stamp(self._id, next(self._sequences))
+        token = token or log.IdempotencyToken(self._id, next(self._sequences))
         try:
-            return self._log.append(encoded, stamp, self.limits)
-        except LogAway as error:
-            error.stamp = stamp
+            return self._log.append(encoded, token, self.limits)
+        except LogUnavailable as error:
+            error.token = token
             raise
 
-    def conformed(
+    def conform(
         self, stream: int, records: Any, schema: StreamSchema | None = None
     ) -> tuple[pa.RecordBatch, StreamSchema]:
         """Return records as the stream's schema has them, and the schema; raises as `append`."""
-        return conformed(self._schemas, stream, records, schema)
+        return conform(self._schemas, stream, records, schema)
 
-    def waiting(self) -> log.Waiting:
-        """Return what the pipeline has not read yet. Raises `LogAway`."""
+    def waiting(self) -> log.LogBacklog:
+        """Return the backlog that the pipeline has not read. Raises `LogUnavailable`."""
         return self._log.waiting()
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._log.close()
         self._schemas.close()
 
@@ -112,8 +112,8 @@ class Producer:
         self.close()
 
 
-def conformed(
-    schemas: Schemas, stream: int, records: Any, schema: StreamSchema | None = None
+def conform(
+    schemas: SchemaRegistry, stream: int, records: Any, schema: StreamSchema | None = None
 ) -> tuple[pa.RecordBatch, StreamSchema]:
     """Return records as the stream's schema has them, and the schema.
 
@@ -121,15 +121,15 @@ def conformed(
     """
     known = schema or schemas.of(stream)
     try:
-        return batch_of(stream, records, known), known
+        return to_record_batch(stream, records, known), known
     except BadBlock:
-        newer = known if schema is not None else schemas.refreshed(stream)
+        newer = known if schema is not None else schemas.refresh(stream)
         if newer == known:
             raise
-    return batch_of(stream, records, newer), newer
+    return to_record_batch(stream, records, newer), newer
 
 
-def encoded_block(batch: pa.RecordBatch, schema: StreamSchema) -> log.Block:
+def to_block(batch: pa.RecordBatch, schema: StreamSchema) -> log.Block:
     """Return a record batch of a schema as a block of its stream."""
     newest_ms = record_codec.newest_event_ms(batch, schema, time.time_ns() // 1_000_000)
     data = record_codec.encode_block(batch, schema.event_time)

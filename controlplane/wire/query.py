@@ -1,4 +1,4 @@
-"""What a query computes: as it is submitted (text), and as the data plane runs it (checked).
+"""The computation of a query: as submitted (text), and as the data plane runs it (checked).
 
 A query selects records of one or several streams (`where`), groups them (`key`), cuts event time
 into windows and aggregates. A join pairs the records of two sides first.
@@ -41,7 +41,7 @@ class QueryText:
 
     `where`: a predicate, empty for all records. `columns`: named expressions, usable in the
     others. `key`: columns to group by. `aggregates`: by the name of their result. Windows are as
-    long as `window_s` and begin every `slide_s` (None: one behind the other). Records that are
+    long as `window_s` and begin every `slide_s` (None: one after the other). Records that are
     older than the newest before them by more than `lateness_s` are late.
 
     A join pairs the records of the streams in `right` with those of the others, where both are in
@@ -61,7 +61,7 @@ class QueryText:
     on: Sequence[Sequence[str]] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the query as JSON values, defaults left out."""
+        """Return the query as JSON values, without defaults."""
         row = {
             "aggregates": dict(self.aggregates),
             "window_s": self.window_s,
@@ -99,7 +99,7 @@ class Window:
 
     @property
     def pane_ms(self) -> int:
-        """Return the largest span of which all windows are made (paper 001, section 4.2)."""
+        """Return the length (ms) of the panes that make up all windows (paper 001, section 4.2)."""
         return math.gcd(self.size_ms, self.slide_ms)
 
     @property
@@ -110,7 +110,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """What a join pairs: the streams of its right side, and what must be equal.
+    """The pairs of a join: the streams of its right side, and the equal expressions.
 
     `on`: expressions over the records of either side; `left`, `right_columns`: the columns of each
     side that the query looks at.
@@ -124,7 +124,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """What is computed of every record of a query; equal ones are computed once for all queries."""
+    """The computation of a query; equal ones are evaluated once for all queries."""
 
     where: Expression | None
     key: tuple[tuple[str, Expression], ...]
@@ -136,7 +136,7 @@ class Computation:
     def task_key(self, stream: int) -> tuple[Expression, ...]:
         """Return by which values a record of a stream finds its task."""
         if self.join is None:
-            return tuple(one for _, one in self.key)
+            return tuple(item for _, item in self.key)
         return tuple(pair[stream in self.join.right] for pair in self.join.on)
 
 
@@ -158,12 +158,12 @@ def computation_of(
     on = reader.on(query, _sides(columns, right)) if joins else ()
     if reader.faults:
         raise BadQuery(reader.faults)
-    found = Computation(where, key, aggregates, window, lateness)
-    return replace(found, join=_join(query, on, found)) if joins else found
+    result = Computation(where, key, aggregates, window, lateness)
+    return replace(result, join=_join(query, on, result)) if joins else result
 
 
 def is_join(query: QueryText) -> bool:
-    """Tell whether a query pairs the records of two sides, or is meant to."""
+    """Return whether a query is a join, even an incomplete one."""
     return bool(query.right or query.on)
 
 
@@ -190,11 +190,11 @@ def _sides(
 
 
 def _join(
-    query: QueryText, on: tuple[tuple[Expression, Expression], ...], found: Computation
+    query: QueryText, on: tuple[tuple[Expression, Expression], ...], computation: Computation
 ) -> Join:
-    every = [found.where, *(one for _, one in found.key),
-             *(aggregate.argument for _, aggregate in found.aggregates)]  # fmt: skip
-    used = sorted({column for one in every if one is not None for column in columns_in(one)},
+    every = [computation.where, *(item for _, item in computation.key),
+             *(aggregate.argument for _, aggregate in computation.aggregates)]  # fmt: skip
+    used = sorted({column for value in every if value is not None for column in columns_in(value)},
                   key=lambda column: column.name)  # fmt: skip
     left, right = (
         tuple(column for column in used if column.name.startswith(f"{side}.")) for side in SIDES
@@ -203,17 +203,17 @@ def _join(
 
 
 def columns_in(expression: Expression) -> Iterator[Column]:
-    """Yield the columns that an expression looks at."""
+    """Yield the columns that an expression reads."""
     match expression:
         case Column():
             yield expression
         case Call():
-            for one in expression.arguments:
-                yield from columns_in(one)
+            for argument in expression.arguments:
+                yield from columns_in(argument)
 
 
 class _Reader:
-    """Reads the parts of one query and collects what is wrong with them."""
+    """Reads the parts of one query and collects their errors."""
 
     def __init__(self, columns: Mapping[str, Kind]) -> None:
         self.kinds = dict(columns)
@@ -246,10 +246,10 @@ class _Reader:
             self.too_large.add(name)
 
     def expression(self, where: str, text: str) -> Expression | None:
-        found = self.parsed(where, text, self.kinds)
-        if found is None or not self._fits(where, text, found):
+        result = self.parsed(where, text, self.kinds)
+        if result is None or not self._fits(where, text, result):
             return None
-        return inlined(found, self.named)
+        return inlined(result, self.named)
 
     def parsed(self, where: str, text: str, kinds: Mapping[str, Kind]) -> Expression | None:
         try:
@@ -259,7 +259,7 @@ class _Reader:
             return None
 
     def _fits(self, where: str, text: str, expression: Expression) -> bool:
-        """Tell whether an expression stays small with the columns it names put in.
+        """Return whether an expression stays small with the columns it names put in.
 
         Where it does not is said once, not of all that names it as well.
         """
@@ -273,22 +273,22 @@ class _Reader:
         return False
 
     def where(self, text: str) -> Expression | None:
-        found = self.expression("where", text)
-        if found is not None and found.kind not in (Kind.BOOL, Kind.NULL):
-            self.faults["where"] = f"must be true or false for each record, but is {found.kind}"
-        return found
+        result = self.expression("where", text)
+        if result is not None and result.kind not in (Kind.BOOL, Kind.NULL):
+            self.faults["where"] = f"must be true or false for each record, but is {result.kind}"
+        return result
 
     def key(self, names: Sequence[str]) -> tuple[tuple[str, Expression], ...]:
-        found: dict[str, Expression] = {}
+        result: dict[str, Expression] = {}
         for name in names:
             if name not in self.kinds:
                 self.faults["key"] = no_column(name, self.kinds)
             else:
-                found[name] = self.named.get(name, Column(name, self.kinds[name]))
-        return tuple(found.items())
+                result[name] = self.named.get(name, Column(name, self.kinds[name]))
+        return tuple(result.items())
 
     def aggregates(self, texts: Mapping[str, str]) -> tuple[tuple[str, Aggregate], ...]:
-        found = []
+        result = []
         for name, text in texts.items():
             where = f"aggregates.{name}"
             try:
@@ -301,10 +301,10 @@ class _Reader:
                     continue
                 argument = inlined(aggregate.argument, self.named)
                 aggregate = replace(aggregate, argument=argument)
-            found.append((name, aggregate))
+            result.append((name, aggregate))
         if not texts:
             self.faults["aggregates"] = "names none; count(*) counts records"
-        return tuple(found)
+        return tuple(result)
 
     def on(
         self, query: QueryText, sides: tuple[Mapping[str, Kind], Mapping[str, Kind]]
@@ -317,9 +317,9 @@ class _Reader:
             self.faults["right"] = "names no stream: a join has a right side"
         if not query.on:
             self.faults["on"] = "names no pair of columns that must be equal"
-        found = []
-        for at, pair in enumerate(query.on):
-            where = f"on.{at}"
+        result = []
+        for index, pair in enumerate(query.on):
+            where = f"on.{index}"
             if len(pair) != len(SIDES):
                 self.faults[where] = "must be two expressions: of the left and of the right side"
                 continue
@@ -334,8 +334,8 @@ class _Reader:
                     "numbers"
                 )
             else:
-                found.append((widened(left, kind), widened(right, kind)))
-        return tuple(found)
+                result.append((widened(left, kind), widened(right, kind)))
+        return tuple(result)
 
     def window(self, size_s: float, slide_s: float | None) -> Window:
         size = self.milliseconds("window_s", size_s, least=1)
@@ -362,11 +362,11 @@ def widened(expression: Expression, kind: Kind) -> Expression:
 
 
 def inlined(expression: Expression, named: Mapping[str, Expression]) -> Expression:
-    """Return the expression with named columns replaced by what they stand for."""
+    """Return the expression with named columns replaced by their expressions."""
     match expression:
         case Column() if expression.name in named:
             return named[expression.name]
         case Call():
-            arguments = tuple(inlined(one, named) for one in expression.arguments)
+            arguments = tuple(inlined(argument, named) for argument in expression.arguments)
             return replace(expression, arguments=arguments)
     return expression

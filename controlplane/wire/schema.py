@@ -1,4 +1,4 @@
-"""The schema of a stream: its columns, when its records happened, and how late they may come."""
+"""The schema of a stream: its columns, its event time, and the allowed lateness."""
 
 import json
 import re
@@ -43,7 +43,7 @@ class ColumnSpec:
 
 @dataclass(frozen=True)
 class StreamSchema:
-    """What the records of a stream look like.
+    """The columns and time settings of a stream.
 
     `event_time`: the timestamp column that says when a record happened; empty: when it was
     appended. `watermark_delay_s`: how much older than the newest record a record may be, for
@@ -83,10 +83,10 @@ class StreamSchema:
     @cached_property
     def kinds(self) -> dict[str, Kind]:
         """Return the columns that queries can read, with their kinds; not the stream itself."""
-        found: dict[str, Kind] = {}
-        for one in self.arrow:
-            found |= _kinds(one.name, one.type)
-        return found
+        result: dict[str, Kind] = {}
+        for item in self.arrow:
+            result |= _kinds(item.name, item.type)
+        return result
 
     @cached_property
     def kinds_number(self) -> int:
@@ -127,11 +127,11 @@ class StreamSchema:
     def of_arrow(cls, schema: Any, event_time: str = "", **settings: float) -> "StreamSchema":
         """Return the schema of Arrow data. Raises `BadSchema`, by column, for other types."""
         columns, faults = [], {}
-        for one in schema:
+        for item in schema:
             try:
-                columns.append(ColumnSpec(one.name, type_name(one.type), one.nullable))
+                columns.append(ColumnSpec(item.name, type_name(item.type), item.nullable))
             except BadType as error:
-                faults[f"columns.{one.name}"] = str(error)
+                faults[f"columns.{item.name}"] = str(error)
         if faults:
             raise BadSchema(faults)
         return cls(tuple(columns), event_time, **settings)
@@ -144,10 +144,10 @@ def _from_text(text: str | bytes) -> StreamSchema:
 
 def _kinds(name: str, arrow: Any) -> dict[str, Kind]:
     if pa.types.is_struct(arrow):
-        found: dict[str, Kind] = {}
-        for one in arrow:
-            found |= _kinds(f"{name}.{one.name}", one.type)
-        return found
+        result: dict[str, Kind] = {}
+        for item in arrow:
+            result |= _kinds(f"{name}.{item.name}", item.type)
+        return result
     kind = kind_of(arrow)
     return {} if kind is None else {name: kind}
 
@@ -191,7 +191,7 @@ def common_kinds(schemas: Iterable[StreamSchema]) -> tuple[dict[str, Kind], dict
     decimals are decimals, with floats floats. A column of kinds that do not fit is left out.
     """
     every: Sequence[dict[str, Kind]] = [schema.kinds for schema in schemas]
-    found: dict[str, Kind] = {}
+    result: dict[str, Kind] = {}
     refused: dict[str, str] = {}
     for name in dict.fromkeys(name for kinds in every for name in kinds):
         there = {kinds[name] for kinds in every if name in kinds}
@@ -201,8 +201,8 @@ def common_kinds(schemas: Iterable[StreamSchema]) -> tuple[dict[str, Kind], dict
         elif kind is None:
             refused[name] = f"it is {' and '.join(sorted(there))} in different streams"
         else:
-            found[name] = kind
-    return found, refused
+            result[name] = kind
+    return result, refused
 
 
 def widest(kinds: Iterable[Kind]) -> Kind | None:

@@ -53,7 +53,7 @@ MAX_DEPTH: Final = 8
 
 
 class BadType(WireError):
-    """A text is not the name of a column type; the message says what is."""
+    """The text does not name a column type; the message lists the types."""
 
 
 def type_names() -> list[str]:
@@ -75,10 +75,10 @@ def _parse(text: str, depth: int) -> Any:
         raise BadType(f"is nested more than {MAX_DEPTH} levels deep")
     if text in _PLAIN:
         return _PLAIN[text]
-    if found := _DECIMAL.fullmatch(text):
-        return _decimal(int(found[1]), int(found[2]))
-    if found := _TIMESTAMP.fullmatch(text):
-        return pa.timestamp(found[1] or "ms", tz="UTC")
+    if match := _DECIMAL.fullmatch(text):
+        return _decimal(int(match[1]), int(match[2]))
+    if match := _TIMESTAMP.fullmatch(text):
+        return pa.timestamp(match[1] or "ms", tz="UTC")
     if text.startswith("list<") and text.endswith(">"):
         return pa.list_(_parse(text[5:-1].strip(), depth + 1))
     if text.startswith("struct<") and text.endswith(">"):
@@ -109,11 +109,11 @@ def _struct_field(text: str, depth: int) -> Any:
 def _split(text: str) -> list[str]:
     """Return the parts between the commas that are not within brackets."""
     parts, depth, start = [], 0, 0
-    for at, sign in enumerate(text):
+    for index, sign in enumerate(text):
         depth += (sign in "<(") - (sign in ">)")
         if sign == "," and depth == 0:
-            parts.append(text[start:at])
-            start = at + 1
+            parts.append(text[start:index])
+            start = index + 1
     return [*parts, text[start:]]
 
 
@@ -140,7 +140,7 @@ def _nested_name(arrow: Any) -> str:
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow):
         return f"list<{type_name(arrow.value_type)}>"
     if pa.types.is_struct(arrow):
-        parts = (f"{one.name}: {type_name(one.type)}" for one in arrow)
+        parts = (f"{item.name}: {type_name(item.type)}" for item in arrow)
         return f"struct<{', '.join(parts)}>"
     for name, plain in _PLAIN.items():
         if arrow.equals(plain):
@@ -149,7 +149,7 @@ def _nested_name(arrow: Any) -> str:
 
 
 def kind_of(arrow: Any) -> Kind | None:
-    """Return what a column of this type is in queries, None if queries cannot read it.
+    """Return the kind of a column of this type in queries, None if queries cannot read it.
 
     Whole numbers that fit into 64 bits with sign are `int`; a `uint64` is a decimal. Binary columns
     and lists are carried, not computed with; the fields of a struct are columns `name.field`.

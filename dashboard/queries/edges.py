@@ -3,15 +3,15 @@
 from typing import Any
 
 from controlplane.models import Cluster, Query
-from controlplane.wire.routing.key_groupings import HASH, SCHEMES
+from controlplane.wire.routing.key_groupings import HASH, KEY_GROUPINGS
 from dashboard.streams.drop_rule_forms import drop_rule_rows
 
 
 def splitting(cluster: Cluster, query: Query) -> dict[str, Any]:
     """Return its scheme and those to choose from, the nodes that could merge it, its drops."""
     return {
-        "scheme": SCHEMES[query.scheme or HASH],
-        "schemes": SCHEMES.values(),
+        "scheme": KEY_GROUPINGS[query.scheme or HASH],
+        "schemes": KEY_GROUPINGS.values(),
         "nodes": cluster.nodes.filter(active=True).order_by("index"),
         "drops": drop_rule_rows(query.drops.select_related("stream", "query")),
     }

@@ -10,7 +10,7 @@ from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.topology import key_groupings
-from controlplane.wire.routing.key_groupings import SCHEMES
+from controlplane.wire.routing.key_groupings import KEY_GROUPINGS
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import notify, notify_refusals
 
@@ -23,7 +23,9 @@ def set_scheme(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseR
         query = key_groupings.set_scheme(
             request.actor, query, values.get("scheme", ""), values.get("reason", "")
         )
-        notify(request, f"Keys of {query.name} find their task {SCHEMES[query.scheme].title}.")
+        notify(
+            request, f"Keys of {query.name} find their task {KEY_GROUPINGS[query.scheme].title}."
+        )
     return redirect("query", cluster.slug, pk)
 
 

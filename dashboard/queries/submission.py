@@ -15,7 +15,7 @@ from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.topology import queries
 from controlplane.topology.queries import Checked
-from controlplane.wire.routing.key_groupings import SCHEMES
+from controlplane.wire.routing.key_groupings import KEY_GROUPINGS
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.queries.forms import (
     DEFAULTS,
@@ -73,7 +73,7 @@ def _form(
         "cluster": cluster,
         "values": filled,
         "errors": errors,
-        "schemes": SCHEMES.values(),
+        "schemes": KEY_GROUPINGS.values(),
         "units": list(UNITS),
         "operators": language.operators(),
         "functions": language.functions() + language.registered_functions(),

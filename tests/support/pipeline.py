@@ -11,8 +11,8 @@ from controlplane.wire import keys
 from controlplane.wire.routing import Action, RoutingDelta
 from controlplane.wire.routing.publication import publish
 from tests.workers.pipeline.engine.test_advance import Memory
-from workers.pipeline.exchange.messages import input_of
-from workers.pipeline.nodes.node_batch import Turn
+from workers.pipeline.exchange.messages import node_input
+from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.sink import SinkWriter
 from workers.pipeline.spark.connections import client_of, log_of, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
@@ -77,9 +77,9 @@ class Pipeline:
         frame["node"] = [node_keys(self.nodes).node_of(key) for key in frame["nk"].tolist()]
         written = []
         for node, mine in frame.groupby("node"):
-            given = input_of(int(str(node)), [mine])
+            given = node_input(int(str(node)), [mine])
             tables = tables_of(self.url, self.cluster)
-            turn = Turn(self.client, self.cluster, tables, self.stores[given.node], given)
+            turn = NodeBatch(self.client, self.cluster, tables, self.stores[given.node], given)
             frames = [pa.RecordBatch.from_pandas(one) for one in turn.run().frames()]
             written.append(sink.write(iter(frames)))
         sink.commit(list(written), 0)

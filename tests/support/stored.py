@@ -6,7 +6,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import PLACE, named, names_of
+from controlplane.wire.aggregates.state_schema import PLACE, schema_named, schema_names
 from controlplane.wire.language import Kind
 from controlplane.wire.query import Computation, QueryText, computation_of
 from controlplane.wire.results import Changes
@@ -30,8 +30,8 @@ def computed(text: QueryText = BY_METER) -> Computation:
 
 def changes(computation: Computation, query: int, rows: Sequence[Mapping[str, Any]]) -> Changes:
     """Return rows of slots as a node gives them out; what a row does not name is 0."""
-    name = names_of(layout_of(computation))[0]
-    form = named(name)
-    zeros = dict.fromkeys(form.schema.names, 0) | dict.fromkeys(PLACE, 0)
+    name = schema_names(layout_of(computation))[0]
+    form = schema_named(name)
+    zeros = dict.fromkeys(form.arrow.names, 0) | dict.fromkeys(PLACE, 0)
     whole = [{**zeros, "query": query, **row} for row in rows]
-    return Changes([(name, pa.Table.from_pylist(whole, form.schema))])
+    return Changes([(name, pa.Table.from_pylist(whole, form.arrow))])

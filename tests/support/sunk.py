@@ -3,9 +3,9 @@
 import redis
 
 from controlplane.wire.results.table_codec import pack
-from workers.pipeline.engine.changes import Changed
+from workers.pipeline.engine.changes import BatchChanges
 from workers.pipeline.exchange import block_rows
-from workers.pipeline.exchange.changes import changes_of
+from workers.pipeline.exchange.changes import unpack_changes
 from workers.pipeline.exchange.node_report import NodeReport
 from workers.pipeline.exchange.output import ROW_BYTES
 from workers.pipeline.sink import Blocks, write_results
@@ -19,10 +19,12 @@ def report(batch: int, node: int = 0, merged: tuple[int, ...] = ()) -> NodeRepor
     )  # fmt: skip
 
 
-def write_batch(client: "redis.Redis", cluster: str, report: NodeReport, changed: Changed) -> None:
+def write_batch(
+    client: "redis.Redis", cluster: str, report: NodeReport, changed: BatchChanges
+) -> None:
     """Write blocks and changed windows, and the references of queries that have blocks alone."""
     blocks = Blocks(client, cluster)
-    for payload in block_rows.packed(changed.blocks, ROW_BYTES):
+    for payload in block_rows.pack_blocks(changed.blocks, ROW_BYTES):
         blocks.take(report.batch, payload)
-    write_results(client, cluster, report, changes_of(pack(changed.windows)), blocks)
-    blocks.settle()
+    write_results(client, cluster, report, unpack_changes(pack(changed.windows)), blocks)
+    blocks.write_references()

@@ -10,9 +10,9 @@ import pyarrow as pa
 from controlplane.catalog.computations import computation_of_query
 from controlplane.connections import redis_client
 from controlplane.models import Query
-from controlplane.wire.aggregates.floats import codes_of
+from controlplane.wire.aggregates.floats import float_codes
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import PLACE, named, names_of
+from controlplane.wire.aggregates.state_schema import PLACE, schema_named, schema_names
 from controlplane.wire.results import Changes, write
 from controlplane.wire.results.feed import followed
 
@@ -22,16 +22,16 @@ def write_windows(query: Query, batch: int, rows: Sequence[Mapping[str, Any]]) -
 
     What a row does not name is 0. A float may stand for the code in which its largest is kept.
     """
-    name, _, _ = names_of(layout_of(computation_of_query(query)))
-    form = named(name)
+    name, _, _ = schema_names(layout_of(computation_of_query(query)))
+    form = schema_named(name)
     zeros = dict.fromkeys(PLACE, 0) | {"query": query.pk}
-    whole = {field.name for field in form.schema if pa.types.is_int64(field.type)}
+    whole = {field.name for field in form.arrow if pa.types.is_int64(field.type)}
     stored = [{n: _stored(v) if n in whole else v for n, v in row.items()} for row in rows]
-    table = pa.Table.from_pylist([zeros | row for row in stored], form.schema)
+    table = pa.Table.from_pylist([zeros | row for row in stored], form.arrow)
     client, slug = redis_client(), query.cluster.slug
     watched = followed(client, slug, time.time_ns() // 1_000_000)
     write(client, slug, batch, Changes([(name, table)]), watched)
 
 
 def _stored(value: Any) -> Any:
-    return int(codes_of(np.array([value]))[0]) if isinstance(value, float) else value
+    return int(float_codes(np.array([value]))[0]) if isinstance(value, float) else value

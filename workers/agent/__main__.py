@@ -56,7 +56,7 @@ def _run(agent: Agent, stop: threading.Event) -> None:
         try:
             agent.tick(time.monotonic())
         except Exception:
-            # The drivers go on as they are; the database is asked again in a second.
+            # The drivers continue as they are; the database is asked again in a second.
             logger.exception("could not look after the clusters")
         stop.wait(TICK_S)
     try:
@@ -90,8 +90,8 @@ def _agent(site: Site) -> Agent:
     def write(reports: Mapping[str, Report], progress: Mapping[str, Progress]) -> None:
         deaths.flush()
         fleet.write_reports(reports)
-        for slug, one in progress.items():
-            fleet.write_progress(slug, one)
+        for slug, item in progress.items():
+            fleet.write_progress(slug, item)
 
     gate = Gate(site)
     return Agent(client, wanted, write, keeper, gate.hold)

@@ -18,7 +18,7 @@ logger = logging.getLogger("weir.agent")
 Wanted = Mapping[str, DriverSpec | None]
 # Stores reports, and the progress of the drivers that there are, by cluster.
 Write = Callable[[Mapping[str, Report], Mapping[str, Progress]], None]
-# Returns why a driver may not run now, None where it may; the last says whether it runs.
+# Returns why a driver may not run now, None if it may; the last says whether it runs.
 Hold = Callable[[DriverSpec, float, bool], Report | None]
 # Reports that differ in their numbers alone are written this often (s).
 _NUMBERS_EVERY_S: Final = 5.0
@@ -95,7 +95,7 @@ class Agent:
                 logger.log(level, "%s is %s %s", slug, report.state, report.detail)
         due = {slug: report for slug, report in reports.items() if self._is_due(slug, report, now)}
         kept = {slug: self._keepers[slug].progress for slug in due if slug in self._keepers}
-        self._write(due, {slug: one for slug, one in kept.items() if one is not None})
+        self._write(due, {slug: item for slug, item in kept.items() if item is not None})
         self._told = {
             slug: (now, report) if slug in due else self._told[slug]
             for slug, report in reports.items()

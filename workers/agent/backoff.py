@@ -12,7 +12,7 @@ HEALTHY_S: Final = 60.0
 
 @dataclass(slots=True)
 class BackOff:
-    """Doubles from one second to a minute; jitter keeps several drivers from starting at once."""
+    """Doubles from one second to a minute; jitter spreads the starts of several drivers."""
 
     chance: random.Random = field(default_factory=random.Random)
     deaths: int = 0

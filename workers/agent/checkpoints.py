@@ -10,7 +10,7 @@ from controlplane.health.losses.detection import CheckpointFacts
 
 
 def read_checkpoint(path: Path) -> CheckpointFacts | None:
-    """Return what a checkpoint holds, None where it has no batch that can be read.
+    """Return what a checkpoint holds, None if it has no batch that can be read.
 
     Spark writes `metadata` when a query first starts, `offsets/<n>` before batch n runs and
     `commits/<n>` once it is whole. A file that a full disk has cut off counts as not written. A
@@ -33,14 +33,14 @@ def read_checkpoint(path: Path) -> CheckpointFacts | None:
 
 
 def is_settled(path: Path) -> bool:
-    """Return whether no swap of the checkpoint is under way, which the driver finishes first."""
+    """Return whether no swap of the checkpoint is in progress, which the driver finishes first."""
     return not path.with_name(f"{path.name}.swap").exists()
 
 
 def set_aside(path: Path) -> str:
     """Rename a checkpoint so that a new one can begin in its place; return the new name.
 
-    Returns "" where there is no checkpoint.
+    Returns "" if there is no checkpoint.
     """
     if not path.exists():
         return ""

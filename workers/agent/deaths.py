@@ -1,4 +1,4 @@
-"""The ends of a cluster's driver that nobody asked for, and whether they are a crash loop."""
+"""The ends of a cluster's driver that nobody requested, and whether they are a crash loop."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class Loop:
 
 
 def loop_of(deaths: Sequence[Death], now_s: float) -> Loop | None:
-    """Return the crash loop that the newest deaths, oldest first, are; None where they are none.
+    """Return the crash loop that the newest deaths, oldest first, are; None if they are none.
 
     One batch that ends the driver again and again is a loop whatever the causes; otherwise one
     cause is.
@@ -62,4 +62,4 @@ def loop_of(deaths: Sequence[Death], now_s: float) -> Loop | None:
 
 def _in_a_row(same: Sequence[bool]) -> int:
     """Return how many at the end are True."""
-    return next((at for at, one in enumerate(reversed(same)) if not one), len(same))
+    return next((index for index, item in enumerate(reversed(same)) if not item), len(same))

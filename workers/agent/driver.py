@@ -20,7 +20,7 @@ import psutil
 
 from controlplane.runtime import processes
 from controlplane.runtime.logs import last_error, rotate
-from controlplane.wire.log import identity
+from controlplane.wire.log import log_identity
 
 MARK: Final = "WEIR_DRIVER"
 
@@ -97,7 +97,7 @@ def checkpoint_of(spec: DriverSpec, site: Site) -> Path:
     place = site.checkpoint(spec.cluster)
     if not spec.log_url:
         return place
-    mark = sha256(identity(spec.log_url).encode()).hexdigest()[:8]
+    mark = sha256(log_identity(spec.log_url).encode()).hexdigest()[:8]
     return place.with_name(f"{place.name}-{mark}")
 
 

@@ -19,7 +19,7 @@ _KEPT_RESTARTS = 1000
 
 
 def wanted_drivers() -> dict[str, DriverSpec | None]:
-    """Return per cluster the driver it should have, None where it should have none."""
+    """Return per cluster the driver it should have, None if it should have none."""
     return {cluster.slug: _spec(cluster) for cluster in Cluster.objects.all()}
 
 
@@ -32,10 +32,10 @@ def write_reports(reports: Mapping[str, Report]) -> None:
 @transaction.atomic
 def _write(slug: str, report: Report) -> None:
     row = Cluster.objects.select_for_update().filter(slug=slug).first()
-    told = {"state": report.state, "state_detail": report.detail}
-    if row is None or told == {name: getattr(row, name) for name in told}:
+    answer = {"state": report.state, "state_detail": report.detail}
+    if row is None or answer == {name: getattr(row, name) for name in answer}:
         return
-    Cluster.objects.filter(pk=row.pk).update(**told)
+    Cluster.objects.filter(pk=row.pk).update(**answer)
     if row.state != report.state or not report.code:
         text = f"{report.state}: {report.detail}" if report.detail else report.state
         announce(row.pk, event("state", text, state=report.state))
@@ -111,8 +111,8 @@ def record_death(slug: str, death: Death) -> None:
     )
     old = cluster.restarts.order_by("-at", "-id").values_list("pk", flat=True)[_KEPT_RESTARTS:]
     DriverRestart.objects.filter(pk__in=list(old)).delete()
-    at = "" if death.batch is None else f" at batch {death.batch}"
-    announce(cluster.pk, event("alert", f"driver restarted{at}: {death.detail}", state="failed"))
+    batch = "" if death.batch is None else f" at batch {death.batch}"
+    announce(cluster.pk, event("alert", f"driver restarted{batch}: {death.detail}", state="failed"))
 
 
 def _spec(cluster: Cluster) -> DriverSpec | None:

@@ -28,7 +28,7 @@ class Gate:
         self._looked: dict[str, tuple[float, Report | None]] = {}
 
     def hold(self, spec: DriverSpec, now: float, runs: bool) -> Report | None:
-        """Return why a driver may not run, None where it may.
+        """Return why a driver may not run, None if it may.
 
         Repairs what was lost. Never raises: trouble with one cluster does not affect the others.
         """
@@ -68,7 +68,7 @@ class Gate:
 def _removed(cluster: Cluster, path: Path) -> Report | None:
     """Return why a running driver has to end whose checkpoint was removed, None for any other.
 
-    Spark writes on into directories that it makes anew, and could never start from them.
+    Spark writes on into directories that it makes again, and could never start from them.
     """
     health = ClusterHealth.objects.filter(cluster=cluster).first()
     if health is None or health.checkpoint != path.name or (path / "metadata").exists():

@@ -9,9 +9,9 @@ from typing import Any, Final
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.errors import LogAway
+from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log import Log, open_log
-from controlplane.wire.log.values import order_of
+from controlplane.wire.log.values import position_key
 
 # What Redis answers to a write that it does not take, and the code of each.
 _REFUSALS: Final[Mapping[str, str]] = {
@@ -47,7 +47,7 @@ class Seen:
     finished steps of micro-batches. `unread`: records that no finished micro-batch has read, None
     where the log does not answer; `total`: records of the log that finished ones have read, 0 where
     only the log knows; `waiting`: records that wait at nodes. `problem`: why Redis does
-    not take writes, as a code, empty where it does.
+    not take writes, as a code, empty if it does.
     """
 
     beat: Heartbeat | None = None
@@ -139,7 +139,7 @@ class Observer:
             return 0, 0
         newest, fields = index[0]
         total, key = int(fields[b"total"]), keys.index_key(cluster)
-        if end and order_of(newest.decode()) <= order_of(end):
+        if end and position_key(newest.decode()) <= position_key(end):
             return 0, total
         before: Any = self._client.xrevrange(key, end, "-", count=1) if end else []
         if before:
@@ -201,13 +201,13 @@ class _OtherLogs:
         known = self._known.get(cluster)
         if known is None:
             return None
-        at, floor = self._floor.get(cluster, (batch, known))
-        floor = min(floor, known) if at == batch else known
+        offset, floor = self._floor.get(cluster, (batch, known))
+        floor = min(floor, known) if offset == batch else known
         self._floor[cluster] = batch, floor
         return known - floor
 
     def close(self) -> None:
-        """Stop asking; a question that is under way is not waited for."""
+        """Stop asking; a question that is in progress is not waited for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _ask(self, cluster: str, url: str) -> int:
@@ -215,6 +215,6 @@ class _OtherLogs:
             self._logs[cluster, url] = open_log(url, cluster, self._redis_url)
         try:
             return self._logs[cluster, url].waiting().records
-        except LogAway:
+        except LogUnavailable:
             self._logs.pop((cluster, url)).close()
             raise

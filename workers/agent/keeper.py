@@ -8,14 +8,7 @@ from controlplane.runtime.checks import is_full
 from workers.agent import causes
 from workers.agent.backoff import HEALTHY_S, BackOff
 from workers.agent.deaths import KEPT, Death, Loop, loop_of
-from workers.agent.driver import (
-    CommandFactory,
-    Driver,
-    DriverSpec,
-    Site,
-    checkpoint_of,
-    end_strays,
-)
+from workers.agent.driver import CommandFactory, Driver, DriverSpec, Site, checkpoint_of, end_strays
 from workers.agent.heartbeats import Look, Seen, Unknown
 from workers.agent.progress import Patience, Progress, Wrong
 from workers.agent.report import Report, behind
@@ -38,7 +31,7 @@ class Keeper:
     """The driver of one cluster; `step` is called about once a second with a monotonic clock.
 
     `history`: the driver's deaths of the last hour, oldest first; `died` is called with each death
-    that nobody asked for.
+    that nobody requested.
     """
 
     def __init__(
@@ -91,7 +84,7 @@ class Keeper:
         return self._life is None and now < self._due_at
 
     def kill(self) -> None:
-        """End the driver at once."""
+        """End the driver immediately."""
         if self._life is not None and self._life.driver.kill():
             self._life = None
 
@@ -160,15 +153,15 @@ class Keeper:
         if wanted is None:
             return Report("stopped")
         error = life.driver.last_error()
-        cause, told = causes.cause_of(code, error), causes.described(code, error)
+        cause, answer = causes.cause_of(code, error), causes.described(code, error)
         if cause == causes.EXIT and (known := self._surroundings(life)):
-            cause, told = known[0], f"{known[1]} ({told})"
-        return self._retry_later(self._death(life, cause, told, code, now), now)
+            cause, answer = known[0], f"{known[1]} ({answer})"
+        return self._retry_later(self._death(life, cause, answer, code, now), now)
 
     def _surroundings(self, life: _Life) -> tuple[str, str] | None:
         """Return the cause that Redis or a disk is: a full disk may cut off the driver's log."""
         checkpoint = checkpoint_of(life.driver.spec, self._site)
-        full = [one for one in (checkpoint.parent, self._site.data) if is_full(one)]
+        full = [item for item in (checkpoint.parent, self._site.data) if is_full(item)]
         if full:
             return causes.DISK, f"the disk of {full[0]} is full"
         try:
@@ -181,22 +174,24 @@ class Keeper:
 
     def _watch(self, life: _Life, now: float) -> Report:
         try:
-            found = self._look(self.cluster, life.driver.spec.log_url)
+            result = self._look(self.cluster, life.driver.spec.log_url)
         except Unknown:
             # Whether it lives cannot be known: that is no reason to kill it.
             life.progress.excuse(now)
             return Report("degraded", "Redis does not answer", "redis-away")
         # The hash of a dead driver stays for half a minute: it says nothing of this one.
-        own = found.beat is not None and found.beat.pid == life.driver.pid
-        life.progress.note(found if own else replace(found, beat=None), now)
-        if found.problem:
+        own = result.beat is not None and result.beat.pid == life.driver.pid
+        life.progress.note(result if own else replace(result, beat=None), now)
+        if result.problem:
             life.progress.excuse(now)
             life.healthy_since = None
-            return Report("degraded", f"Redis takes no writes: {found.problem_text}", found.problem)
+            return Report(
+                "degraded", f"Redis takes no writes: {result.problem_text}", result.problem
+            )
         wrong = life.progress.wrong(now)
         if wrong is not None and wrong.fatal:
             return self._kill(life, wrong, now)
-        return self._judge(life, found, wrong, now)
+        return self._judge(life, result, wrong, now)
 
     def _judge(self, life: _Life, seen: Seen, wrong: Wrong | None, now: float) -> Report:
         beat = life.progress.beat
@@ -218,8 +213,8 @@ class Keeper:
         if healthy:
             self._backoff.reset()
         if self._loop is not None:
-            at = self._loop.batch
-            over = healthy if at is None else seen.batch >= at
+            index = self._loop.batch
+            over = healthy if index is None else seen.batch >= index
             self._loop = None if over else self._loop
 
     def _kill(self, life: _Life, wrong: Wrong, now: float) -> Report:
@@ -230,12 +225,7 @@ class Keeper:
         return self._retry_later(death, now)
 
     def _death(
-        self,
-        life: _Life | None,
-        cause: str,
-        detail: str,
-        code: int | None = None,
-        now: float = 0.0,
+        self, life: _Life | None, cause: str, detail: str, code: int | None = None, now: float = 0.0
     ) -> Death:
         log_url = life.driver.spec.log_url if life else ""
         try:

@@ -1,4 +1,4 @@
-"""Another number of Spark partitions for a stopped cluster: its checkpoint is made anew."""
+"""Another number of Spark partitions for a stopped cluster: its checkpoint is made again."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster
 from workers.agent.driver import DriverSpec, Site, pipeline_command
 from workers.agent.fleet import spec_of
-from workers.pipeline.checkpoints.bootstrap import partitions_there
+from workers.pipeline.checkpoints.bootstrap import existing_partitions
 from workers.pipeline.spark.cores import partitions_for
 
 
@@ -37,7 +37,7 @@ def change_partitions(
     number = wanted or partitions_for(spec.master, spec.partitions, spec.nodes)
     partitions.check(actor, cluster, number)
     command = repartition_command(spec, site, number, dry_run=dry_run)
-    if partitions_there(Path(_value(command, "--checkpoint"))) not in {None, number}:
+    if existing_partitions(Path(_value(command, "--checkpoint"))) not in {None, number}:
         surroundings = {"SPARK_LOCAL_IP": "127.0.0.1", **os.environ, **site.env}
         done = subprocess.run(command, env=surroundings, check=False)  # noqa: S603 - our own words
         if done.returncode:

@@ -46,7 +46,7 @@ class Wrong(NamedTuple):
 class Pace(NamedTuple):
     """Records/s that batches read, records/s by which the backlog grows, and s until it is gone.
 
-    `drained_s` is None where the backlog does not shrink.
+    `drained_s` is None if the backlog does not shrink.
     """
 
     read: float
@@ -105,15 +105,15 @@ class Progress:
         self._measure(seen, now)
 
     def wrong(self, now: float) -> Wrong | None:
-        """Return what is wrong with the driver, the worst first; None where nothing is."""
+        """Return what is wrong with the driver, the worst first; None if nothing is."""
         limit = self.patience.dead if self.beat else self.patience.first_beat
-        if found := self._silence(causes.NO_HEARTBEAT, "no heartbeat", now - self.beat_at, limit):
-            return found
+        if result := self._silence(causes.NO_HEARTBEAT, "no heartbeat", now - self.beat_at, limit):
+            return result
         if self.beat is not None and self.beat.jvm_ms:
             text = "the JVM has not answered"
             silent = now - self.jvm_at
-            if found := self._silence(causes.JVM_SILENT, text, silent, self.patience.dead):
-                return found
+            if result := self._silence(causes.JVM_SILENT, text, silent, self.patience.dead):
+                return result
         return self._stalled(now) if self.runs else self._slow_start(now)
 
     def pace(self) -> Pace | None:
@@ -126,9 +126,7 @@ class Progress:
             return None
         grows = (last.unread - first.unread) / seconds
         return Pace(
-            (last.total - first.total) / seconds,
-            grows,
-            last.unread / -grows if grows < 0 else None,
+            (last.total - first.total) / seconds, grows, last.unread / -grows if grows < 0 else None
         )
 
     def _note_beat(self, beat: Heartbeat, now: float) -> None:

@@ -36,7 +36,7 @@ class Attachment:
 
     @property
     def reporting(self) -> bool:
-        """Tell whether events are still sent: False once detached or refused."""
+        """Return whether events are still sent: False once detached or refused."""
         return self._reporter.alive
 
     @property
@@ -45,7 +45,7 @@ class Attachment:
         return self._reporter.dropped
 
     def detach(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Stop listening and send what waits, within `seconds`; the queries go on."""
+        """Stop listening and send what waits, within `seconds`; the queries continue."""
         try:
             self._spark.streams.removeListener(self._listener)
         except Exception as failure:  # noqa: BLE001 - the job is worth more than its report
@@ -67,12 +67,7 @@ class Attachment:
 
 
 def attach(
-    spark: SparkSession,
-    url: str,
-    token: str,
-    name: str | None = None,
-    *,
-    error_text: bool = True,
+    spark: SparkSession, url: str, token: str, name: str | None = None, *, error_text: bool = True
 ) -> Attachment | None:
     """Report the streaming queries of a session to Weir, from a background thread.
 
@@ -126,13 +121,13 @@ def _end_others(key: tuple[str, str]) -> None:
     """A process has one Spark application: a new one means that those before are over."""
     address, _ = key
     with _lock:
-        old = [one for (place, _), one in _attached.items() if place == address]
-    for one in old:
-        one.leave()
+        old = [item for (place, _), item in _attached.items() if place == address]
+    for value in old:
+        value.leave()
 
 
 def _forget(attachment: Attachment) -> None:
     atexit.unregister(attachment.end)
     with _lock:
-        for key in [key for key, one in _attached.items() if one is attachment]:
+        for key in [key for key, item in _attached.items() if item is attachment]:
             del _attached[key]

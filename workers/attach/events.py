@@ -45,19 +45,21 @@ def idle(event: Any) -> Event:
 
 
 def terminated(event: Any, *, error_text: bool = True) -> Event:
-    """Return the event of a run that ended; error is "" where nobody has to look."""
-    told = _event(TERMINATED, event.id, event.runId, _now())
+    """Return the event of a run that ended; error is "" if nobody has to look."""
+    answer = _event(TERMINATED, event.id, event.runId, _now())
     failed = event.exception is not None
     kind = str(getattr(event, "errorClassOnException", None) or "")[:NAME_CHARS]
     text = reason(str(event.exception)) if failed and error_text else ""
-    return {**told, "error": text or kind or ("failed" if failed else ""), "error_class": kind}
+    return {**answer, "error": text or kind or ("failed" if failed else ""), "error_class": kind}
 
 
 def progress(text: str) -> Event:
     """Return the event of a finished micro-batch from Spark's JSON."""
     report: dict[str, Any] = json.loads(text)
-    told = _event(PROGRESS, report["id"], report["runId"], report["timestamp"], report.get("name"))
-    return {**told, "progress": measures(report)}
+    answer = _event(
+        PROGRESS, report["id"], report["runId"], report["timestamp"], report.get("name")
+    )
+    return {**answer, "progress": measures(report)}
 
 
 def measures(report: dict[str, Any]) -> dict[str, Any]:
@@ -109,14 +111,15 @@ def _state(operators: list[dict[str, Any]]) -> dict[str, int] | None:
         "dropped": "numRowsDroppedByWatermark",
     }
     return {
-        name: sum(int(one.get(field) or 0) for one in operators) for name, field in names.items()
+        name: sum(int(operator.get(field) or 0) for operator in operators)
+        for name, field in names.items()
     }
 
 
 def _source(source: dict[str, Any]) -> dict[str, Any]:
-    found = {name: _number(value) for name, value in (source.get("metrics") or {}).items()}
+    result = {name: _number(value) for name, value in (source.get("metrics") or {}).items()}
     metrics = {
-        storable(str(name))[:60]: value for name, value in found.items() if value is not None
+        storable(str(name))[:60]: value for name, value in result.items() if value is not None
     }
     return {
         "description": _public(str(source.get("description", "")))[:TEXT_CHARS],
@@ -135,7 +138,9 @@ def _sink(sink: dict[str, Any]) -> dict[str, Any]:
 
 
 def _total(sources: list[dict[str, Any]], field: str) -> float | None:
-    known = [value for value in (_number(one.get(field)) for one in sources) if value is not None]
+    known = [
+        value for value in (_number(source.get(field)) for source in sources) if value is not None
+    ]
     return sum(known) if known else None
 
 

@@ -78,7 +78,7 @@ class Reporter:
 
     @property
     def alive(self) -> bool:
-        """Tell whether events are still taken."""
+        """Return whether events are still taken."""
         return not self._over.is_set()
 
     @property
@@ -87,7 +87,7 @@ class Reporter:
         return self._waiting.dropped
 
     def start(self) -> None:
-        """Start the thread; its first message, at once, tells Weir of the job."""
+        """Start the thread; its first message, immediately, tells Weir of the job."""
         if getattr(self._post, "plain", False):
             _log.warning("the url of Weir is http: the token travels unencrypted")
         self._thread.start()
@@ -142,7 +142,7 @@ class Reporter:
         """Send one message until it is taken or spoiled; False once there is no sense in more."""
         failures = stumbles = 0
         while True:
-            # Read first: a try that began before the end was asked for is not the last one.
+            # Read first: a try that began before the end was requested is not the last one.
             last = self._closing.is_set()
             answer = self._try(self._message(events))
             stumbles += answer.status == _STUMBLED
@@ -177,8 +177,8 @@ class Reporter:
     def _settle(self, answer: Answer, count: int) -> None:
         if not _is_taken(answer):
             self._waiting.give_up(count)
-            told = f"{answer.status} {answer.told}"
-            self._warn("spoiled", "Weir cannot read %s events and drops them: %s", count, told)
+            message = f"{answer.status} {answer.told}"
+            self._warn("spoiled", "Weir cannot read %s events and drops them: %s", count, message)
 
     def _warn(self, kind: str, text: str, *values: object) -> None:
         """Warn once per kind of trouble: a job's log is its owner's."""

@@ -55,6 +55,6 @@ class WaitingEvents:
             self._events.clear()
 
     def _drop(self) -> None:
-        at = next((i for i, (_, passing) in enumerate(self._events) if passing), 0)
-        del self._events[at]
+        index = next((i for i, (_, passing) in enumerate(self._events) if passing), 0)
+        del self._events[index]
         self.dropped += 1

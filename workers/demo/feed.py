@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import redis
 
-from controlplane.wire.errors import LogAway, LogFull
+from controlplane.wire.errors import LogFull, LogUnavailable
 from controlplane.wire.producer import Producer
 from workers.demo.place import StoredMoment
 from workers.demo.program import Program
@@ -17,7 +17,7 @@ from workers.demo.program import Program
 logger = logging.getLogger(__name__)
 
 TICK_S: Final = 0.5
-# After a pause (a full log, a sleeping laptop) the replay goes on from where it was instead of
+# After a pause (a full log, a sleeping laptop) the replay continues from where it was instead of
 # rushing through what it missed.
 LONGEST_STEP_S: Final = 2.0
 _RETRY_S: Final = 2.0
@@ -54,8 +54,8 @@ class Feed:
     def advance(self, elapsed_s: float) -> None:
         """Append the records of the meantime.
 
-        Raises `LogFull`, `LogAway` or `redis.RedisError` and stands still where the log does not
-        take it.
+        Raises `LogFull`, `LogUnavailable` or `redis.RedisError` and stands still where the log does
+        not take it.
         """
         until = next_moment(self.moment, elapsed_s, self._speed)
         self._producer.append(self._blocks(until))
@@ -69,7 +69,7 @@ class Feed:
             now = clock()
             try:
                 self.advance(now - last)
-            except (LogFull, LogAway, redis.RedisError) as error:
+            except (LogFull, LogUnavailable, redis.RedisError) as error:
                 logger.warning("the log takes nothing now: %s", error)
                 stop.wait(_RETRY_S)
             last = now

@@ -39,7 +39,7 @@ class QueryKeeper:
         """Make the wanted queries live and end all others; return what was done.
 
         Raises `httpx.HTTPError` while Weir is away and `Refused` when it says no, as on the first
-        step after somebody ended a query by hand; call again later, what lives is asked anew.
+        step after somebody ended a query by hand; call again later, what lives is asked again.
         """
         try:
             return self._carry_out(wanted)

@@ -52,4 +52,4 @@ def _drawn(
 ) -> tuple[str, ...]:
     size = int(draw.integers(1, most + 1))
     chosen = draw.choice(len(streams), size=size, replace=False, p=shares)
-    return tuple(streams[at] for at in sorted(chosen.tolist()))
+    return tuple(streams[index] for index in sorted(chosen.tolist()))

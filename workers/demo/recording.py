@@ -125,10 +125,11 @@ def load_recording(folder: Path = DATA) -> Recording:
 
 
 def _ranked_tiles(x: Ints, y: Ints) -> tuple[Tile, ...]:
-    found, reports = np.unique(np.stack([x, y]), axis=1, return_counts=True)
+    result, reports = np.unique(np.stack([x, y]), axis=1, return_counts=True)
     order = np.argsort(-reports, kind="stable")
     return tuple(
-        Tile(int(found[0, at]), int(found[1, at]), int(reports[at])) for at in order.tolist()
+        Tile(int(result[0, index]), int(result[1, index]), int(reports[index]))
+        for index in order.tolist()
     )
 
 

@@ -72,8 +72,8 @@ def main() -> None:
         wait(replays, return_when=FIRST_EXCEPTION)
         stop.set()
     limit.cancel()
-    for one in replays:
-        one.result()
+    for item in replays:
+        item.result()
 
 
 def replay_one(

@@ -64,8 +64,8 @@ def tile_keys(table: pa.Table, tiles_per_km: int) -> Ints:
 
 def busiest(keys: Ints, count: int) -> Ints:
     """Return the most frequent keys; of equally frequent ones, the lower."""
-    found, frequency = np.unique(keys, return_counts=True)
-    most: Ints = found[np.argsort(-frequency, kind="stable")[:count]]
+    result, frequency = np.unique(keys, return_counts=True)
+    most: Ints = result[np.argsort(-frequency, kind="stable")[:count]]
     return most
 
 

@@ -30,9 +30,9 @@ class Taxis:
 
     def records_between(self, after: int, until: int) -> dict[str, pa.RecordBatch]:
         """Return the reports of the moments (after, until] by tile."""
-        found = reports_between(self._recording, after, until)
-        return {self._recording.tiles[tile].name: batch for tile, batch in found.items()}
+        result = reports_between(self._recording, after, until)
+        return {self._recording.tiles[tile].name: batch for tile, batch in result.items()}
 
     def queries_at(self, moment: int) -> Sequence[Wanted]:
-        """Return the long-lived queries and the trips that are under way."""
+        """Return the long-lived queries and the trips that are in progress."""
         return [*self._long_lived, *trips_at(self._recording, moment)]

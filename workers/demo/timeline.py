@@ -49,10 +49,13 @@ def reports_between(recording: Recording, after: int, until: int) -> dict[int, p
 def trips_at(recording: Recording, moment: int) -> list[Wanted]:
     """Return the trips on the way at a moment: started, and not yet at their end."""
     loop, within = divmod(moment, SPAN_MS)
-    # A trip may still be on its way when the day begins anew; none takes a day.
+    # A trip may still be on its way when the day begins again; none takes a day.
     begun = [(loop - 1, within + SPAN_MS), (loop, within)]
     return [
-        trip for number, at in begun if number >= 0 for trip in _on_the_way(recording, number, at)
+        trip
+        for number, index in begun
+        if number >= 0
+        for trip in _on_the_way(recording, number, index)
     ]
 
 
@@ -63,22 +66,22 @@ def trip_name(number: int, loop: int) -> str:
 
 def _on_the_way(recording: Recording, loop: int, within: int) -> list[Wanted]:
     trips = recording.trips
-    found = np.flatnonzero((trips.start <= within) & (within < trips.end))
+    result = np.flatnonzero((trips.start <= within) & (within < trips.end))
     return [
         Wanted(
-            trip_name(int(trips.number[at]), loop),
-            tuple(recording.tiles[tile].name for tile in trips.tiles[at]),
+            trip_name(int(trips.number[index]), loop),
+            tuple(recording.tiles[tile].name for tile in trips.tiles[index]),
             TEXT,
         )
-        for at in found.tolist()
+        for index in result.tolist()
     ]
 
 
 def _with_loop(recording: Recording, loop: int, after: int, until: int) -> tuple[Ints, Ints]:
     """Return the rows within one loop and their event times."""
-    at = recording.positions.at
-    first, last = np.searchsorted(at, [after, until], side="right")
-    return np.arange(first, last), at[first:last] + event_ms(loop * SPAN_MS)
+    offset = recording.positions.at
+    first, last = np.searchsorted(offset, [after, until], side="right")
+    return np.arange(first, last), offset[first:last] + event_ms(loop * SPAN_MS)
 
 
 def _batch(recording: Recording, rows: Ints, times: Ints) -> pa.RecordBatch:

@@ -103,10 +103,10 @@ class Course:
             driver.kill()
 
     def _change(self, driver: Driver) -> Driver:
-        """Move the tasks, live or around a restart; return the driver that goes on."""
+        """Move the tasks, live or around a restart; return the driver that continues."""
         nodes = range(self.request.most_nodes)
         tasks = measures.read_tasks(self.client, CLUSTER, nodes)
-        state = {one.task: one.state_bytes for one in tasks if one.query == QUERY}
+        state = {task.task: task.state_bytes for task in tasks if task.query == QUERY}
         change = self.request.change(state)
         if self.request.series == "live":
             self._publish([change])
@@ -140,35 +140,35 @@ class Course:
             time.sleep(min(0.5, seconds - passed))
 
     def _wait_for_the_rest(self) -> None:
-        found = cast("list[Any]", self.client.xrevrange(keys.index_key(CLUSTER), count=1))
-        last = found[0][0].decode()
+        result = cast("list[Any]", self.client.xrevrange(keys.index_key(CLUSTER), count=1))
+        last = result[0][0].decode()
         _until(lambda: self._rows()[-1]["end"] == last, START_S, "the last record")
 
     def _rows(self) -> list[Row]:
-        found = cast("list[Any]", self.client.xrange(keys.telemetry_key(CLUSTER)))
-        return [json.loads(fields[b"t"]) for _, fields in found]
+        result = cast("list[Any]", self.client.xrange(keys.telemetry_key(CLUSTER)))
+        return [json.loads(fields[b"t"]) for _, fields in result]
 
 
 def by_minute(request: Request, rows: list[Row], started: float) -> list[Row]:
     """Return the measures of each minute, by when results came out.
 
-    A minute without a result has none: nobody knows its response time.
+    A minute without a result has none: it is unknown its response time.
     """
-    found = []
+    result = []
     for minute in range(request.minutes):
         first = (started + minute * request.minute_s) * 1000
-        past = first + request.minute_s * 1000
+        stop = first + request.minute_s * 1000
         if minute == request.minutes - 1:
-            past = np.inf  # what was still to come counts
-        mine = [row for row in rows if first <= row["emitted_ms"] < past and row["latency"]]
+            stop = np.inf  # what was still to come counts
+        mine = [row for row in rows if first <= row["emitted_ms"] < stop and row["latency"]]
         waits = [row["latency"] for row in mine]
         count = sum(wait["n"] for wait in waits)
         moves = [move for row in mine for move in row["moves"]]
-        found.append({
+        result.append({
             "response": sum(w["mean"] * w["n"] for w in waits) / count if count else None,
             "slowest": max((wait["p95"] for wait in waits), default=None),
             "results": count,
             "moved": sum(move["bytes"] for move in moves),
             "waited": sum(move["waited"] for move in moves),
         })  # fmt: skip
-    return found
+    return result

@@ -1,4 +1,4 @@
-"""What is asked for, and the plan that the number of nodes asks for."""
+"""What is requested, and the plan that the number of nodes requests."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from controlplane.wire.routing import (
     AssignStream,
     MoveTasks,
     SetSchema,
-    Span,
+    TaskRange,
     spans_of,
 )
 from controlplane.wire.schema import ColumnSpec, StreamSchema
@@ -88,7 +88,7 @@ class Request:
             np.ones(self.tasks), sizes, owners, self.present, self.nodes, self.tau
         )
         after = SingleStep().solve(problem).assignment
-        moves: list[Span] = [
+        moves: list[TaskRange] = [
             (int(after[task]), task, task + 1)
             for task in range(self.tasks)
             if after[task] != owners[task]

@@ -10,14 +10,14 @@ from pathlib import Path
 from pyspark.sql.streaming.query import StreamingQuery
 
 from workers.pipeline.application import Application, start
-from workers.pipeline.checkpoints.bootstrap import partitions_there
-from workers.pipeline.checkpoints.lock import AlreadyRunning, sole_owner
-from workers.pipeline.checkpoints.swap import settle
+from workers.pipeline.checkpoints.bootstrap import existing_partitions
+from workers.pipeline.checkpoints.lock import AlreadyRunning, exclusive_lock
+from workers.pipeline.checkpoints.swap import finish_swap
 from workers.pipeline.reports.heartbeat import Heartbeat
 from workers.pipeline.reports.progress_listener import ProgressListener
 from workers.pipeline.spark.connections import client_of
-from workers.pipeline.spark.cores import note_on, partitions_for
-from workers.pipeline.spark.session import Engine, session
+from workers.pipeline.spark.cores import partition_warning, partitions_for
+from workers.pipeline.spark.session import SparkSettings, session
 
 logger = logging.getLogger("weir.pipeline")
 
@@ -27,9 +27,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        with sole_owner(Path(options.checkpoint)):
-            settle(Path(options.checkpoint))
-            engine = Engine(options.master, options.driver_host, dict(options.conf))
+        with exclusive_lock(Path(options.checkpoint)):
+            finish_swap(Path(options.checkpoint))
+            engine = SparkSettings(options.master, options.driver_host, dict(options.conf))
             application, note = _application(options)
             return _run(application, engine, note)
     except AlreadyRunning as error:
@@ -38,18 +38,18 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _application(options: argparse.Namespace) -> tuple[Application, str]:
-    """Return the application, and what operators should know of its partitions."""
+    """Return the application, and a warning about the partitions of its checkpoint."""
     wanted = partitions_for(options.master, options.partitions, options.nodes)
-    there = partitions_there(Path(options.checkpoint))
+    there = existing_partitions(Path(options.checkpoint))
     application = Application(
         options.cluster, options.redis_url, options.checkpoint, there or wanted, options.nodes,
         options.splits, options.trigger_ms, options.max_records, options.log_url,
         options.max_batch_mb << 20,
     )  # fmt: skip
-    return application, note_on(there, wanted)
+    return application, partition_warning(there, wanted)
 
 
-def _run(application: Application, engine: Engine, note: str) -> int:
+def _run(application: Application, engine: SparkSettings, note: str) -> int:
     client = client_of(application.redis_url)
     stop = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -57,7 +57,7 @@ def _run(application: Application, engine: Engine, note: str) -> int:
     with Heartbeat(client, application.cluster) as heartbeat:
         if note:
             logger.warning("%s", note)
-            heartbeat.say(note=note)
+            heartbeat.update(note=note)
         try:
             spark = session(application.cluster, application.partitions, engine)
             spark.streams.addListener(ProgressListener(client, application.cluster, heartbeat))
@@ -67,15 +67,15 @@ def _run(application: Application, engine: Engine, note: str) -> int:
         except Exception as problem:  # noqa: BLE001 - whatever ends the driver is reported
             error = problem
         if error is None:
-            heartbeat.say(state="stopped")
+            heartbeat.update(state="stopped")
             return 0
         logger.error("the application failed", exc_info=error)
-        heartbeat.say(state="failed", error=_last_line(error))
+        heartbeat.update(state="failed", error=_last_line(error))
         return 1
 
 
 def _wait(query: StreamingQuery, stop: threading.Event) -> Exception | None:
-    """Wait until told to stop or until the query ends; return what ended it."""
+    """Wait for a stop signal or the end of the query; return the error that ended the query."""
     while query.isActive and not stop.wait(0.5):
         pass
     if stop.is_set():
@@ -121,8 +121,8 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _setting(text: str) -> tuple[str, str]:
-    name, found, value = text.partition("=")
-    if not found:
+    name, result, value = text.partition("=")
+    if not result:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
     return name.strip(), value
 

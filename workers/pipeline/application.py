@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from workers.pipeline.checkpoints.bootstrap import seed_of
+from workers.pipeline.checkpoints.bootstrap import Bootstrap, read_bootstrap
 from workers.pipeline.exchange.output import OUTPUT_DDL
 from workers.pipeline.nodes.processor import NodeProcessor
 from workers.pipeline.sink import WeirSink
 from workers.pipeline.spark.session import memory_of
-from workers.pipeline.split_nodes.batch_limits import budget_of
+from workers.pipeline.split_nodes.batch_limits import batch_budget
 from workers.pipeline.split_nodes.source import WeirLog
 
 
@@ -39,33 +39,20 @@ class Application:
 
 
 def start(spark: SparkSession, application: Application, *, once: bool = False) -> StreamingQuery:
-    """Start the streaming query; it goes on from the checkpoint where there is one.
+    """Start the streaming query; it continues from an existing checkpoint.
 
-    `once`: only one batch, that which was begun where there is such. Raises `WrongPartitions`.
+    `once`: run one batch only, the unfinished one if there is any. Raises `WrongPartitions`.
     """
-    seed = seed_of(Path(application.checkpoint), application.partitions)
+    bootstrap = read_bootstrap(Path(application.checkpoint), application.partitions)
     period = f"{application.trigger_ms} milliseconds"
     trigger: dict[str, Any] = {"once": True} if once else {"processingTime": period}
     spark.dataSource.register(WeirLog)
     spark.dataSource.register(WeirSink)
-    place = {"cluster": application.cluster, "redis_url": application.redis_url}
-    routed = (
-        spark.readStream.format("weir_log")
-        .options(**place)
-        .option("partitions", application.partitions)
-        .option("nodes", application.nodes)
-        .option("splits", application.splits)
-        .option("max_records", application.max_records)
-        .option("max_bytes", application.max_bytes)
-        .option("budget", budget_of(memory_of(spark)))
-        .option("log_url", application.log_url)
-        .option("seed", json.dumps(seed.offset) if seed else "")
-        .load()
-    )
     processor = NodeProcessor(
-        application.cluster, application.redis_url, application.partitions, seed
+        application.cluster, application.redis_url, application.partitions, bootstrap
     )
-    evaluated = routed.groupBy("nk").transformWithStateInPandas(
+    log = _read_log(spark, application, bootstrap)
+    evaluated = log.groupBy("nk").transformWithStateInPandas(
         statefulProcessor=processor,
         outputStructType=OUTPUT_DDL,
         outputMode="Append",
@@ -74,9 +61,31 @@ def start(spark: SparkSession, application: Application, *, once: bool = False) 
     return (
         evaluated.writeStream.format("weir_sink")
         .queryName(f"weir_{application.cluster}".replace("-", "_"))
-        .options(**place)
+        .options(cluster=application.cluster, redis_url=application.redis_url)
         .option("checkpointLocation", application.checkpoint)
         .outputMode("append")
         .trigger(**trigger)
         .start()
+    )
+
+
+def _read_log(
+    spark: SparkSession, application: Application, bootstrap: Bootstrap | None
+) -> DataFrame:
+    """Return the stream of envelopes for nodes: one row per split node and node."""
+    return (
+        spark.readStream.format("weir_log")
+        .options(
+            cluster=application.cluster,
+            redis_url=application.redis_url,
+            partitions=application.partitions,
+            nodes=application.nodes,
+            splits=application.splits,
+            max_records=application.max_records,
+            max_bytes=application.max_bytes,
+            budget=batch_budget(memory_of(spark)),
+            log_url=application.log_url,
+            seed=json.dumps(bootstrap.offset) if bootstrap else "",
+        )
+        .load()
     )

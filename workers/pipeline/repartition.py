@@ -4,8 +4,8 @@ Spark fixes the number of state partitions when a checkpoint is begun. It should
 executors' cores; nodes share partitions, and their number does not depend on it. To change it, a
 new checkpoint is made that begins where the old one ended: a batch that was begun is finished
 first, as it was planned; then the state of every node is read with Spark's own reader and written
-down as the seed of the new checkpoint. Batch numbers, place in the log and routing version go on,
-so nothing is read twice or left out. The old checkpoint is kept under another name.
+down as the seed of the new checkpoint. Batch numbers, place in the log and routing version
+continue, so nothing is read twice or left out. The old checkpoint is kept under another name.
 """
 
 import argparse
@@ -24,10 +24,10 @@ from pyspark.sql import SparkSession
 from controlplane.wire import keys
 from controlplane.wire.routing.publication import read_table
 from workers.pipeline.application import Application, start
-from workers.pipeline.checkpoints.bootstrap import SeedWriter, is_waiting
+from workers.pipeline.checkpoints.bootstrap import BootstrapWriter, has_pending_bootstrap
 from workers.pipeline.checkpoints.files import Checkpoint, CheckpointUnusable
-from workers.pipeline.checkpoints.lock import AlreadyRunning, sole_owner
-from workers.pipeline.checkpoints.swap import draft_of, settle, swap
+from workers.pipeline.checkpoints.lock import AlreadyRunning, exclusive_lock
+from workers.pipeline.checkpoints.swap import create_draft, finish_swap, swap
 from workers.pipeline.spark.connections import client_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.spark.session import session
@@ -38,13 +38,13 @@ logger = logging.getLogger("weir.pipeline")
 _SILENT_SECONDS: Final = 10.0
 
 
-class Refused(Exception):
+class RepartitionRejected(Exception):
     """The number of partitions cannot be changed now."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is asked for."""
+    """The request for another number of partitions."""
 
     cluster: str
     redis_url: str
@@ -55,7 +55,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """What was done: the batch after which it goes on, and the bytes of state of each node."""
+    """What was done: the batch after which it continues, and the bytes of state of each node."""
 
     before: int
     partitions: int
@@ -74,32 +74,37 @@ class Outcome:
 
 
 def repartition(plan: Plan, *, dry_run: bool = False) -> Outcome:
-    """Change the number of partitions. Raises `Refused`, `AlreadyRunning`, `CheckpointUnusable`."""
-    with sole_owner(plan.checkpoint):
-        settle(plan.checkpoint)
-        found = _checked(plan)
-        outcome = Outcome(found.partitions, plan.partitions, found.offset["batch"])
-        return outcome if dry_run else _carry_out(plan, found)
+    """Change the number of partitions.
+
+    Raises `RepartitionRejected`, `AlreadyRunning` or `CheckpointUnusable`.
+    """
+    with exclusive_lock(plan.checkpoint):
+        finish_swap(plan.checkpoint)
+        result = _checked(plan)
+        outcome = Outcome(result.partitions, plan.partitions, result.offset["batch"])
+        return outcome if dry_run else _repartition(plan, result)
 
 
-def _carry_out(plan: Plan, found: Checkpoint) -> Outcome:
-    spark = session(plan.cluster, found.partitions)
+def _repartition(plan: Plan, checkpoint: Checkpoint) -> Outcome:
+    spark = session(plan.cluster, checkpoint.partitions)
     try:
-        if found.pending is not None:
-            _finish(spark, plan, found)
-            found = Checkpoint.read(plan.checkpoint)
-        outcome = Outcome(found.partitions, plan.partitions, found.offset["batch"])
-        draft = draft_of(plan.checkpoint)
-        outcome.nodes = _write_seed(spark, found, draft, plan.partitions)
+        if checkpoint.pending is not None:
+            _finish_batch(spark, plan, checkpoint)
+            checkpoint = Checkpoint.read(plan.checkpoint)
+        outcome = Outcome(checkpoint.partitions, plan.partitions, checkpoint.offset["batch"])
+        draft = create_draft(plan.checkpoint)
+        outcome.nodes = _write_seed(spark, checkpoint, draft, plan.partitions)
     finally:
         spark.stop()
-    outcome.kept = _free_name(plan.checkpoint, f"{found.partitions}-partitions-{outcome.batch}")
+    outcome.kept = _free_name(
+        plan.checkpoint, f"{checkpoint.partitions}-partitions-{outcome.batch}"
+    )
     swap(plan.checkpoint, draft, outcome.kept)
     return outcome
 
 
 def _free_name(checkpoint: Path, suffix: str) -> Path:
-    """Return where the old checkpoint is kept; what is kept already is not touched."""
+    """Return a free name for the old checkpoint."""
     ends = chain([""], (f"-{again}" for again in count(2)))
     names = (checkpoint.with_name(f"{checkpoint.name}.{suffix}{end}") for end in ends)
     return next(path for path in names if not path.exists())
@@ -108,65 +113,69 @@ def _free_name(checkpoint: Path, suffix: str) -> Path:
 def _checked(plan: Plan) -> Checkpoint:
     client = client_of(plan.redis_url)
     _check_silence(client, plan.cluster)
-    if is_waiting(plan.checkpoint):
-        raise Refused("the application has not run since the last change: start it, then stop it")
-    found = Checkpoint.read(plan.checkpoint)
-    if found.partitions == plan.partitions:
-        raise Refused(f"the checkpoint has {plan.partitions} partitions already")
-    return found
+    if has_pending_bootstrap(plan.checkpoint):
+        raise RepartitionRejected(
+            "the application has not run since the last change: start it, then stop it"
+        )
+    result = Checkpoint.read(plan.checkpoint)
+    if result.partitions == plan.partitions:
+        raise RepartitionRejected(f"the checkpoint has {plan.partitions} partitions already")
+    return result
 
 
 def _check_silence(client: "redis.Redis", cluster: str) -> None:
-    """Raise `Refused` where a driver, maybe on another machine, was heard of just now."""
-    found: Any = client.hmget(keys.driver_key(cluster), ["state", "beat_ms"])
-    state, beat_ms = found
+    """Raise `RepartitionRejected` if a driver on any machine has a recent heartbeat."""
+    result: Any = client.hmget(keys.driver_key(cluster), ["state", "beat_ms"])
+    state, beat_ms = result
     if beat_ms is None or state in {b"stopped", b"failed"}:
         return
     silent = time.time() - int(beat_ms) / 1000
     if silent < _SILENT_SECONDS:
-        raise Refused(f"a driver was heard of {silent:.0f} s ago: stop the cluster first")
+        raise RepartitionRejected(
+            f"a driver was heard of {silent:.0f} s ago: stop the cluster first"
+        )
 
 
-def _finish(spark: SparkSession, plan: Plan, found: Checkpoint) -> None:
-    """Run the batch that was begun, as Spark does after a crash, and no other."""
-    assert found.pending is not None
-    table = read_table(client_of(plan.redis_url), plan.cluster, found.pending["version"])
+def _finish_batch(spark: SparkSession, plan: Plan, checkpoint: Checkpoint) -> None:
+    """Run the unfinished batch, as Spark does after a crash, and no other."""
+    assert checkpoint.pending is not None
+    table = read_table(client_of(plan.redis_url), plan.cluster, checkpoint.pending["version"])
     splits = max(table.split_count, max(table.splits.values(), default=0) + 1)
     application = Application(
         plan.cluster,
         plan.redis_url,
         str(plan.checkpoint),
-        found.partitions,
-        max(found.partitions, table.node_count),
+        checkpoint.partitions,
+        max(checkpoint.partitions, table.node_count),
         splits,
         log_url=plan.log_url,
     )
-    logger.info("batch %s was begun: it is finished first", found.pending["batch"])
+    logger.info("batch %s was begun: it is finished first", checkpoint.pending["batch"])
     start(spark, application, once=True).awaitTermination()
 
 
 def _write_seed(
-    spark: SparkSession, found: Checkpoint, draft: Path, partitions: int
+    spark: SparkSession, checkpoint: Checkpoint, draft: Path, partitions: int
 ) -> dict[int, int]:
     """Write the state of every node; return its bytes by node."""
-    writer, sizes = SeedWriter(draft), dict[int, int]()
-    nodes = node_keys(found.partitions)
+    writer, sizes = BootstrapWriter(draft), dict[int, int]()
+    nodes = node_keys(checkpoint.partitions)
     # A partition's rows come in the order of their keys, so one node's values come together.
-    for key, rows in groupby(_values(spark, found), lambda row: int(row["key"]["nk"])):
+    for key, rows in groupby(_values(spark, checkpoint), lambda row: int(row["key"]["nk"])):
         node = nodes.node_of(key)
         values = ((row["name"], bytes(row["value"])) for row in rows)
         sizes[node] = writer.write(node, values)
-    writer.finish(partitions, found.offset)
+    writer.finish(partitions, checkpoint.offset)
     return sizes
 
 
-def _values(spark: SparkSession, found: Checkpoint) -> Iterator[Any]:
+def _values(spark: SparkSession, checkpoint: Checkpoint) -> Iterator[Any]:
     state = (
         spark.read.format("statestore")
         .option("operatorId", 0)
         .option("stateVarName", "values")
-        .option("batchId", found.committed)
-        .load(str(found.path))
+        .option("batchId", checkpoint.committed)
+        .load(str(checkpoint.path))
     )
     columns = ("key", "user_map_key.name AS name", "user_map_value.value AS value")
     return state.selectExpr(*columns).toLocalIterator()
@@ -183,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     try:
         outcome = repartition(plan, dry_run=options.dry_run)
-    except (Refused, AlreadyRunning, CheckpointUnusable) as refusal:
+    except (RepartitionRejected, AlreadyRunning, CheckpointUnusable) as refusal:
         logger.error("%s", refusal)
         return 1
     logger.info("%s", outcome)

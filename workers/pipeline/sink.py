@@ -1,4 +1,4 @@
-"""The Spark sink: results per query, and the telemetry row that says a batch is done.
+"""The Spark sink: results per query, and the telemetry row of each finished batch.
 
 Everything written carries the number of its batch, so writing a batch again after a crash changes
 nothing.
@@ -26,14 +26,14 @@ from controlplane.wire.results.blocks import Ref, members_in
 from controlplane.wire.results.blocks import put as put_blocks
 from controlplane.wire.results.feed import followed
 from workers.pipeline.exchange import block_rows, output, task_states
-from workers.pipeline.exchange.changes import by_query, queries_of, without
+from workers.pipeline.exchange.changes import changed_queries, rows_by_query, without_queries
 from workers.pipeline.exchange.node_report import NodeReport
-from workers.pipeline.reports.activity import count_step, note_sink
+from workers.pipeline.reports.activity import count_step, record_sink_batch
 from workers.pipeline.reports.telemetry_row import telemetry_row
-from workers.pipeline.spark.connections import client_of, settle
+from workers.pipeline.spark.connections import client_of, freeze_heap
 
 TELEMETRY_KEPT: Final = 4096
-# Batches of which parts are kept for a merge node.
+# Batches of which parts are kept for an aggregator node.
 _PART_BATCHES: Final = 8
 _DUPLICATE: Final = "equal or smaller"
 
@@ -72,31 +72,31 @@ class SinkWriter(DataSourceStreamArrowWriter):
         """Append the changed windows of every query and return the reports."""
         client = client_of(self.redis_url)
         written = Written()
-        collector = output.Collector()
+        collector = output.RowCollector()
         watched = followed(client, self.cluster, time.time_ns() // 1_000_000)
         blocks = Blocks(client, self.cluster, watched)
         for rows in iterator:
             for row in rows.to_pylist():
                 if row["kind"] == output.REPORT:
-                    blocks.settle()
+                    blocks.write_references()
                     written.reports.append(row["payload"].decode())
                 self._write_row(client, row, collector, blocks)
-        blocks.settle()
-        settle()
+        blocks.write_references()
+        freeze_heap()
         return written
 
     def _write_row(
         self,
         client: "redis.Redis",
         row: Mapping[str, Any],
-        collector: output.Collector,
+        collector: output.RowCollector,
         blocks: "Blocks",
     ) -> None:
-        """Write what a row has; windows of a query that continues wait for its last row."""
+        """Write the contents of a row; windows of a query that continues wait for its last row."""
         report = collector.take(row)
         match row["kind"]:
             case output.REPORT:
-                note_sink(client, self.cluster, report.batch)
+                record_sink_batch(client, self.cluster, report.batch)
                 forget_parts(client, self.cluster, report)
             case output.BLOCKS:
                 blocks.take(report.batch, row["payload"])
@@ -125,7 +125,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
 
 @dataclass
 class Blocks:
-    """The blocks of the node whose rows are read, until the queries that share them refer to them.
+    """The blocks of the current node, until its queries have references to them.
 
     A query's reference is written in the same step as its changed windows.
     """
@@ -138,10 +138,10 @@ class Blocks:
     _members: dict[int, list[bytes]] = field(default_factory=dict)
 
     def take(self, batch: int, payload: bytes) -> None:
-        """Write the blocks of a row, and remember who is to refer to them."""
+        """Write the blocks of a row, and collect the references for its queries."""
         self._batch = batch
         watched = frozenset(self.watched)
-        every = list(block_rows.unpacked(payload))
+        every = list(block_rows.unpack_blocks(payload))
         names = put_blocks(self.client, self.cluster, [sent.data for sent in every])
         for name, sent in zip(names, every, strict=True):
             members: list[bytes] | None = None
@@ -154,11 +154,11 @@ class Blocks:
 
     def of(self, queries: Collection[int]) -> References:
         """Return the references of these queries, which are written now."""
-        found = {query: self._refs.pop(query) for query in queries if query in self._refs}
-        told = {query: self._members.pop(query) for query in found if query in self._members}
-        return References(found, told)
+        result = {query: self._refs.pop(query) for query in queries if query in self._refs}
+        answer = {query: self._members.pop(query) for query in result if query in self._members}
+        return References(result, answer)
 
-    def settle(self) -> None:
+    def write_references(self) -> None:
         """Write the references of queries that had nothing else in this batch."""
         if self._refs:
             refs = self.of(list(self._refs))
@@ -174,21 +174,24 @@ def write_results(
 ) -> None:
     """Write the changed windows of a node's tasks, and to the feeds of the watched queries.
 
-    Of a query that has a merge node these are parts, which only that node reads. `blocks`: what
-    else the node has of these queries.
+    Of a query that has an aggregator node these are parts, which only that node reads. `blocks`:
+    what else the node has of these queries.
     """
     merged = set(report.merged)
     blocks = Blocks(client, cluster) if blocks is None else blocks
-    own = without(changed, merged)
-    refs = blocks.of(queries_of(own))
+    own = without_queries(changed, merged)
+    refs = blocks.of(changed_queries(own))
     results.write(client, cluster, report.batch, own, blocks.watched, refs)
     pipe = client.pipeline(transaction=False)
-    for query, tables in by_query(changed, merged).items():
+    for query, tables in rows_by_query(changed, merged).items():
         fields: dict[Any, Any] = {
-            f"{name}#{at}": data for name, parts in tables.items() for at, data in enumerate(parts)
+            f"{name}#{index}": data
+            for name, parts in tables.items()
+            for index, data in enumerate(parts)
         }
         key = keys.part_key(cluster, query, report.node)
-        # Who merges reads the batch before its own, and again in a replay; nobody reads older ones.
+        # Whoever merges reads the batch before its own, and again in a replay; nobody reads older
+        # ones.
         oldest = f"{max(0, report.batch - _PART_BATCHES)}-0"
         pipe.xadd(key, fields, id=f"{report.batch}-0", minid=oldest, approximate=False)
     _execute_ignoring_duplicates(pipe)
@@ -201,13 +204,13 @@ def write_merged(
     changed: Changes,
     blocks: Blocks | None = None,
 ) -> None:
-    """Write what a merge node has put together of each of its queries, and to watched feeds."""
+    """Write the merged windows of an aggregator node, also to watched feeds."""
     watched = () if blocks is None else blocks.watched
     results.write(client, cluster, report.batch, changed, watched)
 
 
 def forget_parts(client: "redis.Redis", cluster: str, report: NodeReport) -> None:
-    """Delete what the node gave out of queries that have left the table."""
+    """Delete the parts that the node emitted for queries that have left the table."""
     names = [keys.part_key(cluster, query, report.node) for query in report.ended]
     if names:
         client.delete(*names)
@@ -222,13 +225,13 @@ def write_watermarks(
 
 
 def clock_of(reports: Sequence[NodeReport]) -> int:
-    """Return when the newest of what a batch has read was appended (ms), 0 if it read nothing.
+    """Return the newest append time (ms) that a batch has read, 0 if it read nothing.
 
     By this clock, that of the log, streams are idle: a pipeline that is behind has not yet read
     what others wait for.
     """
-    sources = [source for one in reports for source in one.sources]
-    return max((one.get("appended_ms", one["clock_ms"]) for one in sources), default=0)
+    sources = [source for report in reports for source in report.sources]
+    return max((item.get("appended_ms", item["clock_ms"]) for item in sources), default=0)
 
 
 def write_telemetry(client: "redis.Redis", cluster: str, row: Mapping[str, Any]) -> None:

@@ -18,8 +18,8 @@ def runner_on(session: SparkSession) -> Runner:
 
     def run(function: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterable[Any]:
         spread = session.sparkContext.parallelize(list(jobs), len(jobs))
-        found: list[Any] = spread.map(function).collect()
-        return found
+        result: list[Any] = spread.map(function).collect()
+        return result
 
     return run
 
@@ -28,7 +28,7 @@ def runner_on(session: SparkSession) -> Runner:
 def session_at(master: str, folder: Path) -> Iterator[SparkSession]:
     """Give a session on a master: `local[2]`, or the URL of a cluster; it is stopped at the end.
 
-    `folder` has room for a stand-in Java home, where one is needed. Raises `CheckFailed` where no
+    `folder` has room for a stand-in Java home, where one is needed. Raises `CheckFailed` if no
     Java is found.
     """
     java = find_java(os.environ, folder / "java", lambda line: print(line, file=sys.stderr))

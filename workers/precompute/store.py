@@ -14,7 +14,7 @@ class Store:
         self.folder = folder
 
     def get(self, key: str) -> Projection | None:
-        """Return the projection of a landscape, None where it was not computed yet.
+        """Return the projection of a landscape, None if it was not computed yet.
 
         Raises `BadProblem` for a file that holds none.
         """

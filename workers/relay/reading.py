@@ -26,7 +26,7 @@ class Cursor:
 
 @dataclass
 class News:
-    """What one read brought for one cluster; positions are "" where nothing came."""
+    """What one read brought for one cluster; positions are "" if nothing came."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     telemetry: str = ""
@@ -40,14 +40,14 @@ async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) ->
     for slug, cursor in cursors.items():
         places[telemetry_key(slug)] = cursor.telemetry
         places[progress_key(slug)] = cursor.progress
-    found: Any = await client.xread(places, count=COUNT, block=block_ms)  # type: ignore[arg-type]
-    pages = {key.decode(): entries for key, entries in found}
-    told = {slug: _news(slug, pages) for slug in cursors}
-    return {slug: news for slug, news in told.items() if news.telemetry or news.progress}
+    result: Any = await client.xread(places, count=COUNT, block=block_ms)  # type: ignore[arg-type]
+    pages = {key.decode(): entries for key, entries in result}
+    answer = {slug: _news(slug, pages) for slug in cursors}
+    return {slug: news for slug, news in answer.items() if news.telemetry or news.progress}
 
 
 async def rewind_if_lost(client: Redis, cluster: Cluster, cursor: Cursor) -> bool:
-    """Begin anew where a stream ends before the cursor: Redis lost it; tells whether it had."""
+    """Begin again where a stream ends before the cursor: Redis lost it; tells whether it had."""
     telemetry = await _last_id(client, telemetry_key(cluster.slug))
     progress = await _last_id(client, progress_key(cluster.slug))
     lost = _order(telemetry) < _order(cursor.telemetry)
@@ -70,8 +70,8 @@ def _news(slug: str, pages: dict[str, list[Any]]) -> News:
 
 
 def _batch_ms(report: dict[str, Any]) -> float | None:
-    found: float | None = report.get("durations_ms", {}).get("triggerExecution")
-    return found
+    result: float | None = report.get("durations_ms", {}).get("triggerExecution")
+    return result
 
 
 async def _last_id(client: Redis, key: str) -> str:

@@ -1,4 +1,4 @@
-"""The relay's loop: read, send to the browsers, store, go on; back off when something is away."""
+"""The relay's loop: read, send to the browsers, store, repeat; back off after errors."""
 
 import asyncio
 import logging
@@ -63,9 +63,9 @@ class Relay:
             await asyncio.sleep(block_ms / 1000)
             return 0
         news = await read_news(self._client, self._cursors, block_ms)
-        for slug, told in news.items():
-            await self._relay(slug, told)
-        return sum(len(told.rows) for told in news.values())
+        for slug, answer in news.items():
+            await self._relay(slug, answer)
+        return sum(len(answer.rows) for answer in news.values())
 
     async def _refresh(self) -> None:
         """Read the clusters, keep the cursors of known ones, show that the relay lives."""

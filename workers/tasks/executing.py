@@ -16,7 +16,7 @@ from controlplane.task_names import (
 
 @shared_task(
     name=ADVANCE,
-    # What these retries do not do, the beat's task asks for again.
+    # What these retries do not do, the beat's task requests again.
     autoretry_for=(OperationalError,),
     retry_backoff=1,
     retry_backoff_max=5,

@@ -9,7 +9,7 @@ from controlplane.task_names import SEND_DUE_WEBHOOKS, SEND_WEBHOOK
 
 @shared_task(name=SEND_WEBHOOK)
 def send_webhook(webhook_id: int) -> None:
-    """Send a webhook's messages that are due; what does not arrive, the beat's task asks for."""
+    """Send a webhook's messages that are due; what does not arrive, the beat's task requests."""
     deliveries.send(webhook_id)
 
 

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from controlplane.api.common.schemas import ReasonIn
 from controlplane.models import Cluster
-from controlplane.wire.log import shown
+from controlplane.wire.log import without_password
 
 
 class ClusterOut(Schema):
@@ -38,7 +38,7 @@ class ClusterOut(Schema):
     @staticmethod
     def resolve_log_url(cluster: Cluster) -> str:
         """Return where the records are, without the password."""
-        return shown(cluster.log_url)
+        return without_password(cluster.log_url)
 
 
 class NodeOut(Schema):

@@ -1,4 +1,4 @@
-"""Slots and sketches to the values that were asked for: the last step, at the reader.
+"""Slots and sketches to the values that were requested: the last step, at the reader.
 
 What was kept of a window in parts (streams, tasks of a split key, runs of a moved query) is merged
 here, in any order; so a reader sees each record exactly once.
@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.floats import float_of, plain_float
-from controlplane.wire.aggregates.grouping import grouped
+from controlplane.wire.aggregates.floats import decode_float, plain_float
+from controlplane.wire.aggregates.grouping import merge_rows
 from controlplane.wire.aggregates.layout import Layout, layout_of
-from controlplane.wire.aggregates.sketches import Cell, date_of, finished_sketch
-from controlplane.wire.aggregates.state_schema import OWNER, Form, named, names_of
+from controlplane.wire.aggregates.sketches import Cell, date_of, finalize_sketch
+from controlplane.wire.aggregates.state_schema import OWNER, StateSchema, schema_named, schema_names
 from controlplane.wire.aggregates.user_results import Outcome, user_results
 from controlplane.wire.language.aggregates import Aggregate
 from controlplane.wire.language.registered import registered_aggregate
@@ -36,7 +36,7 @@ class WindowRow(NamedTuple):
 
     `batch`: the newest micro-batch that changed it. `parts`: how many were merged. `errors`: by
     name why an aggregate has no value although it should: its last step raised or took too long.
-    `tried`: False where there was no time for a last step, so that another reading may have it.
+    `attempted`: False where there was no time for a last step, so that another reading may have it.
     """
 
     start_ms: int
@@ -45,39 +45,39 @@ class WindowRow(NamedTuple):
     batch: int
     parts: int
     errors: Mapping[str, str] = _NO_ERRORS
-    tried: bool = True
+    attempted: bool = True
 
 
-def finished(
+def finalize(
     computation: Computation, tables: Mapping[str, Any], page_s: float | None = None
 ) -> list[WindowRow]:
-    """Return the windows of a query from the newest rows of each of its parts, by form's name.
+    """Return the windows of a query from the newest rows of its parts, by schema name.
 
-    Each table has the columns of its form and `batch`. `page_s`: see `user_results`.
+    Each table has the columns of its state schema and `batch`. `page_s`: see `user_results`.
     """
     layout = layout_of(computation)
-    slots, cells, blobs = names_of(layout)
+    slots, cells, blobs = schema_names(layout)
     if slots not in tables:
         return []
-    rows = _readable(_merged(named(slots), tables[slots]))
+    rows = _readable(_merged(schema_named(slots), tables[slots]))
     columns = {name: rows[name].to_pylist() for name in rows.column_names}
-    slot_names, places = layout.shape.slot_names, _places(columns, layout.shape.key_names)
-    extra = _Extra(layout, tables.get(cells), tables.get(blobs), page_s)
+    slot_names, places = layout.schema.slot_names, _places(columns, layout.schema.key_names)
+    extra = _SketchValues(layout, tables.get(cells), tables.get(blobs), page_s)
     outcomes = [
-        [extra.outcome(place, at, aggregate) for place in places]
+        [extra.outcome(place, index, aggregate) for place in places]
         if aggregate.kept.sketch
-        else _outcomes_of(aggregate, [columns[slot_names[slot]] for slot in layout.places[at]])
-        for at, (_, aggregate) in enumerate(computation.aggregates)
+        else _outcomes_of(aggregate, [columns[slot_names[slot]] for slot in layout.places[index]])
+        for index, (_, aggregate) in enumerate(computation.aggregates)
     ]
-    keys = [_plain_column(one.kind, column) for (_, one), column in zip(
+    keys = [_plain_column(item.kind, column) for (_, item), column in zip(
         computation.key, list(zip(*places, strict=True))[1:], strict=True)]  # fmt: skip
     return _rows(computation, columns, keys, outcomes)
 
 
 def has_users_aggregates(computation: Computation) -> bool:
     """Return whether the last step of a computation calls users' code."""
-    return any(registered_aggregate(one.aggregate.kept.sketch)
-               for one in layout_of(computation).sketches)  # fmt: skip
+    return any(registered_aggregate(sketch.aggregate.kept.sketch)
+               for sketch in layout_of(computation).sketches)  # fmt: skip
 
 
 def _rows(
@@ -86,29 +86,29 @@ def _rows(
     keys: Sequence[Sequence[Any]],
     outcomes: Sequence[Sequence[Any]],
 ) -> list[WindowRow]:
-    """Return the windows from columns; of an aggregate without a value its `Outcome` says why."""
+    """Return the windows from columns; an `Outcome` replaces a value that is missing."""
     key_names = [name for name, _ in computation.key]
     names = [name for name, _ in computation.aggregates]
-    found = []
+    result = []
     every_key = zip(*keys, strict=True) if keys else repeat(())
     every_value = zip(*outcomes, strict=True) if outcomes else repeat(())
     about = zip(columns["pane"], columns[_BATCH], columns["parts"], strict=True)
     for (start_ms, batch, parts), key, mine in zip(about, every_key, every_value, strict=False):
         values = dict(zip(names, mine, strict=True))
         errors: dict[str, str] = {}
-        tried = True
-        for name, one in values.items():
-            if isinstance(one, Outcome):
-                values[name], tried = one.value, tried and one.tried
-                if one.error:
-                    errors[name] = one.error
+        attempted = True
+        for name, value in values.items():
+            if isinstance(value, Outcome):
+                values[name], attempted = value.value, attempted and value.attempted
+                if value.error:
+                    errors[name] = value.error
         row_key = dict(zip(key_names, key, strict=True))
-        found.append(WindowRow(start_ms, row_key, values, batch, parts, errors, tried))
-    return found
+        result.append(WindowRow(start_ms, row_key, values, batch, parts, errors, attempted))
+    return result
 
 
 def _outcomes_of(aggregate: Aggregate, slots: Sequence[Sequence[Any]]) -> list[Any]:
-    """Return the values of an aggregate from its slots, one behind the other in each column."""
+    """Return the values of an aggregate from its slots, one after the other in each column."""
     kind = Kind.INT if aggregate.argument is None else aggregate.argument.kind
     if aggregate.function == "count":
         return list(slots[0])
@@ -118,7 +118,7 @@ def _outcomes_of(aggregate: Aggregate, slots: Sequence[Sequence[Any]]) -> list[A
 
 
 def _outcome_of(aggregate: Aggregate, numbers: Sequence[Any]) -> Any:
-    """Return a value, or an `Outcome` that says why there is none."""
+    """Return a value, or an `Outcome` with the error."""
     try:
         return value_of(aggregate, numbers)
     except Exception as error:  # noqa: BLE001 - the others can be read
@@ -126,7 +126,7 @@ def _outcome_of(aggregate: Aggregate, numbers: Sequence[Any]) -> Any:
 
 
 def _places(columns: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return window and key of rows; NaN is always the same object, so that it is found."""
+    """Return window and key of rows; NaN is always the same object, for lookups."""
     return list(zip(columns["pane"], *(map(plain_float, columns[key]) for key in keys),
                     strict=True))  # fmt: skip
 
@@ -137,13 +137,13 @@ def _plain_column(kind: Kind, column: Sequence[Any]) -> list[Any]:
     return [_plain(value, kind) for value in column]
 
 
-def _failed(aggregate: Aggregate, why: str, *, tried: bool = True) -> Outcome:
+def _failed(aggregate: Aggregate, why: str, *, attempted: bool = True) -> Outcome:
     name = aggregate.kept.sketch or aggregate.function
-    return Outcome(None, f"{name} {why}"[:250], tried)
+    return Outcome(None, f"{name} {why}"[:250], attempted)
 
 
 def value_of(aggregate: Aggregate, slots: Sequence[Any]) -> Any:
-    """Return an aggregate from its merged slots, None where no record had a value.
+    """Return an aggregate from its merged slots, None if no record had a value.
 
     Times are milliseconds; the sum of whole numbers is an int of any size.
     """
@@ -164,7 +164,7 @@ def value_of(aggregate: Aggregate, slots: Sequence[Any]) -> Any:
 
 def _extreme(value: Any, kind: Kind, function: str) -> Any:
     if kind is Kind.FLOAT and function == "max" and value is not None:
-        return float_of(value)
+        return decode_float(value)
     return _plain(value, kind)
 
 
@@ -195,54 +195,60 @@ def _plain(value: Any, kind: Kind) -> Any:
 
 
 def _place(row: Mapping[str, Any], keys: Sequence[str]) -> tuple[Any, ...]:
-    """Return the window and key of a row; NaN is always the same object, so that it is found."""
+    """Return the window and key of a row; NaN is always the same object, for lookups."""
     return (row["pane"], *(plain_float(row[key]) for key in keys))
 
 
 def _readable(table: Any) -> Any:
-    """Return times as milliseconds and dates as days: Python knows the years 1 to 9999 only."""
-    for at, column in enumerate(table.schema):
+    """Return times as milliseconds and dates as days: Python has the years 1 to 9999 only."""
+    for index, column in enumerate(table.schema):
         if pa.types.is_timestamp(column.type):
-            table = table.set_column(at, column.name, table[column.name].cast(pa.int64()))
+            table = table.set_column(index, column.name, table[column.name].cast(pa.int64()))
         elif pa.types.is_date(column.type):
-            table = table.set_column(at, column.name, table[column.name].cast(pa.int32()))
+            table = table.set_column(index, column.name, table[column.name].cast(pa.int32()))
     return table
 
 
-def _merged(form: Form, table: Any) -> Any:
+def _merged(form: StateSchema, table: Any) -> Any:
     """Merge the parts of each window; `parts` counts them."""
     names = [name for name in form.identity if name not in _PARTS]
-    return grouped(form, table, names, [(_BATCH, "max", _BATCH), ("", "count_all", "parts")])
+    return merge_rows(form, table, names, [(_BATCH, "max", _BATCH), ("", "count_all", "parts")])
 
 
-class _Extra:
+class _SketchValues:
     """Sketches and users' aggregates by place: window and key."""
 
     def __init__(self, layout: Layout, cells: Any, blobs: Any, page_s: float | None) -> None:
-        users = [one for one in layout.sketches if registered_aggregate(one.aggregate.kept.sketch)]
-        self._users = {one.at for one in users}
+        users = [
+            sketch
+            for sketch in layout.sketches
+            if registered_aggregate(sketch.aggregate.kept.sketch)
+        ]
+        self._users = {user.at for user in users}
         self._cells: dict[Any, list[Cell]] = {}
         states: dict[Any, list[bytes]] = {}
-        keys, cells_name, blobs_name = layout.shape.key_names, *names_of(layout)[1:]
+        keys, cells_name, blobs_name = layout.schema.key_names, *schema_names(layout)[1:]
         if cells is not None:
-            for row in _readable(_merged(named(cells_name), cells)).to_pylist():
+            for row in _readable(_merged(schema_named(cells_name), cells)).to_pylist():
                 number = row["largest"] if row["added"] is None else row["added"]
                 cell = Cell(row["c"] if row["t"] is None else row["t"], number)
                 self._cells.setdefault((*_place(row, keys), row["a"]), []).append(cell)
         if blobs is not None:
-            for row in _readable(_merged(named(blobs_name), blobs)).to_pylist():
+            for row in _readable(_merged(schema_named(blobs_name), blobs)).to_pylist():
                 states[*_place(row, keys), row["a"]] = row["state"]
-        self._results = {one.at: _results(one.at, one.aggregate, states, page_s) for one in users}
+        self._results = {
+            item.at: _results(item.at, item.aggregate, states, page_s) for item in users
+        }
 
-    def outcome(self, place: tuple[Any, ...], at: int, aggregate: Aggregate) -> Outcome:
+    def outcome(self, place: tuple[Any, ...], index: int, aggregate: Aggregate) -> Outcome:
         """Return the value of the aggregate at a place among the query's aggregates."""
-        if at in self._users:
-            return self._results[at].get(place, Outcome())
+        if index in self._users:
+            return self._results[index].get(place, Outcome())
         assert aggregate.argument is not None
-        cells = self._cells.get((*place, at), [])
+        cells = self._cells.get((*place, index), [])
         try:
             return Outcome(
-                finished_sketch(
+                finalize_sketch(
                     aggregate.kept.sketch, cells, aggregate.setting or 0.0, aggregate.argument.kind
                 )
             )
@@ -251,18 +257,23 @@ class _Extra:
 
 
 def _results(
-    at: int, aggregate: Aggregate, states: Mapping[Any, list[bytes]], page_s: float | None
+    index: int, aggregate: Aggregate, states: Mapping[Any, list[bytes]], page_s: float | None
 ) -> dict[Any, Outcome]:
     """Return the outcomes of a user's aggregate by place, the first windows first."""
-    mine = sorted((one for one in states if one[-1] == at and states[one]), key=lambda one: one[0])
-    outcomes = user_results(aggregate.kept.sketch, [states[one] for one in mine], page_s)
+    mine = sorted(
+        (state for state in states if state[-1] == index and states[state]),
+        key=lambda item: item[0],
+    )
+    outcomes = user_results(aggregate.kept.sketch, [states[value] for value in mine], page_s)
     return {
-        one[:-1]: _failed(aggregate, found.error, tried=found.tried) if found.error else found
-        for one, found in zip(mine, outcomes, strict=True)
+        element[:-1]: _failed(aggregate, result.error, attempted=result.attempted)
+        if result.error
+        else result
+        for element, result in zip(mine, outcomes, strict=True)
     }
 
 
-def newest(form: Form, entries: Sequence[tuple[int, Any]]) -> Any:
+def newest_rows(form: StateSchema, entries: Sequence[tuple[int, Any]]) -> Any:
     """Return the newest row of each part of each window, with the `batch` it is of.
 
     `entries`: batch and table, oldest first. A window is written whole whenever it changes, but of

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 _MAGNITUDE: Final = np.int64(2**63 - 1)
 
 
-def codes_of(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def float_codes(values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return one int64 per float: a < b exactly if the code of a is less than that of b."""
     # Adding 0.0 makes the zeros one; every NaN gets the bits of the same.
     plain = np.where(np.isnan(values), np.nan, values + 0.0)
@@ -17,16 +17,16 @@ def codes_of(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return bits ^ ((bits >> 63) & _MAGNITUDE)
 
 
-def floats_of(codes: NDArray[np.int64]) -> NDArray[np.float64]:
+def decode_floats(codes: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return the floats of these codes."""
     bits = codes ^ ((codes >> 63) & _MAGNITUDE)
     return bits.view(np.float64)
 
 
-def float_of(code: int) -> float:
+def decode_float(code: int) -> float:
     """Return the float of one code; NaN is always the same object."""
-    found = float(floats_of(np.array([code], np.int64))[0])
-    return math.nan if math.isnan(found) else found
+    result = float(decode_floats(np.array([code], np.int64))[0])
+    return math.nan if math.isnan(result) else result
 
 
 def plain_float(value: Any) -> Any:

@@ -8,9 +8,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from controlplane.wire.aggregates.layout import Moments
-from controlplane.wire.aggregates.moments import merged_moments
+from controlplane.wire.aggregates.moments import merge_moments
 from controlplane.wire.aggregates.sketches import coarse_cells, is_coarse, is_exact
-from controlplane.wire.aggregates.state_schema import CELL, Form
+from controlplane.wire.aggregates.state_schema import CELL, StateSchema
 
 # Arrow's stubs know few of the overloads that are used here.
 _pa: Any = pa
@@ -22,11 +22,11 @@ EXACT_VALUES: Final = 1_000
 More = Sequence[tuple[str, str, str]]
 
 
-def grouped(form: Form, table: Any, names: Sequence[str], more: More = ()) -> Any:
+def merge_rows(form: StateSchema, table: Any, names: Sequence[str], more: More = ()) -> Any:
     """Return one row per different values of the columns `names`, with all others merged.
 
     `names`: the columns that identify a row, or some of them. `more`: further aggregates.
-    The columns are those of `names`, those that the form merges, and `more`.
+    The columns are those of `names`, those that the state schema merges, and `more`.
     """
     aggregates: list[Any] = list(form.merges)
     aggregates += [([] if agg == "count_all" else column, agg) for column, agg, _ in more]
@@ -35,36 +35,36 @@ def grouped(form: Form, table: Any, names: Sequence[str], more: More = ()) -> An
         table = table.append_column(_ROWS, _pa.array(np.arange(len(table))))
         aggregates.append((_ROWS, "list"))
         columns.append(_ROWS)
-    found = table.group_by(list(names), use_threads=False).aggregate(aggregates)
-    found = found.rename_columns(columns)
+    result = table.group_by(list(names), use_threads=False).aggregate(aggregates)
+    result = result.rename_columns(columns)
     if form.moments:
-        found = _with_moments(form, table, found)
-    return with_coarse_cells(found, names) if CELL[1] in names else found
+        result = _with_moments(form, table, result)
+    return coarsen_full_sketches(result, names) if CELL[1] in names else result
 
 
-def _with_moments(form: Form, table: Any, found: Any) -> Any:
+def _with_moments(form: StateSchema, table: Any, result: Any) -> Any:
     """Replace the lists of rows by the merged moments of these rows."""
-    rows = found[_ROWS].combine_chunks()
-    found = found.drop_columns([_ROWS])
+    rows = result[_ROWS].combine_chunks()
+    result = result.drop_columns([_ROWS])
     for columns in form.moments:
-        found = _with_moment(columns, table, found, rows)
-    return found
+        result = _with_moment(columns, table, result, rows)
+    return result
 
 
-def _with_moment(columns: Moments, table: Any, found: Any, rows: Any) -> Any:
-    order, starts = flat_lists(rows)
+def _with_moment(columns: Moments, table: Any, result: Any, rows: Any) -> Any:
+    order, starts = flatten_lists(rows)
     weight, mean, rest, spread = (table[name].fill_null(0).to_numpy()[order] for name in columns)
     values = (weight, mean, rest, spread)
     if len(starts):
-        values = merged_moments(weight, mean, rest, spread, starts)
-    found = found.drop_columns([columns[0]])
+        values = merge_moments(weight, mean, rest, spread, starts)
+    result = result.drop_columns([columns[0]])
     for name, column in zip(columns, values, strict=True):
-        found = found.append_column(name, _pa.array(column))
-    return found
+        result = result.append_column(name, _pa.array(column))
+    return result
 
 
-def flat_lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the values of all lists one behind the other, and where each list begins.
+def flatten_lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the values of all lists in sequence, and the start of each list.
 
     No list may be empty.
     """
@@ -73,10 +73,10 @@ def flat_lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return values, (offsets[:-1] - offsets[0]).astype(np.int64) if len(lists) else values
 
 
-def with_coarse_cells(cells: Any, names: Sequence[str]) -> Any:
+def coarsen_full_sketches(cells: Any, names: Sequence[str]) -> Any:
     """Make the cells of each sketch coarse that has too many exact ones, or coarse ones already.
 
-    What is coarse does not depend on how records were put together before: exact cells are lost
+    What is coarse does not depend on how records were combined before: exact cells are lost
     only where there are `EXACT_VALUES` different ones, and then all become coarse.
     """
     kind = np.asarray(cells["largest"].fill_null(-2))
@@ -86,7 +86,7 @@ def with_coarse_cells(cells: Any, names: Sequence[str]) -> Any:
         return cells
     rows = np.flatnonzero(exact | coarse)
     place = [name for name in names if name not in CELL[1:]]
-    group = group_of(cells.select(place).take(_pa.array(rows)), place)
+    group = group_numbers(cells.select(place).take(_pa.array(rows)), place)
     count = np.bincount(group)
     some_coarse = np.bincount(group, coarse[rows]) > 0
     some_exact = np.bincount(group, exact[rows] & (cell[rows] != 0)) > 0
@@ -105,21 +105,21 @@ def _merged_again(
     columns = {"c": cell, "largest": kind}
     for name, values in columns.items():
         null = np.asarray(cells[name].is_null())
-        at = cells.schema.get_field_index(name)
-        cells = cells.set_column(at, name, _pa.array(values, mask=null))
+        column_index = cells.schema.get_field_index(name)
+        cells = cells.set_column(column_index, name, _pa.array(values, mask=null))
     # Counts add up; of the ranks, and of what says how new a row is, the largest stays.
     others = [name for name in cells.column_names if name not in names]
-    found = cells.group_by(list(names), use_threads=False).aggregate(
+    result = cells.group_by(list(names), use_threads=False).aggregate(
         [(name, "sum" if name == "added" else "max") for name in others]
     )
-    return found.rename_columns([*names, *others])
+    return result.rename_columns([*names, *others])
 
 
-def group_of(table: Any, names: Sequence[str]) -> NDArray[np.int64]:
+def group_numbers(table: Any, names: Sequence[str]) -> NDArray[np.int64]:
     """Return for each row the number of its group of equal rows."""
     marked = table.append_column(_ROWS, _pa.array(np.arange(len(table))))
     lists = marked.group_by(list(names), use_threads=False).aggregate([(_ROWS, "list")])
-    order, starts = flat_lists(lists[f"{_ROWS}_list"].combine_chunks())
+    order, starts = flatten_lists(lists[f"{_ROWS}_list"].combine_chunks())
     group = np.empty(len(table), np.int64)
     group[order] = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(order))))
     return group

@@ -53,7 +53,7 @@ def stored_type(merge: Merge, kind: Kind) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class AggregateSchema:
     """The columns of a state table: `k0…` for the keys, `s0…` for the slots; s0 counts records.
 
     Computations of one shape keep their rows in one table.
@@ -69,8 +69,8 @@ class Shape:
         return f"{','.join(self.keys)}|{','.join(slots)}"
 
     @classmethod
-    def named(cls, name: str) -> "Shape":
-        """Return the shape that a name was made of."""
+    def named(cls, name: str) -> "AggregateSchema":
+        """Return the schema with this name."""
         keys, _, slots = name.partition("|")
         pairs = [slot.partition("-") for slot in slots.split(",") if slot]
         return cls(
@@ -81,12 +81,12 @@ class Shape:
     @property
     def key_names(self) -> list[str]:
         """Return the names of the key columns."""
-        return [f"k{at}" for at in range(len(self.keys))]
+        return [f"k{index}" for index in range(len(self.keys))]
 
     @property
     def slot_names(self) -> list[str]:
         """Return the names of the slot columns."""
-        return [f"s{at}" for at in range(len(self.slots))]
+        return [f"s{index}" for index in range(len(self.slots))]
 
     @property
     def merges(self) -> list[tuple[str, str]]:
@@ -98,8 +98,8 @@ class Shape:
     def moments(self) -> list[Moments]:
         """Return the columns of the moments of each argument that has them."""
         return [
-            (f"s{at}", f"s{at + 1}", f"s{at + 2}", f"s{at + 3}")
-            for at, (merge, _) in enumerate(self.slots)
+            (f"s{index}", f"s{index + 1}", f"s{index + 2}", f"s{index + 3}")
+            for index, (merge, _) in enumerate(self.slots)
             if merge is Merge.WEIGHT
         ]
 
@@ -112,7 +112,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Sketched:
+class SketchAggregate:
     """An aggregate that is kept as a sketch: its place among the aggregates, and the aggregate."""
 
     at: int
@@ -127,10 +127,10 @@ class Layout:
     its slots; empty for a sketch.
     """
 
-    shape: Shape
+    schema: AggregateSchema
     slots: tuple[tuple[Expression | None, Slot], ...]
     places: tuple[tuple[int, ...], ...]
-    sketches: tuple[Sketched, ...]
+    sketches: tuple[SketchAggregate, ...]
 
 
 @lru_cache(maxsize=KEPT)
@@ -138,7 +138,7 @@ def layout_of(computation: Computation) -> Layout:
     """Return the layout of a computation."""
     slots: list[tuple[Expression | None, Slot]] = [_RECORDS]
     places, sketches = [], []
-    for at, (_, aggregate) in enumerate(computation.aggregates):
+    for index, (_, aggregate) in enumerate(computation.aggregates):
         mine = []
         for slot in aggregate.kept.slots:
             wanted = (aggregate.argument, slot)
@@ -147,9 +147,9 @@ def layout_of(computation: Computation) -> Layout:
             mine.append(slots.index(wanted))
         places.append(tuple(mine))
         if aggregate.kept.sketch:
-            sketches.append(Sketched(at, aggregate))
-    shape = Shape(
+            sketches.append(SketchAggregate(index, aggregate))
+    schema = AggregateSchema(
         tuple(expression.kind for _, expression in computation.key),
         tuple((slot.merge, slot.kind) for _, slot in slots),
     )
-    return Layout(shape, tuple(slots), tuple(places), tuple(sketches))
+    return Layout(schema, tuple(slots), tuple(places), tuple(sketches))

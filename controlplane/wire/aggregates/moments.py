@@ -33,10 +33,10 @@ def moments_of(values: Floats, valid: NDArray[np.bool_], starts: Int64s) -> Mome
         return weight, mean, rest, np.maximum(spread, 0.0)
 
 
-def merged_moments(
+def merge_moments(
     weight: Int64s, mean: Floats, rest: Floats, spread: Floats, starts: Int64s
 ) -> Moments:
-    """Return the moments of each group of parts, which lie side by side."""
+    """Return the moments of each group of adjacent parts."""
     lengths = _lengths(starts, len(mean))
     with np.errstate(invalid="ignore", over="ignore"):
         total = np.add.reduceat(weight, starts)

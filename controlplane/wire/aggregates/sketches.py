@@ -1,4 +1,4 @@
-"""What a sketch says: quantiles, distinct values and most frequent ones from its cells.
+"""Sketches: quantiles, distinct values and most frequent values from cells.
 
 A cell is a number of a key and window, named by a whole number `c` (or a text). Cells merge in any
 order, so a sketch depends neither on the order of records nor on how they were cut into batches.
@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.wire.aggregates.floats import codes_of, float_of, floats_of
+from controlplane.wire.aggregates.floats import decode_float, decode_floats, float_codes
 from controlplane.wire.language.tree import Kind
 
 QUANTILE: Final = -1
@@ -67,7 +67,7 @@ def coarse_cells(largest: Int64s, cell: Int64s) -> tuple[Int64s, Int64s]:
     """Return the coarse cell of each exact one, and what `largest` is of it."""
     coarse, numbers = cell.copy(), largest.copy()
     values = largest == QUANTILE
-    coarse[values] = buckets_of(floats_of(cell[values]))
+    coarse[values] = buckets_of(decode_floats(cell[values]))
     register, rank = registers_of(cell[~values].view(np.uint64))
     coarse[~values], numbers[~values] = -1 - register, rank
     return coarse, numbers
@@ -82,7 +82,7 @@ def hash_cells(hashes: NDArray[np.uint64]) -> Int64s:
 
 def value_cells(values: NDArray[np.float64]) -> Int64s:
     """Return the exact cell of each number."""
-    return codes_of(np.where(np.abs(values) <= SMALLEST, 0.0, values))
+    return float_codes(np.where(np.abs(values) <= SMALLEST, 0.0, values))
 
 
 def buckets_of(values: NDArray[np.float64]) -> Int64s:
@@ -106,7 +106,7 @@ def registers_of(hashes: NDArray[np.uint64]) -> tuple[Int64s, Int64s]:
 
 
 def value_of_bucket(bucket: int) -> float:
-    """Return the value that stands for a bucket."""
+    """Return the representative value of a bucket."""
     size = abs(bucket)
     if size == 0:
         return 0.0
@@ -129,7 +129,7 @@ def quantile(cells: Iterable[Cell], share: float) -> float | None:
         passed += cell.number
         if passed > wanted:
             break
-    return value_of_bucket(cell.name) if abs(cell.name) < _BUCKETS else float_of(cell.name)
+    return value_of_bucket(cell.name) if abs(cell.name) < _BUCKETS else decode_float(cell.name)
 
 
 def distinct(cells: Sequence[Cell]) -> int:
@@ -193,7 +193,7 @@ def _value_of(name: Any, kind: Kind) -> Any:
     """Return the value of a cell of the most frequent ones; times are milliseconds."""
     match kind:
         case Kind.FLOAT:
-            return float_of(name)
+            return decode_float(name)
         case Kind.BOOL:
             return bool(name)
         case Kind.DATE:
@@ -212,8 +212,8 @@ def date_of(days: int) -> date | str:
         return str(np.datetime64(days, "D"))
 
 
-def finished_sketch(sketch: str, cells: Sequence[Cell], setting: float, kind: Kind) -> Any:
-    """Return what a sketch of values of a kind says. Raises `LookupError` for an unknown sketch."""
+def finalize_sketch(sketch: str, cells: Sequence[Cell], setting: float, kind: Kind) -> Any:
+    """Return the value of a sketch. Raises `LookupError` for an unknown sketch."""
     match sketch:
         case "quantile":
             return quantile(cells, setting)

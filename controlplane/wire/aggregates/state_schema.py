@@ -7,8 +7,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.floats import codes_of
-from controlplane.wire.aggregates.layout import ARROW, Layout, Moments, Shape
+from controlplane.wire.aggregates.floats import float_codes
+from controlplane.wire.aggregates.layout import ARROW, AggregateSchema, Layout, Moments
 from controlplane.wire.language.aggregates import Merge
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
@@ -23,68 +23,72 @@ NUMBERS_BY_WIDTH: Final = (Kind.INT, Kind.DECIMAL, Kind.FLOAT)
 
 
 @dataclass(frozen=True)
-class Form:
-    """What the rows of a state table look like: what identifies one, and how equal ones merge.
+class StateSchema:
+    """The schema of a state table: the identity of a row, and how equal rows merge.
 
     `merges`: columns with the aggregation of Arrow that merges each; `moments`: columns of weight,
     mean, rest and spread, which merge together (`moments.py`).
     """
 
-    schema: Any
+    arrow: Any
     identity: tuple[str, ...]
     merges: tuple[tuple[str, str], ...]
     moments: tuple[Moments, ...] = ()
 
 
 @cache
-def slots_form(shape: Shape) -> Form:
-    """Return the form of panes with the slots of a shape."""
-    schema = pa.schema([*((name, pa.int64()) for name in PLACE), *shape.fields])
-    identity = (*PLACE, *shape.key_names)
-    return Form(schema, identity, tuple(shape.merges), tuple(shape.moments))
+def slots_schema(columns: AggregateSchema) -> StateSchema:
+    """Return the state schema of panes with the slots of a shape."""
+    schema = pa.schema([*((name, pa.int64()) for name in PLACE), *columns.fields])
+    identity = (*PLACE, *columns.key_names)
+    return StateSchema(schema, identity, tuple(columns.merges), tuple(columns.moments))
 
 
 @cache
-def cells_form(keys: tuple[Kind, ...]) -> Form:
-    """Return the form of the cells of sketches: `added` sums up, of `largest` the largest stays.
+def cells_schema(keys: tuple[Kind, ...]) -> StateSchema:
+    """Return the schema of the cells of sketches; `added` and `largest` merge by sum and max.
 
     `sketches.py` says which of both a sketch uses.
     """
-    bare = Shape(keys, ())
+    bare = AggregateSchema(keys, ())
     cell = [("a", pa.int64()), ("c", pa.int64()), ("t", pa.string())]
     numbers = [("added", pa.int64()), ("largest", pa.int64())]
     place = [(name, pa.int64()) for name in PLACE]
     schema = pa.schema([*place, *bare.fields, *cell, *numbers])
-    return Form(schema, (*PLACE, *bare.key_names, *CELL), (("added", "sum"), ("largest", "max")))
+    return StateSchema(
+        schema, (*PLACE, *bare.key_names, *CELL), (("added", "sum"), ("largest", "max"))
+    )
 
 
 @cache
-def blobs_form(keys: tuple[Kind, ...]) -> Form:
-    """Return the form of users' aggregates: `state` is bytes, merged by their own code."""
-    bare = Shape(keys, ())
+def blobs_schema(keys: tuple[Kind, ...]) -> StateSchema:
+    """Return the state schema of users' aggregates: `state` is bytes, merged by their own code."""
+    bare = AggregateSchema(keys, ())
     place = [(name, pa.int64()) for name in PLACE]
     schema = pa.schema([*place, *bare.fields, ("a", pa.int64()), ("state", pa.binary())])
-    return Form(schema, (*PLACE, *bare.key_names, "a"), (("state", "list"),))
+    return StateSchema(schema, (*PLACE, *bare.key_names, "a"), (("state", "list"),))
 
 
 @cache
-def pairs_form(keys: tuple[Kind, ...], left: tuple[Kind, ...], right: tuple[Kind, ...]) -> Form:
-    """Return the form of the records of a join that wait for their counterparts.
+def pairs_schema(
+    keys: tuple[Kind, ...], left: tuple[Kind, ...], right: tuple[Kind, ...]
+) -> StateSchema:
+    """Return the state schema of the records of a join that wait for their counterparts.
 
     `side`: 0 for left, 1 for right; `k…` what must be equal, `a…` and `b…` the columns of each
     side (null on the other); `s0` how many such records there are.
     """
-    columns = [(f"k{at}", ARROW[kind]) for at, kind in enumerate(keys)]
-    columns += [(f"a{at}", ARROW[kind]) for at, kind in enumerate(left)]
-    columns += [(f"b{at}", ARROW[kind]) for at, kind in enumerate(right)]
+    columns = [(f"k{index}", ARROW[kind]) for index, kind in enumerate(keys)]
+    columns += [(f"a{position_index}", ARROW[kind]) for position_index, kind in enumerate(left)]
+    columns += [(f"b{offset}", ARROW[kind]) for offset, kind in enumerate(right)]
     place = [*((name, pa.int64()) for name in PLACE), ("side", pa.int64())]
     schema = pa.schema([*place, *columns, ("s0", pa.int64())])
     names = [name for name, _ in columns]
-    return Form(schema, (*PLACE, "side", *names), (("s0", "sum"),))
+    return StateSchema(schema, (*PLACE, "side", *names), (("s0", "sum"),))
 
 
 def pairs_name(computation: Computation) -> str:
-    """Return the name of the form in which a join keeps its records."""
+    """Return the name of the state schema of a join's records."""
     join = computation.join
     assert join is not None
     kinds = (
@@ -96,74 +100,74 @@ def pairs_name(computation: Computation) -> str:
 
 
 def is_pairs(name: str) -> bool:
-    """Return whether a form of this name holds records of joins."""
+    """Return whether a state schema of this name holds records of joins."""
     return name.startswith("j|")
 
 
-def names_of(layout: Layout) -> tuple[str, str, str]:
-    """Return the names of a computation's forms: of its slots, its cells and its users' states."""
-    keys = Shape(layout.shape.keys, ()).name
-    return f"s|{layout.shape.name}", f"c|{keys}", f"b|{keys}"
+def schema_names(layout: Layout) -> tuple[str, str, str]:
+    """Return the schema names of a computation: of its slots, cells and users' states."""
+    keys = AggregateSchema(layout.schema.keys, ()).name
+    return f"s|{layout.schema.name}", f"c|{keys}", f"b|{keys}"
 
 
 @cache
-def named(name: str) -> Form:
-    """Return the form of a name."""
+def schema_named(name: str) -> StateSchema:
+    """Return the state schema of a name."""
     kind, _, rest = name.partition("|")
     if kind == "j":
         keys, left, right = (
-            tuple(Kind(one) for one in some.split(",") if one) for some in rest.split("|")
+            tuple(Kind(item) for item in some.split(",") if item) for some in rest.split("|")
         )
-        return pairs_form(keys, left, right)
-    shape = Shape.named(rest)
+        return pairs_schema(keys, left, right)
+    columns = AggregateSchema.named(rest)
     if kind == "s":
-        return slots_form(shape)
-    return cells_form(shape.keys) if kind == "c" else blobs_form(shape.keys)
+        return slots_schema(columns)
+    return cells_schema(columns.keys) if kind == "c" else blobs_schema(columns.keys)
 
 
 def can_convert(written: str, wanted: str) -> bool:
-    """Return whether rows of one form can be those of another: numbers alone are wider there."""
+    """Return whether rows of one schema fit another with wider numbers."""
     if written == wanted:
         return True
     before, now = _parts_of(written), _parts_of(wanted)
     return len(before) == len(now) and all(
-        one == other or _is_wider(one, other) for one, other in zip(before, now, strict=True)
+        item == other or _is_wider(item, other) for item, other in zip(before, now, strict=True)
     )
 
 
 def _parts_of(name: str) -> list[tuple[str, str]]:
-    """Return what the columns of a form are: a word that does not change, and a kind."""
+    """Return the columns of a state schema: a word that does not change, and a kind."""
     kind, _, rest = name.partition("|")
     if kind == "j":
         sides = enumerate(rest.split("|"))
-        return [(f"j{at}", one) for at, some in sides for one in some.split(",")]
-    shape = Shape.named(rest)
-    keys = [(f"{kind} key", str(one)) for one in shape.keys]
-    return keys + [(f"{kind} {merge}", str(of)) for merge, of in shape.slots]
+        return [(f"j{index}", item) for index, some in sides for item in some.split(",")]
+    columns = AggregateSchema.named(rest)
+    keys = [(f"{kind} key", str(key)) for key in columns.keys]
+    return keys + [(f"{kind} {merge}", str(of)) for merge, of in columns.slots]
 
 
-def _is_wider(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    before, now = one[1], other[1]
-    if one[0] != other[0] or not {before, now} <= {*NUMBERS_BY_WIDTH}:
+def _is_wider(item: tuple[str, str], other: tuple[str, str]) -> bool:
+    before, now = item[1], other[1]
+    if item[0] != other[0] or not {before, now} <= {*NUMBERS_BY_WIDTH}:
         return False
     return NUMBERS_BY_WIDTH.index(Kind(before)) < NUMBERS_BY_WIDTH.index(Kind(now))
 
 
-def converted(rows: Any, written: str, wanted: str) -> Any:
-    """Return columns of rows of the form `written` as those of the form `wanted`.
+def convert_rows(rows: Any, written: str, wanted: str) -> Any:
+    """Return columns of rows of the state schema `written` as those of the state schema `wanted`.
 
     A column of a stream may have become wider since rows were written: whole numbers become
     decimals, and both become floats.
     """
-    schema, form = rows.schema, named(wanted).schema
+    schema, form = rows.schema, schema_named(wanted).arrow
     codes = set(_coded(wanted)) - set(_coded(written))
-    for at, name in enumerate(schema.names):
+    for index, name in enumerate(schema.names):
         column, kind = rows[name], form.field(name).type
         if name in codes:
             values = _widened(column, pa.float64()).combine_chunks()
-            found: Any = codes_of(values.fill_null(0.0).to_numpy())
-            column = pa.array(found, mask=np.asarray(values.is_null()))
-        rows = rows.set_column(at, name, _widened(column, kind))
+            result: Any = float_codes(values.fill_null(0.0).to_numpy())
+            column = pa.array(result, mask=np.asarray(values.is_null()))
+        rows = rows.set_column(index, name, _widened(column, kind))
     return rows
 
 
@@ -179,20 +183,20 @@ def _widened(column: Any, kind: Any) -> Any:
 def _coded(name: str) -> list[str]:
     """Return the columns that hold the codes of floats."""
     kind, _, rest = name.partition("|")
-    shape = Shape.named(rest if kind == "s" else "|")
-    pairs = zip(shape.slot_names, shape.slots, strict=True)
+    columns = AggregateSchema.named(rest if kind == "s" else "|")
+    pairs = zip(columns.slot_names, columns.slots, strict=True)
     return [column for column, slot in pairs if slot == (Merge.MAX, Kind.FLOAT)]
 
 
 def to_bytes(rows: Any) -> bytes:
-    """Return a table's rows as bytes; its form says what they are."""
+    """Return a table's rows as bytes, without their schema."""
     batches = rows.combine_chunks().to_batches()
     return bytes(batches[0].serialize()) if batches else b""
 
 
-def from_bytes(form: Form, data: bytes | None) -> Any:
+def from_bytes(form: StateSchema, data: bytes | None) -> Any:
     """Return the rows that `to_bytes` wrote, none for None."""
     if not data:
-        return form.schema.empty_table()
-    batch = pa.ipc.read_record_batch(pa.py_buffer(data), form.schema)
+        return form.arrow.empty_table()
+    batch = pa.ipc.read_record_batch(pa.py_buffer(data), form.arrow)
     return pa.Table.from_batches([batch])

@@ -38,20 +38,20 @@ _FRAME: Final = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one window: its value, or why it has none.
+    """The result of one window: its value, or an error.
 
-    `tried`: False where it was not the window's turn, so that another call may give its value.
+    `attempted`: False where it was not the window's turn, so that another call may give its value.
     """
 
     value: Any = None
     error: str = ""
-    tried: bool = True
+    attempted: bool = True
 
 
 def user_results(
     name: str, windows: Sequence[Sequence[bytes]], page_s: float | None = None
 ) -> list[Outcome]:
-    """Return what a user's aggregate makes of the states of each window, in order.
+    """Return the results of a user's aggregate for each window, in order.
 
     A window has the time limit of a call. None is begun more than `page_s` seconds (by default the
     limit of a call) after the first. An aggregate that exceeds its limit or ends its process has
@@ -61,16 +61,16 @@ def user_results(
         return []
     started, limit_s, blamed = time.monotonic(), _limit_of(name), False
     rest_s = page_s = limit_s if page_s is None else page_s
-    found: list[Outcome] = []
-    while len(found) < len(windows) and (not found or rest_s > 0):
-        some, guilty = _called(name, windows[len(found) :], limit_s, max(0.0, rest_s))
-        found, blamed = found + some, blamed or guilty
+    result: list[Outcome] = []
+    while len(result) < len(windows) and (not result or rest_s > 0):
+        some, guilty = _called(name, windows[len(result) :], limit_s, max(0.0, rest_s))
+        result, blamed = result + some, blamed or guilty
         if not some:
             break
         rest_s = page_s - (time.monotonic() - started)
     _note(name, blamed=blamed)
-    late = Outcome(error=f"no time was left for it after {page_s:g} s", tried=False)
-    return found + [late] * (len(windows) - len(found))
+    late = Outcome(error=f"no time was left for it after {page_s:g} s", attempted=False)
+    return result + [late] * (len(windows) - len(result))
 
 
 # The limits (s) of aggregates that have exceeded theirs in this process.
@@ -91,28 +91,28 @@ def _note(name: str, *, blamed: bool) -> None:
 def _called(
     name: str, windows: Sequence[Sequence[bytes]], limit_s: float, page_s: float
 ) -> tuple[list[Outcome], bool]:
-    """Return what a child answers, and whether a window exceeded its time or ended the child.
+    """Return a child's answers, and whether a window exceeded its time or ended the child.
 
     The window that ended it is the last one of the answer. Without a child the answer is empty.
     """
-    found: list[Outcome] = []
+    result: list[Outcome] = []
     try:
         child = _taken()
     except (OSError, EOFError) as error:
         logger.warning("no process for %s: %s", name, error)
-        return found, False
+        return result, False
     guilty, heard = False, time.monotonic()
     try:
         for kind, value in child.answers((_modules(name), name, limit_s, page_s, list(windows))):
-            found.append(Outcome(value) if kind == VALUE else Outcome(error=value))
+            result.append(Outcome(value) if kind == VALUE else Outcome(error=value))
             guilty |= kind == LATE
             heard = time.monotonic()
     except (OSError, EOFError):
         ended, waited_s = child.end(), time.monotonic() - heard
         text = f"took longer than {limit_s:g} s" if waited_s >= limit_s else ended
-        return [*found, Outcome(error=text)], True
+        return [*result, Outcome(error=text)], True
     _give_back(child)
-    return found, guilty
+    return result, guilty
 
 
 def _modules(name: str) -> list[str]:
@@ -126,7 +126,7 @@ class _Child:
     """A process that calls users' aggregates, and the connection to it."""
 
     def __init__(self) -> None:
-        """Start it. Raises `OSError` where it cannot start, `EOFError` where it ends at once."""
+        """Start it. Raises `OSError` if it cannot start, `EOFError` where it ends immediately."""
         self._ours, theirs = Pipe()
         with theirs:
             number = theirs.fileno()
@@ -202,7 +202,7 @@ def _give_back(child: _Child) -> None:
 
 
 def _forget() -> None:
-    """Leave the children to the process that started them."""
+    """Forget the children of the parent process after a fork."""
     global _lock  # noqa: PLW0603 - another thread may have held it at the fork
     _lock = threading.Lock()
     _waiting.clear()

@@ -57,16 +57,18 @@ def _answer(name: str, states: Sequence[bytes], limit_s: float) -> bytes:
     faulthandler.dump_traceback_later(limit_s + 1, exit=True)
     try:
         with time_limit(limit_s):
-            found = pickle.dumps((VALUE, _value(name, states)))
+            result = pickle.dumps((VALUE, _value(name, states)))
     except TimeLimit as late:
         return pickle.dumps((LATE, str(late)))
-    except BaseException as error:  # noqa: BLE001 - of users' code; the process goes on
+    except BaseException as error:  # noqa: BLE001 - of users' code; the process continues
         return pickle.dumps((ERROR, f"raised {type(error).__name__}: {error}"[: LARGEST // 8]))
     finally:
         faulthandler.cancel_dump_traceback_later()
-    if len(found) > LARGEST:
-        return pickle.dumps((ERROR, f"returned {len(found):,} bytes; at most {LARGEST:,} are kept"))
-    return found
+    if len(result) > LARGEST:
+        return pickle.dumps(
+            (ERROR, f"returned {len(result):,} bytes; at most {LARGEST:,} are kept")
+        )
+    return result
 
 
 def _value(name: str, states: Sequence[bytes]) -> Any:

@@ -1,4 +1,4 @@
-"""Aggregates as text, such as `mean(amount)` or `quantile(amount, 0.95)`, and what each is kept as.
+"""Aggregates as text, such as `mean(amount)` or `quantile(amount, 0.95)`, and their slots.
 
 What is kept of an aggregate can be merged in any order: plain numbers (`Slot`) that add up or of
 which the least or largest stays, or the cells of a sketch. So a window's aggregate is the merge of
@@ -27,7 +27,7 @@ class Merge(StrEnum):
     `TOTAL` is the sum of an argument, in a type in which no sum overflows. `WEIGHT`, `MEAN`,
     `REST` and `SPREAD` are the moments of an argument: how many values, their mean (the sum of
     `MEAN` and `REST`, which is what a float cannot hold of it), and the sum of their squared
-    distances from it. The four stand one behind the other and merge together.
+    distances from it. The four stand one after the other and merge together.
     """
 
     SUM = "sum"
@@ -74,7 +74,7 @@ class Aggregate:
 
 @dataclass(frozen=True)
 class Function:
-    """An aggregate function: kinds of its argument, its result and what is kept.
+    """An aggregate function: the kinds of its argument and of its result.
 
     `gives` None: the kind of the argument. `setting`: name and range of the second argument.
     """
@@ -144,25 +144,25 @@ def _known() -> str:
 
 def _arguments(name: str, node: exp.Anonymous) -> list[exp.Expr]:
     """Return the arguments; `count(*)` counts records, `count(distinct x)` is a function."""
-    found: list[exp.Expr] = list(node.expressions)
-    if name == "count" and len(found) == 1 and isinstance(found[0], exp.Star):
+    result: list[exp.Expr] = list(node.expressions)
+    if name == "count" and len(result) == 1 and isinstance(result[0], exp.Star):
         return []
-    return found
+    return result
 
 
 def _function(name: str, checker: Checker, node: exp.Expr) -> Function:
     known = AGGREGATES.get(name)
     if known is not None:
         return known
-    found = registered_aggregate(name)
-    if found is None:
+    result = registered_aggregate(name)
+    if result is None:
         raise BadExpression(
             checker.text,
             f"there is no aggregate {name}; there are {_known()}",
             node.meta["start"],
             node.meta["end"] + 1,
         )
-    return Function(accepted_kinds(found.takes), found.gives, found.about)
+    return Function(accepted_kinds(result.takes), result.gives, result.about)
 
 
 def _setting(

@@ -1,4 +1,4 @@
-"""What is wrong with an expression, and where in its text."""
+"""Errors in expressions, with their place in the text."""
 
 from dataclasses import dataclass
 

@@ -25,7 +25,7 @@ class Function:
 
     `takes`: the kinds that each parameter may have; `least` of them must be given, and the last
     one may be repeated where `repeats`. `gives`: the kind of the result from those of the
-    arguments, None where they do not fit together.
+    arguments, None if they do not fit together.
     """
 
     takes: tuple[Kinds, ...]
@@ -53,7 +53,7 @@ def _rounded(kinds: Kinds) -> Kind:
 
 
 def common(kinds: Kinds) -> Kind | None:
-    """Return the kind that all share, numbers being widened; None where there is none."""
+    """Return the kind that holds all of these kinds, None if there is none."""
     known = {kind for kind in kinds if kind is not Kind.NULL}
     if len(known) == 1:
         return known.pop()

@@ -56,9 +56,7 @@ class _Dialect(DuckDB):
 
         FUNCTIONS: Mapping[str, Any] = {}
         NO_PAREN_FUNCTIONS: Mapping[Any, Any] = {}
-        NO_PAREN_FUNCTION_PARSERS = {
-            "CASE": DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"],
-        }
+        NO_PAREN_FUNCTION_PARSERS = {"CASE": DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
         FUNCTION_PARSERS = {"CAST": DuckDB.Parser.FUNCTION_PARSERS["CAST"]}
 
 
@@ -69,7 +67,7 @@ def parsed(text: str, columns: Mapping[str, Kind]) -> Expression:
 
 @lru_cache(maxsize=4096)
 def tree_of(text: str) -> exp.Expr:
-    """Return sqlglot's tree of a text, to be read only. Raises `BadExpression` where it is none.
+    """Return sqlglot's tree of a text, to be read only. Raises `BadExpression` if it is none.
 
     Parsing is most of what checking a query takes, and queries of one bulk share their texts.
     """
@@ -90,12 +88,12 @@ def tree_of(text: str) -> exp.Expr:
 
 def _innermost(text: str) -> int:
     """Return where the innermost bracket opens, 0 without one."""
-    depth = deepest = found = 0
-    for at, sign in enumerate(text):
+    depth = deepest = result = 0
+    for index, sign in enumerate(text):
         depth += (sign == "(") - (sign == ")")
         if depth > deepest:
-            deepest, found = depth, at
-    return found
+            deepest, result = depth, index
+    return result
 
 
 def _misread(text: str, error: ParseError) -> BadExpression:
@@ -104,7 +102,7 @@ def _misread(text: str, error: ParseError) -> BadExpression:
     first = error.errors[0]
     line, column, word = int(first["line"]), int(first["col"]), str(first["highlight"])
     lines = text.split("\n")
-    end = sum(len(one) + 1 for one in lines[: line - 1]) + column
+    end = sum(len(item) + 1 for item in lines[: line - 1]) + column
     why = (
         "something is missing here"
         if first["description"].startswith("Required")
@@ -122,7 +120,7 @@ class Checker:
         self._depth = 0
 
     def expression(self, node: exp.Expr) -> Expression:
-        """Return what a node stands for. Raises `BadExpression` where it stands for nothing."""
+        """Return the expression of a node. Raises `BadExpression` if the node is not supported."""
         while isinstance(node, exp.Paren):
             node = node.this
         if self._depth == DEEPEST:
@@ -148,21 +146,21 @@ class Checker:
 
     def call(self, name: str, node: exp.Expr, *arguments: Any) -> Expression:
         """Return a call of an operator or function, its arguments checked and fitted."""
-        given = [self.expression(one) for one in arguments]
+        given = [self.expression(argument) for argument in arguments]
         return self.typed(name, node, given)
 
     def typed(self, name: str, node: exp.Expr, given: list[Expression]) -> Call:
-        """Return the call with its kind. Raises `BadExpression` where an argument does not fit."""
+        """Return the call with its kind. Raises `BadExpression` if an argument does not fit."""
         if name in _COMPARISONS:
             given = self._with_times(node, given)
         function = self._signature(name, node)
         self._check_number(name, function, node, len(given))
-        for at, argument in enumerate(given):
-            fits = function.takes[min(at, len(function.takes) - 1)]
+        for index, argument in enumerate(given):
+            fits = function.takes[min(index, len(function.takes) - 1)]
             if argument.kind is not Kind.NULL and argument.kind not in fits:
                 wanted = " or ".join(fits)
                 why = f"{name} takes {wanted} here, not {argument.kind}"
-                raise self.bad(_argument(node, at), why)
+                raise self.bad(_argument(node, index), why)
         kinds = [argument.kind for argument in given]
         kind = function.gives(kinds)
         if kind is None:
@@ -177,12 +175,12 @@ class Checker:
         known = OPERATORS.get(name) or FUNCTIONS.get(name)
         if known is not None:
             return known
-        found = registered(name)
-        if found is None:
+        result = registered(name)
+        if result is None:
             there = ", ".join([*FUNCTIONS, *names()])
             why = f"there is no function {name}; there are {there}"
             raise BadExpression(self.text, why, node.meta["start"], node.meta["end"] + 1)
-        return found.signature
+        return result.signature
 
     def _check_number(self, name: str, function: Function, node: exp.Expr, got: int) -> None:
         most = None if function.repeats else len(function.takes)
@@ -191,20 +189,20 @@ class Checker:
             raise self.bad(node, f"{name} takes {wanted} arguments, not {got}")
 
     def _with_times(self, node: exp.Expr, given: list[Expression]) -> list[Expression]:
-        """Read texts that are compared with times or dates as such."""
-        kinds = {one.kind for one in given} & {Kind.TIME, Kind.DATE}
+        """Convert texts that are compared with times or dates to constants."""
+        kinds = {item.kind for item in given} & {Kind.TIME, Kind.DATE}
         if len(kinds) != 1:
             return given
         (kind,) = kinds
         return [
-            self.constant(one, kind, _argument(node, at))
-            if isinstance(one, Literal) and one.kind is Kind.TEXT
-            else one
-            for at, one in enumerate(given)
+            self.constant(value, kind, _argument(node, index))
+            if isinstance(value, Literal) and value.kind is Kind.TEXT
+            else value
+            for index, value in enumerate(given)
         ]
 
     def constant(self, literal: Literal, kind: Kind, node: exp.Expr) -> Literal:
-        """Return the constant of a kind that a text stands for. Raises `BadExpression`."""
+        """Return a text as a constant of a kind. Raises `BadExpression`."""
         try:
             return literal_of(str(literal.value), kind)
         except ValueError as error:
@@ -228,9 +226,9 @@ def parts_of(node: exp.Expr) -> list[exp.Expr]:
 
 
 def no_column(name: str, columns: Iterable[str]) -> str:
-    """Return what to say of a name that is none of the columns; of a join each names its side."""
+    """Return the message for an unknown column; in a join each column names its side."""
     known = list(columns)
-    meant = [one for one in known if one.partition(".")[2] == name]
+    meant = [item for item in known if item.partition(".")[2] == name]
     if meant:
         return f"in a join a column names its side: {' or '.join(meant)}"
     return f"there is no column {name}; there are {', '.join(known)}"
@@ -294,7 +292,7 @@ def _cast(checker: Checker, node: exp.Expr) -> Expression:
 
 
 def _check_precision(checker: Checker, node: exp.Expr) -> None:
-    given = [one.name for one in node.args["to"].expressions]
+    given = [expression.name for expression in node.args["to"].expressions]
     if given not in _DECIMALS:
         raise checker.bad(node, "a decimal always has 38 digits, 9 of them after the point; "
                                 "round(x, 2) rounds it")  # fmt: skip
@@ -304,11 +302,11 @@ def _in(checker: Checker, node: exp.Expr) -> Expression:
     options = node.args.get("expressions")
     if not options:
         raise checker.bad(node, "in takes a list of constants")
-    found = checker.call("in", node, node.this, *options)
-    assert isinstance(found, Call)
-    if not all(isinstance(one, Literal) for one in found.arguments[1:]):
+    result = checker.call("in", node, node.this, *options)
+    assert isinstance(result, Call)
+    if not all(isinstance(argument, Literal) for argument in result.arguments[1:]):
         raise checker.bad(node, "in takes constants only")
-    return found
+    return result
 
 
 def _between(checker: Checker, node: exp.Expr) -> Expression:
@@ -355,13 +353,13 @@ def _operands(node: exp.Expr) -> list[Any]:
     return list(node.expressions) or [node.this, node.expression]
 
 
-def _argument(node: exp.Expr, at: int) -> exp.Expr:
+def _argument(node: exp.Expr, index: int) -> exp.Expr:
     """Return the node of an argument, to point at."""
     parts = [part for part in node.iter_expressions() if not isinstance(part, exp.DataType)]
     if isinstance(node, exp.Case):
         branches = node.args["ifs"]
         parts = [part for branch in branches for part in (branch.this, branch.args["true"])]
-    return parts[at] if at < len(parts) else node
+    return parts[index] if index < len(parts) else node
 
 
 def _word(node: exp.Expr) -> str:

@@ -108,13 +108,13 @@ def _snake(name: str) -> str:
 
 
 def registered_aggregate(name: str) -> RegisteredAggregate | None:
-    """Return the aggregate of a name, in small letters; None where there is none."""
+    """Return the aggregate of a name, in small letters; None if there is none."""
     load()
     return _AGGREGATES.get(name)
 
 
 def registered(name: str) -> Registered | None:
-    """Return the function of a name, in small letters; None where there is none."""
+    """Return the function of a name, in small letters; None if there is none."""
     load()
     return _FOUND.get(name)
 

@@ -68,7 +68,7 @@ _READERS: Final[Mapping[Kind, tuple[Callable[[str], int | float | Decimal], str]
 
 
 def literal_of(text: str, kind: Kind) -> Literal:
-    """Return the constant of a kind that a text stands for.
+    """Return a text as a constant of a kind.
 
     Raises `ValueError`, whose message says what the text is not.
     """

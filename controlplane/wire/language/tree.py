@@ -85,7 +85,7 @@ def size_of(expression: Expression, sizes: Mapping[str, tuple[int, int]]) -> tup
         case Column():
             return sizes.get(expression.name, (1, 1))
         case Call():
-            below = [size_of(one, sizes) for one in expression.arguments]
+            below = [size_of(argument, sizes) for argument in expression.arguments]
             depth = 1 + max((deep for _, deep in below), default=0)
             return 1 + sum(operations for operations, _ in below), depth
     return 1, 1

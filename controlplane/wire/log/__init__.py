@@ -8,7 +8,7 @@ Each entry also says the newest event time of its stream before it, its *mark*. 
 follows from the mark, so it is part of the log and does not depend on who reads it when.
 """
 
-from controlplane.wire.log.address import check_url, identity, shown
+from controlplane.wire.log.address import check_url, log_identity, without_password
 from controlplane.wire.log.factory import open_log, schema_client
 from controlplane.wire.log.protocol import Log
 from controlplane.wire.log.redis_log import RedisLog
@@ -18,14 +18,14 @@ from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
     START,
     WINDOW,
-    Behind,
     Block,
-    Cut,
     Entry,
+    IdempotencyToken,
     Limits,
-    Stamp,
-    Tip,
-    Waiting,
+    LogBacklog,
+    LogHead,
+    LogPosition,
+    StreamBacklog,
 )
 
 __all__ = [
@@ -34,19 +34,19 @@ __all__ = [
     "DEFAULT_LIMITS",
     "START",
     "WINDOW",
-    "Behind",
     "Block",
-    "Cut",
     "Entry",
+    "IdempotencyToken",
     "Limits",
     "Log",
+    "LogBacklog",
+    "LogHead",
+    "LogPosition",
     "RedisLog",
-    "Stamp",
-    "Tip",
-    "Waiting",
+    "StreamBacklog",
     "check_url",
-    "identity",
+    "log_identity",
     "open_log",
     "schema_client",
-    "shown",
+    "without_password",
 ]

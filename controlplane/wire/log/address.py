@@ -25,7 +25,7 @@ _SECRET: Final = re.compile(r"(?<=://)([^/@]*):[^/@]*(?=@)")
 class KafkaAddress:
     """A topic of a Kafka cluster.
 
-    `servers`: "host:port,…"; `options`: settings of the client. `skip_lost`: whether to go on
+    `servers`: "host:port,…"; `options`: settings of the client. `skip_lost`: whether to continue
     behind what Kafka deleted before it was read.
     """
 
@@ -44,27 +44,27 @@ def check_url(url: str) -> None:
         raise BadLogUrl("begins with redis://, rediss://, unix:// or kafka://")
 
 
-def shown(url: str) -> str:
+def without_password(url: str) -> str:
     """Return a URL without its password."""
     return _SECRET.sub(r"\1:***", url)
 
 
-def identity(url: str) -> str:
+def log_identity(url: str) -> str:
     """Return what names a log: its URL without login and options."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def kafka_address(url: str, cluster: str) -> KafkaAddress:
-    """Return what `kafka://[user:password@]host:9092[,…][/topic][?options]` says.
+    """Return the address in `kafka://[user:password@]host:9092[,…][/topic][?options]`.
 
     Without a topic it is `weir-<cluster>`. Raises `BadLogUrl`.
     """
     parts = urlsplit(url)
     login, _, servers = parts.netloc.rpartition("@")
     for server in servers.split(","):
-        found = _SERVER.fullmatch(server)
-        if found is None or not 0 < int(found[2]) < 2**16:
+        match = _SERVER.fullmatch(server)
+        if match is None or not 0 < int(match[2]) < 2**16:
             raise BadLogUrl(f"{server!r} is not host:port, as in kafka://broker:9092/topic")
     topic = unquote(parts.path.strip("/")) or f"weir-{cluster}"
     if not _TOPIC.fullmatch(topic):

@@ -1,12 +1,12 @@
 """Commands to Redis in one write each.
 
-The client writes every argument of more than 6,000 bytes by itself, and what is between them, too.
+The client writes every argument of more than 6,000 bytes on its own, and what is between them, too.
 An append of twenty blocks is then 41 writes, and as many times the server is woken for a piece of a
 command.
 """
 
 
-class WholeCommands:
+class SingleWritePacker:
     """Packs a command into one piece of bytes: a connection's `command_packer`."""
 
     def pack(self, *arguments: bytes | str | int | float) -> list[bytes]:
@@ -15,9 +15,9 @@ class WholeCommands:
         words = name if isinstance(name, bytes) else str(name).encode()
         encoded = [
             *words.split(),
-            *(one if isinstance(one, bytes) else str(one).encode() for one in values),
+            *(value if isinstance(value, bytes) else str(value).encode() for value in values),
         ]
         pieces = [b"*%d\r\n" % len(encoded)]
-        for one in encoded:
-            pieces += (b"$%d\r\n" % len(one), one, b"\r\n")
+        for item in encoded:
+            pieces += (b"$%d\r\n" % len(item), item, b"\r\n")
         return [b"".join(pieces)]

@@ -1,4 +1,4 @@
-"""One door to both logs: what stands at a URL."""
+"""The factory of logs: the log at a URL."""
 
 import redis
 
@@ -8,7 +8,7 @@ from controlplane.wire.log.redis_log import RedisLog, connect
 
 
 def schema_client(url: str) -> "redis.Redis | None":
-    """Return a connection to where schemas are published; None where that is no Redis."""
+    """Return a connection to where schemas are published; None if that is no Redis."""
     return None if url.startswith(f"{KAFKA_SCHEME}://") else connect(url)
 
 

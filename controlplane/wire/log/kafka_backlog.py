@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from controlplane.wire.errors import LogFull
 from controlplane.wire.log.kafka_message import Append
 from controlplane.wire.log.kafka_reader import KafkaReader
-from controlplane.wire.log.values import Limits, Waiting
+from controlplane.wire.log.values import Limits, LogBacklog
 
 # How long an answer of Kafka is good enough while there is room.
 _FRESH_S: Final = 0.25
@@ -28,82 +28,82 @@ class _Own(NamedTuple):
     size: int
 
 
-class Backlog:
+class BacklogMeter:
     """What waits in one topic; threads may share it."""
 
     def __init__(self, reader: KafkaReader) -> None:
         self._reader = reader
         self._lock = Lock()
-        self._own: deque[_Own] = deque()
+        self._own_appends: deque[_Own] = deque()
         self._records = 0
         self._size = 0
         # What others have appended and nobody has read, and when that was asked.
-        self._others = Waiting(0, 0)
-        self._asked_at = -_FRESH_S
-        self._sample, self._sampled = Waiting(0, 0), -1
+        self._others = LogBacklog(0, 0)
+        self._refreshed_at = -_FRESH_S
+        self._sample, self._sampled = LogBacklog(0, 0), -1
 
     def add(self, offset: int, records: int, size: int) -> None:
         """Count an append of this process."""
         with self._lock:
-            self._own.append(_Own(offset, records, size))
+            self._own_appends.append(_Own(offset, records, size))
             self._records += records
             self._size += size
 
-    def waiting(self) -> Waiting:
-        """Return what waits. Raises `LogAway`."""
+    def waiting(self) -> LogBacklog:
+        """Return what waits. Raises `LogUnavailable`."""
         with self._lock:
-            self._ask()
+            self._refresh()
             return self._sum()
 
     def check(self, size: int, limits: Limits) -> None:
-        """Raise `LogFull` if an append of `size` bytes must wait; `LogAway` if nobody knows."""
+        """Raise `LogFull` if the log has no room for `size` bytes, or `LogUnavailable`."""
         with self._lock:
-            if time.monotonic() - self._asked_at >= _FRESH_S:
-                self._ask()
+            if time.monotonic() - self._refreshed_at >= _FRESH_S:
+                self._refresh()
             if _refusal(self._sum(), size, limits) is not None:
                 # Perhaps it has been read since.
-                self._ask()
+                self._refresh()
             refusal = _refusal(self._sum(), size, limits)
         if refusal is not None:
             raise refusal
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         with self._lock:
             self._reader.close()
 
-    def _sum(self) -> Waiting:
-        return Waiting(self._records + self._others.records, self._size + self._others.bytes)
+    def _sum(self) -> LogBacklog:
+        return LogBacklog(self._records + self._others.records, self._size + self._others.bytes)
 
-    def _ask(self) -> None:
+    def _refresh(self) -> None:
         first, end = self._reader.ends()
         committed = self._reader.committed()
         read = max(first, committed[0] if committed else 0)
-        while self._own and self._own[0].offset < read:
-            done = self._own.popleft()
+        while self._own_appends and self._own_appends[0].offset < read:
+            done = self._own_appends.popleft()
             self._records -= done.records
             self._size -= done.size
-        messages = max(0, end - read - len(self._own))
+        messages = max(0, end - read - len(self._own_appends))
         if messages:
-            self._look_at(self._newest_of_others(end))
-        one = self._sample
-        self._others = Waiting(messages * one.records, messages * one.bytes)
-        self._asked_at = time.monotonic()
+            self._sample_message(self._newest_of_others(end))
+        item = self._sample
+        self._others = LogBacklog(messages * item.records, messages * item.bytes)
+        self._refreshed_at = time.monotonic()
 
     def _newest_of_others(self, end: int) -> int:
         offset = end - 1
-        for own in reversed(self._own):
+        for own in reversed(self._own_appends):
             if own.offset < offset:
                 break
             offset = own.offset - 1
         return offset
 
-    def _look_at(self, offset: int) -> None:
+    def _sample_message(self, offset: int) -> None:
         """Read the size of a message that another process has appended."""
         if offset == self._sampled:
             return
-        found: list[Append] = list(self._reader.appends(offset, offset + 1))
-        self._sample = Waiting(sum(a.records for a in found), sum(len(a.data) for a in found))
+        result: list[Append] = list(self._reader.appends(offset, offset + 1))
+        self._sample = LogBacklog(sum(a.records for a in result), sum(len(a.data) for a in result))
         self._sampled = offset
 
 
@@ -113,11 +113,11 @@ def note_of(total: int, size: int) -> str:
 
 
 def total_of(note: str) -> int:
-    """Return the records that a commit's note tells of."""
+    """Return the number of records in a commit's note."""
     return int(json.loads(note).get("total", 0))
 
 
-def _refusal(waiting: Waiting, size: int, limits: Limits) -> LogFull | None:
+def _refusal(waiting: LogBacklog, size: int, limits: Limits) -> LogFull | None:
     if waiting.records >= limits.records:
         return LogFull(waiting.records, limits.records, "records")
     if waiting.bytes + size > limits.bytes:

@@ -13,30 +13,30 @@ from typing import Any, Final
 import redis
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from controlplane.wire.errors import AppendTooLarge, BadLogUrl, LogAway, LogGap, StampReused
-from controlplane.wire.log.address import KafkaAddress
-from controlplane.wire.log.kafka_backlog import Backlog, note_of, total_of
-from controlplane.wire.log.kafka_message import (
-    HEADER,
-    Append,
-    encode,
-    offset_at,
-    position_behind,
+from controlplane.wire.errors import (
+    AppendTooLarge,
+    BadLogUrl,
+    IdempotencyTokenReused,
+    LogGap,
+    LogUnavailable,
 )
-from controlplane.wire.log.kafka_prefix import KeptPrefixes
-from controlplane.wire.log.kafka_reader import PARTITION, PATIENCE_S, QUIET, KafkaReader
+from controlplane.wire.log.address import KafkaAddress
+from controlplane.wire.log.kafka_backlog import BacklogMeter, note_of, total_of
+from controlplane.wire.log.kafka_message import HEADER, Append, encode, offset_at, position_behind
+from controlplane.wire.log.kafka_prefix import PrefixStore
+from controlplane.wire.log.kafka_reader import LOG_SETTINGS, PARTITION, TIMEOUT_S, KafkaReader
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
     START,
     UNBOUNDED,
-    Behind,
     Block,
-    Cut,
     Entry,
+    IdempotencyToken,
     Limits,
-    Stamp,
-    Tip,
-    Waiting,
+    LogBacklog,
+    LogHead,
+    LogPosition,
+    StreamBacklog,
     bytes_of,
     digest_of,
 )
@@ -55,25 +55,25 @@ class KafkaLog:
     def __init__(
         self, address: KafkaAddress, cluster: str, site: "redis.Redis | None" = None
     ) -> None:
-        """Open it; nothing is asked of Kafka yet. Raises `BadLogUrl` on a wrong option."""
+        """Open the log without a request to Kafka. Raises `BadLogUrl` on a wrong option."""
         self.cluster = cluster
         self._address = address
         self._site = site
-        self._appended: OrderedDict[Stamp, tuple[str, str]] = OrderedDict()
+        self._appended: OrderedDict[IdempotencyToken, tuple[str, str]] = OrderedDict()
         self._lock = Lock()
         self._last_error = ""
         try:
             self._producer = self._new_producer()
             self._reader = KafkaReader(address, f"weir-{cluster}")
             # A reader of its own: it looks at the end, where the pipeline does not read.
-            self._backlog = Backlog(KafkaReader(address, f"weir-{cluster}"))
+            self._backlog = BacklogMeter(KafkaReader(address, f"weir-{cluster}"))
         except KafkaException as error:
             raise BadLogUrl(str(error.args[0])) from error
 
     def append(
         self,
         blocks: Mapping[int, Block],
-        stamp: Stamp | None = None,
+        token: IdempotencyToken | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> str:
         """Append one message with all blocks and return its position; see `Log.append`.
@@ -81,49 +81,55 @@ class KafkaLog:
         A stamp that another process has used is found by the reader, which passes it over; that
         its records were others, only this process finds.
         """
-        digest = "" if stamp is None else digest_of(blocks)
-        if stamp is not None and (known := self._appended.get(stamp)):
+        digest = "" if token is None else digest_of(blocks)
+        if token is not None and (known := self._appended.get(token)):
             if known[1] != digest:
-                raise StampReused(stamp.producer, stamp.sequence)
+                raise IdempotencyTokenReused(token.producer, token.sequence)
             return known[0]
         size = bytes_of(blocks)
         if size > limits.bytes:
             raise AppendTooLarge(size, limits.bytes)
         self._backlog.check(size, limits)
-        offset = self._produced(*encode(blocks, stamp))
+        offset = self._produced(*encode(blocks, token))
         self._backlog.add(offset, sum(block.records for block in blocks.values()), size)
         position = position_behind(offset)
-        if stamp is not None:
-            self._remember(stamp, position, digest)
+        if token is not None:
+            self._remember(token, position, digest)
         return position
 
-    def waiting(self) -> Waiting:
-        """Return what is not read yet; an estimate where other processes append, too."""
+    def waiting(self) -> LogBacklog:
+        """Return the unread backlog; an estimate if other processes append, too."""
         return self._backlog.waiting()
 
-    def tip(self, streams: Sequence[int]) -> Tip:
-        """Return how far the driver has looked at the log; what is behind it nobody knows yet."""
+    def head(self, streams: Sequence[int]) -> LogHead:
+        """Return the newest position that the driver has indexed, with the newest event times."""
         try:
             position, prefix = self._kept().newest()
         except redis.RedisError as error:
-            raise LogAway(str(error)) from error
-        newest = {one: prefix.newest[one] for one in streams if one in prefix.newest}
-        return Tip(position, newest)
+            raise LogUnavailable(str(error)) from error
+        newest = {stream: prefix.newest[stream] for stream in streams if stream in prefix.newest}
+        return LogHead(position, newest)
 
-    def committed_cut(self) -> Cut:
+    def committed_position(self) -> LogPosition:
         """Return the last committed cut, by the site's Redis, else by the consumer group."""
         kept = self._kept().committed()
         if kept is not None:
-            return Cut(*kept)
-        told = self._reader.committed()
-        return Cut(START, 0) if told is None else Cut(f"{told[0]}-0", total_of(told[1]))
+            return LogPosition(*kept)
+        answer = self._reader.committed()
+        return (
+            LogPosition(START, 0)
+            if answer is None
+            else LogPosition(f"{answer[0]}-0", total_of(answer[1]))
+        )
 
-    def cut_after(self, start: Cut, max_records: int, max_bytes: int = UNBOUNDED) -> Cut:
-        """Return the furthest cut within both bounds of `start`, and keep what is before it.
+    def position_after(
+        self, start: LogPosition, max_records: int, max_bytes: int = UNBOUNDED
+    ) -> LogPosition:
+        """Return the last position within both limits after `start`, and index the log up to it.
 
-        Raises `LogGap` where Kafka has deleted what was to be read.
+        Raises `LogGap` if Kafka has deleted what was to be read.
         """
-        begin, end = self._span(start)
+        begin, end = self._offset_range(start)
         if begin >= end:
             return start
         kept = self._kept()
@@ -138,7 +144,7 @@ class KafkaLog:
             prefix.take(append)
             position = append.position
         kept.keep(start.position, position, prefix)
-        return Cut(position, start.total + prefix.total - before)
+        return LogPosition(position, start.total + prefix.total - before)
 
     def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
         """Return the entries of each stream after `start` up to and including `end`."""
@@ -152,11 +158,11 @@ class KafkaLog:
                 _collect(entries, append, marks, wanted)
         return entries
 
-    def behind(self, streams: Sequence[int], end: str) -> dict[int, Behind]:
-        """Return nothing: Kafka says how much waits of all streams together, not of each."""
+    def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
+        """Return nothing: Kafka reports the backlog of all streams together only."""
         return {}
 
-    def mark_committed(self, cut: Cut) -> None:
+    def mark_committed(self, cut: LogPosition) -> None:
         """Record that everything up to `cut` is processed, here and for Kafka's own tools.
 
         Kafka deletes by its own rule of retention, which must leave what is not yet read.
@@ -167,19 +173,21 @@ class KafkaLog:
             self._reader.commit(offset_at(cut.position), note_of(cut.total, size))
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._reader.close()
         self._backlog.close()
         self._producer.flush(0)
         if self._site is not None:
             self._site.close()
 
-    def _kept(self) -> KeptPrefixes:
+    def _kept(self) -> PrefixStore:
         if self._site is None:
-            raise LogAway("a log in Kafka is read with the site's Redis, which was not named")
-        return KeptPrefixes(self._site, self.cluster, self._address.topic)
+            raise LogUnavailable(
+                "a log in Kafka is read with the site's Redis, which was not named"
+            )
+        return PrefixStore(self._site, self.cluster, self._address.topic)
 
-    def _span(self, start: Cut) -> tuple[int, int]:
+    def _offset_range(self, start: LogPosition) -> tuple[int, int]:
         """Return the offsets to read from and up to."""
         first, end = self._reader.ends()
         wanted = offset_at(start.position)
@@ -201,34 +209,34 @@ class KafkaLog:
                 "bootstrap.servers": self._address.servers,
                 "enable.idempotence": True,
                 "linger.ms": 0,
-                "delivery.timeout.ms": int(PATIENCE_S * 1000),
+                "delivery.timeout.ms": int(TIMEOUT_S * 1000),
                 "error_cb": self._note,
-                **QUIET,
+                **LOG_SETTINGS,
                 **self._address.options,
             }
         )
 
     def _note(self, error: KafkaError) -> None:
-        """Remember what librdkafka says of connections: a timeout alone tells nothing."""
+        """Store the newest connection error of librdkafka, because a timeout has no cause."""
         self._last_error = error.str()
 
     def _produced(self, head: bytes, value: bytes) -> int:
         """Return the offset of a new message, once all replicas that must have it do."""
-        done, told = Event(), list[Any]()
+        done, answer = Event(), list[Any]()
 
         def delivered(error: KafkaError | None, message: "Message[Any, Any]") -> None:
-            told.append(error or message.offset())
+            answer.append(error or message.offset())
             done.set()
 
         self._send(head, value, delivered)
-        deadline = monotonic() + 2 * PATIENCE_S
+        deadline = monotonic() + 2 * TIMEOUT_S
         while not done.is_set() and monotonic() < deadline:
             self._producer.poll(0.05)
-        if not told:
-            raise LogAway("Kafka does not answer")
-        if isinstance(told[0], KafkaError):
-            raise self._failure(told[0], len(value))
-        return int(told[0])
+        if not answer:
+            raise LogUnavailable("Kafka does not answer")
+        if isinstance(answer[0], KafkaError):
+            raise self._failure(answer[0], len(value))
+        return int(answer[0])
 
     def _send(self, head: bytes, value: bytes, delivered: Any) -> None:
         try:
@@ -237,22 +245,22 @@ class KafkaLog:
                 partition=PARTITION, on_delivery=delivered,
             )  # fmt: skip
         except BufferError as error:
-            raise LogAway("Kafka does not take appends as fast as they come") from error
+            raise LogUnavailable("Kafka does not take appends as fast as they come") from error
         except KafkaException as error:
             raise self._failure(error.args[0], len(value)) from error
 
-    def _failure(self, error: KafkaError, size: int) -> LogAway | AppendTooLarge:
+    def _failure(self, error: KafkaError, size: int) -> LogUnavailable | AppendTooLarge:
         if error.code() in _TOO_LARGE:
             return AppendTooLarge(size, None)
         if error.fatal():
-            # librdkafka cannot go on without a doubt; our stamps can.
+            # librdkafka cannot continue without a doubt; our stamps can.
             self._producer = self._new_producer()
-        told = f"; {self._last_error}" if self._last_error else ""
-        return LogAway(f"{error.str()} (topic {self._address.topic}){told}")
+        answer = f"; {self._last_error}" if self._last_error else ""
+        return LogUnavailable(f"{error.str()} (topic {self._address.topic}){answer}")
 
-    def _remember(self, stamp: Stamp, position: str, digest: str) -> None:
+    def _remember(self, token: IdempotencyToken, position: str, digest: str) -> None:
         with self._lock:
-            self._appended[stamp] = position, digest
+            self._appended[token] = position, digest
             if len(self._appended) > _REMEMBERED:
                 self._appended.popitem(last=False)
 
@@ -263,10 +271,10 @@ def _collect(
     marks: Mapping[int, int | None],
     wanted: set[int],
 ) -> None:
-    at = 0
+    offset = 0
     for piece in append.pieces:
-        block = append.data[at : at + piece.length]
-        at += piece.length
+        block = append.data[offset : offset + piece.length]
+        offset += piece.length
         if piece.stream in wanted:
             entries.setdefault(piece.stream, []).append(
                 Entry(

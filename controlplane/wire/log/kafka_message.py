@@ -1,4 +1,4 @@
-"""What one append is in Kafka: a message with its blocks, and a head that says what they are.
+"""The message of one append in Kafka: its blocks, and a header that describes them.
 
 The head is a header of the message, so that what follows from it is found without a look at the
 blocks.
@@ -12,7 +12,12 @@ from typing import Any, Final, NamedTuple
 from confluent_kafka import Message
 
 from controlplane.wire.errors import BadMessage
-from controlplane.wire.log.values import DEFAULT_MAX_FUTURE_MS, Block, Stamp, believed
+from controlplane.wire.log.values import (
+    DEFAULT_MAX_FUTURE_MS,
+    Block,
+    IdempotencyToken,
+    plausible_newest_ms,
+)
 
 HEADER: Final = "weir"
 
@@ -20,7 +25,7 @@ HEADER: Final = "weir"
 class Piece(NamedTuple):
     """One block of an append: its stream, record count, newest event time (ms) and length.
 
-    `newest_ms`: None where records have the time of the append; `max_future_ms`: how far ahead of
+    `newest_ms`: None if records have the time of the append; `max_future_ms`: how far ahead of
     that it may be to be believed.
     """
 
@@ -39,16 +44,16 @@ class Append:
     appended_ms: int
     pieces: tuple[Piece, ...]
     data: bytes
-    stamp: Stamp | None
+    token: IdempotencyToken | None
 
     @property
     def position(self) -> str:
-        """Where the log stands behind it."""
+        """Return the position of the log after the message."""
         return position_behind(self.offset)
 
     def newest_of(self, piece: Piece) -> int:
         """Return the newest event time (ms) of one of its blocks; `NO_TIME` for none."""
-        return believed(piece.newest_ms, self.appended_ms, piece.max_future_ms)
+        return plausible_newest_ms(piece.newest_ms, self.appended_ms, piece.max_future_ms)
 
     @property
     def records(self) -> int:
@@ -68,26 +73,26 @@ def _piece(
 
 
 def position_behind(offset: int) -> str:
-    """Return the position behind a message; the start of the log is `0-0`."""
+    """Return the position after a message; the start of the log is `0-0`."""
     return f"{offset + 1}-0"
 
 
 def offset_at(position: str) -> int:
-    """Return the offset of the first message behind a position."""
+    """Return the offset of the first message after a position."""
     return int(position.partition("-")[0])
 
 
-def encode(blocks: Mapping[int, Block], stamp: Stamp | None) -> tuple[bytes, bytes]:
+def encode(blocks: Mapping[int, Block], token: IdempotencyToken | None) -> tuple[bytes, bytes]:
     """Return the head and the value of the message of an append."""
     pieces = [
         [stream, b.records, b.newest_ms, len(b.data), b.max_future_ms]
         for stream, b in blocks.items()
     ]
     head: dict[str, Any] = {"blocks": pieces}
-    if stamp is not None:
-        head |= {"producer": stamp.producer, "sequence": stamp.sequence}
-    told = json.dumps(head, separators=(",", ":"))
-    return told.encode(), b"".join(block.data for block in blocks.values())
+    if token is not None:
+        head |= {"producer": token.producer, "sequence": token.sequence}
+    answer = json.dumps(head, separators=(",", ":"))
+    return answer.encode(), b"".join(block.data for block in blocks.values())
 
 
 def decode(message: "Message[Any, Any]") -> Append:
@@ -97,12 +102,16 @@ def decode(message: "Message[Any, Any]") -> Append:
     if not isinstance(head, bytes):
         raise BadMessage(offset, f"it has no header {HEADER!r}")
     try:
-        told = json.loads(head)
-        pieces = tuple(_piece(*row) for row in told["blocks"])
-        stamp = Stamp(told["producer"], told["sequence"]) if "producer" in told else None
+        answer = json.loads(head)
+        pieces = tuple(_piece(*row) for row in answer["blocks"])
+        token = (
+            IdempotencyToken(answer["producer"], answer["sequence"])
+            if "producer" in answer
+            else None
+        )
     except (ValueError, TypeError, KeyError) as error:
         raise BadMessage(offset, f"its header {HEADER!r} is malformed") from error
     data = message.value() or b""
     if sum(piece.length for piece in pieces) != len(data):
         raise BadMessage(offset, "its blocks are not as long as its header says")
-    return Append(offset, message.timestamp()[1], pieces, data, stamp)
+    return Append(offset, message.timestamp()[1], pieces, data, token)

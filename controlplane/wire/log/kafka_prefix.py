@@ -16,7 +16,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.log.kafka_message import Append
-from controlplane.wire.log.values import NO_TIME, START, WINDOW, Stamp, order_of
+from controlplane.wire.log.values import NO_TIME, START, WINDOW, IdempotencyToken, position_key
 
 # Producers whose stamps are remembered: those that appended last.
 _PRODUCERS: Final = 1000
@@ -38,7 +38,7 @@ class Prefix:
 
     def take(self, append: Append) -> Mapping[int, int | None] | None:
         """Go on by one append; return the mark of each stream, None for a repetition."""
-        if append.stamp is not None and not self._is_new(append.stamp):
+        if append.token is not None and not self._is_new(append.token):
             return None
         marks: dict[int, int | None] = {}
         for piece in append.pieces:
@@ -50,19 +50,19 @@ class Prefix:
         self.size += len(append.data)
         return marks
 
-    def _is_new(self, stamp: Stamp) -> bool:
-        high, mask = self.seen.pop(stamp.producer, (stamp.sequence - 1, 0))
-        behind = high - stamp.sequence
+    def _is_new(self, token: IdempotencyToken) -> bool:
+        high, mask = self.seen.pop(token.producer, (token.sequence - 1, 0))
+        behind = high - token.sequence
         new = behind < 0 or (behind < WINDOW and not mask >> behind & 1)
         if behind < 0:
-            high, mask = stamp.sequence, (mask << min(-behind, WINDOW) | 1) & _MASK
+            high, mask = token.sequence, (mask << min(-behind, WINDOW) | 1) & _MASK
         elif new:
             mask |= 1 << behind
-        self.seen[stamp.producer] = high, mask
+        self.seen[token.producer] = high, mask
         return new
 
     def encode(self) -> str:
-        """Return it as text, of producers only those that appended last."""
+        """Return the prefix as text, with the producers that appended last."""
         seen = [[name, *known] for name, known in list(self.seen.items())[-_PRODUCERS:]]
         row = [self.total, self.size, list(self.newest.items()), seen]
         return json.dumps(row, separators=(",", ":"))
@@ -74,7 +74,7 @@ class Prefix:
         return cls(total, size, dict(newest), {name: (high, mask) for name, high, mask in seen})
 
 
-class KeptPrefixes:
+class PrefixStore:
     """The prefixes of one topic in the site's Redis, by position, and the last committed cut."""
 
     def __init__(self, client: "redis.Redis", cluster: str, topic: str) -> None:
@@ -85,19 +85,19 @@ class KeptPrefixes:
     def at(self, position: str) -> Prefix:
         """Return what follows from everything before a cut; nothing at the start of the log.
 
-        Nothing, too, where Redis has lost it: marks then begin anew.
+        Nothing, too, where Redis has lost it: marks then begin again.
         """
-        found: Any = self._client.hget(self._prefixes, position)
-        return Prefix() if found is None else Prefix.decode(found)
+        result: Any = self._client.hget(self._prefixes, position)
+        return Prefix() if result is None else Prefix.decode(result)
 
     def newest(self) -> tuple[str, Prefix]:
-        """Return the furthest position of which something is kept, and what follows from there."""
+        """Return the newest indexed log position and the totals recorded at it."""
         names: Any = self._client.hkeys(self._prefixes)
-        position = max((name.decode() for name in names), key=order_of, default=START)
+        position = max((name.decode() for name in names), key=position_key, default=START)
         return position, self.at(position)
 
     def keep(self, start: str, end: str, prefix: Prefix) -> None:
-        """Keep the prefix of a cut at `end` that was found by reading from `start`.
+        """Store the prefix at `end`, computed from the prefix at `start`.
 
         Whoever reads from `start` must find what was begun with there, even if Redis was emptied.
         """
@@ -108,16 +108,16 @@ class KeptPrefixes:
 
     def committed(self) -> tuple[str, int] | None:
         """Return the position and the total of the last committed cut."""
-        found: Any = self._client.hmget(self._committed, ["position", "total"])
-        return None if None in found else (found[0].decode(), int(found[1]))
+        result: Any = self._client.hmget(self._committed, ["position", "total"])
+        return None if None in result else (result[0].decode(), int(result[1]))
 
     def commit(self, position: str, total: int) -> bool:
-        """Remember a committed cut and forget the prefixes before it; tell whether it is new."""
+        """Remember a committed cut and forget the prefixes before it; return whether it is new."""
         before = self.committed()
-        if before is not None and order_of(position) <= order_of(before[0]):
+        if before is not None and position_key(position) <= position_key(before[0]):
             return False
         names: Any = self._client.hkeys(self._prefixes)
-        old = [name for name in names if order_of(name.decode()) < order_of(position)]
+        old = [name for name in names if position_key(name.decode()) < position_key(position)]
         pipe = self._client.pipeline(transaction=True)
         pipe.hset(self._committed, mapping={"position": position, "total": total})
         if old:

@@ -13,16 +13,16 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from controlplane.wire.errors import LogAway, LogGap
+from controlplane.wire.errors import LogGap, LogUnavailable
 from controlplane.wire.log.address import KafkaAddress
 from controlplane.wire.log.kafka_message import Append, decode
 
 # All streams of a cluster stand in one partition: one offset then cuts all of them.
 PARTITION: Final = 0
-PATIENCE_S: Final = 20.0
-_AT_ONCE: Final = 500
+TIMEOUT_S: Final = 20.0
+_FETCH_MESSAGES: Final = 500
 # What goes wrong is told by exceptions; librdkafka would write a line at every try to connect.
-QUIET: Final = {"log_level": 2, "reconnect.backoff.ms": 500}
+LOG_SETTINGS: Final = {"log_level": 2, "reconnect.backoff.ms": 500}
 
 
 class KafkaReader:
@@ -31,7 +31,7 @@ class KafkaReader:
     def __init__(self, address: KafkaAddress, group: str) -> None:
         self.topic = address.topic
         self._skip_lost = address.skip_lost
-        self._ahead: deque[Message[Any, Any]] = deque()
+        self._buffered: deque[Message[Any, Any]] = deque()
         self._last: Message[Any, Any] | None = None
         self._next: int | None = None
         self._consumer = Consumer(
@@ -44,36 +44,36 @@ class KafkaReader:
                 # A request that waits for records which are not there yet would hold up the next.
                 "fetch.wait.max.ms": 20,
                 "queued.max.messages.kbytes": 16 * 1024,
-                **QUIET,
+                **LOG_SETTINGS,
                 **{name: v for name, v in address.options.items() if name not in _PRODUCERS_OWN},
             }
         )
 
     def ends(self) -> tuple[int, int]:
-        """Return the offsets of the first message and behind the last one, both 0 for no topic.
+        """Return the offset of the first message and the end offset, both 0 without a topic.
 
-        Raises `LogAway`.
+        Raises `LogUnavailable`.
         """
         place = TopicPartition(self.topic, PARTITION)
         try:
-            found = self._consumer.get_watermark_offsets(place, timeout=PATIENCE_S)
+            result = self._consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)
         except KafkaException as error:
             if error.args[0].code() in _NO_TOPIC:
                 return 0, 0
-            raise away(error) from error
-        if found is None:
-            raise LogAway(f"Kafka does not say how long the topic {self.topic} is")
-        return found
+            raise unavailable(error) from error
+        if result is None:
+            raise LogUnavailable(f"Kafka does not say how long the topic {self.topic} is")
+        return result
 
     def appends(self, start: int, end: int) -> Iterator[Append]:
-        """Yield what stands from offset `start` up to, not including, `end`.
+        """Yield the appends from offset `start` to `end` (exclusive).
 
-        Raises `LogGap` where Kafka has deleted some of it, and `LogAway`.
+        Raises `LogGap` if Kafka has deleted some of it, and `LogUnavailable`.
         """
         if self._next != start:
             self._seek(start)
         while self._next is not None and self._next < end:
-            self._last = self._ahead.popleft() if self._ahead else self._fetched(end)
+            self._last = self._buffered.popleft() if self._buffered else self._fetched(end)
             append = decode(self._last)
             self._next = append.offset + 1
             if append.offset >= end:
@@ -82,51 +82,51 @@ class KafkaReader:
             yield append
 
     def put_back(self) -> None:
-        """Give the last message back: whoever goes on at its offset gets it again at once."""
+        """Buffer the last message again for the next read at its offset."""
         assert self._last is not None
-        self._ahead.appendleft(self._last)
+        self._buffered.appendleft(self._last)
         self._next = self._last.offset()
 
     def committed(self) -> tuple[int, str] | None:
         """Return offset and note of the group's last commit, None before the first."""
         place = TopicPartition(self.topic, PARTITION)
         try:
-            (found,) = self._consumer.committed([place], timeout=PATIENCE_S)
+            (result,) = self._consumer.committed([place], timeout=TIMEOUT_S)
         except KafkaException as error:
-            raise away(error) from error
-        if found.error is not None and found.error.code() not in _NO_TOPIC:
-            raise LogAway(str(found.error))
-        return None if found.offset == OFFSET_INVALID else (found.offset, found.metadata or "{}")
+            raise unavailable(error) from error
+        if result.error is not None and result.error.code() not in _NO_TOPIC:
+            raise LogUnavailable(str(result.error))
+        return None if result.offset == OFFSET_INVALID else (result.offset, result.metadata or "{}")
 
     def commit(self, offset: int, note: str) -> None:
-        """Commit an offset for the group, with a note. Raises `LogAway`."""
+        """Commit an offset for the group, with a note. Raises `LogUnavailable`."""
         place = TopicPartition(self.topic, PARTITION, offset, metadata=note)
         try:
             self._consumer.commit(offsets=[place], asynchronous=False)
         except KafkaException as error:
-            raise away(error) from error
+            raise unavailable(error) from error
 
     def close(self) -> None:
-        """Leave Kafka."""
+        """Close the consumer."""
         self._consumer.close()
 
     def _seek(self, start: int) -> None:
-        self._ahead.clear()
+        self._buffered.clear()
         self._consumer.assign([TopicPartition(self.topic, PARTITION, start)])
         self._next = start
 
     def _fetched(self, end: int) -> "Message[Any, Any]":
         assert self._next is not None
-        wanted = min(end - self._next, _AT_ONCE)
-        for _ in range(int(PATIENCE_S)):
+        wanted = min(end - self._next, _FETCH_MESSAGES)
+        for _ in range(int(TIMEOUT_S)):
             messages = self._consumer.consume(wanted, timeout=1.0)
             for message in messages:
                 self._check(message)
             if messages:
-                self._ahead.extend(messages)
-                return self._ahead.popleft()
+                self._buffered.extend(messages)
+                return self._buffered.popleft()
         self._next = None
-        raise LogAway(f"Kafka does not give offset {end - 1} of {self.topic}")
+        raise LogUnavailable(f"Kafka does not give offset {end - 1} of {self.topic}")
 
     def _check(self, message: "Message[Any, Any]") -> None:
         error = message.error()
@@ -135,7 +135,7 @@ class KafkaReader:
         missed, self._next = self._next, None
         if error.code() in _NOT_THERE:
             raise LogGap(f"offset {missed} of the topic {self.topic} is not there any more")
-        raise LogAway(str(error))
+        raise LogUnavailable(str(error))
 
 
 # The client's own errors begin with an underline.
@@ -149,6 +149,6 @@ _NO_TOPIC: Final = {
 _PRODUCERS_OWN: Final = frozenset({"compression.type", "delivery.timeout.ms"})
 
 
-def away(error: KafkaException) -> LogAway:
-    """Return what the wire says for an error of the client."""
-    return LogAway(str(error.args[0]) if error.args else str(error))
+def unavailable(error: KafkaException) -> LogUnavailable:
+    """Return the exception of the wire for an error of the client."""
+    return LogUnavailable(str(error.args[0]) if error.args else str(error))

@@ -1,4 +1,4 @@
-"""What a log is to its producers and to the pipeline."""
+"""The interface of a log for its producers and the pipeline."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -6,14 +6,14 @@ from typing import Protocol
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
     UNBOUNDED,
-    Behind,
     Block,
-    Cut,
     Entry,
+    IdempotencyToken,
     Limits,
-    Stamp,
-    Tip,
-    Waiting,
+    LogBacklog,
+    LogHead,
+    LogPosition,
+    StreamBacklog,
 )
 
 
@@ -26,31 +26,33 @@ class Log(Protocol):
     def append(
         self,
         blocks: Mapping[int, Block],
-        stamp: Stamp | None = None,
+        token: IdempotencyToken | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> str:
         """Append one block per stream, all at one position, and return it.
 
         All blocks are in the log or none is. Under a stamp that was appended before, nothing is
-        added. Raises `LogFull` where `limits` are reached, `AppendTooLarge`, `StaleStamp`,
-        `StampReused` where the stamp had other blocks, and `LogAway` when it is not known whether
-        the log has taken it.
+        added. Raises `LogFull` if `limits` are reached, `AppendTooLarge`,
+        `StaleIdempotencyToken`, `IdempotencyTokenReused` where the stamp had other blocks, and
+        `LogUnavailable` when it is not known whether the log has taken it.
         """
 
-    def waiting(self) -> Waiting:
-        """Return what is not read yet. Raises `LogAway`."""
+    def waiting(self) -> LogBacklog:
+        """Return the unread backlog. Raises `LogUnavailable`."""
 
-    def tip(self, streams: Sequence[int]) -> Tip:
-        """Return how far the log goes, with the streams of which something is there.
+    def head(self, streams: Sequence[int]) -> LogHead:
+        """Return the head of the log, with the newest event times of these streams.
 
-        In Kafka, how far the pipeline has looked at it. Raises `LogAway`.
+        In Kafka, how far the pipeline has looked at it. Raises `LogUnavailable`.
         """
 
-    def committed_cut(self) -> Cut:
+    def committed_position(self) -> LogPosition:
         """Return the last committed cut, the start of the log before the first."""
 
-    def cut_after(self, start: Cut, max_records: int, max_bytes: int = UNBOUNDED) -> Cut:
-        """Return the furthest cut within both bounds of `start`, at least one append behind it.
+    def position_after(
+        self, start: LogPosition, max_records: int, max_bytes: int = UNBOUNDED
+    ) -> LogPosition:
+        """Return the last position within both limits after `start`, at least one append later.
 
         `max_bytes` counts the bytes of blocks, as appends do. Returns `start` where nothing was
         appended since.
@@ -63,11 +65,11 @@ class Log(Protocol):
         is committed.
         """
 
-    def behind(self, streams: Sequence[int], end: str) -> dict[int, Behind]:
-        """Return what stands behind `end`, by stream; streams without, or not known, are absent."""
+    def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
+        """Return the backlog after `end` by stream, without empty and unknown ones."""
 
-    def mark_committed(self, cut: Cut) -> None:
-        """Record that everything up to `cut` is processed: no replay asks for it any more."""
+    def mark_committed(self, cut: LogPosition) -> None:
+        """Record that everything up to `cut` is processed: no replay requests it any more."""
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""

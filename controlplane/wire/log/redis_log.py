@@ -16,36 +16,36 @@ from redis.retry import Retry
 from controlplane.wire import keys
 from controlplane.wire.errors import (
     AppendTooLarge,
-    LogAway,
+    IdempotencyTokenReused,
     LogFull,
-    NoMemory,
-    StaleStamp,
-    StampReused,
+    LogUnavailable,
+    RedisOutOfMemory,
+    StaleIdempotencyToken,
 )
-from controlplane.wire.log.commands import WholeCommands
+from controlplane.wire.log.commands import SingleWritePacker
 from controlplane.wire.log.scripts import APPEND, COMMIT
 from controlplane.wire.log.values import (
     DEFAULT_LIMITS,
     START,
     UNBOUNDED,
-    Behind,
     Block,
-    Cut,
     Entry,
+    IdempotencyToken,
     Limits,
-    Stamp,
-    Tip,
-    Waiting,
+    LogBacklog,
+    LogHead,
+    LogPosition,
+    StreamBacklog,
     bytes_of,
     digest_of,
-    order_of,
+    position_key,
 )
 
 _NO_MEMORY = "command not allowed when used memory"
 
 
 def connect(url: str) -> "redis.Redis":
-    """Return a connection that waits at most 20 s, and tries a second time at once.
+    """Return a connection that waits at most 20 s, and tries a second time immediately.
 
     The second time serves a connection that the server closed while nobody used it.
     """
@@ -54,7 +54,7 @@ def connect(url: str) -> "redis.Redis":
         socket_timeout=20,
         socket_connect_timeout=5,
         retry=Retry(NoBackoff(), 1),
-        command_packer=WholeCommands(),
+        command_packer=SingleWritePacker(),
     )
 
 
@@ -74,16 +74,16 @@ class RedisLog:
     def append(
         self,
         blocks: Mapping[int, Block],
-        stamp: Stamp | None = None,
+        token: IdempotencyToken | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> str:
         """Append one block per stream, all at one position, and return it; see `Log.append`."""
         size = bytes_of(blocks)
         if size > limits.bytes:
             raise AppendTooLarge(size, limits.bytes)
-        producer = keys.producer_key(self.cluster, stamp.producer if stamp else "")
+        producer = keys.producer_key(self.cluster, token.producer if token else "")
         names = [self._index, self._committed, self._newest, producer, self._counts]
-        sequence, digest = (stamp.sequence, digest_of(blocks)) if stamp else ("", "")
+        sequence, digest = (token.sequence, digest_of(blocks)) if token else ("", "")
         arguments: list[Any] = [limits.records, limits.bytes, sequence, size, digest]
         for stream, (records, data, newest_ms, max_future_ms) in blocks.items():
             names.append(keys.log_key(self.cluster, stream))
@@ -93,74 +93,78 @@ class RedisLog:
             answer = cast("list[Any]", self._append(keys=names, args=arguments))
         except redis.RedisError as error:
             raise self._refusal(error) from error
-        return _position(answer, stamp, limits)
+        return _position(answer, token, limits)
 
-    def waiting(self) -> Waiting:
-        """Return what is not read yet. Raises `LogAway`."""
+    def waiting(self) -> LogBacklog:
+        """Return the unread backlog. Raises `LogUnavailable`."""
         try:
             return self._waiting()
         except redis.RedisError as error:
-            raise LogAway(str(error)) from error
+            raise LogUnavailable(str(error)) from error
 
-    def _waiting(self) -> Waiting:
+    def _waiting(self) -> LogBacklog:
         # No transaction: Redis begins none when memory is short.
         pipe = self._client.pipeline(transaction=False)
         pipe.hmget(self._committed, ["total", "bytes"])
         pipe.xrevrange(self._index, count=1)
-        done, found = pipe.execute()
-        if not found:
-            return Waiting(0, 0)
-        fields = found[0][1]
+        done, result = pipe.execute()
+        if not result:
+            return LogBacklog(0, 0)
+        fields = result[0][1]
         records = int(fields[b"total"]) - int(done[0] or 0)
-        return Waiting(max(0, records), max(0, int(fields.get(b"bytes", 0)) - int(done[1] or 0)))
+        return LogBacklog(max(0, records), max(0, int(fields.get(b"bytes", 0)) - int(done[1] or 0)))
 
-    def tip(self, streams: Sequence[int]) -> Tip:
-        """Return how far the log goes, with the streams of which something is there."""
+    def head(self, streams: Sequence[int]) -> LogHead:
+        """Return the head of the log, with the newest event times of these streams."""
         # The times first: what is appended in between has no older mark.
         pipe = self._client.pipeline(transaction=False)
         pipe.hmget(self._newest, [*map(str, streams), ""])
         pipe.xrevrange(self._index, count=1)
         try:
-            times, found = pipe.execute()
+            times, result = pipe.execute()
         except redis.RedisError as error:
-            raise LogAway(str(error)) from error
+            raise LogUnavailable(str(error)) from error
         known = zip(streams, times, strict=False)
         newest = {stream: int(ms) for stream, ms in known if ms is not None}
-        return Tip(_cut(found[0]).position if found else START, newest)
+        return LogHead(_position_of(result[0]).position if result else START, newest)
 
-    def committed_cut(self) -> Cut:
+    def committed_position(self) -> LogPosition:
         """Return the last committed cut, the start of the log before the first."""
         position, total = cast(
             "list[bytes | None]", self._client.hmget(self._committed, ["position", "total"])
         )
         if position is None or total is None:
-            return Cut(START, 0)
-        return Cut(position.decode(), int(total))
+            return LogPosition(START, 0)
+        return LogPosition(position.decode(), int(total))
 
-    def cut_after(self, start: Cut, max_records: int, max_bytes: int = UNBOUNDED) -> Cut:
-        """Return the furthest cut within both bounds of `start`; see `Log.cut_after`."""
+    def position_after(
+        self, start: LogPosition, max_records: int, max_bytes: int = UNBOUNDED
+    ) -> LogPosition:
+        """Return the furthest cut within both bounds of `start`; see `Log.position_after`."""
         pipe = self._client.pipeline(transaction=False)
         pipe.xrevrange(self._index, count=1)
         pipe.xrange(self._index, start.position, start.position)
         newest, first = cast("list[list[Any]]", pipe.execute())
         if not newest:
             return start
-        end = _cut(newest[0])
-        if order_of(end.position) <= order_of(start.position):
+        end = _position_of(newest[0])
+        if position_key(end.position) <= position_key(start.position):
             return start
-        # A total that fell behind means a log that was emptied and begun anew: take what is there.
+        # A total that fell behind means a log that was emptied and begun again: take what is there.
         bound = _bytes_up_to(first[0] if first else None) + max_bytes
         if end.total - start.total <= max_records and _bytes_up_to(newest[0]) <= bound:
             return end
-        return self._bounded_cut(start, max_records, bound)
+        return self._bounded_position(start, max_records, bound)
 
-    def _bounded_cut(self, start: Cut, max_records: int, bytes_bound: int) -> Cut:
+    def _bounded_position(
+        self, start: LogPosition, max_records: int, bytes_bound: int
+    ) -> LogPosition:
         """Return the furthest cut by paging through the index; `bytes_bound` is a running total."""
         cut, position = start, start.position
         while True:
             page = cast("list[Any]", self._client.xrange(self._index, f"({position}", count=512))
             for row in page:
-                step = _cut(row)
+                step = _position_of(row)
                 if step.total - start.total > max_records or _bytes_up_to(row) > bytes_bound:
                     return step if cut == start else cut
                 cut = step
@@ -180,8 +184,8 @@ class RedisLog:
             if page
         }
 
-    def behind(self, streams: Sequence[int], end: str) -> dict[int, Behind]:
-        """Return what stands behind `end`, of the streams of which something does."""
+    def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
+        """Return the backlog after `end`, by stream."""
         if not streams:
             return {}
         pipe = self._client.pipeline(transaction=False)
@@ -195,42 +199,42 @@ class RedisLog:
             if rows and count
         }
 
-    def mark_committed(self, cut: Cut) -> None:
+    def mark_committed(self, cut: LogPosition) -> None:
         """Record that everything up to `cut` is processed, and give its memory back."""
         prefix = keys.log_prefix(self.cluster)
         self._commit(keys=[self._index, self._committed, self._newest], args=[cut.position, prefix])
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         self._client.close()
 
-    def _refusal(self, error: "redis.RedisError") -> LogAway | NoMemory:
-        """Return what the wire says for what Redis says to an append."""
+    def _refusal(self, error: "redis.RedisError") -> LogUnavailable | RedisOutOfMemory:
+        """Return the exception of the wire for an error of Redis."""
         # Where the first write of a script is refused for want of memory, all of it is: the
         # script has then changed nothing.
         if _NO_MEMORY in str(error):
-            return NoMemory(self._waiting().bytes)
-        return LogAway(str(error))
+            return RedisOutOfMemory(self._waiting().bytes)
+        return LogUnavailable(str(error))
 
 
-def _position(answer: "list[Any]", stamp: Stamp | None, limits: Limits) -> str:
+def _position(answer: "list[Any]", token: IdempotencyToken | None, limits: Limits) -> str:
     outcome, value = answer
     if outcome == b"records":
         raise LogFull(int(value), limits.records, "records")
     if outcome == b"bytes":
         raise LogFull(int(value), limits.bytes, "bytes")
     if outcome == b"stale":
-        assert stamp is not None
-        raise StaleStamp(stamp.producer, stamp.sequence, int(value))
+        assert token is not None
+        raise StaleIdempotencyToken(token.producer, token.sequence, int(value))
     if outcome == b"reused":
-        assert stamp is not None
-        raise StampReused(stamp.producer, stamp.sequence)
+        assert token is not None
+        raise IdempotencyTokenReused(token.producer, token.sequence)
     return cast("bytes", value).decode()
 
 
-def _cut(row: Any) -> Cut:
+def _position_of(row: Any) -> LogPosition:
     position, fields = row
-    return Cut(position.decode(), int(fields[b"total"]))
+    return LogPosition(position.decode(), int(fields[b"total"]))
 
 
 def _bytes_up_to(row: Any) -> int:
@@ -238,12 +242,12 @@ def _bytes_up_to(row: Any) -> int:
     return int(row[1].get(b"bytes", 0)) if row is not None else 0
 
 
-def _behind(first: Any, count: int) -> Behind:
-    """Return what stands from a stream's first unread entry on; it has the count up to itself."""
+def _behind(first: Any, count: int) -> StreamBacklog:
+    """Return the backlog from a stream's first unread entry on, by its running count."""
     position, fields = first
     records = int(fields[b"n"])
     before = int(fields.get(b"c", count)) - records
-    return Behind(count - before, int(position.decode().partition("-")[0]))
+    return StreamBacklog(count - before, int(position.decode().partition("-")[0]))
 
 
 def _entry(row: Any) -> Entry:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from controlplane.wire.errors import BadStamp
+from controlplane.wire.errors import InvalidIdempotencyToken
 
 START: Final = "0-0"
 DEFAULT_MAX_FUTURE_MS: Final = 3_600_000
@@ -17,7 +17,7 @@ DEFAULT_BYTES: Final = 512 * 1024 * 1024
 # More bytes than any log has.
 UNBOUNDED: Final = 2**62
 # How many of a producer's last sequences are told apart. More requests than these are not under
-# way at once, and what is older is a repetition or a mistake.
+# way immediately, and what is older is a repetition or a mistake.
 WINDOW: Final = 64
 MAX_PRODUCER: Final = 100
 # Numbers of Lua are doubles: whole up to here.
@@ -25,7 +25,7 @@ MAX_SEQUENCE: Final = 2**53 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class LogPosition:
     """A place in the log: its position and the records appended up to it."""
 
     position: str
@@ -33,9 +33,9 @@ class Cut:
 
 
 class Block(NamedTuple):
-    """What is appended to a stream: record count, bytes, and the newest event time (ms).
+    """One append to a stream: record count, bytes, and the newest event time (ms).
 
-    `newest_ms`: None where the records have the time of the append. One that is further ahead of
+    `newest_ms`: None if the records have the time of the append. One that is further ahead of
     the log's own clock than `max_future_ms` is not believed, and moves no mark.
     """
 
@@ -47,7 +47,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One block of one stream: where it stands, its record count and its bytes.
+    """One block of one stream: its position, its record count and its bytes.
 
     `newest_ms`: the newest event time in it (`NO_TIME`: none that counts); `mark_ms`: in the
     stream before it, None for none; `appended_ms`: when it was appended, by the clock of
@@ -63,11 +63,11 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
-    """What makes an append repeatable: who appends, and a number that is used once.
+class IdempotencyToken:
+    """An idempotency token of an append: the producer, and a sequence used once.
 
     Appending again under the same stamp adds nothing. The log tells the last `WINDOW` sequences
-    of a producer apart, so they should grow. Raises `BadStamp`.
+    of a producer apart, so they should grow. Raises `InvalidIdempotencyToken`.
     """
 
     producer: str
@@ -75,14 +75,16 @@ class Stamp:
 
     def __post_init__(self) -> None:
         if not 0 < len(self.producer) <= MAX_PRODUCER:
-            raise BadStamp("producer", f"a producer's id has 1 to {MAX_PRODUCER} characters")
+            raise InvalidIdempotencyToken(
+                "producer", f"a producer's id has 1 to {MAX_PRODUCER} characters"
+            )
         if not 0 <= self.sequence <= MAX_SEQUENCE:
-            raise BadStamp("sequence", f"a sequence is 0 to {MAX_SEQUENCE}")
+            raise InvalidIdempotencyToken("sequence", f"a sequence is 0 to {MAX_SEQUENCE}")
 
 
 @dataclass(frozen=True, slots=True)
-class Tip:
-    """How far a log goes: the position of its end, and the newest event time (ms) by stream.
+class LogHead:
+    """The head of a log: its last position, and the newest event time (ms) by stream.
 
     What is appended behind it has marks that are no older than these.
     """
@@ -103,27 +105,27 @@ DEFAULT_LIMITS: Final = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class LogBacklog:
     """How much waits in the log to be read."""
 
     records: int
     bytes: int
 
 
-class Behind(NamedTuple):
-    """What of one stream is not read yet: records, and when the oldest was appended (ms)."""
+class StreamBacklog(NamedTuple):
+    """The backlog of one stream: records, and when the oldest was appended (ms)."""
 
     records: int
     oldest_ms: int
 
 
-def order_of(position: str) -> tuple[int, int]:
+def position_key(position: str) -> tuple[int, int]:
     """Return what positions are compared by."""
     major, _, minor = position.partition("-")
     return int(major), int(minor)
 
 
-def believed(newest_ms: int | None, appended_ms: int, max_future_ms: int) -> int:
+def plausible_newest_ms(newest_ms: int | None, appended_ms: int, max_future_ms: int) -> int:
     """Return the newest event time of a block that was appended then; `NO_TIME` for none."""
     if newest_ms is None:
         return appended_ms
@@ -131,12 +133,12 @@ def believed(newest_ms: int | None, appended_ms: int, max_future_ms: int) -> int
 
 
 def digest_of(blocks: Mapping[int, Block]) -> str:
-    """Return what tells the content of one append from that of another."""
-    found = blake2b(digest_size=12)
+    """Return the digest of the content of an append."""
+    result = blake2b(digest_size=12)
     for stream, block in sorted(blocks.items()):
-        found.update(b"%d:%d:" % (stream, len(block.data)))
-        found.update(block.data)
-    return found.hexdigest()
+        result.update(b"%d:%d:" % (stream, len(block.data)))
+        result.update(block.data)
+    return result.hexdigest()
 
 
 def bytes_of(blocks: Mapping[int, Block]) -> int:

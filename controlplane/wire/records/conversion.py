@@ -1,4 +1,4 @@
-"""Records as programs have them, made into the record batch that a stream's schema asks for.
+"""Conversion of records to the record batch of a stream's schema.
 
 Rows (dictionaries), data frames of pandas, Arrow tables and record batches are taken. Columns are
 found by name, in any order. A value is converted only where none is changed by it.
@@ -24,7 +24,7 @@ _FAULTS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError, KeyEr
 _SHOWN: Final = 120
 
 
-def batch_of(stream: int, data: Any, schema: StreamSchema) -> pa.RecordBatch:
+def to_record_batch(stream: int, data: Any, schema: StreamSchema) -> pa.RecordBatch:
     """Return records as one record batch of a stream's schema.
 
     `data`: a record batch, a table, a data frame, or a list of dictionaries. Raises `BadBlock` with
@@ -57,15 +57,15 @@ def _whole(table: Any) -> pa.RecordBatch:
 
 
 def _cast(stream: int, batch: pa.RecordBatch, schema: StreamSchema) -> pa.RecordBatch:
-    _refuse_unknown(stream, batch.schema.names, schema)
+    _reject_unknown_columns(stream, batch.schema.names, schema)
     columns = []
     for field in schema.arrow:
-        at = batch.schema.get_field_index(field.name)
-        if at < 0:
+        index = batch.schema.get_field_index(field.name)
+        if index < 0:
             columns.append(_missing(stream, field, batch.num_rows))
             continue
         try:
-            columns.append(_plain(batch.column(at)).cast(field.type))
+            columns.append(_plain(batch.column(index)).cast(field.type))
         except _FAULTS as error:
             raise BadBlock(stream, _why(field, error), field.name) from error
     return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
@@ -77,7 +77,7 @@ def _plain(column: Any) -> Any:
 
 def _of_frame(stream: int, frame: "pd.DataFrame", schema: StreamSchema) -> pa.RecordBatch:
     """Return a data frame's records; NaN is null, but in columns of floats, where it is NaN."""
-    _refuse_unknown(stream, [str(name) for name in frame.columns], schema)
+    _reject_unknown_columns(stream, [str(name) for name in frame.columns], schema)
     columns = []
     for field in schema.arrow:
         if field.name not in frame.columns:
@@ -85,21 +85,21 @@ def _of_frame(stream: int, frame: "pd.DataFrame", schema: StreamSchema) -> pa.Re
             continue
         nan_is_null = not pa.types.is_floating(field.type)
         try:
-            found = pa.array(frame[field.name], field.type, from_pandas=nan_is_null)
+            result = pa.array(frame[field.name], field.type, from_pandas=nan_is_null)
         except _FAULTS as error:
             raise BadBlock(stream, _why(field, error), field.name) from error
-        columns.append(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
+        columns.append(result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result)
     return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
 
 
 def _of_rows(stream: int, rows: "Sequence[Row]", schema: StreamSchema) -> pa.RecordBatch:
     if isinstance(rows, (str, bytes)) or not isinstance(rows, Sequence):
         raise BadBlock(stream, f"records are a list of dictionaries, not {type(rows).__name__}")
-    for at, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            raise BadBlock(stream, "is no dictionary", record=at)
+            raise BadBlock(stream, "is no dictionary", record=index)
         if not row.keys() <= schema.names:
-            _refuse_unknown(stream, list(row), schema, at)
+            _reject_unknown_columns(stream, list(row), schema, index)
     columns = [_column(stream, rows, field) for field in schema.arrow]
     return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
 
@@ -107,21 +107,21 @@ def _of_rows(stream: int, rows: "Sequence[Row]", schema: StreamSchema) -> pa.Rec
 def _column(stream: int, rows: "Sequence[Row]", field: Any) -> Any:
     values = [row.get(field.name) for row in rows]
     try:
-        found = pa.array(values, field.type)
+        result = pa.array(values, field.type)
     except _FAULTS as error:
         raise _first_fault(stream, values, field, error) from error
-    if not field.nullable and found.null_count:
-        at = next(at for at, value in enumerate(values) if value is None)
-        raise BadBlock(stream, "is missing", field.name, at)
-    return found
+    if not field.nullable and result.null_count:
+        offset = next(index for index, value in enumerate(values) if value is None)
+        raise BadBlock(stream, "is missing", field.name, offset)
+    return result
 
 
 def _first_fault(stream: int, values: Sequence[Any], field: Any, error: Exception) -> BadBlock:
-    for at, value in enumerate(values):
+    for index, value in enumerate(values):
         try:
             pa.array([value], field.type)
         except _FAULTS as fault:
-            return BadBlock(stream, f"{_shown(value)}: {_why(field, fault)}", field.name, at)
+            return BadBlock(stream, f"{_shown(value)}: {_why(field, fault)}", field.name, index)
     return BadBlock(stream, _why(field, error), field.name)
 
 
@@ -131,7 +131,7 @@ def _missing(stream: int, field: Any, count: int) -> Any:
     return pa.nulls(count, field.type)
 
 
-def _refuse_unknown(
+def _reject_unknown_columns(
     stream: int, names: Sequence[Any], schema: StreamSchema, record: int | None = None
 ) -> None:
     for name in names:

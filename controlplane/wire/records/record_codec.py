@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from controlplane.wire.errors import BadBlock, BadBlockBytes
+from controlplane.wire.errors import BadBlock, InvalidBlock
 from controlplane.wire.log.values import NO_TIME
 from controlplane.wire.schema import StreamSchema
 from controlplane.wire.types import BadType, arrow_type, type_name
@@ -28,23 +28,23 @@ from controlplane.wire.types import BadType, arrow_type, type_name
 MAX_RECORDS: Final = 100_000
 _MAGIC: Final = b"WB1"
 # How a message of Arrow begins.
-_UNDESCRIBED: Final = b"\xff\xff\xff\xff"
+_LEGACY_MAGIC: Final = b"\xff\xff\xff\xff"
 _HEAD: Final = struct.Struct("<3sI")
 _TICKS_PER_S: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-class Description(NamedTuple):
-    """What a block says of itself: its Arrow schema and its event-time column (or empty)."""
+class BlockSchema(NamedTuple):
+    """The schema of a block: its Arrow schema and its event-time column (or empty)."""
 
     schema: Any
     event_time: str
 
 
-class Decoded(NamedTuple):
-    """The records of a block, and what it says of itself."""
+class DecodedBlock(NamedTuple):
+    """The records of a block, and its schema."""
 
     records: pa.RecordBatch
-    description: Description
+    description: BlockSchema
 
 
 def check_block(stream: int, batch: pa.RecordBatch, schema: StreamSchema) -> None:
@@ -101,14 +101,6 @@ def times_ms(column: Any) -> NDArray[np.int64]:
     return ticks if per_s == 10**3 else ticks // (per_s // 1000)
 
 
-def times_of_block(decoded: Decoded, appended_ms: int) -> NDArray[np.int64]:
-    """Return the event time of each record of a block in milliseconds."""
-    name = decoded.description.event_time
-    if name:
-        return times_ms(decoded.records.column(name))
-    return np.full(decoded.records.num_rows, appended_ms, np.int64)
-
-
 def encode_block(batch: pa.RecordBatch, event_time: str = "") -> bytes:
     """Return the bytes of one block."""
     descriptor = descriptor_of(batch.schema, event_time)
@@ -116,30 +108,30 @@ def encode_block(batch: pa.RecordBatch, event_time: str = "") -> bytes:
     return b"".join((_HEAD.pack(_MAGIC, len(descriptor)), descriptor, body))
 
 
-def decode_block(data: bytes, undescribed: Description | None = None) -> Decoded:
-    """Return the records of one block that `encode_block` wrote. Raises `BadBlockBytes`.
+def decode_block(data: bytes, legacy_schema: BlockSchema | None = None) -> DecodedBlock:
+    """Return the records of one block that `encode_block` wrote. Raises `InvalidBlock`.
 
-    `undescribed`: what a block is that an earlier release wrote, which had no descriptor.
+    `legacy_schema`: what a block is that an earlier release wrote, which had no descriptor.
     """
     try:
-        if undescribed is not None and data[:4] == _UNDESCRIBED:
-            return Decoded(
-                pa.ipc.read_record_batch(pa.py_buffer(data), undescribed.schema), undescribed
+        if legacy_schema is not None and data[:4] == _LEGACY_MAGIC:
+            return DecodedBlock(
+                pa.ipc.read_record_batch(pa.py_buffer(data), legacy_schema.schema), legacy_schema
             )
         magic, size = _HEAD.unpack_from(data)
         if magic != _MAGIC:
-            raise BadBlockBytes("it does not begin as a block does")
+            raise InvalidBlock("it does not begin as a block does")
         start = _HEAD.size + size
-        description = described(bytes(data[_HEAD.size : start]))
+        description = parse_descriptor(bytes(data[_HEAD.size : start]))
         body = pa.py_buffer(memoryview(data)[start:])
-        return Decoded(pa.ipc.read_record_batch(body, description.schema), description)
+        return DecodedBlock(pa.ipc.read_record_batch(body, description.schema), description)
     except (struct.error, pa.ArrowException, OSError, EOFError, ValueError, KeyError) as error:
-        raise BadBlockBytes(str(error)[:200]) from error
+        raise InvalidBlock(str(error)[:200]) from error
 
 
 @lru_cache(maxsize=1024)
-def described(descriptor: bytes) -> Description:
-    """Return what a descriptor says. Raises `BadBlockBytes`."""
+def parse_descriptor(descriptor: bytes) -> BlockSchema:
+    """Return the schema in a descriptor. Raises `InvalidBlock`."""
     try:
         event_time, *lines = descriptor.decode().split("\n")
         fields = []
@@ -148,26 +140,26 @@ def described(descriptor: bytes) -> Description:
             fields.append(pa.field(name, arrow_type(kind.removesuffix("!")), kind[-1:] != "!"))
         schema = pa.schema(fields)
         if event_time and not pa.types.is_timestamp(schema.field(event_time).type):
-            raise BadBlockBytes(f"its event time {event_time} is no timestamp")
+            raise InvalidBlock(f"its event time {event_time} is no timestamp")
     except (BadType, ValueError, KeyError) as error:
-        raise BadBlockBytes(f"its descriptor: {error}"[:200]) from error
-    return Description(schema, event_time)
+        raise InvalidBlock(f"its descriptor: {error}"[:200]) from error
+    return BlockSchema(schema, event_time)
 
 
 @lru_cache(maxsize=1024)
 def descriptor_of(schema: Any, event_time: str) -> bytes:
-    """Return the descriptor of a schema: what `described` reads."""
+    """Return the descriptor of a schema: what `parse_descriptor` reads."""
     lines = [f"{f.name} {type_name(f.type)}{'' if f.nullable else '!'}" for f in schema]
     return "\n".join([event_time, *lines]).encode()
 
 
-def leaf(batch: pa.RecordBatch, name: str) -> Any:
-    """Return a column, or a field of a struct as `column.field`; None where there is none."""
+def nested_column(batch: pa.RecordBatch, name: str) -> Any:
+    """Return a column, or a field of a struct as `column.field`; None if it is missing."""
     head, *rest = name.split(".")
-    at = batch.schema.get_field_index(head)
-    if at < 0:
+    index = batch.schema.get_field_index(head)
+    if index < 0:
         return None
-    column = batch.column(at)
+    column = batch.column(index)
     for field in rest:
         if not pa.types.is_struct(column.type) or column.type.get_field_index(field) < 0:
             return None

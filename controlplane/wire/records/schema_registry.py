@@ -10,12 +10,12 @@ from typing import cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.errors import LogAway, UnknownSchema
+from controlplane.wire.errors import LogUnavailable, UnknownSchema
 from controlplane.wire.schema import StreamSchema
 
 
-class Schemas:
-    """The schemas of one cluster's streams, each read once and again on `refreshed`."""
+class SchemaRegistry:
+    """The schemas of one cluster's streams, each read once and again on `refresh`."""
 
     def __init__(
         self,
@@ -23,29 +23,29 @@ class Schemas:
         cluster: str,
         given: Mapping[int, StreamSchema] | None = None,
     ) -> None:
-        """Read from the hash behind `client` (None: nowhere); `given` come first and stay."""
+        """Read from the hash of `client` (None: nowhere); `given` schemas take precedence."""
         self._client = client
         self._cluster = cluster
         self._given = dict(given or {})
         self._known: dict[int, StreamSchema] = {}
 
     def of(self, stream: int) -> StreamSchema:
-        """Return the schema of a stream. Raises `UnknownSchema`, and `LogAway` without Redis."""
-        found = self._given.get(stream) or self._known.get(stream)
-        return found or self.refreshed(stream)
+        """Return the schema of a stream. Raises `UnknownSchema` or `LogUnavailable`."""
+        result = self._given.get(stream) or self._known.get(stream)
+        return result or self.refresh(stream)
 
-    def refreshed(self, stream: int) -> StreamSchema:
+    def refresh(self, stream: int) -> StreamSchema:
         """Return the schema as it is published now; raises as `of`."""
         if stream in self._given:
             return self._given[stream]
         text = self._published(stream)
         if text is None:
             raise UnknownSchema(self._cluster, stream)
-        found = self._known[stream] = StreamSchema.from_text(text)
-        return found
+        result = self._known[stream] = StreamSchema.from_text(text)
+        return result
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
         if self._client is not None:
             self._client.close()
 
@@ -53,7 +53,7 @@ class Schemas:
         if self._client is None:
             return None
         try:
-            found = self._client.hget(keys.schemas_key(self._cluster), str(stream))
+            result = self._client.hget(keys.schemas_key(self._cluster), str(stream))
         except redis.RedisError as error:
-            raise LogAway(str(error)) from error
-        return cast("bytes | None", found)
+            raise LogUnavailable(str(error)) from error
+        return cast("bytes | None", result)

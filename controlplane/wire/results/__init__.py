@@ -7,7 +7,7 @@ batch or nothing of it. A row of an older batch never replaces a newer one: a re
 nothing. Reading merges the parts (`aggregates/finalize.py`), so each record counts exactly once,
 also where a query was moved without its state or is spread over nodes.
 
-Windows that begin and end within one batch are complete when a node first gives them out; they are
+Windows that begin and end within one batch are complete when a node first emits them; they are
 written as blocks, which queries with the same computation share (`blocks.py`).
 
 A window is final once no record that is on time can reach it any more (`watermarks.py`). Nothing

@@ -7,13 +7,19 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.finalize import WindowRow, finished
-from controlplane.wire.aggregates.grouping import group_of
+from controlplane.wire.aggregates.finalize import WindowRow, finalize
+from controlplane.wire.aggregates.grouping import group_numbers
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import PLACE, Form, converted, named, names_of
+from controlplane.wire.aggregates.state_schema import (
+    PLACE,
+    StateSchema,
+    convert_rows,
+    schema_named,
+    schema_names,
+)
 from controlplane.wire.query import Computation
 from controlplane.wire.results.block_reader import Found
-from controlplane.wire.results.places import PART_BYTES, place_of, start_of
+from controlplane.wire.results.places import PART_BYTES, place_of, start_of, whole_column
 from controlplane.wire.results.rows import (
     HEAD,
     SLOTS,
@@ -38,7 +44,7 @@ class StoredWindow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Members with their rows of each section, and the names of the forms of these rows."""
+    """Members with their rows of each section, and the names of the state schemas of these rows."""
 
     members: Sequence[bytes]
     rows: Mapping[str, Sequence[bytes]]
@@ -46,8 +52,8 @@ class Stored:
 
 
 def places_of(computation: Computation, stored: Stored, found: Found) -> set[bytes]:
-    """Return the places of all windows of which there are rows."""
-    slots = names_of(layout_of(computation))[0]
+    """Return the places of all windows with rows."""
+    slots = schema_names(layout_of(computation))[0]
     return {place_of(member) for member in (*stored.members, *found.members.get(slots, ()))}
 
 
@@ -71,17 +77,17 @@ def assembled(
     numbers: list[dict[bytes, int]] = []
     count = 0
     for piece in pieces:
-        numbers.append({place: count + at for at, place in enumerate(piece.places)})
+        numbers.append({place: count + index for index, place in enumerate(piece.places)})
         count += len(piece.places)
     if not count:
         return [[] for _ in pieces]
-    slots = names_of(layout_of(computation))[0]
+    slots = schema_names(layout_of(computation))[0]
     parts = [_tables(computation, pieces, numbers)]
     parts += [_numbered(piece.found, mine) for piece, mine in zip(pieces, numbers, strict=True)]
     tables = _together(parts, slots, is_once=all(_is_once(piece, slots) for piece in pieces))
     # They come in no order, and their keys as people read them: the number of the place, which
     # stands for the start, says which is which.
-    done = {row.start_ms: row for row in finished(computation, tables, page_s)}
+    done = {row.start_ms: row for row in finalize(computation, tables, page_s)}
     return [_windows(piece, mine, done) for piece, mine in zip(pieces, numbers, strict=True)]
 
 
@@ -113,8 +119,8 @@ def _numbered(found: Found, numbers: Mapping[bytes, int]) -> dict[str, Any]:
     tables = {}
     for name, table in found.tables.items():
         places = [numbers.get(place_of(member), _LEFT_OUT) for member in found.members[name]]
-        at = table.schema.get_field_index("pane")
-        tables[name] = _kept(table.set_column(at, "pane", pa.array(places, pa.int64())))
+        column_index = table.schema.get_field_index("pane")
+        tables[name] = _kept(table.set_column(column_index, "pane", pa.array(places, pa.int64())))
     return tables
 
 
@@ -125,20 +131,20 @@ def _kept(table: Any) -> Any:
 
 
 def _together(parts: Sequence[Mapping[str, Any]], slots: str, *, is_once: bool) -> dict[str, Any]:
-    """Return one table by form, of each part of a window the rows of the newest batch alone."""
-    found = {
+    """Return one table by state schema, with the newest batch of each part of a window."""
+    result = {
         name: pa.concat_tables([part[name] for part in parts if name in part])
         for name in dict.fromkeys(name for part in parts for name in part)
     }
     if is_once:
-        return found
-    return {name: _newest(table, [*PLACE, *key_columns(named(name))], name == slots)
-            for name, table in found.items()}  # fmt: skip
+        return result
+    return {name: _newest(table, [*PLACE, *key_columns(schema_named(name))], name == slots)
+            for name, table in result.items()}  # fmt: skip
 
 
 def _newest(table: Any, part: Sequence[str], is_one: bool) -> Any:
-    """Return the rows of each part that are of its newest batch; of slots there is one."""
-    groups = group_of(table, part)
+    """Return the rows of the newest batch of each part; one row for slots."""
+    groups = group_numbers(table, part)
     batch = np.asarray(table["batch"])
     best = np.full(groups.max() + 1, -1, np.int64)
     np.maximum.at(best, groups, batch)
@@ -153,37 +159,33 @@ def _newest(table: Any, part: Sequence[str], is_one: bool) -> Any:
 def _tables(
     computation: Computation, pieces: Sequence[Piece], numbers: Sequence[Mapping[bytes, int]]
 ) -> dict[str, Any]:
-    """Return the rows as `finished` takes them: by the form's name, with the batch of each."""
+    """Return the rows as input of `finalize`: by schema name, with the batch of each."""
     stored = _stored_together(pieces)
     identity = _identity(pieces, stored.members, numbers)
-    found: dict[str, Any] = {}
-    for name in names_of(layout_of(computation)):
+    result: dict[str, Any] = {}
+    for name in schema_names(layout_of(computation)):
         values = stored.rows.get(section_of(name), ())
         if not any(values):
             continue
-        form = named(name)
-        there = [at for at, value in enumerate(values) if value]
-        some = [values[at] for at in there]
+        form = schema_named(name)
+        there = [position_index for position_index, value in enumerate(values) if value]
+        some = [values[index] for index in there]
         table, lengths, batches = _decoded(name, form, some, stored.known)
         if section_of(name) == SLOTS:
             identity |= {column: table[column] for column in key_columns(form)}
         rows_of_each = np.repeat(there, lengths)
-        mine = {column: pa.chunked_array([_whole(all_).take(pa.array(rows_of_each))])
+        mine = {column: pa.chunked_array([whole_column(all_).take(pa.array(rows_of_each))])
                 for column, all_ in identity.items()
                 if section_of(name) != SLOTS or column not in table.column_names}  # fmt: skip
         whole = with_identity(form, table, mine)
-        found[name] = _kept(whole.append_column("batch", pa.array(np.repeat(batches, lengths))))
-    return found
-
-
-def _whole(column: Any) -> Any:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        result[name] = _kept(whole.append_column("batch", pa.array(np.repeat(batches, lengths))))
+    return result
 
 
 def _decoded(
-    name: str, form: Form, values: Sequence[bytes], known: Mapping[int, str]
+    name: str, form: StateSchema, values: Sequence[bytes], known: Mapping[int, str]
 ) -> tuple[Any, list[int], list[int]]:
-    """Return the columns of rows, of whatever form they were written in; lengths and batches."""
+    """Return the columns of rows in the present schema, and their lengths and batches."""
     numbers = {HEAD.unpack_from(value)[1] for value in values}
     if numbers == {number_of(name)}:
         return unpacked(name, form, values)
@@ -191,44 +193,52 @@ def _decoded(
     tables, lengths, batches = [], [0] * len(values), [0] * len(values)
     order: list[int] = []
     for number in sorted(numbers):
-        mine = [at for at, value in enumerate(values) if HEAD.unpack_from(value)[1] == number]
+        mine = [
+            offset for offset, value in enumerate(values) if HEAD.unpack_from(value)[1] == number
+        ]
         written = known[number]
-        table, some, of = unpacked(written, named(written), [values[at] for at in mine])
-        tables.append(converted(table, written, name))
-        order += [at for at, length in zip(mine, some, strict=True) for _ in range(length)]
-        for at, length, batch in zip(mine, some, of, strict=True):
-            lengths[at], batches[at] = length, batch
+        table, some, of = unpacked(
+            written, schema_named(written), [values[index] for index in mine]
+        )
+        tables.append(convert_rows(table, written, name))
+        order += [
+            position_index
+            for position_index, length in zip(mine, some, strict=True)
+            for _ in range(length)
+        ]
+        for offset, length, batch in zip(mine, some, of, strict=True):
+            lengths[offset], batches[offset] = length, batch
     by_value: Any = np.argsort(order, kind="stable")
     return pa.concat_tables(tables).take(by_value), lengths, batches
 
 
 def _stored_together(pieces: Sequence[Piece]) -> Stored:
-    """Return the rows of all pieces one behind the other; a form's number says the same in all."""
+    """Return the rows of all pieces in sequence; schema numbers are equal in all."""
     if len(pieces) == 1:
         return pieces[0].stored
     stored = [piece.stored for piece in pieces]
-    sections = dict.fromkeys(section for one in stored for section in one.rows)
+    sections = dict.fromkeys(section for item in stored for section in item.rows)
     rows = {
         section: [row for one in stored
                   for row in one.rows.get(section, (b"",) * len(one.members))]
         for section in sections
     }  # fmt: skip
-    known = {number: name for one in stored for number, name in one.known.items()}
-    return Stored([member for one in stored for member in one.members], rows, known)
+    known = {number: name for element in stored for number, name in element.known.items()}
+    return Stored([member for value in stored for member in value.members], rows, known)
 
 
 def _identity(
     pieces: Sequence[Piece], members: Sequence[bytes], numbers: Sequence[Mapping[bytes, int]]
 ) -> dict[str, Any]:
-    """Return what the members say of each row, with the number of the place as its start."""
-    places = [mine.get(place_of(one), _LEFT_OUT)
+    """Return the identity columns of each row, with the number of the place as its start."""
+    places = [mine.get(place_of(item), _LEFT_OUT)
               for piece, mine in zip(pieces, numbers, strict=True)
-              for one in piece.stored.members]  # fmt: skip
+              for item in piece.stored.members]  # fmt: skip
     queries = np.repeat(
         np.array([piece.query for piece in pieces], np.int64),
         [len(piece.stored.members) for piece in pieces],
     )
-    parts = np.frombuffer(b"".join(one[-PART_BYTES:] for one in members), np.uint8)
+    parts = np.frombuffer(b"".join(member[-PART_BYTES:] for member in members), np.uint8)
     parts = parts.reshape(len(members), PART_BYTES)
     stream = np.ascontiguousarray(parts[:, 8:]).view(">u8").reshape(-1) ^ np.uint64(1 << 63)
     return {

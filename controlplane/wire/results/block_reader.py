@@ -1,4 +1,4 @@
-"""Which windows of blocks a page has, and their rows by form."""
+"""Which windows of blocks a page has, and their rows by state schema."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from controlplane.wire import keys
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import converted, named, names_of
+from controlplane.wire.aggregates.state_schema import convert_rows, schema_named, schema_names
 from controlplane.wire.query import Computation
 from controlplane.wire.results.blocks import Ref, decoded
 from controlplane.wire.results.places import members_of, place_of
@@ -22,7 +22,7 @@ _NO_MS: Final = -(2**63)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which windows are wanted: `first_ms` ≤ start ≤ `last_ms`, and whose places `is_wanted` takes.
+    """A range of windows: `first_ms` ≤ start ≤ `last_ms`, and `is_wanted` of their places.
 
     At least `limit` from one end, if there are so many.
     """
@@ -36,15 +36,15 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Rows of blocks: by form's name a table with `batch`, and the member of each of its rows."""
+    """Rows of blocks by schema name: a table with `batch`, and the member of each row."""
 
     tables: Mapping[str, Any]
     members: Mapping[str, Sequence[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """The blocks of a query that were read, and what of them has left Redis.
+class TaskOwnership:
+    """The blocks of a query that were read, and which windows have left Redis.
 
     `moved`: the last place that has, `moved_to_ms`: the newest start up to which all have.
     """
@@ -56,22 +56,22 @@ class Held:
 
 def read_overlapping(
     client: "redis.Redis", cluster: str, query: int, starts: Sequence[int]
-) -> Held:
+) -> TaskOwnership:
     """Return the blocks of a query that may have windows with these starts (ms)."""
-    found = cast("dict[bytes, bytes]", client.hgetall(keys.blocks_key(cluster, query)))
-    refs = [Ref.from_bytes(name, data) for name, data in found.items()]
-    near = [ref for ref in refs if any(ref.first_ms <= one <= ref.last_ms for one in starts)]
+    result = cast("dict[bytes, bytes]", client.hgetall(keys.blocks_key(cluster, query)))
+    refs = [Ref.from_bytes(name, data) for name, data in result.items()]
+    near = [ref for ref in refs if any(ref.first_ms <= start <= ref.last_ms for start in starts)]
     pipe = client.pipeline(transaction=False)
     for ref in near:
         pipe.hget(keys.block_key(cluster, ref.block), "data")
     pipe.hmget(keys.rows_key(cluster, query), "moved", "moved_to")
     *datas, (moved, moved_to) = pipe.execute()
     blocks = [(ref, data) for ref, data in zip(near, datas, strict=True) if data]
-    return Held(blocks, moved or b"", None if moved_to is None else int(moved_to))
+    return TaskOwnership(blocks, moved or b"", None if moved_to is None else int(moved_to))
 
 
-def rows_of(computation: Computation, query: int, held: Held, wanted: Wanted) -> Found:
-    """Return the rows of the wanted windows, whatever form they were written in."""
+def rows_of(computation: Computation, query: int, held: TaskOwnership, wanted: Wanted) -> Found:
+    """Return the rows of the wanted windows, whatever state schema they were written in."""
     parts: dict[str, list[Any]] = {}
     for ref, data in held.blocks:
         for name, rows in decoded(data):
@@ -79,14 +79,14 @@ def rows_of(computation: Computation, query: int, held: Held, wanted: Wanted) ->
             if len(mine):
                 parts.setdefault(name, []).append(_as_of(mine, query, ref))
     tables = _joined(computation, parts)
-    slots = names_of(layout_of(computation))[0]
+    slots = schema_names(layout_of(computation))[0]
     if slots not in tables:
         return Found({}, {})
     return _near_end(tables, slots, held, wanted)
 
 
-def _within(rows: Any, ref: Ref, held: Held, wanted: Wanted) -> Any:
-    """Return the rows whose starts are wanted, and that this query has in Redis."""
+def _within(rows: Any, ref: Ref, held: TaskOwnership, wanted: Wanted) -> Any:
+    """Return the rows in the range that this query has in Redis."""
     gone = [ms for ms in (ref.after_ms, held.moved_to_ms) if ms is not None]
     first = max(wanted.first_ms, *(ms + 1 for ms in gone)) if gone else wanted.first_ms
     starts = np.asarray(rows["pane"])
@@ -97,27 +97,27 @@ def _within(rows: Any, ref: Ref, held: Held, wanted: Wanted) -> Any:
 def _as_of(rows: Any, query: int, ref: Ref) -> Any:
     """Return rows as those of this query."""
     for name, value in (("query", query), ("run", ref.run)):
-        at = rows.schema.get_field_index(name)
-        rows = rows.set_column(at, name, pa.array(np.full(len(rows), value, np.int64)))
+        column_index = rows.schema.get_field_index(name)
+        rows = rows.set_column(column_index, name, pa.array(np.full(len(rows), value, np.int64)))
     return rows.append_column("batch", pa.array(np.full(len(rows), ref.batch, np.int64)))
 
 
 def _joined(computation: Computation, parts: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
-    """Return one table for each form that the computation has now."""
-    found: dict[str, list[Any]] = {}
-    now = {section_of(name): name for name in names_of(layout_of(computation))}
+    """Return one table for each state schema that the computation has now."""
+    result: dict[str, list[Any]] = {}
+    now = {section_of(name): name for name in schema_names(layout_of(computation))}
     for name, tables in parts.items():
         wanted = now.get(section_of(name))
         if wanted is None:
             continue
         for table in tables:
             rows, batch = table.drop_columns(["batch"]), table["batch"]
-            same = rows if name == wanted else converted(rows, name, wanted)
-            found.setdefault(wanted, []).append(same.append_column("batch", batch))
-    return {name: pa.concat_tables(tables).combine_chunks() for name, tables in found.items()}
+            same = rows if name == wanted else convert_rows(rows, name, wanted)
+            result.setdefault(wanted, []).append(same.append_column("batch", batch))
+    return {name: pa.concat_tables(tables).combine_chunks() for name, tables in result.items()}
 
 
-def _near_end(tables: Mapping[str, Any], slots: str, held: Held, wanted: Wanted) -> Found:
+def _near_end(tables: Mapping[str, Any], slots: str, held: TaskOwnership, wanted: Wanted) -> Found:
     """Return the rows of at least so many windows from one end, if there are so many."""
     starts = np.asarray(tables[slots]["pane"])
     order = np.sort(starts)[:: -1 if wanted.newest_first else 1]
@@ -126,10 +126,10 @@ def _near_end(tables: Mapping[str, Any], slots: str, held: Held, wanted: Wanted)
         # Whole windows: all rows with the last of these starts come along.
         edge = order[min(rows, len(order)) - 1]
         near = {name: _up_to(table, edge, wanted.newest_first) for name, table in tables.items()}
-        found = _of_places(near, held, wanted)
-        places = {place_of(member) for member in found.members.get(slots, ())}
+        result = _of_places(near, held, wanted)
+        places = {place_of(member) for member in result.members.get(slots, ())}
         if rows >= len(order) or len(places) > wanted.limit:
-            return found
+            return result
         rows *= 2
 
 
@@ -139,16 +139,16 @@ def _up_to(table: Any, edge: int, newest_first: bool) -> Any:
     return table if mine.all() else table.filter(pa.array(mine))
 
 
-def _of_places(tables: Mapping[str, Any], held: Held, wanted: Wanted) -> Found:
-    found, members = {}, {}
+def _of_places(tables: Mapping[str, Any], held: TaskOwnership, wanted: Wanted) -> Found:
+    result, members = {}, {}
     for name, table in tables.items():
-        every = members_of(table, key_columns(named(name)))
+        every = members_of(table, key_columns(schema_named(name)))
         mine = _taken(every, held, wanted)
         members[name] = [member for member, taken in zip(every, mine, strict=True) if taken]
-        found[name] = table if mine.all() else table.filter(pa.array(mine))
-    return Found(found, members)
+        result[name] = table if mine.all() else table.filter(pa.array(mine))
+    return Found(result, members)
 
 
-def _taken(members: Iterable[bytes], held: Held, wanted: Wanted) -> NDArray[np.bool_]:
+def _taken(members: Iterable[bytes], held: TaskOwnership, wanted: Wanted) -> NDArray[np.bool_]:
     places = [place_of(member) for member in members]
     return np.array([place > held.moved and wanted.is_wanted(place) for place in places], np.bool_)

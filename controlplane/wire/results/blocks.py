@@ -17,7 +17,7 @@ import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.aggregates.state_schema import Form, named
+from controlplane.wire.aggregates.state_schema import StateSchema, schema_named
 from controlplane.wire.results.places import members_of, start_bytes, start_of
 from controlplane.wire.results.rows import SLOTS, key_columns, section_of
 from controlplane.wire.results.scripts import PUT
@@ -26,7 +26,7 @@ from controlplane.wire.results.table_codec import pack, unpacked
 # About so many bytes of rows per block: a page of windows reads some whole blocks.
 BLOCK_BYTES: Final = 512 << 10
 ID_BYTES: Final = 16
-# A block that nobody refers to yet goes by itself: its writer was killed in between.
+# A block that nobody refers to yet continues its own: its writer was killed in between.
 _ORPHAN_S: Final = 3_600
 # First and last start of the windows, how many there are, the query's run, the batch.
 _REF: Final = struct.Struct(">8s8sIIQ")
@@ -38,16 +38,17 @@ _CODEC: Final = "zstd"
 class Block:
     """Complete windows of one computation, as the tasks of some queries have them.
 
-    `recipients`: query and run of each; `tables`: rows by form, of any one of these queries.
+    `recipients`: query and run of each; `tables`: rows by state schema, of any one of these
+    queries.
     """
 
     recipients: Sequence[tuple[int, int]]
-    tables: Sequence[tuple[str, Form, Any]]
+    tables: Sequence[tuple[str, StateSchema, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """That a query has the windows of a block, the first and last of which start then (ms).
+    """A reference of a query to a block; `first_ms`, `last_ms`: starts of its windows.
 
     `after_ms`: but only those that start later; the others came when they took no change any more.
     """
@@ -67,21 +68,21 @@ class Ref:
 
     @classmethod
     def from_bytes(cls, block: bytes, data: bytes) -> "Ref":
-        """Return what `to_bytes` wrote; the text behind it is `after_ms`."""
+        """Return the reference that `to_bytes` wrote; the text after it is `after_ms`."""
         first, last, windows, run, batch = _REF.unpack_from(data)
         after = data[_REF.size :]
         return cls(block, start_of(first), start_of(last), windows, run, batch,
                    int(after) if after else None)  # fmt: skip
 
 
-def encoded(tables: Iterable[tuple[str, Form, Any]]) -> bytes:
+def encoded(tables: Iterable[tuple[str, StateSchema, Any]]) -> bytes:
     """Return the bytes of a block."""
     data = pack(tables)
     return _SIZE.pack(len(data)) + pa.compress(data, _CODEC, asbytes=True)
 
 
 def decoded(data: bytes) -> list[tuple[str, Any]]:
-    """Return the tables of a block with the names of their forms."""
+    """Return the tables of a block with the names of their state schemas."""
     (size,) = _SIZE.unpack_from(data)
     raw = pa.decompress(data[_SIZE.size :], size, _CODEC, asbytes=True)
     return list(unpacked(raw))
@@ -92,7 +93,7 @@ def id_of(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=ID_BYTES).digest()
 
 
-def extent_of(tables: Sequence[tuple[str, Form, Any]]) -> tuple[int, int, int]:
+def extent_of(tables: Sequence[tuple[str, StateSchema, Any]]) -> tuple[int, int, int]:
     """Return the first and last start (ms) of the windows in tables, and how many rows they have.
 
     `tables`: the slots of the windows first.
@@ -115,10 +116,10 @@ def put(client: "redis.Redis", cluster: str, datas: Sequence[bytes]) -> list[byt
 
 
 def members_in(data: bytes) -> list[bytes]:
-    """Return the members of the windows in a block, as those of the query that it was made from."""
+    """Return the members of the windows in a block, for the query that wrote it."""
     return [
         member
         for name, rows in decoded(data)
         if section_of(name) == SLOTS
-        for member in members_of(rows, key_columns(named(name)))
+        for member in members_of(rows, key_columns(schema_named(name)))
     ]

@@ -1,4 +1,4 @@
-"""Who follows a query's changes, and what the feed of a query says.
+"""The change feed of a query, and its followers.
 
 A feed is written only while somebody follows, so that queries cost nothing that nobody looks at.
 Followers name a query for a while and do so again in time. The entries of a feed are numbered; who
@@ -54,16 +54,16 @@ def follow(client: "redis.Redis", cluster: str, query: int, now_ms: int) -> int:
 
 
 def followed(client: "redis.Redis", cluster: str, now_ms: int) -> list[int]:
-    """Return the queries that somebody follows."""
+    """Return the followed queries."""
     name = keys.followers_key(cluster)
-    return [int(one) for one in cast("list[bytes]", client.zrangebyscore(name, now_ms, "+inf"))]
+    return [int(item) for item in cast("list[bytes]", client.zrangebyscore(name, now_ms, "+inf"))]
 
 
 def entries_after(client: "redis.Redis", cluster: str, query: int, number: int) -> list[FeedEntry]:
-    """Return the next entries behind a number, oldest first."""
+    """Return the next entries after a number, oldest first."""
     name = keys.feed_key(cluster, query)
-    found = cast("list[Any]", client.xrange(name, f"({number}-0", "+", count=_ENTRIES))
-    return [entry_of(*one) for one in found]
+    result = cast("list[Any]", client.xrange(name, f"({number}-0", "+", count=_ENTRIES))
+    return [entry_of(*item) for item in result]
 
 
 def entry_of(position: bytes, fields: dict[bytes, bytes]) -> FeedEntry:
@@ -74,15 +74,15 @@ def entry_of(position: bytes, fields: dict[bytes, bytes]) -> FeedEntry:
 
 
 def _members(data: bytes) -> list[bytes]:
-    found, at = [], 0
-    while at < len(data):
-        past = at + 2 + int.from_bytes(data[at : at + 2], "big")
-        found.append(data[at + 2 : past])
-        at = past
-    return found
+    result, offset = [], 0
+    while offset < len(data):
+        stop = offset + 2 + int.from_bytes(data[offset : offset + 2], "big")
+        result.append(data[offset + 2 : stop])
+        offset = stop
+    return result
 
 
 def note_final(client: "redis.Redis", cluster: str, query: int, batch: int) -> None:
-    """Tell the followers of a query that windows of it have become final."""
+    """Append an entry to the feed of a query: windows have become final."""
     names = [keys.feed_key(cluster, query), keys.rows_key(cluster, query)]
     client.register_script(NOTE)(keys=names, args=[batch, FEED_ENTRIES])

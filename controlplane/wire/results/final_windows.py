@@ -22,24 +22,23 @@ BEHIND: Final = -1
 
 def stored(client: "redis.Redis", cluster: str) -> list[int]:
     """Return the queries that have windows in Redis."""
-    found = cast("set[bytes]", client.smembers(keys.stored_key(cluster)))
-    return sorted(map(int, found))
+    result = cast("set[bytes]", client.smembers(keys.stored_key(cluster)))
+    return sorted(map(int, result))
 
 
 def freeze(
     client: "redis.Redis", cluster: str, until: Mapping[int, int], final_at_ms: int | None
 ) -> dict[int, int]:
-    """Let windows that start up to a time (ms, by query) take no change from now on.
+    """Freeze the windows that start up to a time (ms, by query).
 
-    `final_at_ms`: since when they are final, None where they are not complete. Return by query 1
+    `final_at_ms`: since when they are final, None if they are not complete. Return by query 1
     where such windows are in Redis, 0 where none is, `BEHIND` where those that were frozen before
     have not left yet: then nothing happens.
     """
     script = client.register_script(FREEZE)
     pipe = client.pipeline(transaction=False)
     for query, start_ms in until.items():
-        names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
-                 keys.blocks_key(cluster, query)]  # fmt: skip
+        names = keys.page_keys(cluster, query)
         moment = "" if final_at_ms is None else final_at_ms
         script(keys=names, args=[start_ms, moment], client=pipe)
     outcomes = cast("list[int]", pipe.execute()) if until else []
@@ -48,14 +47,14 @@ def freeze(
 
 def frozen_until(client: "redis.Redis", cluster: str, query: int) -> int | None:
     """Return up to which start (ms) windows take no change any more, None before the first."""
-    found = cast("bytes | None", client.hget(keys.rows_key(cluster, query), "final"))
-    return None if found is None else int(found)
+    result = cast("bytes | None", client.hget(keys.rows_key(cluster, query), "final"))
+    return None if result is None else int(result)
 
 
 def remove_all(
     client: "redis.Redis", cluster: str, gone: Mapping[int, tuple[Sequence[bytes], bytes]]
 ) -> None:
-    """Take windows of queries out of Redis; what is gone already stays so.
+    """Remove windows of queries from Redis; a repetition changes nothing.
 
     By query: members, which go with their rows, and the last place that has left; what blocks have
     up to there has left, too.
@@ -63,15 +62,15 @@ def remove_all(
     script = client.register_script(REMOVE)
     pipe = client.pipeline(transaction=False)
     for query, (members, last) in gone.items():
-        for at in range(0, max(1, len(members)), _CHUNK):
-            some = members[at : at + _CHUNK]
+        for index in range(0, max(1, len(members)), _CHUNK):
+            some = members[index : index + _CHUNK]
             script(keys=_names(cluster, query), args=[query, _SECTIONS, last, *some], client=pipe)
     if gone:
         pipe.execute()
 
 
 def release(client: "redis.Redis", cluster: str, query: int, until_ms: int | None = None) -> int:
-    """Let go of the blocks of a query whose windows start up to a time (ms), None for all.
+    """Release the blocks of a query whose windows start up to a time (ms), None for all.
 
     All windows until then have left. Return how many rows of windows there were in these blocks.
     """
@@ -86,7 +85,7 @@ def _names(cluster: str, query: int) -> list[str]:
 
 
 def forget(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> None:
-    """Let what is known of queries that have ended go by itself after a week."""
+    """Expire the stored fields of queries that have ended, after a week."""
     pipe = client.pipeline(transaction=False)
     for query in queries:
         pipe.expire(keys.rows_key(cluster, query), _CLOSED_S)
@@ -116,13 +115,13 @@ def extent(
         pipe.zrange(name, 0, 0)
         pipe.zrange(name, -1, -1)
         pipe.hgetall(keys.blocks_key(cluster, query))
-    found: list[Any] = pipe.execute() if queries else []
+    result: list[Any] = pipe.execute() if queries else []
     extents = {}
     for query, count, first, last, refs in zip(
-        queries, found[::4], found[1::4], found[2::4], found[3::4], strict=True
+        queries, result[::4], result[1::4], result[2::4], result[3::4], strict=True
     ):
         blocks = [Ref.from_bytes(name, data) for name, data in refs.items()]
-        starts = [start_of(one) for one in (*first, *last)]
+        starts = [start_of(item) for item in (*first, *last)]
         starts += [ms for ref in blocks for ms in (ref.first_ms, ref.last_ms)]
         if starts:
             total = count + sum(ref.windows for ref in blocks)
@@ -134,23 +133,23 @@ def members_until(
     client: "redis.Redis", cluster: str, query: int, start_ms: int, most: int = _CHUNK
 ) -> list[bytes]:
     """Return the oldest members of windows that start up to a time (ms)."""
-    past = b"(" + start_bytes(start_ms) + b"\xff"
+    stop = b"(" + start_bytes(start_ms) + b"\xff"
     name = keys.windows_key(cluster, query)
-    return cast("list[bytes]", client.zrangebylex(name, "-", past, 0, most))
+    return cast("list[bytes]", client.zrangebylex(name, "-", stop, 0, most))
 
 
 def start_behind(client: "redis.Redis", cluster: str, query: int, count: int) -> int | None:
     """Return the start (ms) up to which a query has at least so many rows of windows, about.
 
-    None where it has fewer. Of windows in blocks it counts whole blocks.
+    None if it has fewer. Of windows in blocks it counts whole blocks.
     """
     refs = cast("dict[bytes, bytes]", client.hgetall(keys.blocks_key(cluster, query)))
     blocks = [Ref.from_bytes(name, data) for name, data in refs.items()]
-    for ref in sorted(blocks, key=lambda one: one.last_ms):
+    for ref in sorted(blocks, key=lambda item: item.last_ms):
         count -= ref.windows
         if count <= 0:
             return ref.last_ms
-    found = cast(
+    result = cast(
         "list[bytes]", client.zrange(keys.windows_key(cluster, query), count - 1, count - 1)
     )
-    return start_of(found[0]) if found else None
+    return start_of(result[0]) if result else None

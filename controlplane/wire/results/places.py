@@ -26,7 +26,7 @@ Bytes2D = NDArray[np.uint8]
 
 
 def start_bytes(start_ms: int) -> bytes:
-    """Return the start of a window as 8 bytes whose order is that of the starts."""
+    """Return the start of a window as 8 bytes in the order of the starts."""
     return _START.pack(start_ms + _SIGN)
 
 
@@ -42,15 +42,15 @@ def place_of(member: bytes) -> bytes:
 
 
 def members_of(table: Any, keys: Sequence[str]) -> list[bytes]:
-    """Return the member of each row of a table with the columns of a form.
+    """Return the member of each row of a table with the columns of a state schema.
 
     `keys`: the names of its key columns.
     """
     starts = _big_endian(np.asarray(table["pane"]))
     part = [_big_endian(np.asarray(table[name]), size) for name, size in _PART]
-    columns = [_whole(table[name]) for name in keys]
+    columns = [whole_column(table[name]) for name in keys]
     if all(_is_fixed(column.type) for column in columns):
-        matrix = np.concatenate([starts, *(_fixed_key(one) for one in columns), *part], axis=1)
+        matrix = np.concatenate([starts, *(_fixed_key(item) for item in columns), *part], axis=1)
         return split(matrix)
     encoded = zip(*(_key_bytes(column) for column in columns), strict=True)
     places = zip(split(starts), map(b"".join, encoded), split(np.concatenate(part, axis=1)),
@@ -77,10 +77,11 @@ def _big_endian(values: NDArray[np.int64], size: int = 8) -> Bytes2D:
 def split(matrix: Bytes2D) -> list[bytes]:
     """Return the rows of a matrix, each as bytes."""
     data, width = np.ascontiguousarray(matrix).tobytes(), matrix.shape[1]
-    return [data[at : at + width] for at in range(0, len(data), width)]
+    return [data[index : index + width] for index in range(0, len(data), width)]
 
 
-def _whole(column: Any) -> Any:
+def whole_column(column: Any) -> Any:
+    """Return a column in one chunk."""
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
@@ -95,7 +96,7 @@ def _key_bytes(column: Any) -> list[bytes]:
         return split(_fixed_key(column))
     known = column.dictionary_encode()
     words = [_word(value) for value in known.dictionary.to_pylist()]
-    return [_NULL if at is None else words[at] for at in known.indices.to_pylist()]
+    return [_NULL if index is None else words[index] for index in known.indices.to_pylist()]
 
 
 def _word(value: Any) -> bytes:
@@ -110,7 +111,7 @@ def _word(value: Any) -> bytes:
 
 
 def _fixed_key(column: Any) -> Bytes2D:
-    """Return a byte that says whether there is a value, and the value in an order of bytes."""
+    """Return a validity byte and the value in byte order."""
     valid = np.asarray(column.is_valid()).astype(np.uint8).reshape(-1, 1)
     if pa.types.is_null(column.type):
         return valid

@@ -1,4 +1,4 @@
-"""Reading: pages of whole windows, each in one step, in time that follows from the page alone."""
+"""Reading: pages of whole windows, each in one step; the time depends on the page only."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,23 +10,19 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.aggregates.finalize import WindowRow, has_users_aggregates
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import named, names_of
+from controlplane.wire.aggregates.state_schema import schema_named, schema_names
 from controlplane.wire.query import Computation
 from controlplane.wire.results.assembly import Piece, Stored, StoredWindow, assembled, places_of
-from controlplane.wire.results.block_reader import Found, Held, Wanted, read_overlapping, rows_of
+from controlplane.wire.results.block_reader import (
+    Found,
+    TaskOwnership,
+    Wanted,
+    read_overlapping,
+    rows_of,
+)
 from controlplane.wire.results.blocks import Ref
-from controlplane.wire.results.places import (
-    START_BYTES,
-    key_bytes,
-    start_bytes,
-    start_of,
-)
-from controlplane.wire.results.rows import (
-    HEAD,
-    key_columns,
-    number_of,
-    section_of,
-)
+from controlplane.wire.results.places import START_BYTES, key_bytes, start_bytes, start_of
+from controlplane.wire.results.rows import HEAD, key_columns, number_of, section_of
 from controlplane.wire.results.scripts import PAGE
 
 MAX_WINDOWS: Final = 1000
@@ -42,7 +38,7 @@ class Range:
     """Which windows of a query are wanted, and from where on.
 
     `first_ms` ≤ start ≤ `last_ms`; `key`: all values of one key, in the order of the query's key;
-    `after`: the place behind which the page begins, as `WindowsPage.next` has it.
+    `after`: the place after which the page begins, as `WindowsPage.next` has it.
     """
 
     first_ms: int = _EARLIEST
@@ -55,10 +51,10 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class WindowsPage:
-    """Some windows in order; `next` is the place behind which the next begin, empty for none.
+    """Some windows in order; `next` is the place after which the next begin, empty for none.
 
     `final_ms`: windows that start up to then take no change any more, None before the first;
-    `final_at_ms`: since when those of them that are here are final, None where they are not.
+    `final_at_ms`: since when those of them that are here are final, None if they are not.
     `has_blocks`: whether the query has any blocks.
     """
 
@@ -97,19 +93,18 @@ def read_pages(
     """
     script = client.register_script(PAGE)
     pipe = client.pipeline(transaction=False)
-    asked = {query: _Asked.of(*one) for query, one in wanted.items()}
-    for query, one in asked.items():
-        names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
-                 keys.blocks_key(cluster, query)]  # fmt: skip
-        script(keys=names, args=one.arguments(cluster), client=pipe)
+    asked = {query: _Asked.of(*item) for query, item in wanted.items()}
+    for query, element in asked.items():
+        names = keys.page_keys(cluster, query)
+        script(keys=names, args=element.arguments(cluster), client=pipe)
     answers: list[Any] = pipe.execute() if asked else []
     pages, pieces = {}, {}
-    for (query, one), answer in zip(asked.items(), answers, strict=True):
-        pages[query], pieces[query] = _page_of(client, cluster, query, one, answer)
+    for (query, value), answer in zip(asked.items(), answers, strict=True):
+        pages[query], pieces[query] = _page_of(client, cluster, query, value, answer)
     for queries in _alike(asked, pieces):
         mine = [pieces[query] for query in queries]
-        found = assembled(asked[queries[0]].computation, mine, page_s)
-        for query, windows in zip(queries, found, strict=True):
+        result = assembled(asked[queries[0]].computation, mine, page_s)
+        for query, windows in zip(queries, result, strict=True):
             pages[query] = replace(pages[query], windows=windows)
     return pages
 
@@ -119,13 +114,13 @@ def _alike(asked: Mapping[int, "_Asked"], pieces: Mapping[int, Piece]) -> list[l
 
     Those with users' aggregates each for itself: every one has its own time.
     """
-    found: dict[tuple[int, int], list[int]] = {}
+    result: dict[tuple[int, int], list[int]] = {}
     for query, piece in pieces.items():
         if piece.places:
             computation = asked[query].computation
             alone = query if has_users_aggregates(computation) else 0
-            found.setdefault((id(computation), alone), []).append(query)
-    return list(found.values())
+            result.setdefault((id(computation), alone), []).append(query)
+    return list(result.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +141,7 @@ class _Asked:
 
     @property
     def starts(self) -> tuple[int, int]:
-        """Return the first and the last start (ms) of which there may be windows."""
+        """Return the first and the last possible start (ms) of windows."""
         first, last = start_of(self.least[1:]), start_of(self.most[1:])
         # A cursor may stand behind all windows of a start, or before them.
         behind = self.least[:1] == b"(" and self.least[START_BYTES + 1 :][:1] == b"\xff"
@@ -161,27 +156,23 @@ class _Asked:
 
 
 def _page_of(
-    client: "redis.Redis",
-    cluster: str,
-    query: int,
-    asked: _Asked,
-    answer: Sequence[Any],
+    client: "redis.Redis", cluster: str, query: int, asked: _Asked, answer: Sequence[Any]
 ) -> tuple[WindowsPage, Piece]:
-    """Return a page without its windows, and what they are made from."""
+    """Return a page without its windows, and the data of its windows."""
     final, final_at, after, members, rows, blocks, edge, moved, moved_to, has_blocks = answer
     computation, wanted = asked.computation, asked.wanted
     page = WindowsPage([], after, _int(final), _int(final_at), bool(has_blocks))
     if not members and not blocks:
         return page, Piece(query, Stored([], {}, {}), Found({}, {}), [])
-    names = names_of(layout_of(computation))
+    names = schema_names(layout_of(computation))
     known = _names_of_forms(client, keys.rows_key(cluster, query), rows, names)
     stored = Stored(members, dict(zip(asked.sections, rows, strict=True)), known)
-    held = Held(_blocks(blocks), moved or b"", _int(moved_to))
+    held = TaskOwnership(_blocks(blocks), moved or b"", _int(moved_to))
     is_wanted = partial(_is_wanted, asked.least, asked.most, asked.key)
     some = Wanted(*asked.starts, is_wanted, wanted.limit, wanted.newest_first)
-    found = rows_of(computation, query, held, some)
-    places, after = _cut(places_of(computation, stored, found), after, _int(edge), wanted)
-    return replace(page, next=after), Piece(query, stored, found, places)
+    result = rows_of(computation, query, held, some)
+    places, after = _cut(places_of(computation, stored, result), after, _int(edge), wanted)
+    return replace(page, next=after), Piece(query, stored, result, places)
 
 
 def _blocks(values: Sequence[bytes]) -> list[tuple[Ref, bytes]]:
@@ -203,12 +194,12 @@ def _is_wanted(least: bytes, most: bytes, key: bytes, place: bytes) -> bool:
 def _cut(
     places: Iterable[bytes], after: bytes, edge: int | None, wanted: Range
 ) -> tuple[list[bytes], bytes]:
-    """Return the places in order up to where all are known, and behind which others are.
+    """Return the places in order up to where all are known, and after which others are.
 
     `after`: the place up to which those with rows of their own were read, empty for all; `edge`:
     the start (ms) where blocks were left out, None for nowhere.
     """
-    found = sorted(places, reverse=wanted.newest_first)
+    result = sorted(places, reverse=wanted.newest_first)
     bounds = [after] if after else []
     if edge is not None:
         # The nearest bytes that no place has on either side of the starts at the edge.
@@ -217,11 +208,11 @@ def _cut(
     nearest = b""
     if bounds:
         nearest = max(bounds) if wanted.newest_first else min(bounds)
-        found = [one for one in found if _is_before(one, nearest, wanted.newest_first)]
-    if len(found) > wanted.limit:
-        found = found[: wanted.limit]
-        nearest = found[-1]
-    return found, nearest
+        result = [item for item in result if _is_before(item, nearest, wanted.newest_first)]
+    if len(result) > wanted.limit:
+        result = result[: wanted.limit]
+        nearest = result[-1]
+    return result, nearest
 
 
 def _is_before(place: bytes, edge: bytes, newest_first: bool) -> bool:
@@ -242,8 +233,7 @@ def read_places(
     sections = _sections(computation)
     script = client.register_script(PAGE)
     pipe = client.pipeline(transaction=False)
-    names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
-             keys.blocks_key(cluster, query)]  # fmt: skip
+    names = keys.page_keys(cluster, query)
     for place in places:
         bounds = b"[" + place, b"[" + place + b"\xff"
         # Without blocks, of which many places may be in one: they are read once.
@@ -254,15 +244,17 @@ def read_places(
         )
     answers: list[Any] = pipe.execute()
     members = [member for answer in answers for member in answer[3]]
-    rows = [[row for answer in answers for row in answer[4][at]] for at in range(len(sections))]
-    known = _names_of_forms(client, names[1], rows, names_of(layout_of(computation)))
+    rows = [
+        [row for answer in answers for row in answer[4][index]] for index in range(len(sections))
+    ]
+    known = _names_of_forms(client, names[1], rows, schema_names(layout_of(computation)))
     held = read_overlapping(client, cluster, query, sorted({*map(start_of, places)}))
     asked = Wanted(start_of(min(places)), start_of(max(places)), frozenset(places).__contains__,
                    len(places), newest_first=True)  # fmt: skip
     stored = Stored(members, dict(zip(sections, rows, strict=True)), known)
-    found = rows_of(computation, query, held, asked)
-    every = sorted(places_of(computation, stored, found))
-    (windows,) = assembled(computation, [Piece(query, stored, found, every)])
+    result = rows_of(computation, query, held, asked)
+    every = sorted(places_of(computation, stored, result))
+    (windows,) = assembled(computation, [Piece(query, stored, result, every)])
     final, final_at = answers[-1][:2]
     return WindowsPage(windows, b"", _int(final), _int(final_at))
 
@@ -295,7 +287,7 @@ def has_results(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> 
     pipe = client.pipeline(transaction=False)
     for query in queries:
         pipe.hexists(keys.rows_key(cluster, query), "batch")
-    return {query for query, found in zip(queries, pipe.execute(), strict=True) if found}
+    return {query for query, result in zip(queries, pipe.execute(), strict=True) if result}
 
 
 def _int(value: bytes | None) -> int | None:
@@ -305,14 +297,14 @@ def _int(value: bytes | None) -> int | None:
 def _sections(computation: Computation) -> str:
     """Return the sections that rows of a computation can have, slots first."""
     layout = layout_of(computation)
-    names = names_of(layout) if layout.sketches else names_of(layout)[:1]
+    names = schema_names(layout) if layout.sketches else schema_names(layout)[:1]
     return "".join(dict.fromkeys(section_of(name) for name in names))
 
 
 def bytes_of_key(computation: Computation, key: Sequence[Any]) -> bytes:
-    """Return what a key is in places, from its values in the order of the query's key."""
-    form = named(names_of(layout_of(computation))[0])
-    return key_bytes(key, [form.schema.field(name).type for name in key_columns(form)])
+    """Return the bytes of a key in places, from its values in the order of the query's key."""
+    form = schema_named(schema_names(layout_of(computation))[0])
+    return key_bytes(key, [form.arrow.field(name).type for name in key_columns(form)])
 
 
 def _bounds(wanted: Range) -> tuple[bytes, bytes]:
@@ -336,7 +328,7 @@ def _bound(text: bytes) -> bytes:
 def _names_of_forms(
     client: "redis.Redis", rows_key: str, rows: Sequence[Sequence[bytes]], forms: Sequence[str]
 ) -> dict[int, str]:
-    """Return the names of the forms in which rows were written; seldom others than now."""
+    """Return the names of the state schemas in which rows were written; seldom others than now."""
     known = {number_of(name): name for name in forms}
     there = {HEAD.unpack_from(value)[1] for values in rows for value in values if value}
     for number in there - known.keys():

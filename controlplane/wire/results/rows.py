@@ -1,8 +1,8 @@
-"""Rows of results as bytes: what a hash holds of one part of one window.
+"""Rows of results as bytes: the hash value of one part of one window.
 
-A row has a head (batch, which form it has, how many rows of the form), then the columns of fixed
-width, row by row as Arrow has them, then the others. Packing and unpacking go by Arrow's types
-alone: a new aggregate needs nothing here.
+A row has a head (batch, which state schema it has, how many rows of the state schema), then the
+columns of fixed width, row by row as Arrow has them, then the others. Packing and unpacking go by
+Arrow's types alone: a new aggregate needs nothing here.
 """
 
 import struct
@@ -13,10 +13,10 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.state_schema import PLACE, Form
-from controlplane.wire.results.places import Bytes2D, raw_bytes, split
+from controlplane.wire.aggregates.state_schema import PLACE, StateSchema
+from controlplane.wire.results.places import Bytes2D, raw_bytes, split, whole_column
 
-# Batch, number of the form, rows.
+# Batch, number of the state schema, rows.
 HEAD: Final = struct.Struct(">QII")
 _LENGTH: Final = struct.Struct(">I")
 _NOTHING: Final = 0xFFFFFFFF
@@ -25,52 +25,56 @@ SLOTS: Final = "s"
 
 
 def section_of(name: str) -> str:
-    """Return the section that rows of a form belong to, one letter."""
+    """Return the section that rows of a state schema belong to, one letter."""
     return name[0]
 
 
 def number_of(name: str) -> int:
-    """Return the number that stands for a form in a row's head."""
+    """Return the number of a state schema in a row's header."""
     return crc32(name.encode())
 
 
-def columns_of(name: str, form: Form) -> list[str]:
-    """Return the columns of a form that a row has; the others follow from member and slots."""
+def columns_of(name: str, form: StateSchema) -> list[str]:
+    """Return the stored columns of a schema; member and slots determine the others."""
     kept = {*PLACE} if section_of(name) == SLOTS else {*PLACE, *key_columns(form)}
-    return [column for column in form.schema.names if column not in kept]
+    return [column for column in form.arrow.names if column not in kept]
 
 
-def key_columns(form: Form) -> list[str]:
-    """Return the key columns of a form."""
+def key_columns(form: StateSchema) -> list[str]:
+    """Return the key columns of a state schema."""
     return [column for column in form.identity if column[0] == "k" and column[1:].isdigit()]
 
 
-def packed(name: str, form: Form, table: Any, lengths: Sequence[int], batch: int) -> list[bytes]:
+def packed(
+    name: str, form: StateSchema, table: Any, lengths: Sequence[int], batch: int
+) -> list[bytes]:
     """Return the rows of a table as bytes: the first `lengths[0]` together, and so on."""
-    columns = [_whole(table[column]) for column in columns_of(name, form)]
+    columns = [whole_column(table[column]) for column in columns_of(name, form)]
     fixed = _matrix([column for column in columns if _is_fixed(column.type)], len(table))
     other = [_cells(column) for column in columns if not _is_fixed(column.type)]
     number = number_of(name)
     if not other and len(lengths) == len(table):
-        # Most rows: one of the form each, and nothing but numbers.
+        # Most rows: one of the state schema each, and nothing but numbers.
         heads = np.tile(np.frombuffer(HEAD.pack(batch, number, 1), np.uint8), (len(table), 1))
         return split(np.concatenate([heads, fixed], axis=1))
     data, width = fixed.tobytes(), fixed.shape[1]
-    found, at = [], 0
+    result, offset = [], 0
     for length in lengths:
-        past = at + length
+        stop = offset + length
         head = HEAD.pack(batch, number, length)
-        parts = [cell for cells in other for cell in cells[at:past]]
-        found.append(b"".join((head, data[at * width : past * width], *parts)))
-        at = past
-    return found
+        parts = [cell for cells in other for cell in cells[offset:stop]]
+        result.append(b"".join((head, data[offset * width : stop * width], *parts)))
+        offset = stop
+    return result
 
 
-def unpacked(name: str, form: Form, values: Sequence[bytes]) -> tuple[Any, list[int], list[int]]:
+def unpacked(
+    name: str, form: StateSchema, values: Sequence[bytes]
+) -> tuple[Any, list[int], list[int]]:
     """Return the columns that `packed` took as a table, and rows and batch of each value."""
     heads = [HEAD.unpack_from(value) for value in values]
     lengths = [head[2] for head in heads]
-    fields = [form.schema.field(column) for column in columns_of(name, form)]
+    fields = [form.arrow.field(column) for column in columns_of(name, form)]
     fixed = [field for field in fields if _is_fixed(field.type)]
     width = sum(1 + _width(field.type) for field in fixed)
     total = sum(lengths)
@@ -87,15 +91,11 @@ def unpacked(name: str, form: Form, values: Sequence[bytes]) -> tuple[Any, list[
     return table, lengths, [head[0] for head in heads]
 
 
-def with_identity(form: Form, table: Any, identity: dict[str, Any]) -> Any:
-    """Return a table with the columns of its form, those of its identity from elsewhere."""
+def with_identity(form: StateSchema, table: Any, identity: dict[str, Any]) -> Any:
+    """Return a table with the columns of its state schema, those of its identity from elsewhere."""
     for name, values in identity.items():
         table = table.append_column(name, values)
-    return table.select(form.schema.names)
-
-
-def _whole(column: Any) -> Any:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    return table.select(form.arrow.names)
 
 
 def _is_fixed(kind: Any) -> bool:
@@ -114,7 +114,7 @@ def _width(kind: Any) -> int:
 
 
 def _matrix(columns: Sequence[Any], rows: int) -> Bytes2D:
-    """Return a row of bytes per row: of each column whether there is a value, and the value."""
+    """Return the bytes of each row: for each column a validity byte, and the value."""
     parts: list[Bytes2D] = [np.zeros((rows, 0), np.uint8)]
     for column in columns:
         parts.append(np.asarray(column.is_valid()).astype(np.uint8).reshape(-1, 1))
@@ -124,14 +124,14 @@ def _matrix(columns: Sequence[Any], rows: int) -> Bytes2D:
 
 
 def _columns(fields: Sequence[Any], matrix: Bytes2D) -> dict[str, Any]:
-    found, at = {}, 0
+    result, offset = {}, 0
     for field in fields:
         width = _width(field.type)
-        valid = matrix[:, at].astype(np.bool_)
-        raw = np.ascontiguousarray(matrix[:, at + 1 : at + 1 + width])
-        found[field.name] = _column(field.type, valid, raw)
-        at += 1 + width
-    return found
+        valid = matrix[:, offset].astype(np.bool_)
+        raw = np.ascontiguousarray(matrix[:, offset + 1 : offset + 1 + width])
+        result[field.name] = _column(field.type, valid, raw)
+        offset += 1 + width
+    return result
 
 
 def _column(kind: Any, valid: Any, raw: Bytes2D) -> Any:
@@ -162,19 +162,19 @@ def _encoded(column: Any) -> Iterator[bytes | None]:
         yield from column.to_pylist()
     else:
         # Lists and structs: as Arrow writes them.
-        for at in range(len(column)):
-            one = pa.RecordBatch.from_arrays([column.slice(at, 1)], schema=_one(kind))
-            yield one.serialize().to_pybytes()
+        for index in range(len(column)):
+            item = pa.RecordBatch.from_arrays([column.slice(index, 1)], schema=_one(kind))
+            yield item.serialize().to_pybytes()
 
 
 def _other_columns(
     fields: Sequence[Any], values: Sequence[bytes], offsets: Sequence[int], lengths: Sequence[int]
 ) -> dict[str, Any]:
-    """Return the columns without a fixed width; of one value, one column behind the other."""
-    found: dict[str, list[bytes | None]] = {field.name: [] for field in fields}
+    """Return the columns without a fixed width, which follow each other in a value."""
+    result: dict[str, list[bytes | None]] = {field.name: [] for field in fields}
     for value, offset, length in zip(values, offsets, lengths, strict=True):
         at = offset
-        for cells in found.values():
+        for cells in result.values():
             for _ in range(length):
                 (size,) = _LENGTH.unpack_from(value, at)
                 at += _LENGTH.size
@@ -183,7 +183,7 @@ def _other_columns(
                 else:
                     cells.append(value[at : at + size])
                     at += size
-    return {field.name: _decoded(field.type, found[field.name]) for field in fields}
+    return {field.name: _decoded(field.type, result[field.name]) for field in fields}
 
 
 def _decoded(kind: Any, cells: Sequence[bytes | None]) -> Any:

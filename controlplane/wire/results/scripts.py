@@ -3,9 +3,9 @@
 Of the hash of rows, the fields that are no member: `batch` is the newest batch that wrote, `final`
 the newest start (ms) of windows that take no change any more, `final_at` since when (ms), `ignored`
 how many rows came for such windows, `fed` the number of the feed's newest entry, `form:<number>`
-the name of a form; `moved` the last place that has left for the archive, and `moved_to` the newest
-start up to which all have.
-A reference to a block begins with the first and the last start in it (`blocks.Ref`).
+the name of a state schema; `moved` the last place that has left for the archive, and `moved_to` the
+newest start up to which all have. A reference to a block begins with the first and the last start
+in it (`blocks.Ref`).
 """
 
 from typing import Final
@@ -27,10 +27,10 @@ redis.call('HSETNX', KEYS[1], 'data', ARGV[1])
 if redis.call('HEXISTS', KEYS[1], 'refs') == 0 then redis.call('EXPIRE', KEYS[1], ARGV[2]) end
 """
 
-# KEYS: order of windows, rows, feed, queries with windows, references, then the blocks.
-# ARGV: batch, smallest start, what the feed gets ('' for none), the feed's length, the query, the
-# number of forms, number and name of each, name and reference of each block, then a member with its
-# section and the row of each: an empty row takes all rows of its member out.
+# KEYS: order of windows, rows, feed, queries with windows, references, then the blocks. ARGV:
+# batch, smallest start, what the feed gets ('' for none), the feed's length, the query, the number
+# of state schemas, number and name of each, name and reference of each block, then a member with
+# its section and the row of each: an empty row takes all rows of its member out.
 WRITE: Final = (
     _START_OF
     + f"""

@@ -1,9 +1,9 @@
 """How far each stream has been committed, and which windows are final for it.
 
-The driver commits, after the rows of all nodes are written, the newest event time of each stream
-in the batch. While records wait at nodes (an emulated capacity) nothing is settled: what was read
-is in no window yet. A merge node has a batch's parts one batch later; so what was settled with the
-batch before is kept as well.
+The driver commits, after the rows of all nodes are written, the newest event time of each stream in
+the batch. While records wait at nodes (an emulated capacity) nothing is settled: what was read is
+in no window yet. An aggregator node has a batch's parts one batch later; so what was settled with
+the batch before is kept as well.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ from controlplane.wire import keys
 # KEYS: watermarks. ARGV: batch, clock (ms; it never goes back), records that wait, then stream and
 # newest event time.
 # Fields: `read:` the newest event time, `active:` the clock of the last batch with records,
-# `settled:` and `merged:` up to where windows are complete, without and with a merge node.
+# `settled:` and `merged:` up to where windows are complete, without and with an aggregator node.
 _COMMIT: Final = """
 local batch = tonumber(ARGV[1])
 local clock = redis.call('HGET', KEYS[1], 'clock')
@@ -67,8 +67,8 @@ return 1
 class Reached:
     """How far one stream is: event times (ms) up to which windows are complete, None for nowhere.
 
-    `merged`: where a merge node puts the windows together; `active_ms`: the clock of the last batch
-    with records of the stream.
+    `merged`: where an aggregator node puts the windows together; `active_ms`: the clock of the last
+    batch with records of the stream.
     """
 
     settled: int | None = None
@@ -88,7 +88,7 @@ class Watermarks:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a query reads: its streams, whether a merge node puts its windows together, since when.
+    """The inputs of a query: its streams, whether it has an aggregator node, and its start.
 
     `idle_ms`: by stream, after how long without records it holds no window open.
     """
@@ -107,7 +107,7 @@ def commit(
     waiting: int,
     newest: Mapping[int, int],
 ) -> None:
-    """Note how far the streams are after a batch whose rows are all written.
+    """Commit the newest event times of streams after a batch whose rows are all written.
 
     `waiting`: records that were read and are in no window yet. A replay changes nothing.
     """
@@ -144,18 +144,20 @@ def complete_until(watermarks: Watermarks, reading: Reading) -> int | None:
     """
     reached = {stream: watermarks.streams.get(stream, Reached()) for stream in reading.streams}
     active = [
-        one for stream, one in reached.items() if not _is_idle(one, stream, watermarks, reading)
+        value
+        for stream, value in reached.items()
+        if not _is_idle(value, stream, watermarks, reading)
     ]
-    times = [one.merged if reading.merged else one.settled for one in active or reached.values()]
+    times = [item.merged if reading.merged else item.settled for item in active or reached.values()]
     known = [ms for ms in times if ms is not None]
     if active:
         return min(known) if len(known) == len(times) else None
     return max(known, default=None)
 
 
-def _is_idle(one: Reached, stream: int, watermarks: Watermarks, reading: Reading) -> bool:
+def _is_idle(reached: Reached, stream: int, watermarks: Watermarks, reading: Reading) -> bool:
     limit = reading.idle_ms.get(stream)
-    since = max(one.active_ms, reading.since_ms, watermarks.since_ms)
+    since = max(reached.active_ms, reading.since_ms, watermarks.since_ms)
     return limit is not None and watermarks.clock_ms - since >= limit
 
 
@@ -165,5 +167,5 @@ def newest_of(row: Mapping[str, Any]) -> dict[int, int]:
 
 
 def in_flight(row: Mapping[str, Any]) -> int:
-    """Return how many records a batch left behind: at nodes, and on their way between two."""
+    """Return the number of records that a batch left in backlogs and in transfers."""
     return int(row["waiting"]) + sum(int(move["waited"]) for move in row["moves"])

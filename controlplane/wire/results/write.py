@@ -9,7 +9,7 @@ import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.aggregates.state_schema import named
+from controlplane.wire.aggregates.state_schema import schema_named
 from controlplane.wire.results.blocks import Ref
 from controlplane.wire.results.places import members_of, start_bytes, start_of
 from controlplane.wire.results.rows import SLOTS, key_columns, number_of, packed, section_of
@@ -24,7 +24,7 @@ _QUERY_BYTES: Final = 8
 
 @dataclass(frozen=True)
 class Changes:
-    """Changed windows of several queries: the name of a form and its rows, as nodes give them."""
+    """Changed windows of several queries: schema names and rows, as nodes emit them."""
 
     tables: Sequence[tuple[str, Any]]
 
@@ -39,7 +39,7 @@ class References:
 
 @dataclass
 class _Query:
-    """What is written of one query: its forms, and member with section and row by turns."""
+    """The write of one query: its state schemas, and alternating members and rows."""
 
     forms: dict[int, str] = field(default_factory=dict)
     fields: list[bytes] = field(default_factory=list)
@@ -74,12 +74,12 @@ def write(
         names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
                  keys.feed_key(cluster, query), keys.stored_key(cluster),
                  keys.blocks_key(cluster, query)]  # fmt: skip
-        names += [keys.block_key(cluster, one.block) for one in mine]
+        names += [keys.block_key(cluster, item.block) for item in mine]
         feed = b""
         if query in listened:
             feed = _feed_entry([*rows.fields[::2]], blocks.members.get(query, ()))
         forms = [value for number, name in rows.forms.items() for value in (f"form:{number}", name)]
-        named_blocks = [value for one in mine for value in (one.block, one.to_bytes())]
+        named_blocks = [value for element in mine for value in (element.block, element.to_bytes())]
         script(
             keys=names,
             args=[batch, start_of(rows.least), feed, FEED_ENTRIES, query, len(rows.forms), *forms,
@@ -93,16 +93,16 @@ def write(
 
 
 def _by_query(changes: Changes, batch: int) -> Mapping[int, _Query]:
-    found: dict[int, _Query] = {}
+    result: dict[int, _Query] = {}
     for name, table in changes.tables:
         if len(table):
-            _take_table(found, name, table.combine_chunks(), batch)
-    return found
+            _take_table(result, name, table.combine_chunks(), batch)
+    return result
 
 
-def _take_table(found: dict[int, _Query], name: str, table: Any, batch: int) -> None:
-    """Add the rows of one form: encoded together, then handed to their queries."""
-    form, section = named(name), section_of(name).encode()
+def _take_table(result: dict[int, _Query], name: str, table: Any, batch: int) -> None:
+    """Add the rows of one state schema: encoded together, then sent to their queries."""
+    form, section = schema_named(name), section_of(name).encode()
     members = members_of(table, key_columns(form))
     queries = np.asarray(table["query"])
     gone: Any = np.zeros(len(table), np.bool_)
@@ -112,12 +112,12 @@ def _take_table(found: dict[int, _Query], name: str, table: Any, batch: int) -> 
     else:
         table, members, owners, lengths = _grouped(table, members, queries)
     values = packed(name, form, table, lengths, batch)
-    for at in np.flatnonzero(gone).tolist():
-        values[at] = b""
+    for index in np.flatnonzero(gone).tolist():
+        values[index] = b""
     for query, member, value in zip(owners, members, values, strict=True):
-        mine = found.get(query)
+        mine = result.get(query)
         if mine is None:
-            mine = found[query] = _Query()
+            mine = result[query] = _Query()
         mine.fields += (member + section, value)
         mine.least = min(mine.least, member)
         mine.forms[number_of(name)] = name
@@ -126,7 +126,7 @@ def _take_table(found: dict[int, _Query], name: str, table: Any, batch: int) -> 
 def _grouped(
     table: Any, members: Sequence[bytes], queries: Any
 ) -> tuple[Any, list[bytes], list[int], list[int]]:
-    """Bring the rows of one part of a window together; return them with member, query, count."""
+    """Group the rows of one part of a window; return them with member, query, count."""
     owned = [start_bytes(query) + member
              for query, member in zip(queries.tolist(), members, strict=True)]  # fmt: skip
     known = pa.array(owned, pa.binary()).dictionary_encode()
@@ -143,7 +143,7 @@ def _grouped(
 
 def _feed_entry(fields: Sequence[bytes], members: Sequence[bytes]) -> bytes:
     """Return the members that changed, each with its length before it, unless they are too many."""
-    every = dict.fromkeys((*(one[:-1] for one in fields), *members))
+    every = dict.fromkeys((*(item[:-1] for item in fields), *members))
     if sum(map(len, every)) > FEED_ENTRY_BYTES:
         return TOO_MANY
-    return b"".join(len(one).to_bytes(2, "big") + one for one in every)
+    return b"".join(len(value).to_bytes(2, "big") + value for value in every)

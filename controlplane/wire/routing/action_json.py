@@ -22,7 +22,7 @@ from controlplane.wire.routing.actions import (
     SetSchema,
     SetSplitCount,
 )
-from controlplane.wire.routing.drop_rules import Shed
+from controlplane.wire.routing.drop_rules import DropRule
 from controlplane.wire.routing.upgrade import upgraded_action
 from controlplane.wire.schema import StreamSchema
 
@@ -77,7 +77,7 @@ def action_from_json(row: Mapping[str, Any]) -> Action:
         if name in values:
             values[name] = tuple(tuple(span) for span in values[name])
     if "shed" in values:
-        values["shed"] = Shed.from_json(values["shed"])
+        values["shed"] = DropRule.from_json(values["shed"])
     if "schema" in values:
         values["schema"] = schema_of(values["schema"])
     action: Action = kind(**values)

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple, Protocol
 
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.draft import NodeState, TableDraft
-from controlplane.wire.routing.drop_rules import INPUT, Shed
+from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.routing.route import (
     NOBODY,
     Route,
-    Span,
+    TaskRange,
     check_spans,
     ranges_of,
     with_moves,
@@ -70,7 +70,7 @@ class AddQuery:
     node: int
     streams: tuple[int, ...]
     text: str
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TaskRange, ...] = ()
     scheme: str = ""
     merge: int = NOBODY
 
@@ -161,7 +161,7 @@ class MoveTasks:
     """Move tasks of `query` with their state; `moves` has (target node, first, stop) of each."""
 
     query: int
-    moves: tuple[Span, ...]
+    moves: tuple[TaskRange, ...]
 
     def apply_to(self, draft: TableDraft) -> None:
         """Move the tasks."""
@@ -381,7 +381,7 @@ class SetDropRule:
 
     stream: int
     query: int = INPUT
-    shed: Shed | None = None
+    shed: DropRule | None = None
 
     def apply_to(self, draft: TableDraft) -> None:
         """Set or clear the drop rule."""

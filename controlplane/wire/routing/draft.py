@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from controlplane.wire.errors import InconsistentDelta
-from controlplane.wire.routing.drop_rules import Arc, Shed
+from controlplane.wire.routing.drop_rules import DropRule, Edge
 from controlplane.wire.routing.route import Route
 from controlplane.wire.schema import StreamSchema
 
@@ -33,7 +33,7 @@ class TableDraft:
     queries: dict[int, Route] = field(default_factory=dict)
     splits: dict[int, int] = field(default_factory=dict)
     schemas: dict[int, StreamSchema] = field(default_factory=dict)
-    sheds: dict[Arc, Shed] = field(default_factory=dict)
+    sheds: dict[Edge, DropRule] = field(default_factory=dict)
     nodes: dict[int, NodeState] = field(default_factory=dict)
     node_count: int = 0
     split_count: int = 0

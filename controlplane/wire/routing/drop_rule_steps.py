@@ -1,57 +1,56 @@
-"""Changing what an arc drops without dropping a window in part: further steps, and fewer.
+"""Steps of drop rules: changes of the dropped share that never drop a window in part.
 
-A drop of whole windows takes a new share with the first group of windows of which no record has
-been seen. What was decided for the groups before stays decided as long as records may come for
-them; after that the step that decided it can go.
+A new share takes effect at the first group of windows without records. The step of an earlier
+group is kept as long as records may arrive for the group.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from controlplane.wire.routing.drop_rules import ALWAYS, Shed, Step
+from controlplane.wire.routing.drop_rules import ALWAYS, DropRule, Step
 
 
-def first_group(shed: Shed, after_ms: int | None) -> int:
-    """Return where (ms) the first group of windows begins that has no record up to `after_ms`.
+def first_group(rule: DropRule, after_ms: int | None) -> int:
+    """Return the start (ms) of the first group of windows without records up to `after_ms`.
 
     None: no record was ever seen.
     """
     if after_ms is None:
         return ALWAYS
-    group = shed.slide_ms * shed.batch
+    group = rule.slide_ms * rule.batch
     return (after_ms // group + 1) * group
 
 
-def with_step(shed: Shed, since_ms: int, share: float) -> Shed | None:
-    """Return the drop with another share from `since_ms` on; None if it drops nothing any more.
+def add_step(rule: DropRule, since_ms: int, share: float) -> DropRule | None:
+    """Return the rule with another share from `since_ms` on; None if it drops nothing any more.
 
-    Steps from there on go: no record they speak of has been seen.
+    Later steps are removed: no record has reached them.
     """
-    before = [step for step in shed.steps if step[0] < since_ms]
-    return _of(shed, [*before, (since_ms, share)])
+    before = [step for step in rule.steps if step[0] < since_ms]
+    return _of(rule, [*before, (since_ms, share)])
 
 
-def without_old(shed: Shed, since_ms: int) -> Shed | None:
-    """Return the drop with the steps from `since_ms` on; None if it drops nothing any more."""
-    return _of(shed, [step for step in shed.steps if step[0] >= since_ms])
+def remove_old_steps(rule: DropRule, since_ms: int) -> DropRule | None:
+    """Return the rule with the steps from `since_ms` on; None if it drops nothing any more."""
+    return _of(rule, [step for step in rule.steps if step[0] >= since_ms])
 
 
-def needed_since(shed: Shed, oldest_ms: int) -> int | None:
-    """Return from which step on (ms) the drop is needed if no record before `oldest_ms` comes.
+def needed_since(rule: DropRule, oldest_ms: int) -> int | None:
+    """Return the first needed step (ms) if no record before `oldest_ms` comes.
 
     A group of windows that begins before a step has records up to the end of its last window.
     None: all steps are needed.
     """
-    reach = (shed.batch - 1) * shed.slide_ms + shed.window_ms
-    past = [since for since, _ in shed.steps if since + reach <= oldest_ms]
+    reach = (rule.batch - 1) * rule.slide_ms + rule.window_ms
+    stop = [since for since, _ in rule.steps if since + reach <= oldest_ms]
     # The first step alone has nothing before it that could go, unless it drops nothing itself.
-    return past[-1] if past and (len(past) > 1 or shed.steps[0][1] == 0) else None
+    return stop[-1] if stop and (len(stop) > 1 or rule.steps[0][1] == 0) else None
 
 
-def _of(shed: Shed, steps: Sequence[Step]) -> Shed | None:
+def _of(rule: DropRule, steps: Sequence[Step]) -> DropRule | None:
     kept: list[Step] = []
     for step in steps:
         # Before the first step nothing is dropped, and the same share is no change.
         if step[1] != (kept[-1][1] if kept else 0.0):
             kept.append(step)
-    return replace(shed, steps=tuple(kept)) if kept else None
+    return replace(rule, steps=tuple(kept)) if kept else None

@@ -1,7 +1,7 @@
-"""What an arc of the data plane drops: records by chance, or whole windows (paper 003, section 2).
+"""Drop rules of edges: a random sample of records, or whole windows (paper 003, section 2).
 
-What is dropped is a pure function of the record and of what the routing table says, so a replay
-drops the same, and every node that looks at a window comes to the same answer.
+A rule is a pure function of the record and the routing table: a replay drops the same records, and
+all nodes drop the same windows.
 """
 
 from collections.abc import Mapping
@@ -10,22 +10,22 @@ from typing import Any, Final
 
 from controlplane.wire.errors import InconsistentDelta
 
-# The split arc of a stream to a query is (stream, query); the input arc has no query.
+# The edge of a stream to a query is (stream, query); the input edge has no query.
 INPUT: Final = 0
-Arc = tuple[int, int]
+Edge = tuple[int, int]
 # From an event time (ms) on, the share that is dropped.
 Step = tuple[int, float]
 ALWAYS: Final = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
-class Shed:
-    """What an arc drops.
+class DropRule:
+    """The drop rule of an edge.
 
-    `steps`: from which event time (ms) on which share in [0, 1]; nothing before the first. A change
-    is a further step, so that a window is never dropped in part. `window_ms`: 0 for a random drop;
-    else windows of this length that begin every `slide_ms` are dropped whole, `batch` neighbours
-    together. `seed`: arcs with the same seed and windows drop the same windows.
+    `steps`: the share in [0, 1] from each event time (ms) on; 0 before the first. A change adds a
+    step, so that no window is dropped in part. `window_ms`: 0 for a random sample of records; else
+    whole windows of this length are dropped, which begin every `slide_ms`, in groups of `batch`
+    neighbours. `seed`: edges with the same seed and windows drop the same windows.
     """
 
     steps: tuple[Step, ...]
@@ -35,17 +35,17 @@ class Shed:
     batch: int = 1
 
     @classmethod
-    def of(cls, share: float, seed: int = 0) -> "Shed":
-        """Return a random drop of a share of all records."""
+    def of(cls, share: float, seed: int = 0) -> "DropRule":
+        """Return a rule that drops a random share of all records."""
         return cls(((ALWAYS, share),), seed)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the drop as JSON values."""
+        """Return the rule as JSON values."""
         return asdict(self)
 
     @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> "Shed":
-        """Return the drop that `to_json` wrote."""
+    def from_json(cls, row: Mapping[str, Any]) -> "DropRule":
+        """Return the rule that `to_json` wrote."""
         steps = tuple((int(since), float(share)) for since, share in row["steps"])
         return cls(**{**row, "steps": steps})
 

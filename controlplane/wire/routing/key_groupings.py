@@ -1,4 +1,4 @@
-"""The key schemes by name, as a route carries them; what they do is in the pipeline."""
+"""The key groupings by name, as a route carries them; what they do is in the pipeline."""
 
 import json
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class KeyScheme:
-    """A scheme: its name, how people call it, what it does, whether the key alone decides."""
+class KeyGrouping:
+    """A key grouping: its name, title, effect, and whether it depends on the key only."""
 
     name: str
     title: str
@@ -18,12 +18,12 @@ class KeyScheme:
 
 
 HASH: Final = "hash"
-SCHEMES: Final[Mapping[str, KeyScheme]] = MappingProxyType(
+KEY_GROUPINGS: Final[Mapping[str, KeyGrouping]] = MappingProxyType(
     {
         one.name: one
         for one in (
-            KeyScheme(HASH, "by hash", "each key has one task", by_key=True),
-            KeyScheme(
+            KeyGrouping(HASH, "by hash", "each key has one task", by_key=True),
+            KeyGrouping(
                 "two_choices", "by two choices",
                 "the records of a key go to the less loaded of two tasks", by_key=False,
             ),
@@ -32,13 +32,13 @@ SCHEMES: Final[Mapping[str, KeyScheme]] = MappingProxyType(
 )  # fmt: skip
 
 
-def scheme_text(name: str) -> str:
-    """Return a scheme as a route has it: empty for the hash, which needs no word."""
+def key_grouping_text(name: str) -> str:
+    """Return a key grouping as a route has it: empty for the hash, which needs no word."""
     return "" if name in ("", HASH) else json.dumps({"kind": name})
 
 
-def scheme_name(text: str, *, aggregated: bool) -> str:
-    """Return the name of a scheme from its text in a route; "" for a query without aggregator."""
+def key_grouping_name(text: str, *, aggregated: bool) -> str:
+    """Return the name of a key grouping in a route; "" for a query without aggregator."""
     if text:
         name: str = json.loads(text)["kind"]
         return name
@@ -46,5 +46,5 @@ def scheme_name(text: str, *, aggregated: bool) -> str:
 
 
 def splits_keys(name: str) -> bool:
-    """Tell whether a key may have several tasks under a scheme, "" for the hash."""
-    return bool(name) and not SCHEMES[name].by_key
+    """Return whether a key may have several tasks under a key grouping, "" for the hash."""
+    return bool(name) and not KEY_GROUPINGS[name].by_key

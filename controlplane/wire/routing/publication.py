@@ -50,7 +50,7 @@ return version
 def publish(client: "redis.Redis", cluster: str, delta: RoutingDelta) -> None:
     """Publish one delta; publishing it again changes nothing.
 
-    Raises `RoutingGap` where the newest published version is not the one before, `RoutingTaken`
+    Raises `RoutingGap` if the newest published version is not the one before, `RoutingTaken`
     where this version was published with other contents.
     """
     outcome, latest = cast(
@@ -95,7 +95,7 @@ def _texts(schemas: Mapping[int, StreamSchema]) -> list[str]:
 
 
 def trim(client: "redis.Redis", cluster: str, committed: int) -> None:
-    """Drop what no reader can ask for once the pipeline has committed version `committed`.
+    """Delete the versions that no reader needs after the commit of version `committed`.
 
     The newest snapshot at or before the kept versions stays: they are built on it.
     """
@@ -122,7 +122,7 @@ def read_table(
 ) -> RoutingTable:
     """Return the table at `version`, built from `known` or the nearest snapshot plus deltas.
 
-    Raises `RoutingMissing` where a part is gone from Redis.
+    Raises `RoutingMissing` if a part is gone from Redis.
     """
     if known is not None and known.version <= version:
         try:
@@ -137,20 +137,20 @@ def _follow(client: "redis.Redis", cluster: str, table: RoutingTable, version: i
     if not wanted:
         return table
     names = [keys.route_delta_key(cluster, number) for number in wanted]
-    found = cast("list[bytes | None]", client.mget(names))
-    if any(text is None for text in found):
+    result = cast("list[bytes | None]", client.mget(names))
+    if any(text is None for text in result):
         raise RoutingMissing(cluster, version)
-    return table.apply(*(RoutingDelta.from_json(text) for text in found if text is not None))
+    return table.apply(*(RoutingDelta.from_json(text) for text in result if text is not None))
 
 
 def _nearest_snapshot(client: "redis.Redis", cluster: str, version: int) -> RoutingTable:
-    found = cast(
+    result = cast(
         "list[bytes]",
         client.zrevrangebyscore(keys.route_snapshots_key(cluster), version, 0, start=0, num=1),
     )
-    if not found:
+    if not result:
         return RoutingTable()
-    text = cast("bytes | None", client.get(keys.route_snapshot_key(cluster, int(found[0]))))
+    text = cast("bytes | None", client.get(keys.route_snapshot_key(cluster, int(result[0]))))
     if text is None:
         raise RoutingMissing(cluster, version)
     return RoutingTable.from_json(text)

@@ -1,4 +1,4 @@
-"""Where a query runs: its node, its tasks in intervals, and how these change."""
+"""The route of a query: its node, and the ranges of its tasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,27 +6,27 @@ from typing import Final
 
 from controlplane.wire.errors import InconsistentDelta
 
-# Consecutive tasks of one node: (node, first, past the last).
-Span = tuple[int, int, int]
-# The node that merges a query whose parts are merged by whoever reads them.
+# Consecutive tasks of one node: (node, first, stop).
+TaskRange = tuple[int, int, int]
+# The aggregator node of a query without one: readers merge its parts.
 NOBODY: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where one query runs and what it computes.
+    """The node, tasks and computation of one query.
 
-    `run` counts the query's lives on a node: a move without its state begins a new one. `text`:
-    the query as JSON (`query.QueryText`). `spans`: task intervals (node, first, past) in order;
-    empty for one task on `node`. `scheme`: how keys find their task, as JSON; empty for the hash of
-    the key. `merge`: the node that merges what the tasks have of a window.
+    `run`: the incarnation of the query, which a move without state increments. `text`: the query
+    as JSON (`query.QueryText`). `spans`: task ranges (node, first, stop) in order; empty for one
+    task on `node`. `scheme`: the key grouping as JSON; empty for the hash of the key. `merge`: the
+    aggregator node.
     """
 
     run: int
     node: int
     streams: tuple[int, ...]
     text: str
-    spans: tuple[Span, ...] = ()
+    spans: tuple[TaskRange, ...] = ()
     scheme: str = ""
     merge: int = NOBODY
 
@@ -34,21 +34,23 @@ class Route:
         """Return the node of each task."""
         if not self.spans:
             return (self.node,)
-        return tuple(node for node, first, past in self.spans for _ in range(first, past))
+        return tuple(node for node, first, stop in self.spans for _ in range(first, stop))
 
 
-def check_spans(query: int, spans: Sequence[Span]) -> None:
+def check_spans(query: int, spans: Sequence[TaskRange]) -> None:
     """Raise unless spans hold tasks 0, 1, … without gap or overlap."""
-    at = 0
-    for _, first, past in spans:
-        if first != at or past <= first:
-            raise InconsistentDelta(f"query {query}: tasks [{first}, {past}) cannot follow {at}")
-        at = past
+    offset = 0
+    for _, first, stop in spans:
+        if first != offset or stop <= first:
+            raise InconsistentDelta(
+                f"query {query}: tasks [{first}, {stop}) cannot follow {offset}"
+            )
+        offset = stop
 
 
-def ranges_of(owners: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
+def ranges_of(owners: Sequence[tuple[int, int]]) -> tuple[TaskRange, ...]:
     """Return (node, first, stop) of tasks with their nodes, sorted by task, neighbours as one."""
-    ranges: list[Span] = []
+    ranges: list[TaskRange] = []
     for task, node in owners:
         if ranges and ranges[-1][0] == node and ranges[-1][2] == task:
             ranges[-1] = (node, ranges[-1][1], task + 1)
@@ -57,27 +59,27 @@ def ranges_of(owners: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
     return tuple(ranges)
 
 
-def spans_of(owners: Sequence[int]) -> tuple[Span, ...]:
+def spans_of(owners: Sequence[int]) -> tuple[TaskRange, ...]:
     """Return (node, first, stop) of tasks 0, 1, … by their nodes, neighbours on one node as one."""
     return ranges_of(list(enumerate(owners)))
 
 
-def spans_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[Span, ...]:
-    """Return the intervals of `count` tasks that begin so, by (first task, node).
+def spans_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[TaskRange, ...]:
+    """Return the ranges of `count` tasks from their beginnings, by (first task, node).
 
     Each ends where the next one begins.
     """
     ends = [first for first, _ in begins[1:]] + [count]
-    return tuple((node, first, past) for (first, node), past in zip(begins, ends, strict=True))
+    return tuple((node, first, stop) for (first, node), stop in zip(begins, ends, strict=True))
 
 
-def with_moves(query: int, route: Route, moves: Sequence[Span]) -> Route:
+def with_moves(query: int, route: Route, moves: Sequence[TaskRange]) -> Route:
     """Return the route with tasks on other nodes. Raises `InconsistentDelta`."""
     owners = list(route.owners())
-    for node, first, past in moves:
-        if not 0 <= first < past <= len(owners):
-            why = f"query {query} has {len(owners)} tasks, not [{first}, {past})"
+    for node, first, stop in moves:
+        if not 0 <= first < stop <= len(owners):
+            why = f"query {query} has {len(owners)} tasks, not [{first}, {stop})"
             raise InconsistentDelta(why)
-        owners[first:past] = [node] * (past - first)
+        owners[first:stop] = [node] * (stop - first)
     spans = spans_of(owners) if route.spans else ()
     return replace(route, node=owners[0], spans=spans)

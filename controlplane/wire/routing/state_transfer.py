@@ -1,4 +1,4 @@
-"""What leads from one routing table to the next: tasks that hand their state on."""
+"""What leads from one routing table to the next: tasks that export their state."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -6,13 +6,13 @@ from typing import Final
 
 from controlplane.wire.routing import RoutingTable, with_moves
 
-# What a merge node keeps of a query moves like a task of this number.
-MERGE: Final = -1
+# What an aggregator node keeps of a query moves like a task of this number.
+AGGREGATOR_TASK: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
-    """A task whose state goes from one node to another; `MERGE` is what a merge node keeps."""
+class TaskTransfer:
+    """A task whose state moves to another node; `AGGREGATOR_TASK`: the aggregator's state."""
 
     query: int
     task: int
@@ -20,7 +20,7 @@ class Transfer:
     target: int
 
 
-def transfers(before: RoutingTable, after: RoutingTable) -> Iterator[Transfer]:
+def task_transfers(before: RoutingTable, after: RoutingTable) -> Iterator[TaskTransfer]:
     """Yield the tasks that change their node between two tables and keep their state.
 
     A query that ended, came, or began a new run in between hands nothing on.
@@ -30,25 +30,27 @@ def transfers(before: RoutingTable, after: RoutingTable) -> Iterator[Transfer]:
         if old is None or old is route or old.run != route.run:
             continue
         if old.merge != route.merge:
-            yield Transfer(query, MERGE, old.merge, route.merge)
+            yield TaskTransfer(query, AGGREGATOR_TASK, old.merge, route.merge)
         pairs = zip(old.owners(), route.owners(), strict=True)
         for task, (source, target) in enumerate(pairs):
             if source != target:
-                yield Transfer(query, task, source, target)
+                yield TaskTransfer(query, task, source, target)
 
 
-def in_transition(before: RoutingTable, after: RoutingTable) -> RoutingTable:
+def transition_table(before: RoutingTable, after: RoutingTable) -> RoutingTable:
     """Return the table of the batch that leads from one to the other.
 
-    It is the later one, but tasks that hand their state on are still where they were: they take
+    It is the later one, but tasks that export their state are still where they were: they take
     this batch's records there, and their state, with all of them in it, goes to the next batch.
     """
     queries = dict(after.queries)
-    for one in transfers(before, after):
-        route = queries[one.query]
-        if one.task == MERGE:
-            queries[one.query] = replace(route, merge=one.source)
+    for transfer in task_transfers(before, after):
+        route = queries[transfer.query]
+        if transfer.task == AGGREGATOR_TASK:
+            queries[transfer.query] = replace(route, merge=transfer.source)
             continue
-        queries[one.query] = with_moves(one.query, route, [(one.source, one.task, one.task + 1)])
-    # A node that is removed by the later table still gives out the state of its tasks.
+        queries[transfer.query] = with_moves(
+            transfer.query, route, [(transfer.source, transfer.task, transfer.task + 1)]
+        )
+    # A node that is removed by the later table still emits the state of its tasks.
     return replace(after, queries=queries, node_count=max(before.node_count, after.node_count))

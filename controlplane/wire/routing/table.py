@@ -11,8 +11,8 @@ from controlplane.wire.errors import RoutingGap
 from controlplane.wire.routing.action_json import action_from_json, action_to_json, schema_of
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.draft import NodeState, TableDraft
-from controlplane.wire.routing.drop_rules import Arc, Shed
-from controlplane.wire.routing.route import NOBODY, Route, Span
+from controlplane.wire.routing.drop_rules import DropRule, Edge
+from controlplane.wire.routing.route import NOBODY, Route, TaskRange
 from controlplane.wire.routing.upgrade import upgraded_row, upgraded_table
 from controlplane.wire.schema import StreamSchema
 
@@ -27,7 +27,7 @@ class RoutingDelta:
     def to_json(self) -> str:
         """Return the delta as one line of JSON."""
         return json.dumps(
-            {"version": self.version, "ops": [action_to_json(one) for one in self.actions]},
+            {"version": self.version, "ops": [action_to_json(action) for action in self.actions]},
             separators=(",", ":"),
         )
 
@@ -35,7 +35,7 @@ class RoutingDelta:
     def from_json(cls, text: str | bytes) -> "RoutingDelta":
         """Return the delta that `to_json` wrote."""
         row = json.loads(text)
-        return cls(row["version"], tuple(action_from_json(one) for one in row["ops"]))
+        return cls(row["version"], tuple(action_from_json(item) for item in row["ops"]))
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class RoutingTable:
     queries: Mapping[int, Route] = field(default_factory=dict)
     splits: Mapping[int, int] = field(default_factory=dict)
     schemas: Mapping[int, StreamSchema] = field(default_factory=dict)
-    sheds: Mapping[Arc, Shed] = field(default_factory=dict)
+    sheds: Mapping[Edge, DropRule] = field(default_factory=dict)
     nodes: Mapping[int, NodeState] = field(default_factory=dict)
     node_count: int = 0
     split_count: int = 0
@@ -119,7 +119,7 @@ class RoutingTable:
             },
             dict(row["splits"]),
             {stream: schema_of(schema) for schema, streams in row["schemas"] for stream in streams},
-            {(stream, query): Shed.from_json(one) for stream, query, one in row["sheds"]},
+            {(stream, query): DropRule.from_json(item) for stream, query, item in row["sheds"]},
             {index: NodeState(*state) for index, *state in row["nodes"]},
             row["node_count"],
             row["split_count"],
@@ -128,10 +128,10 @@ class RoutingTable:
 
 def _schema_rows(schemas: Mapping[int, StreamSchema]) -> list[list[Any]]:
     """Return each schema once, with the streams that have it."""
-    found: dict[StreamSchema, list[int]] = {}
+    result: dict[StreamSchema, list[int]] = {}
     for stream, schema in schemas.items():
-        found.setdefault(schema, []).append(stream)
-    return [[schema.to_json(), streams] for schema, streams in found.items()]
+        result.setdefault(schema, []).append(stream)
+    return [[schema.to_json(), streams] for schema, streams in result.items()]
 
 
 def _route_row(route: Route) -> list[Any]:
@@ -142,5 +142,5 @@ def _route_row(route: Route) -> list[Any]:
 
 def _optional(
     spans: Sequence[Sequence[int]] = (), scheme: str = "", merge: int = NOBODY
-) -> tuple[tuple[Span, ...], str, int]:
-    return tuple((node, first, past) for node, first, past in spans), scheme, merge
+) -> tuple[tuple[TaskRange, ...], str, int]:
+    return tuple((node, first, stop) for node, first, stop in spans), scheme, merge

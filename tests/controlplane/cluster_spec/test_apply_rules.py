@@ -17,7 +17,7 @@ from controlplane.errors import Forbidden
 from controlplane.models import AuditEntry, Blackout, Cluster, Drop, Exclusion, Grant, Query
 from controlplane.topology import drop_rules, queries, rows
 from controlplane.topology.drop_specs import DropSpec
-from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, Shed
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import actor, replayed_table
 from tests.support.descriptions import MERGED, RULES, ruled, soon
@@ -45,8 +45,8 @@ def test_what_holds_on_the_cluster_comes_in_by_the_services(admin: Actor) -> Non
     assert table.queries[by_name["e"]].merge == 1
     streams = dict(cluster.streams.values_list("name", "id"))
     flow = table.sheds[streams["flow"], INPUT]
-    assert flow == Shed(((ALWAYS, 0.25),), 0, 60_000, 60_000, 2)
-    assert table.sheds[streams["level"], by_name["e"]] == Shed.of(0.1, by_name["e"])
+    assert flow == DropRule(((ALWAYS, 0.25),), 0, 60_000, 60_000, 2)
+    assert table.sheds[streams["level"], by_name["e"]] == DropRule.of(0.1, by_name["e"])
     assert set(Exclusion.objects.values_list("owner", flat=True)) == {admin.name}
     actions = Counter(AuditEntry.objects.values_list("action", flat=True))
     assert (actions["blackout.add"], actions["exclusion.add"], actions["drop.set"]) == (2, 2, 3)

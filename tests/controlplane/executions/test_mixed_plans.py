@@ -31,7 +31,7 @@ from controlplane.wire.routing import (
     SetNodeActive,
     SetSplitCount,
 )
-from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, Shed
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from tests.support.cluster import placed, placed_split, small_cluster, telemetry
 from tests.support.execution import batch, under_way
 from tests.support.policies import set_policy
@@ -52,7 +52,7 @@ ACTIONS: Final = st.lists(
         st.builds(SetNodeActive, NODES, st.booleans()),
         st.builds(SetSplitCount, st.integers(4, 6)),
         st.builds(SetDropRule, STREAMS, st.just(INPUT),
-                  st.none() | st.builds(Shed.of, st.floats(0.01, 1))),
+                  st.none() | st.builds(DropRule.of, st.floats(0.01, 1))),
     ),
     min_size=1,
     max_size=8,
@@ -203,7 +203,7 @@ def test_objects_that_are_gone_are_skipped_and_counted_apart(
 def window_drop(by: Actor, cluster: Cluster) -> tuple[Proposal, Stream]:
     """Return a proposal to drop half of the windows of a stream."""
     stream = cluster.streams.order_by("pk")[0]
-    rule = Shed(((ALWAYS, 0.5),), 0, 1000, 1000)
+    rule = DropRule(((ALWAYS, 0.5),), 0, 1000, 1000)
     return proposed(by, cluster, [SetDropRule(stream.pk, INPUT, rule)]), stream
 
 

@@ -26,7 +26,7 @@ from controlplane.wire.routing import (
     SetNodeActive,
     SetSplitCount,
 )
-from controlplane.wire.routing.drop_rules import INPUT, Shed
+from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from tests.controlplane.planning.drawn import drawn, gathered
 
 WIDE = StepLimits(1000, 1000, 1e9)
@@ -38,7 +38,7 @@ def mixed(snapshot: ClusterSnapshot) -> list[PlannedAction]:
     split = snapshot.split[0].id
     return resolve(snapshot, [
         SetCapacity(0, 50.0, emulated=True), *moves[:5], AssignStream(2, 1),
-        SetDropRule(1, INPUT, Shed.of(0.5)), *moves[5:], SetKeyGrouping(split, '{"kind":"x"}'),
+        SetDropRule(1, INPUT, DropRule.of(0.5)), *moves[5:], SetKeyGrouping(split, '{"kind":"x"}'),
         SetNodeActive(2, active=False),
     ])  # fmt: skip
 
@@ -82,7 +82,7 @@ def test_a_move_of_an_unknown_query_is_an_error() -> None:
 def test_a_drop_rule_and_a_capacity_change_the_loads() -> None:
     snapshot = drawn(1)
     before = measures(snapshot)
-    half = resolve(snapshot, [SetDropRule(s.id, INPUT, Shed.of(0.5)) for s in snapshot.streams])
+    half = resolve(snapshot, [SetDropRule(s.id, INPUT, DropRule.of(0.5)) for s in snapshot.streams])
     after = measures(snapshot, half)
     own = sum(snapshot.split[0].work)
     assert after["traffic"] - own == pytest.approx((before["traffic"] - own) / 2)
@@ -94,8 +94,8 @@ def test_a_drop_rule_and_a_capacity_change_the_loads() -> None:
 def test_actions_on_one_object_are_in_different_steps() -> None:
     snapshot = drawn(0)
     plan = resolve(snapshot, [
-        AssignStream(1, 0), SetDropRule(1, INPUT, Shed.of(0.1)), AssignStream(1, 1),
-        SetDropRule(1, INPUT, Shed.of(0.2)),
+        AssignStream(1, 0), SetDropRule(1, INPUT, DropRule.of(0.1)), AssignStream(1, 1),
+        SetDropRule(1, INPUT, DropRule.of(0.2)),
     ])  # fmt: skip
     # The first is dropped as the stream is not there already: splits are stream % 2.
     assert next_step(plan, WIDE, 1.0) == 2

@@ -13,7 +13,7 @@ from controlplane.plans.plan import (
 )
 from controlplane.plans.snapshot import canonical
 from controlplane.wire.routing import AssignStream, SetDropRule
-from controlplane.wire.routing.drop_rules import Shed
+from controlplane.wire.routing.drop_rules import DropRule
 
 MOVES = st.builds(TaskMove, *(st.integers(0, 9) for _ in range(4)), st.integers(0, 10**9)).map(
     TaskMove.planned
@@ -25,7 +25,7 @@ OTHERS = st.builds(
     *(st.integers(0, 9) for _ in range(3)),
 ) | st.builds(
     lambda stream, share: PlannedAction(
-        SetDropRule(stream, 0, Shed.of(share)), (SetDropRule(stream),)
+        SetDropRule(stream, 0, DropRule.of(share)), (SetDropRule(stream),)
     ),
     st.integers(0, 9), st.floats(0, 1),
 )  # fmt: skip

@@ -21,7 +21,7 @@ from controlplane.topology.queries import QuerySpec
 from controlplane.wire import keys, limits
 from controlplane.wire.aggregates import user_results
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import PLACE, named, names_of
+from controlplane.wire.aggregates.state_schema import PLACE, schema_named, schema_names
 from controlplane.wire.query import QueryText
 from controlplane.wire.results import Changes, final_windows, watermarks, write
 from tests.controlplane.wire.aggregates.test_user_results import NAME
@@ -51,7 +51,7 @@ def submit(operator: Actor, sf: Cluster, name: str, text: QueryText) -> Query:
 
 def fill(query: Query, states: Mapping[int, bytes]) -> None:
     """Write windows by minute with the state of the user's aggregate, and let all be final."""
-    slots, _, blobs = names_of(layout_of(computation_of_query(query)))
+    slots, _, blobs = schema_names(layout_of(computation_of_query(query)))
     places = [dict.fromkeys(PLACE, 0) | {"query": query.pk, "pane": at * MINUTE} for at in states]
     counts = [place | {"s0": 1} for place in places]
     jobs = [place | {"a": 1, "state": state}
@@ -61,7 +61,7 @@ def fill(query: Query, states: Mapping[int, bytes]) -> None:
 
 
 def _table(name: str, rows: list[dict[str, Any]]) -> Any:
-    return pa.Table.from_pylist(rows, named(name).schema)
+    return pa.Table.from_pylist(rows, schema_named(name).arrow)
 
 
 def let_all_be_final(*several: Query) -> None:

@@ -25,7 +25,7 @@ from tests.support.schemas import REPORTS
 from tests.support.schemas import part as reports_with
 from tests.support.sunk import report, write_batch
 from tests.workers.pipeline.engine.test_advance import Memory
-from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.evaluation.records import Records
 from workers.pipeline.routing.compiled_table import CompiledTable
 
@@ -202,7 +202,7 @@ def test_what_was_submitted_is_what_the_nodes_compute(operator: Actor, sf: Clust
     for batch, part in enumerate(np.array_split(np.arange(len(rows)), 3), start=1):
         for node, store in enumerate(stores):
             records = records_of([rows[at] for at in part])
-            found = advanced(store, table.tasks_of_node(node), records, {}, batch)
+            found = advance_state(store, table.tasks_of_node(node), records, {}, batch)
             told = report(batch, node)
             write_batch(redis_client(), "sf", told, found)
     windows = {

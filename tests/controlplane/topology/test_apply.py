@@ -31,7 +31,7 @@ from controlplane.wire.routing import (
     action_from_json,
     action_to_json,
 )
-from controlplane.wire.routing.drop_rules import INPUT, Shed
+from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from tests.support.cluster import placed, placed_split, replayed_table, small_cluster
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
@@ -41,7 +41,7 @@ QUERIES: Final = st.integers(0, 3)
 STREAMS: Final = st.integers(0, 2)
 # Nodes 3 and 4 do not exist until the number of nodes is raised.
 NODES: Final = st.integers(0, 4)
-SCHEDULES: Final = st.none() | st.builds(Shed.of, st.floats(0, 1), st.integers(0, 3))
+SCHEDULES: Final = st.none() | st.builds(DropRule.of, st.floats(0, 1), st.integers(0, 3))
 
 
 @st.composite

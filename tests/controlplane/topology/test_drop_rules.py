@@ -13,7 +13,7 @@ from controlplane.models import AuditEntry, Cluster, Drop, Stream
 from controlplane.topology import drop_rules, placement, queries
 from controlplane.topology.drop_specs import DropSpec
 from controlplane.topology.rows import current_table
-from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, Shed
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.publication import latest_version, read_table
 from tests.support.cluster import actor, placed, replayed_table
 from tests.support.records import append_at
@@ -32,7 +32,7 @@ def stream(operator: Actor, sf: Cluster) -> Stream:
     return sf.streams.get(name="s0")
 
 
-def published(cluster: Cluster) -> dict[tuple[int, int], Shed]:
+def published(cluster: Cluster) -> dict[tuple[int, int], DropRule]:
     """Return what arcs drop as the pipeline is told, which the rows lead to as well."""
     version = latest_version(redis_client(), cluster.slug)
     assert version is not None
@@ -43,13 +43,13 @@ def published(cluster: Cluster) -> dict[tuple[int, int], Shed]:
 
 def test_a_random_drop_holds_at_once(operator: Actor, sf: Cluster, stream: Stream) -> None:
     drop = drop_rules.set_drop(operator, stream, DropSpec(0.3), reason="too much")
-    assert published(sf) == {(stream.pk, INPUT): Shed.of(0.3)}
+    assert published(sf) == {(stream.pk, INPUT): DropRule.of(0.3)}
     sf.refresh_from_db()
     assert (drop.since_version, drop.set_by) == (sf.routing_version, operator.name)
     entry = AuditEntry.objects.get(action="drop.set")
     assert (entry.object, entry.reason) == ("s0", "too much")
     drop_rules.set_drop(operator, stream, DropSpec(0.6))
-    assert published(sf) == {(stream.pk, INPUT): Shed.of(0.6)}
+    assert published(sf) == {(stream.pk, INPUT): DropRule.of(0.6)}
     assert Drop.objects.count() == 1
     assert drop_rules.lift(operator, stream) is None
     assert published(sf) == {}
@@ -193,7 +193,7 @@ def test_it_takes_an_operator(operator: Actor, sf: Cluster, stream: Stream) -> N
         drop_rules.set_drop(viewer, stream, DropSpec(0.9))
     with pytest.raises(Forbidden):
         drop_rules.lift(viewer, stream)
-    assert published(sf)[stream.pk, INPUT] == Shed.of(0.5)
+    assert published(sf)[stream.pk, INPUT] == DropRule.of(0.5)
 
 
 def test_what_a_query_drops_ends_with_it(operator: Actor, sf: Cluster, stream: Stream) -> None:

@@ -144,7 +144,7 @@ def test_a_full_log_is_waited_for(redis_client: "redis.Redis", redis_server: str
         sent = patient.send(1, reports(3))
         assert not patient.flush(0.2)
         pipeline = log.RedisLog(redis_client, "c")
-        pipeline.mark_committed(pipeline.cut_after(log.Cut(log.START, 0), 10))
+        pipeline.mark_committed(pipeline.position_after(log.LogPosition(log.START, 0), 10))
         assert sent.result(10)
     assert [3] in cars_in(redis_client, 1)
 
@@ -238,6 +238,6 @@ def test_it_speaks_to_kafka_as_well(redis_client: "redis.Redis", redis_server: s
             sent = [producer.send(1, reports(car)) for car in range(50)]
         assert all(future.result(0) for future in sent)
         reader = log.open_log(url, "c", redis_server)
-        end = reader.cut_after(log.Cut(log.START, 0), 10**6)
+        end = reader.position_after(log.LogPosition(log.START, 0), 10**6)
         assert end.total == 50
         reader.close()

@@ -7,7 +7,14 @@ import pytest
 import redis
 
 from controlplane.wire import log
-from controlplane.wire.errors import BadBlock, BadLogUrl, BadStamp, LogAway, LogFull, StampReused
+from controlplane.wire.errors import (
+    BadBlock,
+    BadLogUrl,
+    IdempotencyTokenReused,
+    InvalidIdempotencyToken,
+    LogFull,
+    LogUnavailable,
+)
 from controlplane.wire.producer import Producer
 from controlplane.wire.records.record_codec import decode_block
 from tests.support.redis_server import RedisServer
@@ -63,8 +70,8 @@ def test_each_append_counts_and_a_repetition_does_not(
     """Two equal appends are two; the same stamp twice is one."""
     with Producer(redis_server, "c", schemas=ALL_REPORTS) as producer:
         positions = {producer.append({1: reports(7)}) for _ in range(3)}
-        stamp = log.Stamp("loader", 17)
-        stamped = {producer.append({1: reports(7)}, stamp) for _ in range(3)}
+        token = log.IdempotencyToken("loader", 17)
+        stamped = {producer.append({1: reports(7)}, token) for _ in range(3)}
     read = log.RedisLog(redis_client, "c").read_streams([1], log.START, "+")
     assert {entry.position for entry in read[1]} == positions | stamped
     assert (len(positions), len(stamped)) == (3, 1)
@@ -74,13 +81,13 @@ def test_a_stamp_that_other_records_had_is_refused(
     redis_client: "redis.Redis", redis_server: str
 ) -> None:
     """Not answered as if they were stored; those that had it are repeated as before."""
-    stamp = log.Stamp("loader", 17)
+    token = log.IdempotencyToken("loader", 17)
     with Producer(redis_server, "c", schemas=ALL_REPORTS) as producer:
-        first = producer.append({1: reports(7), 2: reports(8)}, stamp)
+        first = producer.append({1: reports(7), 2: reports(8)}, token)
         for other in ({1: reports(9), 2: reports(8)}, {1: reports(7)}, {2: reports(7)}):
-            with pytest.raises(StampReused, match="sequence 17 of producer 'loader'"):
-                producer.append(other, stamp)
-        assert producer.append({2: reports(8), 1: reports(7)}, stamp) == first
+            with pytest.raises(IdempotencyTokenReused, match="sequence 17 of producer 'loader'"):
+                producer.append(other, token)
+        assert producer.append({2: reports(8), 1: reports(7)}, token) == first
         assert producer.waiting().records == 2
 
 
@@ -92,13 +99,13 @@ def test_an_append_whose_answer_was_lost_is_repeated_under_its_stamp(tmp_path: P
     ):
         producer.append({1: reports(6)})
         server.kill()
-        with pytest.raises(LogAway) as lost:
+        with pytest.raises(LogUnavailable) as lost:
             producer.append({1: reports(7)})
         server.start()
-        stamp = lost.value.stamp
-        assert isinstance(stamp, log.Stamp)
-        first = producer.append({1: reports(7)}, stamp)
-        assert producer.append({1: reports(7)}, stamp) == first
+        token = lost.value.token
+        assert isinstance(token, log.IdempotencyToken)
+        first = producer.append({1: reports(7)}, token)
+        assert producer.append({1: reports(7)}, token) == first
         assert producer.waiting().records == 2
 
 
@@ -137,9 +144,9 @@ def test_a_wrong_url_is_refused_with_what_is_wrong(url: str, told: str) -> None:
 
 def test_a_password_is_not_shown() -> None:
     """Pages and logs show a log's URL without it."""
-    assert log.shown("kafka://me:se%2Fcret@a:1,b:2/t") == "kafka://me:***@a:1,b:2/t"
-    assert log.shown("redis://:secret@a:1/0") == "redis://:***@a:1/0"
-    assert log.shown("redis://a:1/0") == "redis://a:1/0"
+    assert log.without_password("kafka://me:se%2Fcret@a:1,b:2/t") == "kafka://me:***@a:1,b:2/t"
+    assert log.without_password("redis://:secret@a:1/0") == "redis://:***@a:1/0"
+    assert log.without_password("redis://a:1/0") == "redis://a:1/0"
 
 
 @pytest.mark.parametrize(
@@ -147,5 +154,5 @@ def test_a_password_is_not_shown() -> None:
 )
 def test_a_stamp_that_cannot_be_told_apart_is_refused(producer: str, sequence: int) -> None:
     """Numbers above 2**53 would be taken for their neighbours."""
-    with pytest.raises(BadStamp):
-        log.Stamp(producer, sequence)
+    with pytest.raises(InvalidIdempotencyToken):
+        log.IdempotencyToken(producer, sequence)

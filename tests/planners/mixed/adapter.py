@@ -14,8 +14,8 @@ from controlplane.wire.routing import (
     SetKeyGrouping,
     SetNodeActive,
 )
-from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, Shed
-from controlplane.wire.routing.key_groupings import SCHEMES, scheme_text
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
+from controlplane.wire.routing.key_groupings import KEY_GROUPINGS, key_grouping_text
 from tests.planners.mixed.planner import PLANNER, MixedProblem
 
 
@@ -38,14 +38,14 @@ def plan(request: PlanRequest) -> PlannerResult:
     records, windows = found.relieved
     present = snapshot.splits[found.redirected]
     actions: list[Action] = [
-        SetDropRule(records, INPUT, Shed.of(share, INPUT)),
+        SetDropRule(records, INPUT, DropRule.of(share, INPUT)),
         *(MoveTasks(query, ((node, 0, 1),)) for query, node in found.targets.items()),
-        SetDropRule(windows, INPUT, Shed(((ALWAYS, share),), INPUT, 2000, 2000)),
+        SetDropRule(windows, INPUT, DropRule(((ALWAYS, share),), INPUT, 2000, 2000)),
         AssignStream(found.redirected, (present + 1) % snapshot.split_count),
     ]
     for query, grouping, _ in snapshot.groupings:
-        other = next(name for name in SCHEMES if scheme_text(name) != grouping)
-        actions.append(SetKeyGrouping(query, scheme_text(other)))
+        other = next(name for name in KEY_GROUPINGS if key_grouping_text(name) != grouping)
+        actions.append(SetKeyGrouping(query, key_grouping_text(other)))
     for query, _, spans, _, _ in snapshot.split:
         node, task, _ = spans[0]
         target = next(other for other in problem.nodes[:-1] if other != node)

@@ -14,7 +14,7 @@ from workers.agent.checkpoints import read_checkpoint
 from workers.agent.driver import Site
 from workers.agent.fleet import spec_of
 from workers.agent.gate import Gate
-from workers.pipeline.checkpoints.bootstrap import SeedWriter
+from workers.pipeline.checkpoints.bootstrap import BootstrapWriter
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -130,7 +130,7 @@ def test_a_checkpoint_that_was_made_from_another_one_is_not_lost(
     ClusterHealth.objects.update(batch=9, checkpoint=path.name, observed_at=timezone.now())
     row = {"batch": 9, "version": version, "end": "1-0"}
     redis_client().xadd(keys.telemetry_key("sf"), {"t": json.dumps(row)}, id="9-0")
-    SeedWriter(path).finish(2, {"batch": 9, "position": "1-0", "total": 5, "version": version})
+    BootstrapWriter(path).finish(2, {"batch": 9, "position": "1-0", "total": 5, "version": version})
     assert Gate(site).hold(spec_of(sf), 2.0, runs=False) is None
     # Killed between the two renames of a swap: the driver finishes it.
     path.rename(path.with_name("sf-2.next"))

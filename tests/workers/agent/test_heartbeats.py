@@ -55,7 +55,7 @@ def test_the_backlog_after_a_trim_and_after_a_loss(
     first = log.append({1: Block(10, b"x", 5)})
     log.append({1: Block(5, b"x", 5)})
     finish(redis_client, 1, first)
-    log.mark_committed(log.cut_after(log.committed_cut(), 10))
+    log.mark_committed(log.position_after(log.committed_position(), 10))
     assert observer.look("ny").unread == 5
     redis_client.flushdb()
     assert observer.look("ny").unread == 0

@@ -25,7 +25,7 @@ def feed_of(recording: Recording, client: "redis.Redis", url: str, limit: int = 
 
 
 def logged(client: "redis.Redis") -> int:
-    return log.RedisLog(client, "sf").cut_after(log.Cut(log.START, 0), 10**9).total
+    return log.RedisLog(client, "sf").position_after(log.LogPosition(log.START, 0), 10**9).total
 
 
 def reports_up_to(recording: Recording, moment: int) -> int:

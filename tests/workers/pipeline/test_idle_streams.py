@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from controlplane.wire.log import Block, open_log
-from controlplane.wire.producer import Producer, encoded_block
+from controlplane.wire.producer import Producer, to_block
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import read_windows
 from controlplane.wire.routing import AddQuery, MoveTasks
@@ -17,7 +17,7 @@ from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
 from tests.workers.pipeline.engine.test_advance import Memory
-from workers.pipeline.engine.storage.idle_streams import HEARD, Appended, Clock
+from workers.pipeline.engine.storage.idle_streams import CLOCK, LogTimes, StreamClock
 
 SENSOR = StreamSchema(
     (ColumnSpec("at", "timestamp(ms)", nullable=False), ColumnSpec("key", "string")),
@@ -82,7 +82,7 @@ def test_what_is_closed_stays_closed_where_the_task_moves(
         late += pipeline.batch()["late"]
         append(producer, 1, 30, 80, 210)
         late += pipeline.batch(repeat=2)["late"]
-    assert pipeline.stores[1].get(HEARD) is not None
+    assert pipeline.stores[1].get(CLOCK) is not None
     assert pairs(pipeline) == {0: 1, 180: 2}
     assert late == 2
 
@@ -131,8 +131,8 @@ def test_a_runaway_stream_pushes_no_other(pipeline: Pipeline, redis_server: str)
     log = open_log(redis_server, "c")
     with Producer(redis_server, "c") as producer:
         append(producer, 1, 10)
-        batch, _ = producer.conformed(1, [{"at": START + timedelta(seconds=15), "key": "k"}])
-        honest = encoded_block(batch, SENSOR)
+        batch, _ = producer.conform(1, [{"at": START + timedelta(seconds=15), "key": "k"}])
+        honest = to_block(batch, SENSOR)
         log.append({1: Block(1, honest.data, 2**55)})
         append(producer, 2, 20)
         row = pipeline.batch()
@@ -146,25 +146,25 @@ def test_a_runaway_stream_pushes_no_other(pipeline: Pipeline, redis_server: str)
 
 def test_what_is_closed_stays_closed_when_an_idle_stream_returns() -> None:
     """Also where its own event time is far behind."""
-    clock = Clock(idle_ms={1: 100, 2: 100})
-    clock._take(Appended(1_000, {1: 1_000, 2: 1_000}, clock.idle_ms))
+    clock = StreamClock(idle_ms={1: 100, 2: 100})
+    clock._take(LogTimes(1_000, {1: 1_000, 2: 1_000}, clock.idle_ms))
     clock.close({5: (1, 2)}, {1: 10, 2: 20})
-    assert clock.closed == {5: 10}
-    clock._take(Appended(1_101, {2: 1_101}, clock.idle_ms))
+    assert clock.closed_until == {5: 10}
+    clock._take(LogTimes(1_101, {2: 1_101}, clock.idle_ms))
     clock.close({5: (1, 2)}, {1: 10, 2: 50})
-    assert clock.closed == {5: 50}
-    clock._take(Appended(1_102, {1: 1_102}, clock.idle_ms))
+    assert clock.closed_until == {5: 50}
+    clock._take(LogTimes(1_102, {1: 1_102}, clock.idle_ms))
     clock.close({5: (1, 2)}, {1: 11, 2: 50})
-    assert clock.closed == {5: 50}
+    assert clock.closed_until == {5: 50}
     assert clock.slowest({1: 11, 2: 50}, (1, 2)) == 11
 
 
 def test_what_a_node_knows_of_the_log_outlives_a_batch() -> None:
     """Also what an earlier release wrote, which does not say when queries began."""
     store = Memory()
-    clock = Clock.read(store, Appended(1_000, {1: 900}, {1: 100, 2: 100}))
+    clock = StreamClock.read(store, LogTimes(1_000, {1: 900}, {1: 100, 2: 100}))
     clock.close({5: (1, 2)}, {1: 10})
-    clock.keep(store, {5: (1, 2)})
-    assert replace(Clock.read(store), idle_ms=clock.idle_ms) == clock
-    store.put(HEARD, b"[1000, 1000, [[1, 900]], [[5, 10]]]")
-    assert Clock.read(store) == Clock(1_000, 1_000, {1: 900}, {5: 10})
+    clock.save(store, {5: (1, 2)})
+    assert replace(StreamClock.read(store), idle_ms=clock.idle_ms) == clock
+    store.put(CLOCK, b"[1000, 1000, [[1, 900]], [[5, 10]]]")
+    assert StreamClock.read(store) == StreamClock(1_000, 1_000, {1: 900}, {5: 10})

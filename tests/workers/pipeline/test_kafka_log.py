@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import redis
 
-from controlplane.wire.log import Stamp
+from controlplane.wire.log import IdempotencyToken
 from controlplane.wire.producer import Producer
 from controlplane.wire.routing import AddQuery, RoutingDelta
 from controlplane.wire.routing.publication import publish
@@ -39,7 +39,7 @@ class Feed:
 
     def __call__(self) -> None:
         """Append to all streams at once."""
-        stamp = Stamp("feed", next(self._sequence))
+        stamp = IdempotencyToken("feed", next(self._sequence))
         blocks = {stream: self._block(stream) for stream in STREAMS}
         self._producer.append(blocks, stamp)
         if stamp.sequence % 3 == 0:

@@ -22,8 +22,8 @@ from controlplane.results import keyed_windows
 from tests.support.cluster import actor, placed_split, small_cluster, stream_id
 from tests.support.records import append_at
 from workers.pipeline.engine.store import Store
-from workers.pipeline.exchange.messages import input_of
-from workers.pipeline.nodes.node_batch import Turn
+from workers.pipeline.exchange.messages import node_input
+from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.sink import SinkWriter
 from workers.pipeline.spark.connections import client_of, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
@@ -93,10 +93,10 @@ class Plant:
 
     def _turn(self, key: int, rows: list[dict[str, Any]]) -> list[Any]:
         node = node_keys(1).node_of(key)
-        batch = input_of(node, [pd.DataFrame(rows)])
+        batch = node_input(node, [pd.DataFrame(rows)])
         tables = tables_of(self.url, "sf")
         return list(
-            Turn(client_of(self.url), "sf", tables, self.stores[node], batch).run().frames()
+            NodeBatch(client_of(self.url), "sf", tables, self.stores[node], batch).run().frames()
         )
 
     def send(self, count: int) -> None:
@@ -124,71 +124,71 @@ def _stored(offset: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(params=["", "two_choices"])
-def plant(request: pytest.FixtureRequest, redis_url: str, transactional_db: None) -> Plant:
+def import_state(request: pytest.FixtureRequest, redis_url: str, transactional_db: None) -> Plant:
     """A cluster whose query, with and without a merge node, has counted five records."""
-    plant = Plant(redis_url, request.param)
-    plant.reconcile(lost=True)
-    plant.send(5)
-    plant.run()
-    assert plant.counted() == 5
-    assert plant.reconcile() == []
-    return plant
+    import_state = Plant(redis_url, request.param)
+    import_state.reconcile(lost=True)
+    import_state.send(5)
+    import_state.run()
+    assert import_state.counted() == 5
+    assert import_state.reconcile() == []
+    return import_state
 
 
 @pytest.mark.parametrize("restarted", [True, False])
-def test_an_emptied_redis_loses_no_open_window(plant: Plant, restarted: bool) -> None:
+def test_an_emptied_redis_loses_no_open_window(import_state: Plant, restarted: bool) -> None:
     """Nodes have it in their states. Without a record to read, too."""
     redis_client().flushdb()
-    assert plant.counted() == 0
-    assert plant.reconcile() == [Kind.REDIS_LOST]
+    assert import_state.counted() == 0
+    assert import_state.reconcile() == [Kind.REDIS_LOST]
     if restarted:
-        plant.start(anew=False)
-    before = plant.offset["batch"]
-    assert min(plant.run()) > before
-    assert plant.counted() == 5
-    plant.send(3)
-    plant.run()
-    assert plant.counted() == 8
-    assert plant.reconcile() == []
+        import_state.start(anew=False)
+    before = import_state.offset["batch"]
+    assert min(import_state.run()) > before
+    assert import_state.counted() == 5
+    import_state.send(3)
+    import_state.run()
+    assert import_state.counted() == 8
+    assert import_state.reconcile() == []
 
 
-def test_a_lost_checkpoint_counts_each_record_once(plant: Plant) -> None:
+def test_a_lost_checkpoint_counts_each_record_once(import_state: Plant) -> None:
     """The newest batch is finished and not marked: it is not read again."""
-    before = plant.offset["batch"]
-    assert plant.reconcile(lost=True) == [Kind.CHECKPOINT_LOST]
-    plant.send(3)
-    plant.start()
-    assert min(plant.run()) > before
-    assert plant.counted() == 8
-    assert plant.reconcile() == []
+    before = import_state.offset["batch"]
+    assert import_state.reconcile(lost=True) == [Kind.CHECKPOINT_LOST]
+    import_state.send(3)
+    import_state.start()
+    assert min(import_state.run()) > before
+    assert import_state.counted() == 8
+    assert import_state.reconcile() == []
     assert not any("micro-batch" in text for text in Incident.objects.get().lost)
 
 
-def test_after_the_loss_of_both_windows_begin_anew(plant: Plant) -> None:
+def test_after_the_loss_of_both_windows_begin_anew(import_state: Plant) -> None:
     """And batch numbers do not."""
-    before = plant.offset["batch"]
+    before = import_state.offset["batch"]
     redis_client().flushdb()
-    assert plant.reconcile(lost=True) == [Kind.REDIS_LOST, Kind.CHECKPOINT_LOST]
-    plant.send(2)
-    plant.start()
-    assert min(plant.run()) > before
-    assert plant.counted() == 2
-    assert plant.reconcile() == []
+    assert import_state.reconcile(lost=True) == [Kind.REDIS_LOST, Kind.CHECKPOINT_LOST]
+    import_state.send(2)
+    import_state.start()
+    assert min(import_state.run()) > before
+    assert import_state.counted() == 2
+    assert import_state.reconcile() == []
 
 
-def test_a_redis_of_an_older_moment_gets_its_open_windows_back(plant: Plant) -> None:
+def test_a_redis_of_an_older_moment_gets_its_open_windows_back(import_state: Plant) -> None:
     """What it has of them is older than the states of the nodes."""
     client = redis_client()
     backup = {key: client.dump(key) for key in client.keys("weir:{sf}:*")}
-    plant.send(4)
-    plant.run()
-    assert plant.counted() == 9
+    import_state.send(4)
+    import_state.run()
+    assert import_state.counted() == 9
     client.flushdb()
     for key, value in backup.items():
         assert isinstance(value, bytes)
         client.restore(key, 0, value)
-    assert plant.counted() == 5
-    assert plant.reconcile() == [Kind.REDIS_OLDER]
-    plant.run()
-    assert plant.counted() == 9
-    assert plant.reconcile() == []
+    assert import_state.counted() == 5
+    assert import_state.reconcile() == [Kind.REDIS_OLDER]
+    import_state.run()
+    assert import_state.counted() == 9
+    assert import_state.reconcile() == []

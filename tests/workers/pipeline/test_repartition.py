@@ -32,8 +32,8 @@ from tests.workers.pipeline.test_exactly_once import (
     _measured_spread,
 )
 from workers.pipeline.checkpoints.files import Checkpoint
-from workers.pipeline.checkpoints.lock import AlreadyRunning, sole_owner
-from workers.pipeline.repartition import Plan, Refused, repartition
+from workers.pipeline.checkpoints.lock import AlreadyRunning, exclusive_lock
+from workers.pipeline.repartition import Plan, RepartitionRejected, repartition
 
 QUERIES = 18
 NODES = 3
@@ -214,7 +214,7 @@ def test_nothing_is_done_while_a_driver_has_the_checkpoint(
     redis_server: str, checkpoint: Path
 ) -> None:
     """Two processes on one checkpoint would spoil it."""
-    with sole_owner(checkpoint), pytest.raises(AlreadyRunning):
+    with exclusive_lock(checkpoint), pytest.raises(AlreadyRunning):
         repartition(asked(redis_server, checkpoint, 5))
 
 
@@ -225,11 +225,11 @@ def test_nothing_is_done_while_a_driver_beats(
     seconds, micros = redis_client.time()
     beat: dict[Any, Any] = {"state": "running", "beat_ms": seconds * 1000 + micros // 1000}
     redis_client.hset(keys.driver_key("sf"), mapping=beat)
-    with pytest.raises(Refused, match="stop the cluster"):
+    with pytest.raises(RepartitionRejected, match="stop the cluster"):
         repartition(asked(redis_server, checkpoint, 5))
 
 
 def test_the_same_number_is_refused(redis_server: str, checkpoint: Path) -> None:
     """A new checkpoint for nothing would be a risk for nothing."""
-    with pytest.raises(Refused, match="already"):
+    with pytest.raises(RepartitionRejected, match="already"):
         repartition(asked(redis_server, checkpoint, 3))

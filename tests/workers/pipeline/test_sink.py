@@ -8,14 +8,14 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import named, names_of
+from controlplane.wire.aggregates.state_schema import schema_named, schema_names
 from controlplane.wire.language import Kind
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import Changes, has_results, read_windows, watermarks
 from controlplane.wire.results.feed import entry_of, follow
 from controlplane.wire.results.table_codec import pack
 from tests.support.sunk import report
-from workers.pipeline.exchange.changes import changes_of
+from workers.pipeline.exchange.changes import unpack_changes
 from workers.pipeline.exchange.node_report import NodeReport
 from workers.pipeline.reports.telemetry_row import telemetry_row
 from workers.pipeline.sink import SinkWriter, forget_parts, write_results, write_telemetry
@@ -24,7 +24,7 @@ READINGS = computation_of(
     QueryText({"n": "count(*)", "mean": "mean(volts)"}, key=("meter",)),
     {"meter": Kind.TEXT, "volts": Kind.INT, "ts": Kind.TIME},
 )
-(FORM, _, _) = names_of(layout_of(READINGS))
+(FORM, _, _) = schema_names(layout_of(READINGS))
 
 
 def window(query: int, run: int, count: int, total: int) -> dict[str, Any]:
@@ -34,8 +34,8 @@ def window(query: int, run: int, count: int, total: int) -> dict[str, Any]:
 
 
 def changes(*windows: dict[str, Any]) -> Changes:
-    form = named(FORM)
-    return changes_of(pack([(FORM, form, pa.Table.from_pylist(list(windows), form.schema))]))
+    form = schema_named(FORM)
+    return unpack_changes(pack([(FORM, form, pa.Table.from_pylist(list(windows), form.arrow))]))
 
 
 def read(client: "redis.Redis", query: int) -> list[tuple[dict[str, Any], int, int]]:
@@ -116,7 +116,7 @@ def test_the_writer_commits_watermarks_when_all_rows_are_written(
     told = report(4)
     told.sources.append(source)
     follow(redis_client, "c", 5, time.time_ns() // 1_000_000)
-    results = pack([(name, named(name), table)
+    results = pack([(name, schema_named(name), table)
                     for name, table in changes(window(5, 0, 2, 10)).tables])  # fmt: skip
     row: dict[str, list[Any]] = {
         "node": [0, 0],

@@ -27,7 +27,7 @@ def test_a_skipped_batch_has_its_plan_and_no_records(
     log.close()
     assert end
     begin = Offset(7, START, 0, 1).to_json()
-    stop = Offset(8, end, 30, 1, before=1, clock_ms=99).to_json()
+    stop = Offset(8, end, 30, 1, export_version=1, clock_ms=99).to_json()
     (plain,) = partitions(reader, begin, stop)
     assert (plain.start, plain.end, plain.skipped) == (START, end, False)
     known = attempts.newest(redis_client, "c")
@@ -35,7 +35,7 @@ def test_a_skipped_batch_has_its_plan_and_no_records(
     attempts.skip(redis_client, "c", 8)
     (skipped,) = partitions(reader, begin, stop)
     assert (skipped.start, skipped.end, skipped.skipped) == (end, end, True)
-    assert skipped.head == plain.head
+    assert skipped.header == plain.header
     rows = list(reader.read(skipped))
     assert sum(row.num_rows for row in rows) == 1, "each node has its turn"
     # The next batch has records again.

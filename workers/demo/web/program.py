@@ -24,7 +24,7 @@ class Web:
 
     def declarations(self) -> list[dict[str, Any]]:
         """Return one stream per directory."""
-        return [one.declaration(self._speed) for one in self._recording.directories]
+        return [directory.declaration(self._speed) for directory in self._recording.directories]
 
     def records_between(self, after: int, until: int) -> dict[str, pa.RecordBatch]:
         """Return the requests of the moments (after, until] by directory."""

@@ -79,7 +79,7 @@ _OVER_ALL: Final[dict[str, dict[str, Any]]] = {
 
 def long_lived(directories: Sequence[Directory]) -> list[Wanted]:
     """Return the queries: one per directory, those over all directories, and a join of two."""
-    names = tuple(one.name for one in directories)
+    names = tuple(directory.name for directory in directories)
     traffic = {"aggregates": _TRAFFIC, "window_s": _MINUTE}
     own = [Wanted(f"{PREFIX}traffic-{name}", (name,), traffic) for name in names]
     over_all = [Wanted(PREFIX + name, names, **rest) for name, rest in _OVER_ALL.items()]

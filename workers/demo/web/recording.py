@@ -76,7 +76,7 @@ def load_recording(folder: Path = DATA) -> Recording:
     counted: Any = pc.value_counts(table["directory"].combine_chunks()).to_pylist()
     ranked = sorted(counted, key=lambda row: (-row["counts"], row["values"]))
     directories = tuple(Directory(row["values"], row["counts"]) for row in ranked)
-    numbers = {one.name: number for number, one in enumerate(directories)}
+    numbers = {item.name: number for number, item in enumerate(directories)}
     directory = np.array([numbers[name] for name in table["directory"].to_pylist()])
-    at = np.asarray(table[TIME].cast(pa.int64())) - START_MS
-    return Recording(directories, at, directory, table.select(SCHEMA.names[1:]))
+    offset = np.asarray(table[TIME].cast(pa.int64())) - START_MS
+    return Recording(directories, offset, directory, table.select(SCHEMA.names[1:]))

@@ -1,4 +1,4 @@
-"""What a checkpoint begins with that was made from another: an offset, and the state of its nodes.
+"""The bootstrap of a checkpoint: an offset and the state of all nodes, from an earlier one.
 
 `repartition` writes it into the new checkpoint's directory. The source begins at the offset, and
 every node puts its state into its store at the beginning of the first batch. A replay of that
@@ -24,12 +24,12 @@ _FIELDS: Final[Mapping[str, pa.DataType]] = {"name": pa.string(), "value": pa.bi
 _VALUES: Final = pa.schema(_FIELDS)
 
 
-class SeedDamaged(Exception):
+class BootstrapDamaged(Exception):
     """A file of a seed does not hold what was written."""
 
 
 @dataclass(frozen=True)
-class Seed:
+class Bootstrap:
     """A seed on disk.
 
     `offset`: the last batch of the checkpoint before, as its source wrote it; `values`: by node,
@@ -41,8 +41,8 @@ class Seed:
     offset: Mapping[str, Any]
     values: Mapping[int, int]
 
-    def plant(self, store: Store, node: int, batch: int) -> None:
-        """Put a node's state into its store if this is the first batch. Raises `SeedDamaged`."""
+    def import_state(self, store: Store, node: int, batch: int) -> None:
+        """Write a node's state to its store in the first batch. Raises `BootstrapDamaged`."""
         if batch != self.offset["batch"] + 1 or not self.values.get(node):
             return
         planted = 0
@@ -53,13 +53,15 @@ class Seed:
                     planted += 1
         if planted != self.values[node]:
             wanted = self.values[node]
-            raise SeedDamaged(f"{planted} of {wanted} values of node {node} are in {self.folder}")
+            raise BootstrapDamaged(
+                f"{planted} of {wanted} values of node {node} are in {self.folder}"
+            )
 
 
-def seed_of(checkpoint: Path, partitions: int) -> Seed | None:
+def read_bootstrap(checkpoint: Path, partitions: int) -> Bootstrap | None:
     """Return the seed that the checkpoint still needs; drop one that it does not.
 
-    Raises `WrongPartitions` where the checkpoint, or its seed, is for another number of them.
+    Raises `WrongPartitions` if the checkpoint, or its seed, is for another number of them.
     """
     folder = checkpoint / _FOLDER
     there = partitions_of(checkpoint)
@@ -74,11 +76,11 @@ def seed_of(checkpoint: Path, partitions: int) -> Seed | None:
     if _partitions_in(row) != partitions:
         raise WrongPartitions(checkpoint, _partitions_in(row), partitions)
     values = {int(node): count for node, count in row["values"].items()}
-    return Seed(str(folder), partitions, row["offset"], values)
+    return Bootstrap(str(folder), partitions, row["offset"], values)
 
 
-def partitions_there(checkpoint: Path) -> int | None:
-    """Return the partitions of a checkpoint or of its seed, None where there is neither."""
+def existing_partitions(checkpoint: Path) -> int | None:
+    """Return the partitions of a checkpoint or of its bootstrap, None if neither exists."""
     table = checkpoint / _FOLDER / _TABLE
     if table.exists():
         return _partitions_in(json.loads(table.read_text()))
@@ -90,12 +92,12 @@ def _partitions_in(row: Mapping[str, Any]) -> int:
     return int(row["partitions"] if "partitions" in row else row["slots"])
 
 
-def is_waiting(checkpoint: Path) -> bool:
-    """Return whether the checkpoint has a seed that no batch has taken in."""
+def has_pending_bootstrap(checkpoint: Path) -> bool:
+    """Return whether the checkpoint has a seed that no batch has imported."""
     return (checkpoint / _FOLDER).exists() and not has_begun(checkpoint)
 
 
-class SeedWriter:
+class BootstrapWriter:
     """Writes a seed into a new checkpoint's directory; nothing counts before `finish`."""
 
     def __init__(self, checkpoint: Path) -> None:
@@ -104,7 +106,7 @@ class SeedWriter:
         self._values: dict[int, int] = {}
 
     def write(self, node: int, values: Iterable[tuple[str, bytes]]) -> int:
-        """Keep the state of a node and return its bytes; each node once."""
+        """Write the state of a node, once per node, and return its bytes."""
         count = size = 0
         path = _file(self._folder, node)
         with path.open("xb") as file, pa.ipc.new_stream(file, _VALUES) as stream:
@@ -113,19 +115,19 @@ class SeedWriter:
                 stream.write(pa.RecordBatch.from_pydict(row, schema=_VALUES))
                 count, size = count + 1, size + len(value)
         self._values[node] = count
-        durable(path)
+        fsync_path(path)
         return size
 
     def finish(self, partitions: int, offset: Mapping[str, Any]) -> None:
-        """Say what the seed consists of; from here on a loss of power takes nothing away."""
+        """Write the table of contents; from here on the bootstrap survives a loss of power."""
         table = self._folder / _TABLE
         row = {"partitions": partitions, "offset": dict(offset), "values": self._values}
         table.write_text(json.dumps(row))
         for path in (table, self._folder, self._folder.parent):
-            durable(path)
+            fsync_path(path)
 
 
-def durable(path: Path) -> None:
+def fsync_path(path: Path) -> None:
     """Wait until the file or directory is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

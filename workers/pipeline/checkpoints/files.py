@@ -17,7 +17,7 @@ class CheckpointUnusable(Exception):
 
 
 class WrongPartitions(Exception):
-    """The checkpoint was begun with another number of partitions."""
+    """The checkpoint has another number of partitions."""
 
     def __init__(self, checkpoint: Path, there: int, wanted: int) -> None:
         super().__init__(
@@ -31,7 +31,7 @@ class Checkpoint:
     """A checkpoint between two batches.
 
     `committed`: Spark's number of the last whole batch; `offset`: where that ended; `pending`:
-    where the batch ends that was begun and not finished, None where there is none.
+    where the batch ends that was begun and not finished, None if there is none.
     """
 
     path: Path
@@ -57,7 +57,7 @@ def has_begun(path: Path) -> bool:
 
 
 def partitions_of(path: Path) -> int | None:
-    """Return how many partitions a checkpoint was begun with, None for one without a batch."""
+    """Return the number of partitions of a checkpoint, None for one without a batch."""
     begun = _batches(path / "offsets")
     return _offsets(path, begun[-1])[0] if begun else None
 

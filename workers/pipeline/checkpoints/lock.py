@@ -12,7 +12,7 @@ class AlreadyRunning(Exception):
 
 
 @contextmanager
-def sole_owner(checkpoint: Path) -> Iterator[None]:
+def exclusive_lock(checkpoint: Path) -> Iterator[None]:
     """Hold the checkpoint's lock file. Raises `AlreadyRunning`."""
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     path = checkpoint.with_name(checkpoint.name + ".lock")

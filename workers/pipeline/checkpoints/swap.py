@@ -8,11 +8,11 @@ import json
 import shutil
 from pathlib import Path
 
-from workers.pipeline.checkpoints.bootstrap import durable
+from workers.pipeline.checkpoints.bootstrap import fsync_path
 
 
-def draft_of(checkpoint: Path) -> Path:
-    """Return an empty directory where the next checkpoint can be made."""
+def create_draft(checkpoint: Path) -> Path:
+    """Return an empty directory for the next checkpoint."""
     draft = checkpoint.with_name(checkpoint.name + ".next")
     if draft.exists():
         shutil.rmtree(draft)
@@ -21,18 +21,18 @@ def draft_of(checkpoint: Path) -> Path:
 
 
 def swap(checkpoint: Path, draft: Path, kept: Path) -> None:
-    """Let the draft become the checkpoint, which is kept under another name."""
+    """Replace the checkpoint with the draft; the old checkpoint gets another name."""
     plan = _plan(checkpoint)
     written = plan.with_name(plan.name + ".tmp")
     written.write_text(json.dumps({"draft": draft.name, "kept": kept.name}))
-    durable(written)
+    fsync_path(written)
     written.replace(plan)
-    durable(plan.parent)
-    settle(checkpoint)
+    fsync_path(plan.parent)
+    finish_swap(checkpoint)
 
 
-def settle(checkpoint: Path) -> None:
-    """Carry a swap that was begun to its end; the caller owns the checkpoint."""
+def finish_swap(checkpoint: Path) -> None:
+    """Finish an interrupted swap; the caller owns the checkpoint."""
     plan = _plan(checkpoint)
     if not plan.exists():
         return
@@ -43,7 +43,7 @@ def settle(checkpoint: Path) -> None:
         if not kept.exists():
             checkpoint.rename(kept)
         draft.rename(checkpoint)
-        durable(checkpoint.parent)
+        fsync_path(checkpoint.parent)
     plan.unlink()
 
 

@@ -1,1 +1,1 @@
-"""The engine: what queries compute, batch-wise on Arrow columns; it knows nothing of Spark."""
+"""The engine: evaluation of queries on Arrow columns, independent of Spark."""

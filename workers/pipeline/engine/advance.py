@@ -1,4 +1,4 @@
-"""One node: what its tasks make of a batch, and how their state goes on.
+"""One node: what its tasks make of a batch, and how their state continues.
 
 Pure: state is read from and written to a `Store`, so the same code runs in Spark's state store and
 in a dictionary.
@@ -13,128 +13,154 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.wire.aggregates.state_schema import Form, is_pairs, named, to_bytes
+from controlplane.wire.aggregates.state_schema import StateSchema, is_pairs, schema_named, to_bytes
 from controlplane.wire.query import Window
 from workers.pipeline.engine.arrow import pa
-from workers.pipeline.engine.assignment.subscriptions import Drops
+from workers.pipeline.engine.assignment.subscriptions import DropRules
 from workers.pipeline.engine.assignment.tasks import Member, Tasks
-from workers.pipeline.engine.changes import Changed
-from workers.pipeline.engine.complete_windows import Passing
+from workers.pipeline.engine.changes import BatchChanges
+from workers.pipeline.engine.complete_windows import CompleteWindows
 from workers.pipeline.engine.evaluation.drop_rules import is_window_dropped
 from workers.pipeline.engine.evaluation.records import Records
 from workers.pipeline.engine.evaluation.samples import sample_of_query
-from workers.pipeline.engine.evaluation.user_aggregates import WorkOf
+from workers.pipeline.engine.evaluation.user_aggregates import UserAggregates
 from workers.pipeline.engine.failures.fault import Fault
-from workers.pipeline.engine.failures.isolation import JOIN, MERGE, SAVE, WINDOW, enter, isolated
-from workers.pipeline.engine.joins import joined
-from workers.pipeline.engine.partial_aggregation import added_by, bytes_of_tasks
-from workers.pipeline.engine.storage.idle_streams import Appended, Clock
-from workers.pipeline.engine.storage.pages import PAGES, SIZES, Pages, page_of
-from workers.pipeline.engine.storage.republish import reopened, republished
-from workers.pipeline.engine.storage.watermarks import marks_of, raised
-from workers.pipeline.engine.storage.window_state import Merged, is_closed, merged, windows_of
+from workers.pipeline.engine.failures.isolation import (
+    JOIN,
+    MERGE,
+    SAVE,
+    WINDOW,
+    enter_stage,
+    run_isolated,
+)
+from workers.pipeline.engine.joins import join_windows
+from workers.pipeline.engine.partial_aggregation import partial_aggregates, task_bytes
+from workers.pipeline.engine.storage.idle_streams import LogTimes, StreamClock
+from workers.pipeline.engine.storage.pages import PAGES, SIZES, Pages, page_of, rows_of
+from workers.pipeline.engine.storage.republish import mark_open_changed, windows_to_republish
+from workers.pipeline.engine.storage.watermarks import advance_watermarks, read_watermarks
+from workers.pipeline.engine.storage.window_state import (
+    MergedState,
+    changed_windows,
+    is_closed,
+    merge_state,
+)
 from workers.pipeline.engine.store import Store
 
 
-def advanced(
+def advance_state(
     store: Store,
     tasks: Tasks,
     records: Records | Sequence[Records] | None,
     newest: Mapping[int, int],
     batch: int,
-    takers: Tasks | None = None,
+    record_tasks: Tasks | None = None,
     *,
     closes: bool = True,
     republish: bool = False,
-    appended: Appended | None = None,
-    apart: Collection[int] = (),
-) -> Changed:
-    """Take a batch's records into the state of a node's tasks.
+    log_times: LogTimes | None = None,
+    merged_elsewhere: Collection[int] = (),
+) -> BatchChanges:
+    """Update the state of a node's tasks with the records of a batch, and return the changes.
 
-    `records`: those of the same columns together. `newest`: the newest event time of each stream in
-    this batch. One page per form is visited in turn besides those that change, so that closed
-    windows and ended queries leave. `takers`: the tasks that take these records, where not all do.
-    `closes`: whether windows may be closed, which older records that are still to come forbid.
-    `republish`: all windows that were open before this batch count as changed, as what was written
-    of them is lost. `appended`: what the batch says of the log, by which streams are idle. `apart`:
-    queries whose windows a merge node puts together.
+    `records`: one `Records` per set of columns. `newest`: the newest event time of each stream.
+    `record_tasks`: the tasks that the records are for, None for all. `closes`: False if older
+    records are still to come. `republish`: emit all windows that were open before this batch.
+    `merged_elsewhere`: queries whose windows an aggregator node merges.
     """
-    found = Changed()
-    before = marks_of(store)
-    again = before if republish else None
-    marks = raised(store, newest)
-    # Who takes records that have waited may have changed since: their windows go through the state.
-    passes = closes and (takers is None or takers is tasks)
-    passing = Passing(before, marks, frozenset(apart)) if passes else None
-    added = added_by(takers or tasks, records, found, passing)
+    result = BatchChanges()
+    before = read_watermarks(store)
+    watermarks = advance_watermarks(store, newest)
+    # Records from a backlog may be for other tasks: their windows pass through the state.
+    emits_complete = closes and (record_tasks is None or record_tasks is tasks)
+    complete = CompleteWindows(before, watermarks, frozenset(merged_elsewhere))
+    emitted = complete if emits_complete else None
+    added = partial_aggregates(record_tasks or tasks, records, result, emitted)
     started = time.thread_time_ns()
-    clock = Clock.read(store, appended)
-    closed = dict(clock.closed)
-    _take_late(added, tasks, closed, found)
+    clock = StreamClock.read(store, log_times)
+    closed = dict(clock.closed_until)
+    _remove_late_rows(added, tasks, closed, result)
     if closes:
-        clock.close(tasks.joins, marks)
-    joins = clock.closed if closes else {}
-    turn = _Turn(marks if closes else {}, joins, batch, again, closed)
+        clock.close(tasks.joins, watermarks)
+    closing = (watermarks, clock.closed_until) if closes else ({}, {})
+    context = _BatchContext(*closing, batch, before if republish else None, closed)
+    _advance_schemas(store, tasks, added, context, result)
+    clock.save(store, tasks.joins)
+    result.state_us = (time.thread_time_ns() - started) // 1000
+    return result
+
+
+def _advance_schemas(
+    store: Store,
+    tasks: Tasks,
+    added: Mapping[str, Sequence[Any]],
+    context: "_BatchContext",
+    changes: BatchChanges,
+) -> None:
+    """Merge the added rows into the pages of each state schema, and sum up the bytes of all pages.
+
+    Pages of every schema are visited in turn, so that closed windows and ended queries are deleted.
+    """
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
     old_sizes = dict(sizes)
     known = {key.rpartition("/")[0] for key in sizes}
     for name in sorted({*added, *known}):
-        form = named(name)
-        pages = Pages(store, form, name, sizes)
-        rows = pa.concat_tables([form.schema.empty_table(), *added.get(name, [])])
-        _advance_form(pages, tasks, rows, turn, found)
-    clock.keep(store, tasks.joins)
+        schema = schema_named(name)
+        pages = Pages(store, schema, name, sizes)
+        rows = pa.concat_tables([schema.arrow.empty_table(), *added.get(name, [])])
+        _advance_schema(pages, tasks, rows, context, changes)
     if sizes != old_sizes:
         store.put(SIZES, json.dumps(sizes).encode())
-    found.state_bytes = sum(sizes.values())
-    found.state_us = (time.thread_time_ns() - started) // 1000
-    return found
+    changes.state_bytes = sum(sizes.values())
 
 
 @dataclass(frozen=True)
-class _Turn:
-    """One batch, as every form of rows meets it.
+class _BatchContext:
+    """One batch, as every state schema of rows meets it.
 
-    `joins`: by join up to where its windows are closed, `closed`: up to where they were before.
-    `again`: by stream the newest event time before a batch that republishes, None in all others.
+    `joins`: by join up to where its windows are closed, `closed_until`: up to where they were
+    before. `reopen_from`: by stream the newest event time before a batch that republishes,
+    None in all others.
     """
 
-    marks: Mapping[int, int]
+    watermarks: Mapping[int, int]
     joins: Mapping[int, int]
     batch: int
-    again: Mapping[int, int] | None
-    closed: Mapping[int, int]
+    reopen_from: Mapping[int, int] | None
+    closed_until: Mapping[int, int]
 
 
-def _take_late(
-    added: dict[str, list[Any]], tasks: Tasks, closed: Mapping[int, int], found: Changed
+def _remove_late_rows(
+    added: dict[str, list[Any]], tasks: Tasks, closed: Mapping[int, int], changes: BatchChanges
 ) -> None:
-    """Take out what comes for windows of joins that are closed: a stream was idle and returned."""
+    """Remove rows for closed windows of joins: records of a stream that was idle."""
     for name in filter(is_pairs, list(added)):
         kept = []
         for rows in added[name]:
             late = is_closed(rows, tasks.closing, closed)
-            found.late += int(np.asarray(rows["s0"])[late].sum())
+            changes.late += int(np.asarray(rows["s0"])[late].sum())
             kept.append(rows.filter(pa.array(~late)) if late.any() else rows)
         added[name] = kept
 
 
-def _advance_form(pages: Pages, tasks: Tasks, added: Any, turn: _Turn, found: Changed) -> None:
-    """Merge what a batch adds into one form's pages: all at once, one by one if memory is short."""
+def _advance_schema(
+    pages: Pages, tasks: Tasks, added: Any, context: _BatchContext, changes: BatchChanges
+) -> None:
+    """Merge added rows into the pages of a schema; page by page if memory is short."""
     touched = page_of(np.asarray(added["query"]), np.asarray(added["task"]))
-    visited = sorted({*np.unique(touched).tolist(), turn.batch % PAGES})
-    if turn.again is not None:
+    visited = sorted({*np.unique(touched).tolist(), context.batch % PAGES})
+    if context.reopen_from is not None:
         visited = list(range(PAGES))
     try:
-        passes = (MemoryError,) if len(visited) > 1 else ()
-        _advance_pages(pages, visited, tasks, added, turn, found, passes)
+        reraise = (MemoryError,) if len(visited) > 1 else ()
+        _advance_pages(pages, visited, tasks, added, context, changes, reraise)
         return
     except MemoryError:
         if len(visited) == 1:
             raise
     for page in visited:
         mine = added.filter(pa.array(touched == page))
-        _advance_pages(pages, [page], tasks, mine, turn, found)
+        _advance_pages(pages, [page], tasks, mine, context, changes)
 
 
 def _advance_pages(
@@ -142,90 +168,88 @@ def _advance_pages(
     visited: Sequence[int],
     tasks: Tasks,
     added: Any,
-    turn: _Turn,
-    found: Changed,
-    passes: tuple[type[Exception], ...] = (),
+    context: _BatchContext,
+    changes: BatchChanges,
+    reraise: tuple[type[Exception], ...] = (),
 ) -> None:
     state = pages.load(visited)
     live = is_live(state, tasks.members)
     ended = set(np.unique(np.asarray(state["query"])[~live]).tolist()) - set(tasks.members)
-    state, faults = state.filter(pa.array(live)), dict(found.faults)
+    state, faults = state.filter(pa.array(live)), dict(changes.faults)
     queries = list(tasks.members)
-    parts = isolated(
-        MERGE, queries, lambda some: _advanced(pages, tasks, turn, _of(some, state),
-        _of(some, added)), faults, lambda query: sample_of_query(query, added, state), passes,
+    parts = run_isolated(
+        MERGE, queries, lambda some: _advance_queries(pages, tasks, context, rows_of(some, state),
+        rows_of(some, added)), faults, lambda query: sample_of_query(query, added, state), reraise,
     )  # fmt: skip
-    saved = _saved(pages, visited, [part.rows for part in parts], faults, passes)
-    found.faults |= faults
-    found.ended |= ended
-    found.windows += [window for part in parts for window in part.windows]
-    found.tasks.append(bytes_of_tasks(saved, pages.size_of(visited)))
+    saved = _save_rows(pages, visited, [part.rows for part in parts], faults, reraise)
+    changes.faults |= faults
+    changes.ended |= ended
+    changes.windows += [window for part in parts for window in part.windows]
+    changes.tasks.append(task_bytes(saved, pages.size_of(visited)))
 
 
 class _Advanced(NamedTuple):
     """The rows of some queries that stay open, and their windows that changed."""
 
     rows: Any
-    windows: list[tuple[str, Form, Any]]
+    windows: list[tuple[str, StateSchema, Any]]
 
 
-def _advanced(pages: Pages, tasks: Tasks, turn: _Turn, state: Any, added: Any) -> _Advanced:
-    """Return what rows of state and what comes to them make together. Raises what they raise."""
-    result, windows = _merged_form(pages, tasks, turn, state, added)
-    marks = turn.joins if is_pairs(pages.name) else turn.marks
+def _advance_queries(
+    pages: Pages, tasks: Tasks, context: _BatchContext, state: Any, added: Any
+) -> _Advanced:
+    """Return the merge of state and added rows. Raises the errors of the queries."""
+    result, windows = _merged_form(pages, tasks, context, state, added)
+    watermarks = context.joins if is_pairs(pages.name) else context.watermarks
     closing = tasks.closing
-    open_ = ~is_closed(result.rows, closing, marks)
+    open_ = ~is_closed(result.rows, closing, watermarks)
     return _Advanced(result.rows if open_.all() else result.rows.filter(pa.array(open_)), windows)
 
 
-def _saved(
+def _save_rows(
     pages: Pages,
     visited: Sequence[int],
     parts: Sequence[Any],
     faults: dict[int, Fault],
-    passes: tuple[type[Exception], ...],
+    reraise: tuple[type[Exception], ...],
 ) -> Any:
-    """Write the rows and return them; without those of queries whose rows cannot be written."""
-    rows = pa.concat_tables([pages.form.schema.empty_table(), *parts])
+    """Write the rows and return them, without those of queries whose rows cannot be written."""
+    rows = pa.concat_tables([pages.form.arrow.empty_table(), *parts])
     try:
         pages.save(rows, visited)
         return rows
-    except passes:
+    except reraise:
         raise
     except Exception:  # noqa: BLE001 - found below, by query
         queries = np.unique(np.asarray(rows["query"])).tolist()
-    isolated(SAVE, queries, lambda some: to_bytes(_of(some, rows)), faults,
+    run_isolated(SAVE, queries, lambda some: to_bytes(rows_of(some, rows)), faults,
              lambda query: sample_of_query(query, rows))  # fmt: skip
-    rows = _of([query for query in queries if query not in faults], rows)
+    rows = rows_of([query for query in queries if query not in faults], rows)
     pages.save(rows, visited)
     return rows
 
 
-def _of(queries: Collection[int], rows: Any) -> Any:
-    """Return the rows of these queries."""
-    mine = np.isin(np.asarray(rows["query"]), list(queries))
-    return rows if mine.all() else rows.filter(pa.array(mine))
-
-
 def _merged_form(
-    pages: Pages, tasks: Tasks, turn: _Turn, state: Any, added: Any
-) -> tuple[Merged, list[tuple[str, Form, Any]]]:
-    """Return the state with what came, and the windows that changed. Raises what they raise."""
-    work = tasks.work if "state" in pages.form.schema.names else None
-    result = merged(pages.form, state, added, work)
+    pages: Pages, tasks: Tasks, context: _BatchContext, state: Any, added: Any
+) -> tuple[MergedState, list[tuple[str, StateSchema, Any]]]:
+    """Return the merged state and the changed windows. Raises the errors of the queries."""
+    work = tasks.work if "state" in pages.form.arrow.names else None
+    result = merge_state(pages.form, state, added, work)
     queries = np.unique(np.asarray(result.rows["query"])).tolist()
-    shown, marks = result, None
-    if turn.again is not None:
-        marks = turn.closed if is_pairs(pages.name) else turn.again
-        shown = reopened(result, tasks.closing, marks)
+    shown, watermarks = result, None
+    if context.reopen_from is not None:
+        watermarks = context.closed_until if is_pairs(pages.name) else context.reopen_from
+        shown = mark_open_changed(result, tasks.closing, watermarks)
     if is_pairs(pages.name):
-        enter(JOIN, queries)
-        return result, [(name, named(name), rows) for name, rows in _joined(tasks, shown)]
-    enter(WINDOW)
+        enter_stage(JOIN, queries)
+        return result, [
+            (name, schema_named(name), rows) for name, rows in _join_windows(tasks, shown)
+        ]
+    enter_stage(WINDOW)
     rows_of = list(_windows(pages.form, tasks, shown, work))
-    if marks is not None:
+    if watermarks is not None:
         changed = _windows(pages.form, tasks, result, work)
-        rows_of = republished(rows_of, changed, tasks.closing, marks)
+        rows_of = windows_to_republish(rows_of, changed, tasks.closing, watermarks)
     return result, [(pages.name, pages.form, rows) for rows in rows_of]
 
 
@@ -248,42 +272,50 @@ def _has(member: Member | None, run: int, task: int) -> bool:
     )
 
 
-def _joined(tasks: Tasks, found: Merged) -> Iterable[tuple[str, Any]]:
-    """Yield the changed windows of joins by the names of their forms, each aggregated whole."""
-    changed = found.rows.filter(pa.array(found.fresh)).group_by(["query", "pane"]).aggregate([])
+def _join_windows(tasks: Tasks, merged_state: MergedState) -> Iterable[tuple[str, Any]]:
+    """Yield the changed windows of joins by schema name, each aggregated as a whole."""
+    changed = (
+        merged_state.rows.filter(pa.array(merged_state.is_changed))
+        .group_by(["query", "pane"])
+        .aggregate([])
+    )
     pairs = np.stack([np.asarray(changed["query"]), np.asarray(changed["pane"])], axis=1)
-    query, pane = np.asarray(found.rows["query"]), np.asarray(found.rows["pane"])
-    for one in np.unique(pairs[:, 0]).tolist():
-        mine = (query == one) & np.isin(pane, pairs[pairs[:, 0] == one, 1])
-        computation = tasks.members[one].computation
+    query, pane = np.asarray(merged_state.rows["query"]), np.asarray(merged_state.rows["pane"])
+    for item in np.unique(pairs[:, 0]).tolist():
+        mine = (query == item) & np.isin(pane, pairs[pairs[:, 0] == item, 1])
+        computation = tasks.members[item].computation
         assert computation is not None
-        for name, rows in joined(computation, one, found.rows.filter(pa.array(mine))).items():
-            yield name, _without_dropped(rows, {one: tasks.members[one].windows})
+        for name, rows in join_windows(
+            computation, item, merged_state.rows.filter(pa.array(mine))
+        ).items():
+            yield name, _without_dropped(rows, {item: tasks.members[item].windows})
 
 
-def _windows(form: Form, tasks: Tasks, found: Merged, work: WorkOf | None) -> Iterable[Any]:
+def _windows(
+    form: StateSchema, tasks: Tasks, merged_state: MergedState, work: UserAggregates | None
+) -> Iterable[Any]:
     """Yield the changed windows, queries with the same windows together."""
-    query = np.asarray(found.rows["query"])
+    query = np.asarray(merged_state.rows["query"])
     groups: dict[Window | None, list[int]] = {}
-    for changed in np.unique(query[found.fresh]).tolist():
+    for changed in np.unique(query[merged_state.is_changed]).tolist():
         window = tasks.members[changed].closing.window
         groups.setdefault(window if window.panes > 1 else None, []).append(changed)
     for kind, queries in groups.items():
         mine = np.isin(query, queries)
-        part = Merged(found.rows.filter(pa.array(mine)), found.fresh[mine])
-        rows = windows_of(form, part, kind or Window(1, 1), work)
-        yield _without_dropped(rows, {one: tasks.members[one].windows for one in queries})
+        part = MergedState(merged_state.rows.filter(pa.array(mine)), merged_state.is_changed[mine])
+        rows = changed_windows(form, part, kind or Window(1, 1), work)
+        yield _without_dropped(rows, {item: tasks.members[item].windows for item in queries})
 
 
-def _without_dropped(rows: Any, windows: Mapping[int, Drops]) -> Any:
-    """Return the windows that no arc drops: a window of which a record was dropped has no result.
+def _without_dropped(rows: Any, windows: Mapping[int, DropRules]) -> Any:
+    """Return the windows that no drop rule drops; a window with dropped records has no result.
 
     A record that is in several windows is kept where one of them is.
     """
     dropped = np.zeros(len(rows), np.bool_)
     query, stream, start = (np.asarray(rows[name]) for name in ("query", "stream", "pane"))
-    for one, drops in windows.items():
-        for of, shed in drops:
-            mine = np.flatnonzero((query == one) & (stream == of))
-            dropped[mine] |= is_window_dropped(shed, start[mine])
+    for item, drop_rules in windows.items():
+        for of, rule in drop_rules:
+            mine = np.flatnonzero((query == item) & (stream == of))
+            dropped[mine] |= is_window_dropped(rule, start[mine])
     return rows.filter(pa.array(~dropped)) if dropped.any() else rows

@@ -1,4 +1,4 @@
-"""Arrow without its stubs, which know few of the overloads that the engine uses."""
+"""Arrow without its stubs, which lack overloads that the engine uses."""
 
 from importlib import import_module
 from typing import Any

@@ -1,9 +1,9 @@
-"""Windows that begin and end within one batch: they are complete at once, and need no state.
+"""Complete windows: they begin and end within one batch, and need no state.
 
 A window of one pane is complete where no record of it came before this batch (it begins behind all
 that the node had met of its stream) and none that is on time can come after it (its stream is past
 its end by more than the lateness). Its rows are the same for all queries with the same computation,
-streams and tasks, so they are given out once for all of them.
+streams and tasks, so they are emitted once for all of them.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -13,74 +13,80 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.wire.aggregates.state_schema import named
+from controlplane.wire.aggregates.state_schema import schema_named
 from controlplane.wire.query import Computation
 from controlplane.wire.results.blocks import Block
 from workers.pipeline.engine.aggregation.panes import Panes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
-from workers.pipeline.engine.evaluation.records import NO_MARK
+from workers.pipeline.engine.evaluation.records import NO_WATERMARK
 
 _NEVER = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
-class Passing:
+class CompleteWindows:
     """Between which event times windows of a batch are complete.
 
     `before`, `after`: the newest event time (ms) of each stream that the node had met before and
-    after this batch. `apart`: queries whose windows somebody else puts together.
+    after this batch. `merged_elsewhere`: queries whose windows somebody else combines.
     """
 
     before: Mapping[int, int]
     after: Mapping[int, int]
-    apart: Collection[int] = ()
+    merged_elsewhere: Collection[int] = ()
 
     def takers(self, group: Group) -> tuple[Group | None, Group | None]:
-        """Return the group of the queries whose complete windows pass, and that of all others."""
+        """Return the group of the queries that emit complete windows, and that of all others."""
         window = group.computation.window
         if group.computation.join is not None or window.panes != 1 or group.intake.windows:
             return None, group
-        apart = [one.query for one in group.subscriptions if one.query in self.apart]
-        if not apart:
+        merged_elsewhere = [
+            item.query for item in group.subscriptions if item.query in self.merged_elsewhere
+        ]
+        if not merged_elsewhere:
             return group, None
-        others = {one.query for one in group.subscriptions}.difference(apart)
-        return (group.of_queries(others) if others else None), group.of_queries(apart)
+        others = {subscription.query for subscription in group.subscriptions}.difference(
+            merged_elsewhere
+        )
+        return (group.of_queries(others) if others else None), group.of_queries(merged_elsewhere)
 
     def is_complete(self, rows: Any, computation: Computation) -> NDArray[np.bool_]:
         """Return which rows of panes are whole windows that are complete, bool[rows]."""
         streams, stream_of = np.unique(np.asarray(rows["stream"]), return_inverse=True)
         known = streams.tolist()
-        before = np.array([self.before.get(one, _NEVER) for one in known], np.int64)[stream_of]
-        after = np.array([self.after.get(one, NO_MARK) for one in known], np.int64)[stream_of]
+        before = np.array([self.before.get(item, _NEVER) for item in known], np.int64)[stream_of]
+        after = np.array([self.after.get(value, NO_WATERMARK) for value in known], np.int64)[
+            stream_of
+        ]
         start = np.asarray(rows["pane"])
         end = start + computation.window.size_ms
-        is_past = (after != NO_MARK) & (end <= np.where(after == NO_MARK, 0, after)
+        is_past = (after != NO_WATERMARK) & (end <= np.where(after == NO_WATERMARK, 0, after)
                                         - computation.lateness_ms)  # fmt: skip
         return np.asarray(is_past & (start > before))
 
 
-def divided(
-    passing: Passing, computation: Computation, panes: Sequence[Panes]
+def split_complete(
+    passing: CompleteWindows, computation: Computation, panes: Sequence[Panes]
 ) -> list[tuple[Panes | None, Panes | None]]:
     """Return of each part of a batch the panes that are complete, and the others; None for none.
 
     A stream that is in several parts has no complete panes: they would have to be merged.
     """
     once = _streams_of_one(panes)
-    found: list[tuple[Panes | None, Panes | None]] = []
+    result: list[tuple[Panes | None, Panes | None]] = []
     for part in panes:
         tables = [part.rows, part.cells, part.blobs]
         masks = [None if table is None else passing.is_complete(table, computation)
                  & np.isin(np.asarray(table["stream"]), once) for table in tables]  # fmt: skip
         if masks[0] is None or not masks[0].any():
-            found.append((None, part))
+            result.append((None, part))
         elif masks[0].all():
-            found.append((part, None))
+            result.append((part, None))
         else:
-            found.append((_some(part, tables, masks), _some(part, tables, [
+            result.append((_some(part, tables, masks), _some(part, tables, [
                 None if mask is None else ~mask for mask in masks])))  # fmt: skip
-    return found
+    return result
 
 
 def _streams_of_one(panes: Sequence[Panes]) -> NDArray[np.int64]:
@@ -97,18 +103,20 @@ def _some(part: Panes, tables: Sequence[Any], masks: Sequence[Any]) -> Panes:
     return replace(part, rows=rows, cells=cells, blobs=blobs)
 
 
-def alike(group: Group) -> Iterator[tuple[Group, list[Subscription]]]:
+def group_alike(group: Group) -> Iterator[tuple[Group, list[Subscription]]]:
     """Yield queries of a group with the same streams and tasks: the group of one, and all."""
-    found: dict[tuple[Any, ...], list[Subscription]] = {}
-    for one in group.subscriptions:
-        found.setdefault((one.streams, one.tasks, one.mine.tobytes()), []).append(one)
-    for some in found.values():
+    result: dict[tuple[Any, ...], list[Subscription]] = {}
+    for subscription in group.subscriptions:
+        result.setdefault(
+            (subscription.streams, subscription.tasks, subscription.mine.tobytes()), []
+        ).append(subscription)
+    for some in result.values():
         yield Group.of(group.computation, some[:1], group.intake), some
 
 
 def block_of(recipients: Sequence[Subscription], tables: Sequence[tuple[str, Any]]) -> Block:
-    """Return the block of complete windows, from rows of the first recipient's tasks by form."""
+    """Return the block of complete windows, from rows of the first recipient's tasks."""
     return Block(
-        [(one.query, one.run) for one in recipients],
-        [(name, named(name), rows) for name, rows in tables],
+        [(recipient.query, recipient.run) for recipient in recipients],
+        [(name, schema_named(name), rows) for name, rows in tables],
     )

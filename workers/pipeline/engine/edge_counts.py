@@ -5,41 +5,43 @@ from numpy.typing import NDArray
 
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.evaluation.records import Records
-from workers.pipeline.engine.hashing import hashes_of
+from workers.pipeline.engine.hashing import hash_rows
 
 Mask = NDArray[np.bool_]
 
 
-def dropped_by(group: Group, records: Records, gone: Mask) -> dict[tuple[int, int], int]:
-    """Return the records that each split arc (stream, query) of a group dropped on this node.
+def dropped_records(group: Group, records: Records, gone: Mask) -> dict[tuple[int, int], int]:
+    """Return the records that each edge (stream, query) of a group dropped on this node.
 
-    `gone`: bool[n], which records the arcs of the group drop. A node may have records of a query
+    `gone`: bool[n], which records the edges of the group drop. A node may have records of a query
     whose task is elsewhere, for the sake of another query; they are counted there.
     """
-    found: dict[tuple[int, int], int] = {}
-    for stream, _ in group.intake.drops:
+    result: dict[tuple[int, int], int] = {}
+    for stream, _ in group.intake.drop_rules:
         mine = np.flatnonzero(gone & (records.stream == stream))
-        for one in group.subscriptions if len(mine) else ():
-            found[stream, one.query] = int(_is_here(group, one, records, stream)[mine].sum())
-    return found
+        for subscription in group.subscriptions if len(mine) else ():
+            result[stream, subscription.query] = int(
+                _is_here(group, subscription, records, stream)[mine].sum()
+            )
+    return result
 
 
-def late_of(group: Group, records: Records, late: Mask) -> int:
+def late_records(group: Group, records: Records, late: Mask) -> int:
     """Return how many of the late records have their task of the group's first query here.
 
     `late`: bool[n]. Queries that share a computation have the same late records.
     """
-    first, found = group.subscriptions[0], 0
+    first, result = group.subscriptions[0], 0
     for stream in first.streams:
         mine = np.flatnonzero(late & (records.stream == stream))
         if len(mine):
-            found += int(_is_here(group, first, records, stream)[mine].sum())
-    return found
+            result += int(_is_here(group, first, records, stream)[mine].sum())
+    return result
 
 
-def _is_here(group: Group, one: Subscription, records: Records, stream: int) -> Mask:
+def _is_here(group: Group, subscription: Subscription, records: Records, stream: int) -> Mask:
     """Return which records of a stream have their task of a query on this node."""
-    if one.tasks == 1:
+    if subscription.tasks == 1:
         return np.ones(len(records), np.bool_)
     if group.intake.column:
         task = records.extras[group.intake.column].astype(np.int64)
@@ -48,5 +50,5 @@ def _is_here(group: Group, one: Subscription, records: Records, stream: int) -> 
         # The condition of a join is about pairs.
         where = None if computation.join else computation.where
         keys = records.evaluator.hashable(computation.task_key(stream), where)
-        task = (hashes_of(keys, len(records)) % np.uint64(one.tasks)).astype(np.int64)
-    return np.asarray(one.mine[task])
+        task = (hash_rows(keys, len(records)) % np.uint64(subscription.tasks)).astype(np.int64)
+    return np.asarray(subscription.mine[task])

@@ -1,7 +1,7 @@
-"""Merging: what several tasks have of a window, put together by the query's merge node.
+"""Merging: what several tasks have of a window, combined by the query's aggregator node.
 
-A task gives out its part of a window whole whenever it changes. The merge node keeps the newest
-part of each task and gives out the window again; so a part that comes twice changes nothing. It
+A task emits its part of a window whole whenever it changes. The aggregator node keeps the newest
+part of each task and emits the window again; so a part that comes twice changes nothing. It
 keeps the parts of a window until all streams of the query have passed it: a merged window is one
 row, which a part that was forgotten would be missing from.
 """
@@ -13,18 +13,28 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from controlplane.wire.aggregates.finalize import newest
-from controlplane.wire.aggregates.state_schema import Form, from_bytes, named, to_bytes
+from controlplane.wire.aggregates.finalize import newest_rows
+from controlplane.wire.aggregates.state_schema import (
+    StateSchema,
+    from_bytes,
+    schema_named,
+    to_bytes,
+)
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.tasks import Member
-from workers.pipeline.engine.evaluation.records import NO_MARK
+from workers.pipeline.engine.evaluation.records import NO_WATERMARK
 from workers.pipeline.engine.evaluation.samples import sample_of
-from workers.pipeline.engine.evaluation.user_aggregates import WorkOf, work_of
+from workers.pipeline.engine.evaluation.user_aggregates import UserAggregates, user_aggregate
 from workers.pipeline.engine.failures.fault import Fault
-from workers.pipeline.engine.failures.isolation import AGGREGATOR, attempted, no_sample
-from workers.pipeline.engine.storage.idle_streams import Clock
+from workers.pipeline.engine.failures.isolation import AGGREGATOR, no_sample, run_stage
+from workers.pipeline.engine.storage.idle_streams import StreamClock
 from workers.pipeline.engine.storage.widening import Widening
-from workers.pipeline.engine.storage.window_state import Merged, is_closed, regrouped, whole_windows
+from workers.pipeline.engine.storage.window_state import (
+    MergedState,
+    is_closed,
+    merge_equal_rows,
+    whole_windows,
+)
 from workers.pipeline.engine.store import Store
 
 MERGED: Final = "merged"
@@ -35,52 +45,53 @@ _PARTS: Final = ("task", "stream")
 Tables = Mapping[str, Sequence[Any]]
 
 
-def merged_parts(
+def merge_parts(
     store: Store,
     members: Mapping[int, Member],
     parts: Mapping[int, Tables],
-    marks: Mapping[int, int],
-    clock: Clock | None = None,
-) -> tuple[list[tuple[str, Form, Any]], dict[int, Fault]]:
+    watermarks: Mapping[int, int],
+    clock: StreamClock | None = None,
+) -> tuple[list[tuple[str, StateSchema, Any]], dict[int, Fault]]:
     """Take new parts of the windows of these queries; return the windows that changed, and faults.
 
-    `parts`: by query the tables of its parts by form's name, oldest first. `marks`: the newest
-    event time of each stream as those who gave the parts knew it: a window behind it is closed, as
-    no part of it can come any more. Queries that are not among `members` are forgotten. Faults are
-    what the merging of a query, by its id, could not compute. `clock`: by which streams are idle.
+    `parts`: by query the tables of its parts by the name of the state schema, oldest first.
+    `watermarks`: the newest event time of each stream as those who gave the parts knew it: a window
+    behind it is closed, as no part of it can come any more. Queries that are not among `members`
+    are forgotten. Faults are what the merging of a query, by its id, could not compute. `clock`: by
+    which streams are idle.
     """
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
     before = json.dumps(known)
     for gone in [query for query in known if int(query) not in members]:
         _forget(store, known, gone)
-    found: list[tuple[str, Form, Any]] = []
+    result: list[tuple[str, StateSchema, Any]] = []
     faults: dict[int, Fault] = {}
-    closes = _closes(store, members, marks, clock or Clock())
+    closes = _close_windows(store, members, watermarks, clock or StreamClock())
     for query, tables in parts.items():
-        work = partial(_taken_parts, store, members[query], tables, closes[query])
-        for taken in attempted(AGGREGATOR, [query], work, faults, partial(_sample, tables)):
+        work = partial(_merge_query, store, members[query], tables, closes[query])
+        for taken in run_stage(AGGREGATOR, [query], work, faults, partial(_sample, tables)):
             names = known.setdefault(str(query), [])
             for name, windows, kept in taken:
-                found.append((name, named(name), windows))
+                result.append((name, schema_named(name), windows))
                 store.put(f"{MERGED}/{query}/{name}", kept)
                 if name not in names:
                     names.append(name)
     if json.dumps(known) != before:
         store.put(MERGED, json.dumps(known).encode())
-    return found, faults
+    return result, faults
 
 
-def widen(
+def widen_state(
     store: Store, members: Mapping[int, Member], widening: Widening, faults: dict[int, Fault]
 ) -> None:
-    """Bring what is kept of queries into their present forms; what cannot be is a fault."""
+    """Convert the stored parts of queries to their present schemas; errors become faults."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
     for query, member in members.items():
-        kept = {name: [from_bytes(named(name), store.get(f"{MERGED}/{query}/{name}"))]
+        kept = {name: [from_bytes(schema_named(name), store.get(f"{MERGED}/{query}/{name}"))]
                 for name in known.get(str(query), ())}  # fmt: skip
         assert member.computation is not None
-        work = partial(widening.parts, kept, query, member.computation)
-        for tables in attempted(AGGREGATOR, [query], work, faults, no_sample):
+        work = partial(widening.convert_parts, kept, query, member.computation)
+        for tables in run_stage(AGGREGATOR, [query], work, faults, no_sample):
             for name in kept:
                 store.remove(f"{MERGED}/{query}/{name}")
             for name, rows in tables.items():
@@ -90,49 +101,49 @@ def widen(
     store.put(MERGED, json.dumps(known).encode())
 
 
-class _Closes(NamedTuple):
+class _ClosedUntil(NamedTuple):
     """Up to where (event time, ms) the windows of a query were closed before, and are now."""
 
     before_ms: int
     now_ms: int
 
 
-def _closes(
-    store: Store, members: Mapping[int, Member], marks: Mapping[int, int], clock: Clock
-) -> dict[int, _Closes]:
+def _close_windows(
+    store: Store, members: Mapping[int, Member], watermarks: Mapping[int, int], clock: StreamClock
+) -> dict[int, _ClosedUntil]:
     """Close the windows of each query up to the slowest of its streams that are not idle."""
     data = store.get(CLOSED)
     known = {query: row for query, *row in json.loads(data or b"[]")}
-    found: dict[int, _Closes] = {}
+    result: dict[int, _ClosedUntil] = {}
     rows: list[list[int]] = []
     for query, member in members.items():
-        before_ms, begun_ms = known.get(query, [NO_MARK, clock.now_ms])
-        now_ms = clock.slowest(marks, member.subscription.streams, begun_ms)
-        found[query] = _Closes(before_ms, max(before_ms, now_ms))
-        rows.append([query, found[query].now_ms, begun_ms])
+        before_ms, begun_ms = known.get(query, [NO_WATERMARK, clock.now_ms])
+        now_ms = clock.slowest(watermarks, member.subscription.streams, begun_ms)
+        result[query] = _ClosedUntil(before_ms, max(before_ms, now_ms))
+        rows.append([query, result[query].now_ms, begun_ms])
     written = json.dumps(rows).encode()
     if written != (data or b"[]"):
         store.put(CLOSED, written)
-    return found
+    return result
 
 
-def _taken_parts(
-    store: Store, member: Member, tables: Tables, closes: _Closes
+def _merge_query(
+    store: Store, member: Member, tables: Tables, closes: _ClosedUntil
 ) -> list[tuple[str, Any, bytes]]:
-    """Return by form's name the windows of a query that changed, and the bytes of what is kept.
+    """Return by schema name the changed windows of a query, and the bytes of its state.
 
     Nothing is written. Raises whatever the query's merging raises. Parts for windows that were
     closed before are left out: those of a stream that was idle and returned.
     """
-    found, query = [], member.subscription.query
+    result, query = [], member.subscription.query
     for name, rows in tables.items():
-        form, key = named(name), f"{MERGED}/{query}/{name}"
+        form, key = schema_named(name), f"{MERGED}/{query}/{name}"
         run = member.subscription.run
         state = _of_run(from_bytes(form, store.get(key)), run)
-        new = [_open(_of_run(one, run), member, closes.before_ms) for one in rows]
+        new = [_open(_of_run(row, run), member, closes.before_ms) for row in rows]
         kept, changed = _merge(form, state, new, run, _work(member))
-        found.append((name, changed, to_bytes(_open(kept, member, closes.now_ms))))
-    return found
+        result.append((name, changed, to_bytes(_open(kept, member, closes.now_ms))))
+    return result
 
 
 def _sample(tables: Tables, _error: Exception) -> str:
@@ -140,11 +151,11 @@ def _sample(tables: Tables, _error: Exception) -> str:
     return next((sample_of(rows) for parts in tables.values() for rows in parts if len(rows)), "")
 
 
-def taken_out(store: Store, query: int) -> dict[str, bytes]:
-    """Take what is kept of a query out of the store: the bytes of its parts by form."""
+def export_state(store: Store, query: int) -> dict[str, bytes]:
+    """Remove the parts of a query from the store and return their bytes by schema name."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
     names = known.get(str(query), [])
-    found = {name: store.get(f"{MERGED}/{query}/{name}") or b"" for name in names}
+    result = {name: store.get(f"{MERGED}/{query}/{name}") or b"" for name in names}
     if names:
         _forget(store, known, str(query))
         store.put(MERGED, json.dumps(known).encode())
@@ -152,11 +163,11 @@ def taken_out(store: Store, query: int) -> dict[str, bytes]:
     mine = [row for row in closed if row[0] == query]
     if mine:
         store.put(CLOSED, json.dumps([row for row in closed if row[0] != query]).encode())
-        found[CLOSED] = json.dumps(mine).encode()
-    return found
+        result[CLOSED] = json.dumps(mine).encode()
+    return result
 
 
-def put_in(store: Store, query: int, forms: Mapping[str, bytes]) -> None:
+def import_state(store: Store, query: int, forms: Mapping[str, bytes]) -> None:
     """Put what another node kept of a query into the store."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
     names = [name for name in forms if name != CLOSED]
@@ -176,33 +187,35 @@ def _forget(store: Store, known: dict[str, list[str]], query: str) -> None:
 
 
 def _of_run(rows: Any, run: int) -> Any:
-    """Return the rows of a run: what an earlier one gave out stands in rows of its own."""
+    """Return the rows of a run; rows of an earlier run stay separate."""
     mine = np.asarray(rows["run"]) == run
     return rows if mine.all() else rows.filter(pa.array(mine))
 
 
-def _merge(form: Form, state: Any, new: Sequence[Any], run: int, work: WorkOf) -> tuple[Any, Any]:
-    """Return the newest parts, and the windows of those that are new, merged as a row of `run`."""
+def _merge(
+    form: StateSchema, state: Any, new: Sequence[Any], run: int, work: UserAggregates
+) -> tuple[Any, Any]:
+    """Return the newest parts, and the windows with new parts, merged as a row of `run`."""
     entries = [(0, state), *((1, rows) for rows in new)]
-    marked = newest(form, entries)
-    fresh = np.asarray(marked["batch"]) == 1
-    rows = marked.select(form.schema.names)
+    marked = newest_rows(form, entries)
+    is_changed = np.asarray(marked["batch"]) == 1
+    rows = marked.select(form.arrow.names)
     same = rows
     for name, value in {**dict.fromkeys(_PARTS, 0), "run": run}.items():
         column = pa.array(np.full(len(rows), value, np.int64))
         same = same.set_column(same.schema.get_field_index(name), name, column)
-    users = work if "state" in form.schema.names else None
-    return rows, whole_windows(form, regrouped(form, Merged(same, fresh), users))
+    users = work if "state" in form.arrow.names else None
+    return rows, whole_windows(form, merge_equal_rows(form, MergedState(same, is_changed), users))
 
 
 def _open(rows: Any, member: Member, until_ms: int) -> Any:
     """Return the rows of windows that are open if a query is closed up to a time."""
     subscription = member.subscription
     # Rows of joins have no stream.
-    marks = dict.fromkeys((0, *subscription.streams), until_ms)
-    closed = is_closed(rows, {subscription.query: member.closing}, marks)
+    watermarks = dict.fromkeys((0, *subscription.streams), until_ms)
+    closed = is_closed(rows, {subscription.query: member.closing}, watermarks)
     return rows.filter(pa.array(~closed)) if closed.any() else rows
 
 
-def _work(member: Member) -> WorkOf:
-    return lambda _, at: work_of(member.works[at])
+def _work(member: Member) -> UserAggregates:
+    return lambda _, at: user_aggregate(member.user_aggregates[at])

@@ -28,13 +28,13 @@ _MOST_UNITS: Final = 2**62
 _FLOAT_DIGITS: Final = 15
 
 
-def hashes_of(columns: Sequence[Any], records: int) -> Hashes:
+def hash_rows(columns: Sequence[Any], records: int) -> Hashes:
     """Return the hash of each record's values in these Arrow arrays; one constant for none."""
-    found = np.zeros(records, np.uint64)
+    result = np.zeros(records, np.uint64)
     with np.errstate(over="ignore"):
         for column in columns:
-            found = _mixed(found * _MULTIPLIER + _hashes(column))
-    return found
+            result = mix_bits(result * _MULTIPLIER + _hashes(column))
+    return result
 
 
 def _hashes(column: Any) -> Hashes:
@@ -43,12 +43,12 @@ def _hashes(column: Any) -> Hashes:
     if pa.types.is_string(column.type):
         return _of_texts(column)
     if pa.types.is_decimal(column.type):
-        found = _of_decimals(column)
+        result = _of_decimals(column)
     elif pa.types.is_floating(column.type):
-        found = _of_floats(np.asarray(column.fill_null(0.0)))
+        result = _of_floats(np.asarray(column.fill_null(0.0)))
     else:
-        found = _hashed(_whole_numbers(column))
-    return np.where(np.asarray(column.is_null()), _NULL, found) if column.null_count else found
+        result = _hashed(_whole_numbers(column))
+    return np.where(np.asarray(column.is_null()), _NULL, result) if column.null_count else result
 
 
 def _whole_numbers(column: Any) -> Any:
@@ -60,25 +60,25 @@ def _whole_numbers(column: Any) -> Any:
 def _of_floats(values: NDArray[np.float64]) -> Hashes:
     """Hash floats, with one zero and one NaN."""
     plain = np.where(np.isnan(values), np.nan, values + 0.0)
-    found = _hashed(plain)
+    result = _hashed(plain)
     whole = (np.floor(plain) == plain) & (plain >= -_INT64_END) & (plain < _INT64_END)
     if whole.any():
-        found[whole] = _hashed(plain[whole].astype(np.int64))
-    return found
+        result[whole] = _hashed(plain[whole].astype(np.int64))
+    return result
 
 
 def _of_decimals(column: Any) -> Hashes:
-    """Hash decimals; those that have too many digits for a float by both halves of 128 bits."""
+    """Hash decimals; those with too many digits for a float by both halves of 128 bits."""
     low, high = _words(column)
-    found = _mixed(_hashed(low) * _MULTIPLIER + _hashed(high))
+    result = mix_bits(_hashed(low) * _MULTIPLIER + _hashed(high))
     small = (high == low >> 63) & (np.abs(low) <= _MOST_UNITS)
     rows = np.flatnonzero(small)
-    _hash_as_others(found, rows, high[rows] < 0, *np.divmod(np.abs(low[rows]), _PER_ONE))
+    _hash_as_others(result, rows, high[rows] < 0, *np.divmod(np.abs(low[rows]), _PER_ONE))
     rows = np.flatnonzero(~small & np.asarray(column.is_valid()))
     if len(rows):
         rows, whole, rest = _parts(column, rows)
-        _hash_as_others(found, rows, high[rows] < 0, whole, rest)
-    return found
+        _hash_as_others(result, rows, high[rows] < 0, whole, rest)
+    return result
 
 
 def _words(column: Any) -> tuple[Int64s, Int64s]:
@@ -89,32 +89,32 @@ def _words(column: Any) -> tuple[Int64s, Int64s]:
 
 
 def _parts(column: Any, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Return those of the rows whose digits before the point fit 64 bits, these, and the others."""
+    """Return the rows whose whole digits fit 64 bits, these digits, and those after the point."""
     size = pc.abs(column.take(pa.array(rows)))
     whole = pc.trunc(size)
     fits = pc.less(whole, pa.scalar(Decimal(_INT64_END), column.type))
     size, whole = size.filter(fits), whole.filter(fits)
-    rest = pc.subtract(*(one.cast(pa.decimal256(50, 9)) for one in (size, whole)))
+    rest = pc.subtract(*(item.cast(pa.decimal256(50, 9)) for item in (size, whole)))
     rest, _ = _words(rest.cast(pa.decimal128(38, 9)))
     return rows[np.asarray(fits)], np.asarray(whole.cast(pa.int64())), rest
 
 
 def _hash_as_others(
-    found: Hashes, rows: Int64s, negative: NDArray[np.bool_], whole: Int64s, rest: Int64s
+    hashes: Hashes, rows: Int64s, negative: NDArray[np.bool_], whole: Int64s, rest: Int64s
 ) -> None:
-    """Hash decimals in place as whole numbers and as floats where these say all their digits.
+    """Hash decimals in place as whole numbers, or as floats that hold all of their digits.
 
     `whole`: the digits before the point, `rest` the nine behind it, as numbers.
     """
     sign = np.where(negative, -1, 1)
     integral = rest == 0
-    found[rows[integral]] = _hashed((sign * whole)[integral])
+    hashes[rows[integral]] = _hashed((sign * whole)[integral])
     zeros = sum((rest % 10**count == 0).astype(np.int64) for count in range(1, _PLACES))
     places = _PLACES - zeros
     # Below 2 ** 23 floats are closer to each other than decimals.
     alone = ~integral & ((whole < 1 << 23) | (whole < 10 ** (_FLOAT_DIGITS - places)))
     units = whole[alone] * 10 ** places[alone] + rest[alone] // 10 ** zeros[alone]
-    found[rows[alone]] = _hashed(sign[alone] * (units / 10.0 ** places[alone]))
+    hashes[rows[alone]] = _hashed(sign[alone] * (units / 10.0 ** places[alone]))
 
 
 def _hashed(values: Any) -> Hashes:
@@ -130,11 +130,11 @@ def _of_texts(column: Any) -> Hashes:
     texts = np.asarray(encoded.dictionary.to_pylist(), object)
     known = _hashed(texts)
     places = np.asarray(encoded.indices.fill_null(len(known)))
-    found: Hashes = np.append(known, _NULL)[places]
-    return found
+    result: Hashes = np.append(known, _NULL)[places]
+    return result
 
 
-def _mixed(values: Hashes) -> Hashes:
+def mix_bits(values: Hashes) -> Hashes:
     """Spread what differs in any bit over all bits (the finaliser of MurmurHash3)."""
     values = (values ^ (values >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
     values = (values ^ (values >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)

@@ -1,7 +1,7 @@
 """Windowed equi-joins: the records of two sides, paired where they meet in a window.
 
 A task keeps the records of its windows as a multiset: equal records are one row with a count. When
-a window gets a record it is paired and aggregated anew, so what it gives out is always whole.
+a window gets a record it is paired and aggregated again, so what it emits is always whole.
 """
 
 from dataclasses import replace
@@ -10,20 +10,20 @@ from typing import Any, Final
 import numpy as np
 
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import named, names_of, pairs_name
+from controlplane.wire.aggregates.state_schema import pairs_name, schema_named, schema_names
 from controlplane.wire.language.tree import Column, Expression
 from controlplane.wire.query import Computation, Join
 from workers.pipeline.engine.aggregation.panes import Panes, panes_of
-from workers.pipeline.engine.aggregation.selection import kept_of
+from workers.pipeline.engine.aggregation.selection import select_records
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.assignment.subscriptions import Intake
-from workers.pipeline.engine.evaluation.records import NO_MARK, Int64s, Records
+from workers.pipeline.engine.evaluation.records import NO_WATERMARK, Int64s, Records
 from workers.pipeline.engine.failures.fault import QueryFault
 from workers.pipeline.engine.kernels.types import canonical
-from workers.pipeline.engine.storage.window_state import containing_records
+from workers.pipeline.engine.storage.window_state import windows_of_records
 
 # Pairs of one batch and task at most; more is an error of the query, not of the machine.
-MOST_PAIRS: Final = 20_000_000
+MAX_PAIRS: Final = 20_000_000
 _OWNER: Final = ("query", "run", "task")
 
 
@@ -32,22 +32,22 @@ class TooManyPairs(QueryFault):
 
     def __init__(self, query: int, pairs: int) -> None:
         super().__init__(
-            f"joins {pairs:,} pairs of records in a batch, at most {MOST_PAIRS:,} are allowed: "
+            f"joins {pairs:,} pairs of records in a batch, at most {MAX_PAIRS:,} are allowed: "
             "narrow its windows or what must be equal",
             query,
         )
 
 
-def sides_of(
+def join_sides(
     records: Records, computation: Computation, streams: frozenset[int], intake: Intake
 ) -> Panes:
-    """Return the records of a join as rows of its form, each in all of its windows.
+    """Return the records of a join as rows of its state schema, each in all of its windows.
 
     The column `pane` is where the window begins; `stream` is still the record's own.
     """
     join = computation.join
     assert join is not None
-    kept, late, gone = kept_of(records, replace(computation, where=None), streams, intake)
+    kept, late, gone = select_records(records, replace(computation, where=None), streams, intake)
     right = np.isin(records.stream, list(join.right))
     taken = np.ones(len(records), np.bool_) if kept is None else kept
     # Records of one side have not the columns of the other, where these are of other streams.
@@ -61,24 +61,27 @@ def sides_of(
 
 
 def _side(records: Records, computation: Computation, join: Join, side: int, mine: Int64s) -> Any:
-    """Return one side's records; one whose key is null meets nobody and is left out."""
+    """Return the records of one side, without those whose key is null."""
     columns = (join.left, join.right_columns)
     keys = [canonical(_values(records, pair[side], mine)) for pair in join.on]
     valid = np.ones(len(mine), np.bool_)
     for key in keys:
         valid &= np.asarray(key.is_valid())
     keys, mine = [key.filter(pa.array(valid)) for key in keys], mine[valid]
-    row, start = containing_records(records.ts_ms[mine], computation.window)
-    found: dict[str, Any] = {"stream": pa.array(records.stream[mine][row]), "pane": pa.array(start)}
-    found["side"] = pa.array(np.full(len(row), side))
-    found |= {f"k{place}": key.take(pa.array(row)) for place, key in enumerate(keys)}
+    row, start = windows_of_records(records.ts_ms[mine], computation.window)
+    result: dict[str, Any] = {
+        "stream": pa.array(records.stream[mine][row]),
+        "pane": pa.array(start),
+    }
+    result["side"] = pa.array(np.full(len(row), side))
+    result |= {f"k{place}": key.take(pa.array(row)) for place, key in enumerate(keys)}
     for name, of, there in (("a", columns[0], side == 0), ("b", columns[1], side == 1)):
         for place, column in enumerate(of):
-            found[f"{name}{place}"] = _taken(records, column, mine[row], there)
-    found["s0"] = pa.array(np.ones(len(row), np.int64))
-    form = named(pairs_name(computation))
-    names = [field for field in form.schema.names if field not in _OWNER]
-    return pa.table(found).select(names).cast(pa.schema([form.schema.field(n) for n in names]))
+            result[f"{name}{place}"] = _taken(records, column, mine[row], there)
+    result["s0"] = pa.array(np.ones(len(row), np.int64))
+    form = schema_named(pairs_name(computation))
+    names = [field for field in form.arrow.names if field not in _OWNER]
+    return pa.table(result).select(names).cast(pa.schema([form.arrow.field(n) for n in names]))
 
 
 def _taken(records: Records, column: Column, rows: Int64s, there: bool) -> Any:
@@ -95,8 +98,8 @@ def _values(records: Records, expression: Expression, rows: Int64s) -> Any:
         return records.evaluator.within(rows).array(expression)
 
 
-def joined(computation: Computation, query: int, rows: Any) -> dict[str, Any]:
-    """Return the windows of these rows, by the name of their form: paired and aggregated whole.
+def join_windows(computation: Computation, query: int, rows: Any) -> dict[str, Any]:
+    """Return the windows of these rows by schema name, paired and aggregated as a whole.
 
     `rows`: all of one query and the windows that changed. Raises `TooManyPairs`.
     """
@@ -108,44 +111,44 @@ def joined(computation: Computation, query: int, rows: Any) -> dict[str, Any]:
     columns = dict(zip(names, (pairs[n] for n in _columns(join)), strict=True))
     pane = np.asarray(pairs["pane"])
     task = np.asarray(pairs["task"])
-    marks = np.full(len(task), NO_MARK)
+    watermarks = np.full(len(task), NO_WATERMARK)
     # The task stands where a stream would: both tell parts of a window apart.
-    records = Records(pa.table(columns), pane, task, marks, frozenset(task.tolist()))
-    found = panes_of(records, bare)
+    records = Records(pa.table(columns), pane, task, watermarks, frozenset(task.tolist()))
+    result = panes_of(records, bare)
     run = int(rows["run"][0].as_py())
-    tables = zip(names_of(layout), (found.rows, found.cells, found.blobs), strict=True)
+    tables = zip(schema_names(layout), (result.rows, result.cells, result.blobs), strict=True)
     return {
-        name: _owned(table, query, run).select(named(name).schema.names)
+        name: _owned(table, query, run).select(schema_named(name).arrow.names)
         for name, table in tables
         if table is not None and len(table)
     }
 
 
 def _columns(join: Join) -> list[str]:
-    return [f"a{at}" for at in range(len(join.left))] + [
-        f"b{at}" for at in range(len(join.right_columns))
+    return [f"a{index}" for index in range(len(join.left))] + [
+        f"b{position_index}" for position_index in range(len(join.right_columns))
     ]
 
 
 def _paired(join: Join, query: int, rows: Any) -> Any:
     """Return a row per pair of records: task, pane, and the columns of both."""
-    meet = ["task", "pane", *(f"k{at}" for at in range(len(join.on)))]
+    meet = ["task", "pane", *(f"k{index}" for index in range(len(join.on)))]
     sides = []
     for side, name, columns in ((0, "a", join.left), (1, "b", join.right_columns)):
         mine = rows.filter(pc.equal(rows["side"], side))
-        names = [f"{name}{at}" for at in range(len(columns))]
+        names = [f"{name}{position_index}" for position_index in range(len(columns))]
         sides.append(mine.select([*meet, *names, "s0"]).rename_columns([*meet, *names, f"n{name}"]))
     met = sides[0].join(sides[1], keys=meet, join_type="inner", use_threads=False)
     count = np.asarray(met["na"]) * np.asarray(met["nb"])
-    if count.sum() > MOST_PAIRS:
+    if count.sum() > MAX_PAIRS:
         raise TooManyPairs(query, int(count.sum()))
     return met.take(pa.array(np.repeat(np.arange(len(met)), count)))
 
 
 def _owned(table: Any, query: int, run: int) -> Any:
-    at = table.schema.get_field_index("stream")
+    column_index = table.schema.get_field_index("stream")
     size, task = len(table), table["stream"]
-    table = table.set_column(at, "stream", pa.array(np.zeros(size, np.int64)))
+    table = table.set_column(column_index, "stream", pa.array(np.zeros(size, np.int64)))
     table = table.append_column("task", task)
     for name, value in (("query", query), ("run", run)):
         table = table.append_column(name, pa.array(np.full(size, value)))

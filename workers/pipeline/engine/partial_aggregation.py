@@ -1,4 +1,4 @@
-"""What the queries of a node take of a batch's records: rows of panes for their tasks."""
+"""Partial aggregation: the records of a batch as rows of panes for the tasks of a node."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -7,19 +7,35 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import is_pairs, named, names_of, pairs_name
+from controlplane.wire.aggregates.state_schema import (
+    is_pairs,
+    pairs_name,
+    schema_named,
+    schema_names,
+)
 from controlplane.wire.limits import TimeLimit, time_limit
 from workers.pipeline.engine.aggregation.panes import Panes, panes_of
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.changes import Changed, Operator
-from workers.pipeline.engine.complete_windows import Passing, alike, block_of, divided
-from workers.pipeline.engine.edge_counts import dropped_by, late_of
+from workers.pipeline.engine.changes import BatchChanges, OperatorCost
+from workers.pipeline.engine.complete_windows import (
+    CompleteWindows,
+    block_of,
+    group_alike,
+    split_complete,
+)
+from workers.pipeline.engine.edge_counts import dropped_records, late_records
 from workers.pipeline.engine.evaluation.records import Int64s, Records
 from workers.pipeline.engine.evaluation.samples import sample_of, sample_of_records
 from workers.pipeline.engine.failures.fault import Fault
-from workers.pipeline.engine.failures.isolation import ASSIGN, COUNT, EVALUATE, attempted, isolated
-from workers.pipeline.engine.joins import sides_of
+from workers.pipeline.engine.failures.isolation import (
+    ASSIGN,
+    COUNT,
+    EVALUATE,
+    run_isolated,
+    run_stage,
+)
+from workers.pipeline.engine.joins import join_sides
 
 # A query has fewer tasks than this: query and task fit into one number.
 _TASKS: Final = 1 << 20
@@ -29,85 +45,88 @@ LEAST_SLICE: Final = 1_000
 _SEARCH_SECONDS: Final = 1.0
 
 
-def added_by(
+def partial_aggregates(
     tasks: Tasks,
     records: Records | Sequence[Records] | None,
-    found: Changed,
-    passing: Passing | None = None,
+    changes: BatchChanges,
+    complete: CompleteWindows | None = None,
 ) -> dict[str, list[Any]]:
-    """Return the rows that a batch adds to the state, by form.
+    """Return the rows that a batch adds to the state, by state schema.
 
-    `records`: those of the same columns together; `passing`: which windows need no state, None for
+    `records`: those of the same columns together; `complete`: which windows need no state, None for
     none.
     """
     every = [records] if isinstance(records, Records) else list(records or ())
     added: dict[str, list[Any]] = {}
     for group in tasks.groups:
         # Records of other streams may lack its columns, and what split nodes add for this query.
-        mine = [one for one in every if one.streams & group.streams]
+        mine = [item for item in every if item.streams & group.streams]
         if mine:
-            for name, rows in _added_by_group(group, mine, found, passing):
+            for name, rows in _group_aggregates(group, mine, changes, complete):
                 added.setdefault(name, []).append(rows)
     return added
 
 
-def _added_by_group(
-    group: Group, records: Sequence[Records], found: Changed, passing: Passing | None
+def _group_aggregates(
+    group: Group,
+    records: Sequence[Records],
+    changes: BatchChanges,
+    complete: CompleteWindows | None,
 ) -> Iterator[tuple[str, Any]]:
-    """Yield by form the rows that the queries of one computation take of the records."""
+    """Yield by state schema the rows that the queries of one computation take of the records."""
     started = time.thread_time_ns()
-    taken = [part for one in records for part in _evaluated(group, one, found.faults)]
-    for some, part in _without_complete(group, taken, found, passing):
-        yield from _assigned(some, part, found)
+    taken = [part for record in records for part in _evaluated(group, record, changes.faults)]
+    for some, part in _without_complete(group, taken, changes, complete):
+        yield from _assigned(some, part, changes)
     for part in taken:
-        _count(group, part, found)
+        _count(group, part, changes)
     if taken:
         spent = (time.thread_time_ns() - started) // 1000
-        found.operators.append(_operator(group, records, taken, spent))
+        changes.operators.append(_operator(group, records, taken, spent))
 
 
 def _without_complete(
-    group: Group, taken: Sequence["_Taken"], found: Changed, passing: Passing | None
+    group: Group, taken: Sequence["_Taken"], changes: BatchChanges, complete: CompleteWindows | None
 ) -> Iterator[tuple[Group, "_Taken"]]:
-    """Yield what goes into the state of which queries; complete windows become blocks."""
-    takers, others = (None, group) if passing is None or not taken else passing.takers(group)
+    """Yield the groups and rows that pass through the state; complete windows become blocks."""
+    takers, others = (None, group) if complete is None or not taken else complete.takers(group)
     if others is not None:
         yield from ((others, part) for part in taken)
-    if passing is None or takers is None:
+    if complete is None or takers is None:
         return
-    parts = divided(passing, group.computation, [part.panes for part in taken])
-    for part, (complete, rest) in zip(taken, parts, strict=True):
-        if complete is not None:
-            _add_blocks(takers, part._replace(panes=complete), found)
+    parts = split_complete(complete, group.computation, [part.panes for part in taken])
+    for part, (whole, rest) in zip(taken, parts, strict=True):
+        if whole is not None:
+            _add_blocks(takers, part._replace(panes=whole), changes)
         if rest is not None:
             yield takers, part._replace(panes=rest)
 
 
-def _add_blocks(group: Group, complete: "_Taken", found: Changed) -> None:
+def _add_blocks(group: Group, complete: "_Taken", changes: BatchChanges) -> None:
     """Add complete windows, once for all queries with the same streams and tasks."""
-    for one, recipients in alike(group):
-        counts = Changed()
+    for item, recipients in group_alike(group):
+        counts = BatchChanges()
         # Of a query that is split, other nodes may have all of these windows.
-        tables = [(name, rows) for name, rows in _assigned(one, complete, counts) if len(rows)]
-        found.faults |= counts.faults
+        tables = [(name, rows) for name, rows in _assigned(item, complete, counts) if len(rows)]
+        changes.faults |= counts.faults
         if tables:
-            found.blocks.append(block_of(recipients, tables))
-            found.tasks += _for_each(recipients, counts.tasks)
+            changes.blocks.append(block_of(recipients, tables))
+            changes.tasks += _for_each(recipients, counts.tasks)
 
 
 def _for_each(recipients: Sequence[Subscription], rows: Sequence[Int64s]) -> list[Int64s]:
     """Return rows of query, task and more of one query for each of several."""
-    queries = np.array([one.query for one in recipients], np.int64)
-    found = []
+    queries = np.array([recipient.query for recipient in recipients], np.int64)
+    result = []
     for some in rows:
         every = np.tile(some, (len(queries), 1))
         every[:, 0] = np.repeat(queries, len(some))
-        found.append(every)
-    return found
+        result.append(every)
+    return result
 
 
 class _Taken(NamedTuple):
-    """What a group takes of records, the forms of its tables, and their key columns."""
+    """The panes of a group, the names of their schemas, and the key columns."""
 
     records: Records
     panes: Panes
@@ -116,13 +135,13 @@ class _Taken(NamedTuple):
 
 
 def _evaluated(group: Group, records: Records, faults: dict[int, Fault]) -> list[_Taken]:
-    """Return what a group takes of records, in slices if memory is short; nothing for a fault."""
-    queries = [one.query for one in group.subscriptions]
+    """Return the panes of a group, in slices if memory is short; nothing for a fault."""
+    queries = [subscription.query for subscription in group.subscriptions]
     if queries[0] in faults or not records.streams & group.streams:
         return []
     can_halve = len(records) > LEAST_SLICE
     try:
-        return attempted(
+        return run_stage(
             EVALUATE, queries, lambda: _taken(group, records), faults,
             lambda error: sample_of_records(_culprit(group, records, error), group.streams),
             (MemoryError,) if can_halve else (),
@@ -161,16 +180,16 @@ def _raises(group: Group, records: Records) -> bool:
     return False
 
 
-def _assigned(group: Group, taken: _Taken, found: Changed) -> Iterator[tuple[str, Any]]:
-    """Yield the rows of the group's tasks by form."""
+def _assigned(group: Group, taken: _Taken, changes: BatchChanges) -> Iterator[tuple[str, Any]]:
+    """Yield the rows of the group's tasks by state schema."""
     tables = zip(taken.forms, (taken.panes.rows, taken.panes.cells, taken.panes.blobs), strict=True)
-    for at, (name, rows) in enumerate(tables):
+    for index, (name, rows) in enumerate(tables):
         if rows is None or not len(rows):
             continue
-        for owned in _owned(group, name, rows, taken.keys, found.faults):
-            if at == 0:
-                found.tasks.append(_records_of_tasks(owned))
-            yield name, owned.select(named(name).schema.names)
+        for owned in _owned(group, name, rows, taken.keys, changes.faults):
+            if index == 0:
+                changes.tasks.append(_task_records(owned))
+            yield name, owned.select(schema_named(name).arrow.names)
 
 
 def _owned(
@@ -179,29 +198,29 @@ def _owned(
     """Return the rows of panes as rows of the tasks that take them."""
 
     def owned(queries: Sequence[int]) -> Any:
-        found = group.of_queries(queries).owned(rows, keys)
-        return _under_one_mark(found) if is_pairs(name) else found
+        result = group.of_queries(queries).owned(rows, keys)
+        return _under_one_mark(result) if is_pairs(name) else result
 
-    queries = [one.query for one in group.subscriptions]
-    return isolated(ASSIGN, queries, owned, faults, lambda _: sample_of(rows))
+    queries = [subscription.query for subscription in group.subscriptions]
+    return run_isolated(ASSIGN, queries, owned, faults, lambda _: sample_of(rows))
 
 
-def _count(group: Group, taken: _Taken, found: Changed) -> None:
-    """Count the records that came too late and those that arcs dropped."""
+def _count(group: Group, taken: _Taken, changes: BatchChanges) -> None:
+    """Count late and dropped records."""
     if taken.panes.late is None and taken.panes.gone is None:
         return
-    queries = [one.query for one in group.subscriptions]
-    counts = isolated(COUNT, queries, lambda mine: _counted(group.of_queries(mine), taken),
-                      found.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
+    queries = [subscription.query for subscription in group.subscriptions]
+    counts = run_isolated(COUNT, queries, lambda mine: _counted(group.of_queries(mine), taken),
+                      changes.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
     # Each part of the queries has the late records of all that share the computation.
-    found.late += counts[0].late if counts else 0
+    changes.late += counts[0].late if counts else 0
     for count in counts:
         for arc, lost in count.dropped.items():
-            found.dropped[arc] = found.dropped.get(arc, 0) + lost
+            changes.dropped[arc] = changes.dropped.get(arc, 0) + lost
 
 
 class _Counted(NamedTuple):
-    """Late records, and dropped ones by split arc (stream, query)."""
+    """Late records, and dropped ones by edge (stream, query)."""
 
     late: int
     dropped: dict[tuple[int, int], int]
@@ -209,19 +228,19 @@ class _Counted(NamedTuple):
 
 def _counted(group: Group, taken: _Taken) -> _Counted:
     records, panes = taken.records, taken.panes
-    late = 0 if panes.late is None else late_of(group, records, panes.late)
-    return _Counted(late, {} if panes.gone is None else dropped_by(group, records, panes.gone))
+    late = 0 if panes.late is None else late_records(group, records, panes.late)
+    return _Counted(late, {} if panes.gone is None else dropped_records(group, records, panes.gone))
 
 
 def _taken(group: Group, records: Records) -> _Taken:
-    """Return what a group takes of records. Raises whatever its computation raises."""
+    """Return the panes of a group. Raises the errors of its computation."""
     computation = group.computation
     if computation.join is None:
         layout = layout_of(computation)
         panes = panes_of(records, computation, group.streams, group.intake)
-        return _Taken(records, panes, names_of(layout), layout.shape.key_names)
-    sides = sides_of(records, computation, group.streams, group.intake)
-    keys = [f"k{at}" for at in range(len(computation.join.on))]
+        return _Taken(records, panes, schema_names(layout), layout.schema.key_names)
+    sides = join_sides(records, computation, group.streams, group.intake)
+    keys = [f"k{index}" for index in range(len(computation.join.on))]
     return _Taken(records, sides, (pairs_name(computation), "", ""), keys)
 
 
@@ -232,12 +251,12 @@ def _under_one_mark(rows: Any) -> Any:
 
 def _operator(
     group: Group, records: Sequence[Records], taken: Sequence[_Taken], cpu_us: int
-) -> Operator:
-    mine = sum(_read_by(group, one) for one in records)
-    first = min(one.query for one in group.subscriptions)
+) -> OperatorCost:
+    mine = sum(_read_by(group, record) for record in records)
+    first = min(subscription.query for subscription in group.subscriptions)
     selected = sum(part.panes.selected for part in taken)
     rows = sum(len(part.panes.rows) for part in taken)
-    return Operator(first, len(group.subscriptions), mine, selected, rows, cpu_us)
+    return OperatorCost(first, len(group.subscriptions), mine, selected, rows, cpu_us)
 
 
 def _read_by(group: Group, records: Records) -> int:
@@ -246,14 +265,14 @@ def _read_by(group: Group, records: Records) -> int:
     return int(np.isin(records.stream, list(group.streams)).sum())
 
 
-def bytes_of_tasks(rows: Any, size: int) -> Int64s:
+def task_bytes(rows: Any, size: int) -> Int64s:
     """Return rows of query, task, no records and bytes: each row of state is as long as another."""
     pairs, row = _tasks_of(rows)
     share = np.rint(np.bincount(row, minlength=len(pairs)) * (size / max(1, len(rows))))
     return np.column_stack([pairs, np.zeros(len(pairs), np.int64), share.astype(np.int64)])
 
 
-def _records_of_tasks(owned: Any) -> Int64s:
+def _task_records(owned: Any) -> Int64s:
     """Return rows of query, task, records and no bytes."""
     pairs, row = _tasks_of(owned)
     records = np.bincount(row, np.asarray(owned["s0"]), len(pairs))
@@ -263,5 +282,5 @@ def _records_of_tasks(owned: Any) -> Int64s:
 def _tasks_of(rows: Any) -> tuple[Int64s, Int64s]:
     """Return the tasks that occur, as pairs of query and task, and which of them each row is of."""
     both = np.asarray(rows["query"]) * _TASKS + np.asarray(rows["task"])
-    found, row = np.unique(both, return_inverse=True)
-    return np.column_stack([found // _TASKS, found % _TASKS]), row
+    result, row = np.unique(both, return_inverse=True)
+    return np.column_stack([result // _TASKS, result % _TASKS]), row

@@ -7,10 +7,10 @@ class Store(Protocol):
     """Bytes by name, kept from batch to batch."""
 
     def get(self, name: str) -> bytes | None:
-        """Return what was put, None where nothing was."""
+        """Return what was put, None if nothing was."""
 
     def put(self, name: str, value: bytes) -> None:
-        """Keep bytes."""
+        """Write a value."""
 
     def remove(self, name: str) -> None:
-        """Keep them no longer."""
+        """Delete a value."""

@@ -1,7 +1,7 @@
 """Blocks of complete windows on their way from a node to the sink.
 
-A block is cut into pieces of `BLOCK_BYTES`, each with whole windows, and written in the form in
-which it is stored; several of them make up a row of the node's output.
+A block is cut into pieces of `BLOCK_BYTES`, each with whole windows, and written in the state
+schema in which it is stored; several of them make up a row of the node's output.
 """
 
 import struct
@@ -13,22 +13,22 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from controlplane.wire.aggregates.state_schema import Form
+from controlplane.wire.aggregates.state_schema import StateSchema
 from controlplane.wire.results.blocks import BLOCK_BYTES, Block, encoded, extent_of
 from controlplane.wire.results.rows import key_columns
-from workers.pipeline.engine.hashing import hashes_of
+from workers.pipeline.engine.hashing import hash_rows
 
 # First and last start, rows of slots, how many recipients, bytes of the block.
 _HEAD: Final = struct.Struct("<qqIIQ")
 # Keys of one start are cut by this many bits of their hashes.
 _BITS: Final = 6
 
-Tables = Sequence[tuple[str, Form, Any]]
+Tables = Sequence[tuple[str, StateSchema, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """A block as the sink gets it; `recipients`: query and run of each who has its windows."""
+class ReceivedBlock:
+    """A block as the sink reads it; `recipients`: query and run of each of its queries."""
 
     first_ms: int
     last_ms: int
@@ -37,12 +37,12 @@ class Sent:
     data: bytes
 
 
-def packed(blocks: Iterable[Block], limit: int) -> Iterator[bytes]:
+def pack_blocks(blocks: Iterable[Block], limit: int) -> Iterator[bytes]:
     """Yield rows of about `limit` bytes at most, with some blocks each."""
     row: list[bytes] = []
     size = 0
     for block in blocks:
-        for tables in cut(block.tables, BLOCK_BYTES):
+        for tables in split_tables(block.tables, BLOCK_BYTES):
             data = _packed(block.recipients, tables)
             if row and size + len(data) > limit:
                 yield b"".join(row)
@@ -59,20 +59,20 @@ def _packed(recipients: Sequence[tuple[int, int]], tables: Tables) -> bytes:
     return _HEAD.pack(*extent_of(tables), len(recipients), len(data)) + pairs + data
 
 
-def unpacked(payload: bytes) -> Iterator[Sent]:
+def unpack_blocks(payload: bytes) -> Iterator[ReceivedBlock]:
     """Yield the blocks of a row."""
-    at = 0
-    while at < len(payload):
-        first, last, windows, count, size = _HEAD.unpack_from(payload, at)
-        at += _HEAD.size
-        pairs = np.frombuffer(payload, np.int64, 2 * count, at).reshape(-1, 2)
-        at += pairs.nbytes
+    offset = 0
+    while offset < len(payload):
+        first, last, windows, count, size = _HEAD.unpack_from(payload, offset)
+        offset += _HEAD.size
+        pairs = np.frombuffer(payload, np.int64, 2 * count, offset).reshape(-1, 2)
+        offset += pairs.nbytes
         recipients = [(query, run) for query, run in pairs.tolist()]
-        yield Sent(first, last, windows, recipients, payload[at : at + size])
-        at += size
+        yield ReceivedBlock(first, last, windows, recipients, payload[offset : offset + size])
+        offset += size
 
 
-def cut(tables: Tables, limit: int) -> Iterator[Tables]:
+def split_tables(tables: Tables, limit: int) -> Iterator[Tables]:
     """Yield tables in pieces of about `limit` bytes, no window in two of them."""
     if sum(rows.nbytes for _, _, rows in tables) <= limit:
         yield [(name, form, rows.combine_chunks()) for name, form, rows in tables]
@@ -91,11 +91,11 @@ def cut(tables: Tables, limit: int) -> Iterator[Tables]:
         ]
 
 
-def _places(form: Form, rows: Any, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _places(form: StateSchema, rows: Any, starts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return a number for the start and the key of each row, int64[rows]."""
     start = np.searchsorted(starts, np.asarray(rows["pane"])) << _BITS
     names = key_columns(form)
     if not names:
         return start
-    hashes = hashes_of([rows[name] for name in names], len(rows))
+    hashes = hash_rows([rows[name] for name in names], len(rows))
     return np.asarray(start | (hashes >> np.uint64(64 - _BITS)).astype(np.int64))

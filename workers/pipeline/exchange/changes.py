@@ -1,4 +1,4 @@
-"""Changed windows on their way from a node to the sink: tables of rows by form, as bytes."""
+"""Changed windows from a node to the sink: tables of rows by schema, as bytes."""
 
 from collections.abc import Collection
 
@@ -10,23 +10,23 @@ from controlplane.wire.results import Changes
 from controlplane.wire.results.table_codec import unpacked
 
 
-def changes_of(data: bytes) -> Changes:
+def unpack_changes(data: bytes) -> Changes:
     """Return the changed windows that `pack` wrote."""
     return Changes(list(unpacked(data)))
 
 
-def by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[str, list[bytes]]]:
-    """Return the changed windows of each wanted query: the bytes of its rows, by form."""
-    found: dict[int, dict[str, list[bytes]]] = {}
+def rows_by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[str, list[bytes]]]:
+    """Return the changed windows of each wanted query: the bytes of its rows, by state schema."""
+    result: dict[int, dict[str, list[bytes]]] = {}
     for name, rows in changes.tables:
         query = np.asarray(rows["query"])
-        for one in sorted({*np.unique(query).tolist()}.intersection(wanted)):
-            mine = to_bytes(rows.filter(pa.array(query == one)))
-            found.setdefault(one, {}).setdefault(name, []).append(mine)
-    return found
+        for item in sorted({*np.unique(query).tolist()}.intersection(wanted)):
+            mine = to_bytes(rows.filter(pa.array(query == item)))
+            result.setdefault(item, {}).setdefault(name, []).append(mine)
+    return result
 
 
-def without(changes: Changes, queries: Collection[int]) -> Changes:
+def without_queries(changes: Changes, queries: Collection[int]) -> Changes:
     """Return the changed windows of all other queries."""
     if not queries:
         return changes
@@ -39,9 +39,9 @@ def without(changes: Changes, queries: Collection[int]) -> Changes:
     )
 
 
-def queries_of(changes: Changes) -> list[int]:
+def changed_queries(changes: Changes) -> list[int]:
     """Return the queries that have changed windows."""
-    found = {
-        one for _, rows in changes.tables for one in np.unique(np.asarray(rows["query"])).tolist()
+    result = {
+        item for _, rows in changes.tables for item in np.unique(np.asarray(rows["query"])).tolist()
     }
-    return sorted(found)
+    return sorted(result)

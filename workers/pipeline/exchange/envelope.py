@@ -1,4 +1,4 @@
-"""Envelopes: what a split node hands to a node in one batch, each record once.
+"""Envelopes: the records from a split node to a node in one batch, each record once.
 
 A row per record would cost a Python object each on both sides of the shuffle. An envelope is one
 binary value: a JSON head that says which run of records belongs to which stream and what the
@@ -16,12 +16,13 @@ import numpy as np
 import pyarrow as pa
 
 from controlplane.wire.log.values import NO_TIME
-from controlplane.wire.records.record_codec import described, descriptor_of
-from workers.pipeline.engine.evaluation.records import Extras, Records, Run
-from workers.pipeline.engine.storage.idle_streams import Appended
-from workers.pipeline.split_nodes.projection import TIME_COLUMN
+from controlplane.wire.records.record_codec import descriptor_of, parse_descriptor
+from workers.pipeline.engine.evaluation.records import BlockRun, Extras, Records
+from workers.pipeline.engine.storage.idle_streams import LogTimes
 
 _HEAD: Final = struct.Struct("<I")
+# The column of event times; no column of a stream has such a name.
+TIME_COLUMN: Final = "@ts"
 # From values Arrow would make it with the help of pandas, which not every process has.
 EMPTY: Final = pa.RecordBatch.from_arrays(
     [pa.nulls(0, pa.int64())], schema=pa.schema([pa.field(TIME_COLUMN, pa.int64())])
@@ -34,7 +35,7 @@ class Envelope:
 
     Run i is `lengths[i]` records of stream `streams[i]`, appended to the log at
     `appended_ms[i]`; the newest event time of its block is `newest_ms[i]`, of the stream before it
-    `marks_ms[i]` (None for none). `records` holds the runs one behind the other, its first column
+    `marks_ms[i]` (None for none). `records` holds the runs one after the other, its first column
     the event time in ms; under which name queries read that, `event_time` says. `extras`: what the
     split node says of each record, by name. `source` is what the split node has to report about
     its own work, in one envelope of each batch; `read_ms`: when the newest of all that it has read
@@ -52,10 +53,10 @@ class Envelope:
     event_time: str = ""
     read_ms: int = 0
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[BlockRun]:
         """Return the runs as the engine takes them."""
         parts = zip(self.streams, self.lengths, self.marks_ms, strict=True)
-        return [Run(stream, records, mark) for stream, records, mark in parts]
+        return [BlockRun(stream, records, mark) for stream, records, mark in parts]
 
     def encode(self) -> bytes:
         """Return the envelope as bytes."""
@@ -76,35 +77,35 @@ class Envelope:
     def decode(cls, data: bytes | memoryview) -> "Envelope":
         """Return the envelope that `encode` wrote; its records stay in these bytes."""
         (size,) = _HEAD.unpack_from(data)
-        at = _HEAD.size + size
+        offset = _HEAD.size + size
         *runs, sizes, source, event_time, read_ms, columns = json.loads(
-            bytes(data[_HEAD.size : at])
+            bytes(data[_HEAD.size : offset])
         )
         extras = {}
         for name, length in sizes.items():
-            extras[name] = np.frombuffer(data[at : at + length], np.uint64)
-            at += length
+            extras[name] = np.frombuffer(data[offset : offset + length], np.uint64)
+            offset += length
         records = EMPTY
         if columns:
-            schema = described(columns.encode()).schema
-            records = pa.ipc.read_record_batch(pa.py_buffer(memoryview(data)[at:]), schema)
+            schema = parse_descriptor(columns.encode()).schema
+            records = pa.ipc.read_record_batch(pa.py_buffer(memoryview(data)[offset:]), schema)
         streams, appended, lengths, newest, marks = runs
         return cls(
             streams, appended, lengths, newest, marks, records, extras, source, event_time, read_ms
         )
 
-    def slice(self, first: int, past: int) -> "Envelope":
+    def slice(self, first: int, stop: int) -> "Envelope":
         """Return the records [first, past), and the runs without records between them.
 
         A run that is cut says the newest event time of its block in its last piece alone: only
         then is the block known in whole.
         """
-        kept, at = [], 0
+        kept, offset = [], 0
         for run, length in enumerate(self.lengths):
-            low, at = max(at, first), at + length
-            ends = first < at <= past or at == first == 0
-            if min(at, past) > low or ends:
-                kept.append((run, max(0, min(at, past) - low), ends))
+            low, offset = max(offset, first), offset + length
+            ends = first < offset <= stop or offset == first == 0
+            if min(offset, stop) > low or ends:
+                kept.append((run, max(0, min(offset, stop) - low), ends))
         return replace(
             self,
             streams=[self.streams[run] for run, _, _ in kept],
@@ -112,12 +113,12 @@ class Envelope:
             lengths=[length for _, length, _ in kept],
             newest_ms=[self.newest_ms[run] if ends else NO_TIME for run, _, ends in kept],
             marks_ms=[self.marks_ms[run] for run, _, _ in kept],
-            records=self.records.slice(first, past - first),
-            extras={name: values[first:past] for name, values in self.extras.items()},
+            records=self.records.slice(first, stop - first),
+            extras={name: values[first:stop] for name, values in self.extras.items()},
         )
 
     def of_streams(self, streams: Sequence[int]) -> "Envelope":
-        """Return the runs of these streams alone."""
+        """Return the runs of these streams."""
         kept = [run for run, stream in enumerate(self.streams) if stream in streams]
         of_record = np.repeat(np.isin(self.streams, streams), self.lengths)
         return replace(
@@ -132,24 +133,24 @@ class Envelope:
         )
 
 
-def packed(envelopes: Sequence[Envelope]) -> bytes:
+def pack_envelopes(envelopes: Sequence[Envelope]) -> bytes:
     """Return the envelopes of one split node for one node as bytes."""
-    found: list[Any] = []
-    for one in envelopes:
-        parts = one.parts()
-        found += [_HEAD.pack(sum(memoryview(part).nbytes for part in parts)), *parts]
-    return b"".join(found)
+    result: list[Any] = []
+    for envelope in envelopes:
+        parts = envelope.parts()
+        result += [_HEAD.pack(sum(memoryview(part).nbytes for part in parts)), *parts]
+    return b"".join(result)
 
 
-def unpacked(data: bytes) -> list[Envelope]:
-    """Return the envelopes that `packed` wrote."""
-    found, at, view = [], 0, memoryview(data)
-    while at < len(data):
-        (size,) = _HEAD.unpack_from(data, at)
-        at += _HEAD.size
-        found.append(Envelope.decode(view[at : at + size]))
-        at += size
-    return found
+def unpack_envelopes(data: bytes) -> list[Envelope]:
+    """Return the envelopes that `pack_envelopes` wrote."""
+    result, offset, view = [], 0, memoryview(data)
+    while offset < len(data):
+        (size,) = _HEAD.unpack_from(data, offset)
+        offset += _HEAD.size
+        result.append(Envelope.decode(view[offset : offset + size]))
+        offset += size
+    return result
 
 
 def records_of(envelopes: Sequence[Envelope]) -> list[Records]:
@@ -163,22 +164,19 @@ def records_of(envelopes: Sequence[Envelope]) -> list[Records]:
 
 
 def _records(event_time: str, envelopes: Sequence[Envelope]) -> Records:
-    columns = pa.Table.from_batches([one.records for one in envelopes]).combine_chunks()
+    columns = pa.Table.from_batches([item.records for item in envelopes]).combine_chunks()
     ts_ms = np.asarray(columns[TIME_COLUMN])
     runs = [run for envelope in envelopes for run in envelope.runs()]
     rest = columns.drop_columns([TIME_COLUMN])
-    return Records.of(rest, ts_ms, runs, _extras_of(envelopes), event_time)
+    return Records.of(rest, ts_ms, runs, join_extras(envelopes), event_time)
 
 
-def _extras_of(envelopes: Sequence[Envelope]) -> Extras:
-    """Return what split nodes say of the records; what one does not say is 0."""
-    names = dict.fromkeys(name for envelope in envelopes for name in envelope.extras)
+def join_extras(parts: Sequence[Any]) -> Extras:
+    """Return the extra columns of envelopes or stream records; 0 if a part does not have one."""
+    names = dict.fromkeys(name for part in parts for name in part.extras)
     return {
         name: np.concatenate(
-            [
-                envelope.extras.get(name, np.zeros(envelope.records.num_rows, np.uint64))
-                for envelope in envelopes
-            ]
+            [part.extras.get(name, np.zeros(part.records.num_rows, np.uint64)) for part in parts]
         )
         for name in names
     }
@@ -193,11 +191,11 @@ def newest_of(envelopes: Sequence[Envelope]) -> Mapping[int, int]:
     return {stream: ms for stream, ms in newest.items() if ms != NO_TIME}
 
 
-def appended_of(envelopes: Sequence[Envelope], idle_ms: Mapping[int, int]) -> Appended:
-    """Return what these envelopes say of the log: of its newest append and of each stream's."""
+def log_times_of(envelopes: Sequence[Envelope], idle_ms: Mapping[int, int]) -> LogTimes:
+    """Return the append times of these envelopes: of the log and of each stream."""
     streams: dict[int, int] = {}
     for envelope in envelopes:
         for stream, ms in zip(envelope.streams, envelope.appended_ms, strict=True):
             streams[stream] = max(ms, streams.get(stream, ms))
     now_ms = max((envelope.read_ms for envelope in envelopes), default=0)
-    return Appended(max(now_ms, 0, *streams.values()), streams, idle_ms)
+    return LogTimes(max(now_ms, 0, *streams.values()), streams, idle_ms)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from workers.pipeline.exchange.envelope import Envelope, packed, unpacked
+from workers.pipeline.exchange.envelope import Envelope, pack_envelopes, unpack_envelopes
 from workers.pipeline.spark.partition_keys import NodeKeys
 
 if TYPE_CHECKING:
@@ -26,62 +26,65 @@ ROUTED_DDL: Final = "nk int, head string, payload binary"
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
-    """What a split node tells every node about a batch.
+class BatchHeader:
+    """The header of a batch, which each split node sends to every node.
 
-    `leaving`: the version from which tasks hand their state on in this batch; `arriving`: the one
-    from which they did in the batch before; None where none do. `clock_ms`: when the batch was
-    planned; `elapsed_ms`: since when the one before was, None for the first. `waits`: whether
-    records waited at a node after the batch before. `split`: who says so. `nodes`: how many nodes
-    take part in the batch. `republish`: whether the nodes write the rows of all open windows again,
-    as Redis has lost them. `attempt`: how often the batch was begun, with this time.
+    `export_version`: the version from which tasks export their state in this batch;
+    `import_version`: the one from which they did in the batch before; None if none do.
+    `clock_ms`: when the batch was planned; `elapsed_ms`: since when the one before was, None for
+    the first. `has_backlog`: whether records waited at a node after the batch before. `split`: who
+    says so. `nodes`: how many nodes take part in the batch. `republish`: whether the nodes write
+    the rows of all open windows again, as Redis has lost them. `attempt`: how often the batch was
+    begun, with this time.
     """
 
     batch: int
     version: int
-    leaving: int | None
-    arriving: int | None
+    export_version: int | None
+    import_version: int | None
     clock_ms: int
     elapsed_ms: int | None
-    waits: bool
+    has_backlog: bool
     split: int
     nodes: int
     republish: bool = False
     attempt: int = 1
 
 
-def routed(head: Head, keys: NodeKeys, envelopes: Sequence[Sequence[Envelope]]) -> pa.RecordBatch:
-    """Return one row per node: what a split node hands it, under the node's grouping key."""
-    text = json.dumps(asdict(head), separators=(",", ":"))
+def to_rows(
+    header: BatchHeader, keys: NodeKeys, envelopes: Sequence[Sequence[Envelope]]
+) -> pa.RecordBatch:
+    """Return one row per node, with the node's grouping key, the header and its envelopes."""
+    text = json.dumps(asdict(header), separators=(",", ":"))
     return pa.RecordBatch.from_pydict(
         {
-            "nk": keys.keys_of(head.nodes),
-            "head": [text] * head.nodes,
-            "payload": [packed(of_node) for of_node in envelopes],
+            "nk": keys.keys_of(header.nodes),
+            "head": [text] * header.nodes,
+            "payload": [pack_envelopes(of_node) for of_node in envelopes],
         },
         schema=ROUTED,
     )
 
 
 @dataclass(frozen=True)
-class Input:
+class NodeInput:
     """What one node gets in one batch: the envelopes in the order of the split nodes."""
 
     node: int
-    head: Head
+    header: BatchHeader
     envelopes: list[Envelope]
     bytes: int
 
 
-def input_of(node: int, frames: "Sequence[pd.DataFrame]") -> Input:
-    """Return what a node got; Spark promises no order within a group."""
+def node_input(node: int, frames: "Sequence[pd.DataFrame]") -> NodeInput:
+    """Return the input of a node; Spark promises no order within a group."""
     import pandas as pd  # noqa: PLC0415 - 46 MB in each process that only knows this module
 
     rows = pd.concat(frames) if len(frames) > 1 else frames[0]
     pairs = [
-        (Head(**json.loads(head)), bytes(payload))
-        for head, payload in zip(rows["head"], rows["payload"], strict=True)
+        (BatchHeader(**json.loads(header)), bytes(payload))
+        for header, payload in zip(rows["head"], rows["payload"], strict=True)
     ]
     pairs.sort(key=lambda pair: pair[0].split)
-    envelopes = [envelope for _, payload in pairs for envelope in unpacked(payload)]
-    return Input(node, pairs[0][0], envelopes, sum(len(payload) for _, payload in pairs))
+    envelopes = [envelope for _, payload in pairs for envelope in unpack_envelopes(payload)]
+    return NodeInput(node, pairs[0][0], envelopes, sum(len(payload) for _, payload in pairs))

@@ -1,4 +1,4 @@
-"""What a node says of its own batch; becomes telemetry once the batch is committed."""
+"""The report of a node about its batch; becomes telemetry once the batch is committed."""
 
 import json
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ class NodeReport:
     emulated. `arrivals` pairs the time a block was appended (ms) with its record count, for
     latencies; `sources` is what the split nodes report (in one node's envelopes only). `ended` are
     queries that left the table; `split` those of which other nodes may have tasks, `merged` those
-    that a merge node puts together. `moves` are the tasks that it handed on (query, task, bytes of
-    state, records that waited); `came` those it got (query, task). `dropped`: stream, query and
-    records of its split arcs. `faults`: query, run, reason, stage and sample (JSON) of what the
+    that an aggregator node combines. `moves` are the tasks that it exported (query, task, bytes of
+    state, records that waited); `imported` those it got (query, task). `dropped`: stream, query and
+    records of its query edges. `faults`: query, run, reason, stage and sample (JSON) of what the
     node could not compute, in this batch or before. `emitted`: bytes of windows and
-    states that it gave out. `executor` is where it ran; `elapsed_ms`: since the batch before.
+    states that it emitted. `executor` is where it ran; `elapsed_ms`: since the batch before.
     """
 
     node: int
@@ -40,7 +40,7 @@ class NodeReport:
     split: list[int] = field(default_factory=list)
     merged: list[int] = field(default_factory=list)
     moves: list[list[int]] = field(default_factory=list)
-    came: list[list[int]] = field(default_factory=list)
+    imported: list[list[int]] = field(default_factory=list)
     executor: str = ""
     taken: int = 0
     waiting: int = 0
@@ -73,8 +73,8 @@ class NodeReport:
 
 def arrivals_of(envelopes: Sequence[Envelope]) -> list[list[int]]:
     """Return [appended ms, records] pairs, one per append."""
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     for envelope in envelopes:
         for appended_ms, records in zip(envelope.appended_ms, envelope.lengths, strict=True):
-            found[appended_ms] = found.get(appended_ms, 0) + records
-    return sorted([ms, records] for ms, records in found.items())
+            result[appended_ms] = result.get(appended_ms, 0) + records
+    return sorted([ms, records] for ms, records in result.items())

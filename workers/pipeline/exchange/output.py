@@ -1,4 +1,4 @@
-"""What a node hands to the sink: rows of a few megabytes, whatever the node has changed.
+"""The output of a node: rows of a few megabytes for the sink.
 
 A row passes through the JVM as a whole, several times over, so its size is bounded. Rows of a node
 follow each other: first its report, then blocks of complete windows, changed windows, states and
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.state_schema import Form
+from controlplane.wire.aggregates.state_schema import StateSchema
 from controlplane.wire.results import Changes
 from controlplane.wire.results.blocks import Block
 from controlplane.wire.results.table_codec import pack
 from workers.pipeline.exchange import block_rows, task_states
-from workers.pipeline.exchange.changes import changes_of
+from workers.pipeline.exchange.changes import unpack_changes
 from workers.pipeline.exchange.node_report import NodeReport
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ MERGED: Final = "merged"
 STATES: Final = "states"
 MEASURES: Final = "measures"
 
-Tables = Sequence[tuple[str, Form, Any]]
+Tables = Sequence[tuple[str, StateSchema, Any]]
 
 
 @dataclass(frozen=True)
-class Piece:
+class OutputRow:
     """One row: its kind, its bytes, and whether the next row of its kind continues its query."""
 
     kind: str
@@ -48,12 +48,12 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Output:
-    """What a node has changed in a batch, and its report.
+class NodeOutput:
+    """The changes of a node in a batch, and its report.
 
     `results` are windows of the node's tasks, `merged` of the queries that it merges, `states` of
     tasks that leave; `measures`: rows of its tasks, as int64s; `blocks`: windows of its tasks that
-    were complete at once.
+    were complete immediately.
     """
 
     results: Tables
@@ -63,24 +63,24 @@ class Output:
     report: NodeReport
     blocks: Sequence[Block] = ()
 
-    def pieces(self, limit: int = ROW_BYTES) -> Iterator[Piece]:
+    def rows(self, limit: int = ROW_BYTES) -> Iterator[OutputRow]:
         """Yield the rows, each of about `limit` bytes at most."""
-        yield Piece(REPORT, self.report.to_json().encode())
-        for payload in block_rows.packed(self.blocks, limit):
-            yield Piece(BLOCKS, payload)
+        yield OutputRow(REPORT, self.report.to_json().encode())
+        for payload in block_rows.pack_blocks(self.blocks, limit):
+            yield OutputRow(BLOCKS, payload)
         for kind, tables in ((RESULTS, self.results), (MERGED, self.merged)):
-            for payload, more in packs(tables, limit):
-                yield Piece(kind, payload, more)
+            for payload, more in pack_by_query(tables, limit):
+                yield OutputRow(kind, payload, more)
         for states in _states(self.states, limit):
-            yield Piece(STATES, task_states.pack(states))
+            yield OutputRow(STATES, task_states.pack(states))
         if self.measures:
-            yield Piece(MEASURES, self.measures)
+            yield OutputRow(MEASURES, self.measures)
 
     def frames(self) -> "Iterator[pd.DataFrame]":
         """Yield the rows as Spark takes them, each in a frame of its own."""
         import pandas as pd  # noqa: PLC0415 - 46 MB in each process that only knows this module
 
-        for piece in self.pieces():
+        for piece in self.rows():
             row: dict[str, list[Any]] = {
                 "node": [self.report.node],
                 "batch": [self.report.batch],
@@ -96,7 +96,7 @@ def size_of(tables: Tables) -> int:
     return sum(rows.nbytes for _, _, rows in tables)
 
 
-def packs(tables: Tables, limit: int) -> Iterator[tuple[bytes, bool]]:
+def pack_by_query(tables: Tables, limit: int) -> Iterator[tuple[bytes, bool]]:
     """Yield changed windows in packs of about `limit` bytes, and whether the query continues.
 
     A pack has several whole queries, or a part of one.
@@ -110,7 +110,7 @@ def packs(tables: Tables, limit: int) -> Iterator[tuple[bytes, bool]]:
     ordered = [_Ordered.of(*table) for table in filled]
     for first, last, parts in _groups(ordered, limit):
         for part in range(parts):
-            yield pack(one.part(first, last, part, parts) for one in ordered), part < parts - 1
+            yield pack(item.part(first, last, part, parts) for item in ordered), part < parts - 1
 
 
 @dataclass(frozen=True)
@@ -118,17 +118,17 @@ class _Ordered:
     """A table in the order of its queries; `queries` has the query of each row."""
 
     name: str
-    form: Form
+    form: StateSchema
     rows: Any
     queries: Any
 
     @classmethod
-    def of(cls, name: str, form: Form, rows: Any) -> "_Ordered":
+    def of(cls, name: str, form: StateSchema, rows: Any) -> "_Ordered":
         queries = np.asarray(rows["query"])
         order = np.argsort(queries, kind="stable")
         return cls(name, form, rows.take(pa.array(order)).combine_chunks(), queries[order])
 
-    def part(self, first: int, last: int, part: int, parts: int) -> tuple[str, Form, Any]:
+    def part(self, first: int, last: int, part: int, parts: int) -> tuple[str, StateSchema, Any]:
         """Return one of so many equal parts of the rows of queries first..last."""
         start = int(np.searchsorted(self.queries, first, "left"))
         count = int(np.searchsorted(self.queries, last, "right")) - start
@@ -151,21 +151,21 @@ def _groups(tables: Sequence[_Ordered], limit: int) -> Iterator[tuple[int, int, 
 
 def _weights(tables: Sequence[_Ordered]) -> list[tuple[int, float]]:
     """Return the bytes of each query over all tables, about, by query."""
-    found: dict[int, float] = {}
-    for one in tables:
-        per_row = one.rows.nbytes / len(one.queries)
-        queries, counts = np.unique(one.queries, return_counts=True)
+    result: dict[int, float] = {}
+    for table in tables:
+        per_row = table.rows.nbytes / len(table.queries)
+        queries, counts = np.unique(table.queries, return_counts=True)
         for query, rows in zip(queries.tolist(), counts.tolist(), strict=True):
-            found[query] = found.get(query, 0.0) + rows * per_row
-    return sorted(found.items())
+            result[query] = result.get(query, 0.0) + rows * per_row
+    return sorted(result.items())
 
 
 def _states(states: task_states.States, limit: int) -> Iterator[task_states.States]:
-    """Yield states in groups of about `limit` bytes; the forms of a task may be in several."""
+    """Yield states in groups of about `limit` bytes; a group may have a part of a task."""
     group: dict[tuple[int, int], dict[str, bytes]] = {}
     size = 0
     for task, forms in states.items():
-        # A task without state is handed on, too.
+        # A task without state is exported, too.
         group.setdefault(task, {})
         for name, data in forms.items():
             if size and size + len(data) > limit:
@@ -178,7 +178,7 @@ def _states(states: task_states.States, limit: int) -> Iterator[task_states.Stat
 
 
 @dataclass
-class Collector:
+class RowCollector:
     """Puts the rows of one sink task together again; it holds one query's windows at most.
 
     `report` is that of the node whose rows are read.
@@ -195,15 +195,15 @@ class Collector:
         return self.report
 
     def changes(self, row: Mapping[str, Any]) -> Changes | None:
-        """Return the changed windows that a row makes whole; None if its query continues."""
-        found = [*self._begun, *changes_of(row["payload"]).tables]
-        self._begun = found if row["more"] else []
-        return None if row["more"] else Changes(_joined(found))
+        """Return the changed windows that a row completes; None if its query continues."""
+        result = [*self._begun, *unpack_changes(row["payload"]).tables]
+        self._begun = result if row["more"] else []
+        return None if row["more"] else Changes(_joined(result))
 
 
 def _joined(tables: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Return one table for each name."""
-    found: dict[str, list[Any]] = {}
+    result: dict[str, list[Any]] = {}
     for name, rows in tables:
-        found.setdefault(name, []).append(rows)
-    return [(name, pa.concat_tables(parts).combine_chunks()) for name, parts in found.items()]
+        result.setdefault(name, []).append(rows)
+    return [(name, pa.concat_tables(parts).combine_chunks()) for name, parts in result.items()]

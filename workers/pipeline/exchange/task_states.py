@@ -1,8 +1,8 @@
 """State on its way from one node to another: written by the sink, read by the next batch.
 
-The batch in which a task is handed on ends with its state in Redis, under the batch's number; the
-next batch is under the same routing version and begins by taking the state in. A replay of either
-writes and reads the same bytes. What was taken in is forgotten once that batch is committed.
+The batch in which a task is exported ends with its state in Redis, under the batch's number; the
+next batch is under the same routing version and begins by importing the state. A replay of either
+writes and reads the same bytes. What was imported is forgotten once that batch is committed.
 """
 
 import json
@@ -13,23 +13,24 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.routing.state_transfer import Transfer
+from controlplane.wire.routing.state_transfer import TaskTransfer
 from workers.pipeline.engine.assignment.tasks import Task
 
 _HEAD: Final = struct.Struct("<I")
-# Tasks without state are handed on too, so that missing state is told from no state.
+# Tasks without state are exported too, so that missing state is told from no state.
 _MARK: Final = b"."
 
 States = Mapping[Task, Mapping[str, bytes]]
 
 
-class StateMissing(Exception):
-    """The state of a task that was handed on is not in Redis."""
+class TaskStateMissing(Exception):
+    """The state of a task that was exported is not in Redis."""
 
-    def __init__(self, one: Transfer, batch: int) -> None:
+    def __init__(self, transfer: TaskTransfer, batch: int) -> None:
         super().__init__(
-            f"the state of task {one.query}.{one.task}, handed on by node {one.source} to node "
-            f"{one.target} in batch {batch}, is not in Redis: it has lost data"
+            f"the state of task {transfer.query}.{transfer.task}, exported by node "
+            f"{transfer.source} to node "
+            f"{transfer.target} in batch {batch}, is not in Redis: it has lost data"
         )
 
 
@@ -47,18 +48,18 @@ def pack(states: States) -> bytes:
 def unpacked(data: bytes) -> dict[Task, dict[str, bytes]]:
     """Return the states that `pack` wrote."""
     (size,) = _HEAD.unpack_from(data)
-    at = _HEAD.size + size
-    found: dict[Task, dict[str, bytes]] = {}
-    for query, task, forms in json.loads(data[_HEAD.size : at]):
-        mine = found.setdefault((query, task), {})
+    offset = _HEAD.size + size
+    result: dict[Task, dict[str, bytes]] = {}
+    for query, task, forms in json.loads(data[_HEAD.size : offset]):
+        mine = result.setdefault((query, task), {})
         for name, length in forms:
-            mine[name] = data[at : at + length]
-            at += length
-    return found
+            mine[name] = data[offset : offset + length]
+            offset += length
+    return result
 
 
 def write(client: "redis.Redis", cluster: str, batch: int, states: States) -> None:
-    """Keep the states that tasks hand on in a batch; writing them again changes nothing."""
+    """Store the states that tasks export in a batch; writing them again changes nothing."""
     if not states:
         return
     pipe = client.pipeline(transaction=True)
@@ -72,23 +73,23 @@ def write(client: "redis.Redis", cluster: str, batch: int, states: States) -> No
 
 
 def read(
-    client: "redis.Redis", cluster: str, batch: int, wanted: Sequence[Transfer]
+    client: "redis.Redis", cluster: str, batch: int, wanted: Sequence[TaskTransfer]
 ) -> dict[Task, dict[str, bytes]]:
-    """Return the states that tasks handed on in a batch. Raises `StateMissing`."""
+    """Return the states that tasks exported in a batch. Raises `TaskStateMissing`."""
     pipe = client.pipeline(transaction=False)
-    for one in wanted:
-        pipe.hgetall(keys.transfer_key(cluster, batch, one.query, one.task))
-    found: dict[Task, dict[str, bytes]] = {}
-    for one, fields in zip(wanted, cast("list[dict[bytes, bytes]]", pipe.execute()), strict=True):
+    for item in wanted:
+        pipe.hgetall(keys.transfer_key(cluster, batch, item.query, item.task))
+    result: dict[Task, dict[str, bytes]] = {}
+    for value, fields in zip(wanted, cast("list[dict[bytes, bytes]]", pipe.execute()), strict=True):
         if _MARK not in fields:
-            raise StateMissing(one, batch)
+            raise TaskStateMissing(value, batch)
         forms = {name.decode(): data for name, data in fields.items() if name != _MARK}
-        found[one.query, one.task] = forms
-    return found
+        result[value.query, value.task] = forms
+    return result
 
 
 def forget(client: "redis.Redis", cluster: str, committed: int) -> None:
-    """Give back what batches before the committed one had handed on: it was taken in."""
+    """Give back what batches before the committed one had exported: it was imported."""
     index = keys.transfer_batches_key(cluster)
     for batch in _numbers(client.smembers(index)):
         if batch >= committed:
@@ -101,5 +102,5 @@ def forget(client: "redis.Redis", cluster: str, committed: int) -> None:
         client.srem(index, batch)
 
 
-def _numbers(found: Any) -> list[int]:
-    return sorted(int(number) for number in found)
+def _numbers(result: Any) -> list[int]:
+    return sorted(int(number) for number in result)

@@ -1,4 +1,4 @@
-"""Records that wait at a node with an emulated capacity, in the order in which they came.
+"""The backlog of a node with an emulated capacity: records in their order of arrival.
 
 A record was routed to the node for the tasks that it had then. If one of them moves on, its
 waiting records are forwarded with it; what the node gets later has nothing to do with them. So each
@@ -10,57 +10,58 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from workers.pipeline.engine.assignment.subscriptions import Held
+from workers.pipeline.engine.assignment.subscriptions import TaskOwnership
 from workers.pipeline.engine.assignment.tasks import Task
 from workers.pipeline.engine.evaluation.records import task_column
 from workers.pipeline.engine.store import Store
 from workers.pipeline.exchange.envelope import Envelope
 
-WAITING: Final = "waiting"
-Owned = Mapping[int, Held]
+BACKLOG: Final = "waiting"
+AssignedTasks = Mapping[int, TaskOwnership]
 
 
 @dataclass
 class _Piece:
-    """An envelope in the store: how many of its records are taken, how many it has, for whom.
+    """An envelope in the store: its records, how many of them are processed, and their tasks.
 
-    `older`: whether it was forwarded, so that its records may be older than what the node has seen.
+    `forwarded`: whether it was forwarded, so that its records may be older than what the node has
+    seen.
     """
 
     number: int
     taken: int
     records: int
-    owned: str
-    older: bool = False
+    tasks: str
+    forwarded: bool = False
 
     @property
     def name(self) -> str:
-        return f"{WAITING}/{self.number}"
+        return f"{BACKLOG}/{self.number}"
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkItem:
     """Envelopes to work on now, for these tasks; None: for all that the node has."""
 
     envelopes: list[Envelope]
-    owned: Owned | None
+    tasks: AssignedTasks | None
 
 
 @dataclass
 class _State:
     pieces: list[_Piece] = field(default_factory=list)
-    owned: dict[str, Owned] = field(default_factory=dict)
+    tasks: dict[str, AssignedTasks] = field(default_factory=dict)
     # What is left of a record's worth of budget.
     credit: float = 0.0
     number: int = 0
 
 
-class Waiting:
-    """The queue of one node; `save` keeps what has changed."""
+class NodeBacklog:
+    """The backlog of one node; `save` writes the changes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._state = _read(store.get(WAITING))
+        self._state = _read(store.get(BACKLOG))
         self._before = _written(self._state)
 
     @property
@@ -69,9 +70,9 @@ class Waiting:
         return sum(piece.records - piece.taken for piece in self._state.pieces)
 
     @property
-    def has_older(self) -> bool:
+    def has_forwarded(self) -> bool:
         """Return whether forwarded records wait: no window may be closed before they are taken."""
-        return any(piece.older for piece in self._state.pieces)
+        return any(piece.forwarded for piece in self._state.pieces)
 
     def __bool__(self) -> bool:
         return bool(self._state.pieces)
@@ -83,70 +84,70 @@ class Waiting:
         self._state.credit -= whole
         return whole
 
-    def come(self, envelopes: Iterable[Envelope], owned: Owned) -> None:
-        """Put envelopes behind all others; an empty one without event times is nothing."""
-        found = [envelope for envelope in envelopes if envelope.streams]
-        self._state.pieces += [self._kept(one.encode(), _records(one), owned) for one in found]
+    def append(self, envelopes: Iterable[Envelope], tasks: AssignedTasks) -> None:
+        """Append envelopes at the end, except empty ones without event times."""
+        result = [envelope for envelope in envelopes if envelope.streams]
+        self._state.pieces += [self._kept(item.encode(), _records(item), tasks) for item in result]
 
-    def forwarded(self, data: Iterable[bytes], task: Task, run: int) -> None:
+    def prepend(self, data: Iterable[bytes], task: Task, run: int) -> None:
         """Put envelopes that waited elsewhere for a task before all others."""
         column = task_column(task[0])
         pieces = []
-        for one in data:
-            envelope = Envelope.decode(one)
-            held = Held(run, [task[1]], column if column in envelope.extras else "")
-            pieces.append(self._kept(one, _records(envelope), {task[0]: held}))
+        for item in data:
+            envelope = Envelope.decode(item)
+            held = TaskOwnership(run, [task[1]], column if column in envelope.extras else "")
+            pieces.append(self._kept(item, _records(envelope), {task[0]: held}))
         for piece in pieces:
-            piece.older = True
+            piece.forwarded = True
         self._state.pieces = pieces + self._state.pieces
 
-    def take(self, budget: int | None) -> list[Work]:
+    def take(self, budget: int | None) -> list[WorkItem]:
         """Take records from the front, at most so many; None takes all."""
-        found: list[tuple[str, Envelope]] = []
+        result: list[tuple[str, Envelope]] = []
         left = self.records if budget is None else budget
         while self._state.pieces:
             piece = self._state.pieces[0]
-            past = min(piece.records, piece.taken + left)
+            stop = min(piece.records, piece.taken + left)
             envelope = self._read(piece)
-            left -= past - piece.taken
-            found.append((piece.owned, envelope.slice(piece.taken, past)))
-            piece.taken = past
-            if past < piece.records:
+            left -= stop - piece.taken
+            result.append((piece.tasks, envelope.slice(piece.taken, stop)))
+            piece.taken = stop
+            if stop < piece.records:
                 break
             self._drop(piece)
-        return self._works(found)
+        return self._group_by_tasks(result)
 
-    def leave(self, task: Task, streams: Sequence[int]) -> list[bytes]:
-        """Return what waits for a task that leaves, as envelopes of its streams, oldest first."""
+    def export(self, task: Task, streams: Sequence[int]) -> list[bytes]:
+        """Return the backlog of a task that moves, as envelopes of its streams, oldest first."""
         query, number = task
-        found = []
+        result = []
         for piece in self._state.pieces:
-            held = self._state.owned[piece.owned].get(query)
+            held = self._state.tasks[piece.tasks].get(query)
             if held is not None and number in held.tasks:
                 envelope = self._read(piece).slice(piece.taken, piece.records)
                 if (mine := envelope.of_streams(streams)).streams:
-                    found.append(mine.encode())
-        return found
+                    result.append(mine.encode())
+        return result
 
     def save(self) -> None:
-        """Keep the queue."""
-        used = {piece.owned for piece in self._state.pieces}
-        self._state.owned = {k: owned for k, owned in self._state.owned.items() if k in used}
+        """Write the backlog if it has changed."""
+        used = {piece.tasks for piece in self._state.pieces}
+        self._state.tasks = {k: tasks for k, tasks in self._state.tasks.items() if k in used}
         written = _written(self._state)
         if written != self._before:
-            self._store.put(WAITING, written)
+            self._store.put(BACKLOG, written)
 
-    def _works(self, found: Sequence[tuple[str, Envelope]]) -> list[Work]:
-        works: list[tuple[str, Work]] = []
-        for owned, envelope in found:
-            if not works or works[-1][0] != owned:
-                works.append((owned, Work([], self._state.owned[owned])))
-            works[-1][1].envelopes.append(envelope)
-        return [work for _, work in works]
+    def _group_by_tasks(self, found: Sequence[tuple[str, Envelope]]) -> list[WorkItem]:
+        items: list[tuple[str, WorkItem]] = []
+        for tasks, envelope in found:
+            if not items or items[-1][0] != tasks:
+                items.append((tasks, WorkItem([], self._state.tasks[tasks])))
+            items[-1][1].envelopes.append(envelope)
+        return [work for _, work in items]
 
-    def _kept(self, data: bytes, records: int, owned: Owned) -> _Piece:
-        text = json.dumps(owned, sort_keys=True)
-        self._state.owned.setdefault(text, owned)
+    def _kept(self, data: bytes, records: int, tasks: AssignedTasks) -> _Piece:
+        text = json.dumps(tasks, sort_keys=True)
+        self._state.tasks.setdefault(text, tasks)
         self._state.number += 1
         piece = _Piece(self._state.number, 0, records, text)
         self._store.put(piece.name, data)
@@ -167,11 +168,11 @@ def _records(envelope: Envelope) -> int:
 
 
 def _written(state: _State) -> bytes:
-    numbers = {text: at for at, text in enumerate(state.owned)}
+    numbers = {text: index for index, text in enumerate(state.tasks)}
     pieces = [
-        [p.number, p.taken, p.records, numbers.get(p.owned, -1), p.older] for p in state.pieces
+        [p.number, p.taken, p.records, numbers.get(p.tasks, -1), p.forwarded] for p in state.pieces
     ]
-    row = [list(state.owned), pieces, state.credit, state.number]
+    row = [list(state.tasks), pieces, state.credit, state.number]
     return json.dumps(row, separators=(",", ":")).encode()
 
 
@@ -179,10 +180,12 @@ def _read(data: bytes | None) -> _State:
     if data is None:
         return _State()
     texts, pieces, credit, number = json.loads(data)
-    owned = {text: _owned(json.loads(text)) for text in texts}
-    kept = [_Piece(n, taken, records, texts[at], old) for n, taken, records, at, old in pieces]
-    return _State(kept, owned, credit, number)
+    tasks = {text: _owned(json.loads(text)) for text in texts}
+    kept = [
+        _Piece(n, taken, records, texts[index], old) for n, taken, records, index, old in pieces
+    ]
+    return _State(kept, tasks, credit, number)
 
 
-def _owned(row: Mapping[str, Any]) -> Owned:
-    return {int(query): Held(*held) for query, held in row.items()}
+def _owned(row: Mapping[str, Any]) -> AssignedTasks:
+    return {int(query): TaskOwnership(*held) for query, held in row.items()}

@@ -1,4 +1,4 @@
-"""The stateful operator: one call per node and batch, all the node's tasks at once."""
+"""The stateful operator: one call per node and batch, all the node's tasks immediately."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,12 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 from controlplane.wire.limits import limit_memory
-from workers.pipeline.checkpoints.bootstrap import Seed
-from workers.pipeline.exchange.messages import input_of
-from workers.pipeline.nodes.node_batch import Turn
+from workers.pipeline.checkpoints.bootstrap import Bootstrap
+from workers.pipeline.exchange.messages import node_input
+from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.nodes.state_store import NodeStore
 from workers.pipeline.reports.activity import count_step
-from workers.pipeline.spark.connections import client_of, settle, tables_of
+from workers.pipeline.spark.connections import client_of, freeze_heap, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 
 if TYPE_CHECKING:
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class NodeProcessor(StatefulProcessor):
-    """Evaluates the tasks of the node whose key it is called with."""
+    """Evaluates the tasks of one node per call, by grouping key."""
 
     def __init__(
-        self, cluster: str, redis_url: str, partitions: int, seed: Seed | None = None
+        self, cluster: str, redis_url: str, partitions: int, seed: Bootstrap | None = None
     ) -> None:
         self.cluster = cluster
         self.redis_url = redis_url
@@ -44,15 +44,15 @@ class NodeProcessor(StatefulProcessor):
         rows: "Iterator[pd.DataFrame]",
         timerValues: TimerValues,  # noqa: N803
     ) -> "Iterator[pd.DataFrame]":
-        """Evaluate one batch and yield rows: the node's report and what it has changed."""
+        """Evaluate one batch and yield the node's report and its changes."""
         limit_memory()
-        batch = input_of(node_keys(self.partitions).node_of(int(key[0])), list(rows))
+        batch = node_input(node_keys(self.partitions).node_of(int(key[0])), list(rows))
         store = NodeStore(self._values)
         if self.seed is not None:
-            self.seed.plant(store, batch.node, batch.head.batch)
+            self.seed.import_state(store, batch.node, batch.header.batch)
         client, tables = client_of(self.redis_url), tables_of(self.redis_url, self.cluster)
-        output = Turn(client, self.cluster, tables, store, batch).run()
+        output = NodeBatch(client, self.cluster, tables, store, batch).run()
         store.save()
         count_step(client, self.cluster)
-        settle()
+        freeze_heap()
         yield from output.frames()

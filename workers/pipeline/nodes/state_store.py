@@ -29,29 +29,29 @@ class NodeStore:
         self._written: dict[str, bytes | None] = {}
 
     def get(self, name: str) -> bytes | None:
-        """Return what was put, None where nothing was."""
+        """Return what was put, None if nothing was."""
         if name in self._written:
             return self._written[name]
         if name not in self._names:
             return None
         if name not in self._read:
-            found = self._state.getValue((name,))
-            self._read[name] = None if found is None else bytes(found[0])
+            result = self._state.getValue((name,))
+            self._read[name] = None if result is None else bytes(result[0])
         return self._read[name]
 
-    def everything(self) -> dict[str, bytes]:
-        """Return all that is kept, by name; read from the JVM now, so none of it is asked later."""
+    def items_by_name(self) -> dict[str, bytes]:
+        """Return all values by name, read from the JVM now."""
         names = {*self._names, *self._written}
-        found = {name: self.get(name) for name in names}
-        return {name: data for name, data in found.items() if data is not None}
+        result = {name: self.get(name) for name in names}
+        return {name: data for name, data in result.items() if data is not None}
 
     def put(self, name: str, value: bytes) -> None:
-        """Keep bytes."""
+        """Write a value."""
         if name != NAMES:
             self._written[name] = value
 
     def remove(self, name: str) -> None:
-        """Keep them no longer."""
+        """Delete a value."""
         self._written[name] = None
 
     def save(self) -> None:

@@ -1,4 +1,4 @@
-"""Counting the finished steps of micro-batches, by which the agent sees that a batch goes on.
+"""Counting the finished steps of micro-batches, by which the agent sees that a batch continues.
 
 A step is a split node's read, a node's evaluation, or a sink task. `sink` is the newest batch of
 which a sink task has begun to write: where a checkpoint is lost, it tells whether a batch was half
@@ -21,6 +21,6 @@ def count_step(client: "redis.Redis", cluster: str) -> None:
         client.hincrby(keys.activity_key(cluster), "steps", 1)
 
 
-def note_sink(client: "redis.Redis", cluster: str, batch: int) -> None:
-    """Record that a batch begins to write its results. Raises `redis.RedisError`."""
+def record_sink_batch(client: "redis.Redis", cluster: str, batch: int) -> None:
+    """Record that a batch starts to write its results. Raises `redis.RedisError`."""
     client.hset(keys.activity_key(cluster), SINK, batch)

@@ -1,4 +1,4 @@
-"""The driver's heartbeat: what the agent and the pages know of a running application.
+"""The driver's heartbeat: the state of an application for the agent and the pages.
 
 Two threads: one shows that this Python process lives, the other that its JVM answers. The second
 waits for the JVM as long as that is silent; the first writes when the last answer came.
@@ -46,7 +46,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def __enter__(self) -> "Heartbeat":
-        self.say(state="starting")
+        self.update(state="starting")
         self._thread.start()
         return self
 
@@ -59,8 +59,8 @@ class Heartbeat:
         self._stopped.set()
         self._thread.join(timeout=5)
 
-    def say(self, **fields: str | int) -> None:
-        """Change fields and write them at once; a Redis that is away is tried again."""
+    def update(self, **fields: str | int) -> None:
+        """Change fields and write them immediately; a Redis that is away is tried again."""
         with self._lock:
             self._fields = {**self._fields, **fields}
         # The thread writes the same fields again in two seconds.
@@ -68,7 +68,7 @@ class Heartbeat:
             self._write()
 
     def watch_jvm(self, ask: Callable[[], str]) -> None:
-        """Call `ask`, which the JVM has to answer with what it does, every two seconds from now on.
+        """Call `ask`, which queries the JVM for its phase, every two seconds from now on.
 
         A daemon thread: a call that a hung JVM never answers does not keep the process from ending.
         """
@@ -81,11 +81,11 @@ class Heartbeat:
             except Exception as error:  # noqa: BLE001 - a JVM that refuses has not answered
                 logger.warning("the JVM did not answer: %s", error)
                 continue
-            self.say(jvm_ms=_now_ms(), phase=phase[:100])
+            self.update(jvm_ms=_now_ms(), phase=phase[:100])
 
     def _run(self) -> None:
         while not self._stopped.wait(BEAT_SECONDS):
-            self.say()
+            self.update()
 
     def _write(self) -> None:
         pipe = self._client.pipeline()

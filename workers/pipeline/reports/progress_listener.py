@@ -24,7 +24,7 @@ _ROCKSDB_MEASURES: Final = (
 
 
 class ProgressListener(StreamingQueryListener):
-    """Appends every progress report to Redis and tells the heartbeat the batch."""
+    """Appends every progress report to Redis and updates the batch of the heartbeat."""
 
     def __init__(self, client: "redis.Redis", cluster: str, heartbeat: Heartbeat) -> None:
         self._client = client
@@ -32,27 +32,27 @@ class ProgressListener(StreamingQueryListener):
         self._heartbeat = heartbeat
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Do nothing: running is said after the first batch."""
+        """Do nothing: the state becomes "running" after the first batch."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Write the report down."""
         report = json.loads(event.progress.json)
-        self._heartbeat.say(state="running", batch=report["batchId"])
+        self._heartbeat.update(state="running", batch=report["batchId"])
         row = json.dumps(progress_row(report), separators=(",", ":"))
         # A lost progress report is a gap in a chart, no more.
         with suppress(redis.RedisError):
             self._client.xadd(self._key, {"p": row}, maxlen=PROGRESS_KEPT)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Say that the application is alive, waiting for input."""
-        self._heartbeat.say(state="running")
+        """Report that the application waits for input."""
+        self._heartbeat.update(state="running")
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Do nothing: the main thread sees the end and says why."""
+        """Do nothing: the main thread reports the end and its cause."""
 
 
 def progress_row(report: dict[str, Any]) -> dict[str, Any]:
-    """Return what Weir keeps of one of Spark's progress reports (durations in ms)."""
+    """Return the stored part of a progress report of Spark (durations in ms)."""
     state = (report.get("stateOperators") or [{}])[0]
     measures = state.get("customMetrics", {})
     end = (report.get("sources") or [{}])[0].get("endOffset") or {}

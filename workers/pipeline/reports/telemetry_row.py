@@ -1,17 +1,20 @@
-"""One telemetry row per micro-batch, put together from the reports of its nodes."""
+"""The telemetry row of a micro-batch, aggregated from the reports of its nodes."""
 
+import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import redis
 
+from controlplane.wire import keys
 from workers.pipeline.exchange.node_report import NodeReport
 
 
 def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, Any]:
     """Return the measures of one batch.
 
-    `delivered` counts a record once per node it was handed to; `records_read` counts records of
+    `delivered` counts a record once per node it was sent to; `records_read` counts records of
     streams with at least one query. Their quotient is the replication factor of the batch
     (paper 000, section 6.1). Latencies run from the append to the log to `emitted_ms`.
     """
@@ -20,21 +23,16 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
     return {
         "batch": reports[0].batch,
         "version": reports[0].version,
-        # All splits read the same span of the log: which records met which routing version.
+        # All split nodes read the same range of the log.
         "start": sources[0]["start"] if sources else None,
         "end": sources[0]["end"] if sources else None,
         "emitted_ms": emitted_ms,
+        **_totals(nodes, sources),
         "event_ms": max((r.event_ms for r in reports if r.event_ms is not None), default=None),
-        "records_in": sum(sum(source["streams"].values()) for source in sources),
-        "records_read": sum(source["read"] for source in sources),
-        "delivered": sum(report.records for report in reports),
-        "late": sum(report.late for report in reports),
         "latency": latency(reports, emitted_ms),
-        "streams": {stream: n for source in sources for stream, n in source["streams"].items()},
+        "streams": _by_stream(sources, "streams"),
         # The newest event time of each stream in this batch (ms): its watermark follows from it.
-        "newest": {
-            stream: ms for source in sources for stream, ms in source.get("newest", {}).items()
-        },
+        "newest": _by_stream(sources, "newest"),
         # What each stream's split node has still to read: records, and the age of the oldest (ms).
         "behind": {
             stream: [records, max(0, source["clock_ms"] - oldest_ms)]
@@ -43,43 +41,55 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         },
         "splits": [_split_row(source) for source in sorted(sources, key=lambda s: s["split"])],
         "nodes": [_node_row(report, emitted_ms) for report in nodes],
-        "waiting": sum(report.waiting for report in nodes),
         "dropped": _dropped(nodes, sources),
         # Records that became dead letters, by stream and reason.
-        "dead": {stream: reasons for s in sources for stream, reasons in s.get("dead", {}).items()},
+        "dead": _by_stream(sources, "dead"),
         # An administrator has skipped the batch: its records were not read.
         "skipped": any(source.get("skipped") for source in sources),
-        "faults": [
-            {
-                "query": query,
-                "run": run,
-                "node": report.node,
-                "why": why,
-                "stage": stage,
-                "sample": sample,
-            }
-            for report in nodes
-            for query, run, why, stage, sample in report.faults
-        ],
+        "faults": [row for report in nodes for row in _fault_rows(report)],
         **_moves(nodes),
     }
 
 
+def _fault_rows(report: NodeReport) -> list[dict[str, Any]]:
+    return [
+        {"query": query, "run": run, "node": report.node, "why": why, "stage": stage,
+         "sample": sample}
+        for query, run, why, stage, sample in report.faults
+    ]  # fmt: skip
+
+
+def _totals(nodes: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Return the numbers of records of a batch, summed up over split nodes and nodes."""
+    return {
+        "records_in": sum(sum(source["streams"].values()) for source in sources),
+        "records_read": sum(source["read"] for source in sources),
+        "delivered": sum(report.records for report in nodes),
+        "late": sum(report.late for report in nodes),
+        "waiting": sum(report.waiting for report in nodes),
+    }
+
+
+def _by_stream(sources: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
+    """Return a measure of the split nodes by stream; each stream has one split node."""
+    return {stream: value for source in sources for stream, value in source.get(name, {}).items()}
+
+
 def _moves(nodes: Sequence[NodeReport]) -> dict[str, Any]:
-    """Return which tasks were handed on, and which came."""
+    """Return the tasks that nodes exported and imported."""
     return {
         "moves": [
             {"query": query, "task": task, "from": report.node, "bytes": size, "waited": waited}
             for report in nodes
             for query, task, size, waited in report.moves
         ],
-        "taken_in": sum(len(report.came) for report in nodes),
+        "taken_in": sum(len(report.imported) for report in nodes),
         # A task's records of the batch before met its state where it was, those of this one here:
         # what lies between is the time from one batch to the next, as for every other task.
         "came": [
             {"query": query, "task": task, "to": report.node, "gap_ms": report.elapsed_ms}
             for report in nodes
-            for query, task in report.came
+            for query, task in report.imported
         ],
     }
 
@@ -94,8 +104,8 @@ def latency(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, float] 
     waited = emitted_ms - appended
     order = np.argsort(waited)
     share = np.cumsum(records[order]) / records.sum()
-    at = np.searchsorted(share, [0.5, 0.95, 0.99])
-    p50, p95, p99 = waited[order][np.minimum(at, len(order) - 1)].tolist()
+    offset = np.searchsorted(share, [0.5, 0.95, 0.99])
+    p50, p95, p99 = waited[order][np.minimum(offset, len(order) - 1)].tolist()
     count = int(records.sum())
     mean = round(float(waited @ records) / count, 1)
     return {"n": count, "mean": mean, "p50": p50, "p95": p95, "p99": p99}
@@ -111,12 +121,12 @@ def _split_row(source: dict[str, Any]) -> dict[str, int]:
 
 
 def _dropped(reports: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, int]:
-    """Return the records that each arc dropped, by `stream` or `stream>query`."""
-    found = {stream: n for source in sources for stream, n in source.get("dropped", {}).items()}
+    """Return the records that each edge dropped, by `stream` or `stream>query`."""
+    result = _by_stream(sources, "dropped")
     for report in reports:
         for stream, query, lost in report.dropped:
-            found[f"{stream}>{query}"] = found.get(f"{stream}>{query}", 0) + lost
-    return found
+            result[f"{stream}>{query}"] = result.get(f"{stream}>{query}", 0) + lost
+    return result
 
 
 def _node_row(report: NodeReport, emitted_ms: int) -> dict[str, Any]:
@@ -139,3 +149,9 @@ def _node_row(report: NodeReport, emitted_ms: int) -> dict[str, Any]:
         "latency": latency([report], emitted_ms),
         "executor": report.executor,
     }
+
+
+def newest_telemetry(client: "redis.Redis", cluster: str, count: int) -> list[dict[str, Any]]:
+    """Return the newest telemetry rows, newest first."""
+    result = cast("list[Any]", client.xrevrange(keys.telemetry_key(cluster), count=count))
+    return [json.loads(fields[b"t"]) for _, fields in result]

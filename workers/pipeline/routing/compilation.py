@@ -1,4 +1,4 @@
-"""What a route computes over the columns that its streams have.
+"""Compilation of routes: the computation of a query over the columns of its streams.
 
 Columns of the streams of one side are unified by name (`schema.common_kinds`). Tables have
 thousands of queries over streams of few schemas, and another version every second: what was
@@ -24,22 +24,22 @@ from controlplane.wire.schema import StreamSchema, common_kinds
 _KEPT = 16_384
 
 
-class BadRoute(Exception):
+class InvalidRoute(Exception):
     """A query cannot be computed: its streams have not the columns that it reads."""
 
 
-class Undeclared(BadRoute):
+class SchemaMissing(InvalidRoute):
     """A stream has no schema yet. It has no records either: its queries wait, and have no fault."""
 
 
 def computation_of_route(route: Route, schemas: Mapping[int, StreamSchema]) -> Computation:
-    """Return what a route's query computes. Raises `BadRoute`."""
+    """Return the computation of a route. Raises `InvalidRoute`."""
     right = _right_of(route.text)
     left = [stream for stream in route.streams if stream not in right]
-    found = _compiled(route.text, _schemas_of(left, schemas), _schemas_of(right, schemas))
-    if isinstance(found, str):
-        raise BadRoute(found)
-    return found
+    result = _compiled(route.text, _schemas_of(left, schemas), _schemas_of(right, schemas))
+    if isinstance(result, str):
+        raise InvalidRoute(result)
+    return result
 
 
 def _schemas_of(
@@ -48,7 +48,7 @@ def _schemas_of(
     try:
         return frozenset([schemas[stream] for stream in streams])
     except KeyError as missing:
-        raise Undeclared(f"stream {missing} has no schema: declare it") from None
+        raise SchemaMissing(f"stream {missing} has no schema: declare it") from None
 
 
 @lru_cache(maxsize=_KEPT)
@@ -60,7 +60,7 @@ def _right_of(text: str) -> frozenset[int]:
 def _compiled(
     text: str, left: frozenset[StreamSchema], right: frozenset[StreamSchema]
 ) -> Computation | str:
-    """Return the computation, or why there is none."""
+    """Return the computation, or an error message."""
     try:
         kinds = _common(left), _common(right) if right else None
         return computation_of(QueryText.from_json(json.loads(text)), *kinds)
@@ -75,16 +75,19 @@ def _common(schemas: frozenset[StreamSchema]) -> dict[str, Kind]:
 
 @lru_cache(maxsize=_KEPT)
 def read_columns(computation: Computation, stream: int) -> frozenset[str]:
-    """Return the columns of a stream's records that a computation looks at."""
+    """Return the columns of a stream that a computation reads."""
     join = computation.join
     if join is None:
-        expressions = [computation.where, *(one for _, one in computation.key)]
-        expressions += [one.argument for _, one in computation.aggregates]
-        found = {
-            column.name for one in expressions if one is not None for column in columns_in(one)
+        expressions = [computation.where, *(item for _, item in computation.key)]
+        expressions += [element.argument for _, element in computation.aggregates]
+        result = {
+            column.name
+            for expression in expressions
+            if expression is not None
+            for column in columns_in(expression)
         }
-        return frozenset(found - {STREAM})
+        return frozenset(result - {STREAM})
     right = stream in join.right
     names = {column.name for pair in join.on for column in columns_in(pair[right])}
     side = join.right_columns if right else join.left
-    return frozenset((names | {one.name.partition(".")[2] for one in side}) - {STREAM})
+    return frozenset((names | {value.name.partition(".")[2] for value in side}) - {STREAM})

@@ -16,19 +16,19 @@ import redis
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
 from controlplane.wire.routing import NOBODY, Route, RoutingTable
-from controlplane.wire.routing.drop_rules import INPUT, Arc, Shed
+from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
 from controlplane.wire.routing.publication import read_table
-from controlplane.wire.routing.state_transfer import Transfer, in_transition, transfers
+from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers, transition_table
 from workers.pipeline.engine.assignment.subscriptions import DIRECT, Group, Intake, Subscription
 from workers.pipeline.engine.assignment.tasks import Member, Tasks
 from workers.pipeline.engine.evaluation.records import task_column
 from workers.pipeline.routing.compilation import (
-    BadRoute,
-    Undeclared,
+    InvalidRoute,
+    SchemaMissing,
     computation_of_route,
     read_columns,
 )
-from workers.pipeline.routing.key_grouping import Scheme, scheme_of
+from workers.pipeline.routing.key_grouping import KeyGrouping, key_grouping_of
 
 NO_TASKS: Final = Tasks((), {})
 # A query that is not split has one task, and its node has it.
@@ -38,29 +38,30 @@ _KEPT_TABLES: Final = 4
 
 
 class Keyed(NamedTuple):
-    """Readers of a part each: a record goes to the node of its key's task.
+    """Readers of some keys: a record is sent to the node of its key's task.
 
-    `column`: under which name the record carries the task, empty where the key alone says it.
+    `column`: under which name the record carries the task, empty if the key alone says it.
     """
 
     key: tuple[Expression, ...]
     owners: tuple[int, ...]
-    scheme: Scheme
+    grouping: KeyGrouping
     column: str
 
 
 class Readers(NamedTuple):
-    """Who reads a stream: nodes that need every record, and those that need some.
+    """The readers of a stream: nodes that need every record, and nodes that need some.
 
-    `marked`: nodes that need the event times of every block; `lucky`: whether the luck of each
-    record is asked for: a query's arc drops, or may when a record that has to wait is taken.
-    `columns`: those that a query of the stream looks at, besides the time of the record.
+    `time_readers`: nodes that need the event times of every block; `needs_sample_hash`: whether the
+    sample hash of each record is needed: a query's edge drops, or may when a record that has to
+    wait is taken. `columns`: those that a query of the stream looks at, besides the time of the
+    record.
     """
 
     whole: tuple[int, ...]
     keyed: tuple[Keyed, ...]
-    marked: tuple[int, ...]
-    lucky: bool
+    time_readers: tuple[int, ...]
+    needs_sample_hash: bool
     columns: tuple[str, ...] = ()
 
 
@@ -78,35 +79,35 @@ class CompiledTable:
     @cached_property
     def _compiled(self) -> tuple[dict[int, Computation], dict[int, str]]:
         """Return what queries compute, and why others cannot, by query."""
-        found: dict[int, Computation] = {}
-        broken: dict[int, str] = {}
+        result: dict[int, Computation] = {}
+        invalid_queries: dict[int, str] = {}
         for query, route in self.table.queries.items():
             try:
-                found[query] = computation_of_route(route, self.table.schemas)
-            except Undeclared:
+                result[query] = computation_of_route(route, self.table.schemas)
+            except SchemaMissing:
                 continue
-            except BadRoute as error:
-                broken[query] = str(error)
-        return found, broken
+            except InvalidRoute as error:
+                invalid_queries[query] = str(error)
+        return result, invalid_queries
 
     @property
     def computations(self) -> Mapping[int, Computation]:
-        """Return what each query computes that can be computed."""
+        """Return the computation of each valid query."""
         return self._compiled[0]
 
     @property
-    def broken(self) -> Mapping[int, str]:
+    def invalid_queries(self) -> Mapping[int, str]:
         """Return the queries that cannot be computed over the columns that there are, and why."""
         return self._compiled[1]
 
-    def broken_of_node(self, node: int) -> dict[int, str]:
+    def invalid_queries_of_node(self, node: int) -> dict[int, str]:
         """Return those of them that a node should compute or merge."""
-        if not self.broken:
+        if not self.invalid_queries:
             return {}
         routes = self.table.queries
         return {
             query: why
-            for query, why in self.broken.items()
+            for query, why in self.invalid_queries.items()
             if node in routes[query].owners() or node == routes[query].merge
         }
 
@@ -121,7 +122,7 @@ class CompiledTable:
         whole: dict[int, set[int]] = {}
         # Sets that keep their order: the same in every process.
         keyed: dict[int, dict[Keyed, None]] = {}
-        marked: dict[int, set[int]] = {}
+        time_readers: dict[int, set[int]] = {}
         for query, route in self._routes.items():
             owners = route.owners()
             computation = self.computations[query]
@@ -131,15 +132,15 @@ class CompiledTable:
                     whole.setdefault(stream, set()).add(owners[0])
                     continue
                 keyed.setdefault(stream, {})[reader] = None
-                marked.setdefault(stream, set()).update(owners)
+                time_readers.setdefault(stream, set()).update(owners)
                 if route.merge != NOBODY:
-                    marked[stream].add(route.merge)
+                    time_readers[stream].add(route.merge)
         arcs = {stream for stream, query in self.table.sheds if query != INPUT}
         return {
             stream: Readers(
                 tuple(sorted(whole.get(stream, ()))),
                 tuple(keyed.get(stream, ())),
-                tuple(sorted(marked.get(stream, ()))),
+                tuple(sorted(time_readers.get(stream, ()))),
                 stream in arcs or bool(self.table.capacities),
                 self._columns_of_stream[stream],
             )
@@ -149,48 +150,48 @@ class CompiledTable:
     @cached_property
     def _columns_of_stream(self) -> dict[int, tuple[str, ...]]:
         # By identity: equal computations are one value, and to hash one is to walk through it.
-        found: dict[int, dict[int, Computation]] = {}
+        result: dict[int, dict[int, Computation]] = {}
         for query, route in self._routes.items():
             computation = self.computations[query]
             for stream in route.streams:
-                found.setdefault(stream, {})[id(computation)] = computation
+                result.setdefault(stream, {})[id(computation)] = computation
         return {
             stream: tuple(
-                sorted({name for one in some.values() for name in read_columns(one, stream)})
+                sorted({name for item in some.values() for name in read_columns(item, stream)})
             )
-            for stream, some in found.items()
+            for stream, some in result.items()
         }
 
     @cached_property
     def _merges(self) -> dict[int, dict[int, Member]]:
-        found: dict[int, dict[int, Member]] = {}
+        result: dict[int, dict[int, Member]] = {}
         for query, route in self._routes.items():
             if route.merge != NOBODY:
-                member = merged_member(query, route, self.computations[query])
-                found.setdefault(route.merge, {})[query] = member
-        return found
+                member = aggregator_member(query, route, self.computations[query])
+                result.setdefault(route.merge, {})[query] = member
+        return result
 
-    def merges_of_node(self, node: int) -> Mapping[int, Member]:
+    def aggregated_by_node(self, node: int) -> Mapping[int, Member]:
         """Return the queries that a node merges."""
         return self._merges.get(node, {})
 
     @property
-    def merges(self) -> bool:
-        """Return whether there is a merge node."""
+    def has_aggregators(self) -> bool:
+        """Return whether the table has an aggregator node."""
         return bool(self._merges)
 
     @cached_property
-    def reacts(self) -> bool:
-        """Return whether a scheme looks at what nodes say of their load."""
+    def uses_node_loads(self) -> bool:
+        """Return whether a key grouping uses the loads of nodes."""
         return any(route.scheme for route in self.table.queries.values())
 
     @cached_property
     def _routes_of_node(self) -> dict[int, list[tuple[int, Route]]]:
-        found: dict[int, list[tuple[int, Route]]] = {}
+        result: dict[int, list[tuple[int, Route]]] = {}
         for query, route in self._routes.items():
             for node in dict.fromkeys(route.owners()):
-                found.setdefault(node, []).append((query, route))
-        return found
+                result.setdefault(node, []).append((query, route))
+        return result
 
     @cached_property
     def _tasks(self) -> dict[int, Tasks]:
@@ -198,7 +199,7 @@ class CompiledTable:
 
     @cached_property
     def nodes(self) -> int:
-        """Return the number of nodes: as the table says, and all that have or merge tasks."""
+        """Return the number of nodes, including all with tasks or aggregators."""
         named = (*self._routes_of_node, *self._merges)
         return max(self.table.node_count, 1 + max(named, default=-1))
 
@@ -220,46 +221,52 @@ class CompiledTable:
         return sorted(stream for stream, owner in self.table.splits.items() if owner == split)
 
     def tasks_of_node(self, node: int) -> Tasks:
-        """Return what a node has to compute."""
+        """Return the tasks of a node."""
         return self._tasks.get(node, NO_TASKS)
 
 
-def merged_member(query: int, route: Route, computation: Computation) -> Member:
-    """Return a query as its merge node knows it."""
+def aggregator_member(query: int, route: Route, computation: Computation) -> Member:
+    """Return a query as the member of its aggregator node."""
     every = Subscription(query, route.run, route.streams, 1, _WHOLE)
     return Tasks.of([Group.of(computation, [every])]).members[query]
 
 
 def _keyed(query: int, route: Route, computation: Computation, stream: int) -> Keyed | None:
     """Return how a query's records of a stream find their node; None: one node needs them all."""
-    owners, scheme = route.owners(), _scheme(route, computation)
-    if len(set(owners)) == 1 and scheme.by_key and route.merge == NOBODY:
+    owners, grouping = route.owners(), _scheme(route, computation)
+    if len(set(owners)) == 1 and grouping.by_key and route.merge == NOBODY:
         return None
-    return Keyed(computation.task_key(stream), owners, scheme, _column(query, route, computation))
+    return Keyed(computation.task_key(stream), owners, grouping, _column(query, route, computation))
 
 
 def _column(query: int, route: Route, computation: Computation) -> str:
-    """Return under which name records carry their task of a query; empty: their key says it."""
+    """Return the column with the task of each record; empty if the key decides."""
     return "" if _scheme(route, computation).by_key else task_column(query)
 
 
-def _scheme(route: Route, computation: Computation) -> Scheme:
+def _scheme(route: Route, computation: Computation) -> KeyGrouping:
     """Return how keys find their task; records that are joined have to meet in one."""
-    return scheme_of("" if computation.join else route.scheme)
+    return key_grouping_of("" if computation.join else route.scheme)
 
 
 def _intake(
-    query: int, route: Route, computation: Computation, sheds: Mapping[Arc, Shed]
+    query: int, route: Route, computation: Computation, sheds: Mapping[Edge, DropRule]
 ) -> Intake:
-    """Return how records come to a query."""
-    drops = tuple((s, sheds[s, query]) for s in route.streams if (s, query) in sheds)
+    """Return the input of a query: its drop rules, and the column with the task."""
+    drop_rules = tuple((s, sheds[s, query]) for s in route.streams if (s, query) in sheds)
     inputs = [(s, sheds[s, INPUT]) for s in route.streams if (s, INPUT) in sheds]
     # Of other windows than the query's own only records are dropped.
     mine = computation.window
     size = mine.size_ms, mine.slide_ms
-    windows = tuple(one for one in (*drops, *inputs) if (one[1].window_ms, one[1].slide_ms) == size)
+    window_drop_rules = tuple(
+        item for item in (*drop_rules, *inputs) if (item[1].window_ms, item[1].slide_ms) == size
+    )
     column = _column(query, route, computation)
-    return Intake(column, drops, windows) if column or drops or windows else DIRECT
+    return (
+        Intake(column, drop_rules, window_drop_rules)
+        if column or drop_rules or window_drop_rules
+        else DIRECT
+    )
 
 
 def _tasks(node: int, routes: Iterable[tuple[int, Route]], table: CompiledTable) -> Tasks:
@@ -270,7 +277,7 @@ def _tasks(node: int, routes: Iterable[tuple[int, Route]], table: CompiledTable)
         subscription = Subscription(query, route.run, route.streams, len(owners), mine)
         kind = computation, _intake(query, route, computation, table.table.sheds)
         groups.setdefault(kind, []).append(subscription)
-    return Tasks.of(Group.of(kind[0], found, kind[1]) for kind, found in groups.items())
+    return Tasks.of(Group.of(kind[0], result, kind[1]) for kind, result in groups.items())
 
 
 class TableCache:
@@ -288,22 +295,26 @@ class TableCache:
         with self._lock:
             return self._at(version)
 
-    def of_batch(self, leaving: int | None, version: int) -> CompiledTable:
-        """Return the table of a batch, in which tasks hand their state on or do not."""
-        return self.at(version) if leaving is None else self.leading(leaving, version)
+    def of_batch(self, export_version: int | None, version: int) -> CompiledTable:
+        """Return the table of a batch, in which tasks export their state or do not."""
+        return (
+            self.at(version)
+            if export_version is None
+            else self.transition_table(export_version, version)
+        )
 
-    def leading(self, before: int, version: int) -> CompiledTable:
+    def transition_table(self, before: int, version: int) -> CompiledTable:
         """Return the table of the batch that leads from one version to another."""
         with self._lock:
             if (before, version) not in self._known:
                 old, new = self._at(before).table, self._at(version).table
-                self._keep((before, version), CompiledTable(in_transition(old, new)))
+                self._keep((before, version), CompiledTable(transition_table(old, new)))
             return self._known[before, version]
 
-    def transfers(self, before: int, version: int) -> list[Transfer]:
-        """Return which tasks hand their state on between two versions."""
+    def task_transfers(self, before: int, version: int) -> list[TaskTransfer]:
+        """Return which tasks export their state between two versions."""
         with self._lock:
-            return list(transfers(self._at(before).table, self._at(version).table))
+            return list(task_transfers(self._at(before).table, self._at(version).table))
 
     def _at(self, version: int) -> CompiledTable:
         if (None, version) not in self._known:

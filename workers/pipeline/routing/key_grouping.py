@@ -1,8 +1,8 @@
 """How the keys of a query find their task: the replaceable part that the routing table carries.
 
-A scheme that decides by the key alone is evaluated by every node for itself. One that also looks
-at loads decides at the split node, and the record carries its task; then a key may have tasks on
-several nodes, whose results are merged.
+A key grouping that decides by the key alone is evaluated by every node for itself. One that also
+looks at loads decides at the split node, and the record carries its task; then a key may have tasks
+on several nodes, whose results are merged.
 """
 
 import json
@@ -20,33 +20,33 @@ Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Signal:
-    """How busy a node said it was: records that wait there, and its share of time at work."""
+class NodeLoad:
+    """The load of a node: records in its backlog, and its utilisation."""
 
     waiting: int
     utilisation: float
 
 
 # What all nodes said after one of the batches before; the offset names them, so a replay sees them.
-Signals = Mapping[int, Signal]
+NodeLoads = Mapping[int, NodeLoad]
 
 
-class Scheme(Protocol):
-    """Keys to tasks. `by_key`: whether the key alone decides."""
+class KeyGrouping(Protocol):
+    """A mapping of keys to tasks. `by_key`: whether it depends on the key only."""
 
     by_key: bool
 
-    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: Signals) -> Int64s:
+    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: NodeLoads) -> Int64s:
         """Return the task of each record, by the hash of its key; `owners`: the tasks' nodes."""
 
 
-class ByHash:
+class HashGrouping:
     """The task of a key is its hash modulo their number (paper 004, section 3.1)."""
 
     by_key = True
 
-    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: Signals) -> Int64s:
-        """Return the tasks; nobody's load matters."""
+    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: NodeLoads) -> Int64s:
+        """Return the tasks; loads are not used."""
         return np.asarray((hashes % np.uint64(len(owners))).astype(np.int64))
 
 
@@ -59,7 +59,7 @@ class TwoChoices:
 
     by_key = False
 
-    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: Signals) -> Int64s:
+    def tasks_of(self, hashes: Hashes, owners: tuple[int, ...], signals: NodeLoads) -> Int64s:
         """Return the less loaded task of each record's two."""
         # Compiled code is slow to import and large: only who uses it has it.
         from algorithms.partitioning.two_choices import choices_of, less_loaded  # noqa: PLC0415
@@ -72,14 +72,17 @@ class TwoChoices:
         return less_loaded(*choices_of(hashes, len(owners)), load)
 
 
-_SCHEMES: Final[Mapping[str, Callable[..., Scheme]]] = {"hash": ByHash, "two_choices": TwoChoices}
+_KEY_GROUPINGS: Final[Mapping[str, Callable[..., KeyGrouping]]] = {
+    "hash": HashGrouping,
+    "two_choices": TwoChoices,
+}
 
 
 @cache
-def scheme_of(text: str) -> Scheme:
-    """Return the scheme that a route names. Raises `LookupError` where there is none."""
+def key_grouping_of(text: str) -> KeyGrouping:
+    """Return the key grouping of a route. Raises `LookupError` for an unknown name."""
     row: dict[str, Any] = json.loads(text) if text else {"kind": "hash"}
     kind = row.pop("kind")
-    if kind not in _SCHEMES:
-        raise LookupError(f"there is no key scheme {kind}; there are {', '.join(_SCHEMES)}")
-    return _SCHEMES[kind](**row)
+    if kind not in _KEY_GROUPINGS:
+        raise LookupError(f"there is no key scheme {kind}; there are {', '.join(_KEY_GROUPINGS)}")
+    return _KEY_GROUPINGS[kind](**row)

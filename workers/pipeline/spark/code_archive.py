@@ -16,14 +16,14 @@ _PACKAGES: Final = ("workers/pipeline", "controlplane/wire")
 
 
 def ship_code(spark: SparkSession) -> None:
-    """Let every executor load the pipeline's modules from this driver."""
+    """Send the pipeline's modules from this driver to every executor."""
     # The driver serves the file as long as it runs; Spark removes this directory at its end.
     folder = Path(SparkFiles.getRootDirectory()) / "weir"
     folder.mkdir(exist_ok=True)
-    spark.sparkContext.addPyFile(str(zipped(folder)))
+    spark.sparkContext.addPyFile(str(write_archive(folder)))
 
 
-def zipped(folder: Path) -> Path:
+def write_archive(folder: Path) -> Path:
     """Write the pipeline's modules, and nothing else of Weir, to a zip file and return it."""
     path = folder / "weir_pipeline.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -31,8 +31,8 @@ def tables_of(redis_url: str, cluster: str) -> TableCache:
 
 
 @cache
-def settle() -> None:
-    """Take what this process has loaded out of the garbage collector's sight, once.
+def freeze_heap() -> None:
+    """Exclude all objects that this process has loaded from garbage collection, once.
 
     Spark's Python workers collect garbage in full after every task: with pandas and pyarrow loaded
     that is 65 ms of processor time each, 18 times a batch. Call it at the end of a first task.

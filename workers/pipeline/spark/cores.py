@@ -12,19 +12,19 @@ _LOCAL: Final = re.compile(r"local(?:\[(\*|[0-9]+)(?:,[^\]]*)?\])?")
 
 
 def partitions_for(master: str, wanted: int, nodes: int) -> int:
-    """Return the number of partitions with which a new checkpoint is begun.
+    """Return the number of partitions of a new checkpoint.
 
-    `wanted`: what the cluster's settings ask for, 0 for by itself. That is the cores of a master
-    `local[n]`; elsewhere the number of nodes, because an executor has one core and nobody knows how
-    many executors there will be.
+    `wanted`: what the cluster's settings ask for, 0 for on its own. That is the cores of a master
+    `local[n]`; elsewhere the number of nodes, because an executor has one core and it is unknown
+    how many executors there will be.
     """
     if wanted:
         return wanted
     return cores_of(master) or max(1, nodes)
 
 
-def note_on(there: int | None, wanted: int) -> str:
-    """Return what to tell operators of a checkpoint's partitions; empty where they are as wanted.
+def partition_warning(there: int | None, wanted: int) -> str:
+    """Return a warning about a checkpoint's partitions; empty if they are as wanted.
 
     `there`: the partitions of the checkpoint, None for a new one.
     """
@@ -38,8 +38,8 @@ def note_on(there: int | None, wanted: int) -> str:
 
 def cores_of(master: str) -> int | None:
     """Return the cores of a local master (`local` has one), None for a master of executors."""
-    found = _LOCAL.fullmatch(master)
-    if found is None:
+    match = _LOCAL.fullmatch(master)
+    if match is None:
         return None
-    cores = found[1] or "1"
+    cores = match[1] or "1"
     return os.cpu_count() or 1 if cores == "*" else int(cores)

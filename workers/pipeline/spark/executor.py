@@ -18,14 +18,14 @@ def executor() -> str:
 
 
 def executor_id(environment: Mapping[str, str]) -> str:
-    """Return what a Python worker's environment says of its executor.
+    """Return the executor id from a Python worker's environment.
 
     Kubernetes names it outright, YARN its container, a standalone cluster where its log is read.
     """
     logs = parse_qs(urlsplit(environment.get("SPARK_LOG_URL_STDERR", "")).query)
-    found = (
+    result = (
         environment.get("SPARK_EXECUTOR_ID", ""),
         environment.get("CONTAINER_ID", ""),
         *logs.get("executorId", ()),
     )
-    return next((one for one in found if one), _DRIVER)
+    return next((item for item in result if item), _DRIVER)

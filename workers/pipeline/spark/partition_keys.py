@@ -16,7 +16,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 class NodeKeys:
-    """The keys of all nodes for one number of partitions; keys are found when first needed."""
+    """The keys of all nodes for one number of partitions, computed when first needed."""
 
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions

@@ -41,15 +41,15 @@ _FIXED: Final = frozenset({
 })  # fmt: skip
 
 
-class SettingRefused(ValueError):
+class SettingRejected(ValueError):
     """A Spark setting that Weir must choose itself."""
 
 
 @dataclass(frozen=True)
-class Engine:
+class SparkSettings:
     """Which Spark runs an application.
 
-    `driver_host`: the address at which executors reach the driver; empty: found by itself. `conf`:
+    `driver_host`: the address at which executors reach the driver; empty: found on its own. `conf`:
     further Spark settings, which go before Weir's own.
     """
 
@@ -63,12 +63,12 @@ class Engine:
         return self.master.startswith("local")
 
 
-def session(cluster: str, partitions: int, engine: Engine | None = None) -> SparkSession:
-    """Return a session whose stateful operators have so many partitions.
+def session(cluster: str, partitions: int, engine: SparkSettings | None = None) -> SparkSession:
+    """Return a session with this number of partitions for stateful operators.
 
-    Raises `SettingRefused`.
+    Raises `SettingRejected`.
     """
-    engine = engine or Engine()
+    engine = engine or SparkSettings()
     # Workers must find the packages that this driver has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # The JVM and all workers of this machine inherit it.
@@ -84,20 +84,20 @@ def session(cluster: str, partitions: int, engine: Engine | None = None) -> Spar
     return spark
 
 
-def settings(partitions: int, engine: Engine, folder: str | None = None) -> dict[str, str]:
+def settings(partitions: int, engine: SparkSettings, folder: str | None = None) -> dict[str, str]:
     """Return the Spark settings of an application; sockets are in `folder` (None: TCP is used).
 
-    Raises `SettingRefused`.
+    Raises `SettingRejected`.
     """
     for name in engine.conf:
         if name in _FIXED:
-            raise SettingRefused(f"{name} is Weir's to choose: the checkpoint depends on it")
+            raise SettingRejected(f"{name} is Weir's to choose: the checkpoint depends on it")
     place = _loopback() if engine.is_local else {**_spread(partitions), **_reachable(engine)}
     return {**_common(partitions), **place, **_sockets(folder), **engine.conf}
 
 
 def memory_of(spark: SparkSession) -> str:
-    """Return the memory of a JVM that runs nodes, as Spark's settings say it."""
+    """Return the memory of a JVM that runs nodes, in the notation of Spark's settings."""
     conf = spark.sparkContext.getConf()
     local = (spark.sparkContext.master or "").startswith("local")
     name = "spark.driver.memory" if local else "spark.executor.memory"
@@ -144,7 +144,7 @@ def _loopback() -> dict[str, str]:
 
 
 def _sockets(directory: str | None) -> dict[str, str]:
-    """Return what lets the JVM and Python talk through sockets in a directory; None: by TCP."""
+    """Return the settings for Unix domain sockets between JVM and Python; None: TCP."""
     if directory is None:
         return {}
     return {
@@ -154,7 +154,7 @@ def _sockets(directory: str | None) -> dict[str, str]:
 
 
 def _spread(partitions: int) -> dict[str, str]:
-    """Return what gives every partition an executor of its own, where there is room."""
+    """Return the settings that give each partition an executor, if the cluster has room."""
     # Users' functions are looked up, and their limits hold, on the executors, too.
     inherited = {name: os.environ.get(name, "") for name in (_FUNCTIONS, *limits.SETTINGS)}
     return {
@@ -173,17 +173,17 @@ def _spread(partitions: int) -> dict[str, str]:
     }
 
 
-def _reachable(engine: Engine) -> dict[str, str]:
-    """Return at which address executors reach the driver; nothing where Spark has to find it."""
+def _reachable(engine: SparkSettings) -> dict[str, str]:
+    """Return at which address executors reach the driver; nothing if Spark has to find it."""
     if engine.driver_host:
         # The name may be that of a gateway or a service, which is no address of this machine.
         return {"spark.driver.host": engine.driver_host, "spark.driver.bindAddress": "0.0.0.0"}  # noqa: S104
-    found = _address_towards(engine.master)
-    return {"spark.driver.host": found, "spark.driver.bindAddress": found} if found else {}
+    result = _address_towards(engine.master)
+    return {"spark.driver.host": result, "spark.driver.bindAddress": result} if result else {}
 
 
 def _address_towards(master: str) -> str:
-    """Return this machine's address on the way to the master, "" where that is unknown."""
+    """Return this machine's address on the way to the master, "" if that is unknown."""
     parts = urlsplit(master.removeprefix("k8s://") if "://" in master else "")
     # Of several masters any will do.
     host, _, port = parts.netloc.partition(",")[0].rpartition(":")

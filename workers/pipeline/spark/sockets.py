@@ -1,4 +1,4 @@
-"""Where a local application keeps the Unix domain sockets between its JVM and its Python workers.
+"""The directory of the Unix domain sockets between a JVM and its Python workers.
 
 Data pass faster through them than through TCP on the loopback interface. Each application has a
 directory of its own that only its user can enter; those of applications that were killed are
@@ -23,7 +23,7 @@ _SHARED: Final = "/tmp"  # noqa: S108 - sockets get unique names and their user'
 
 
 def shared_directory() -> str | None:
-    """Return the directory for sockets of executors; None where the platform has no such sockets.
+    """Return the directory for sockets of executors; None if the platform has no such sockets.
 
     It is the same on every machine of a Spark cluster.
     """
@@ -31,7 +31,7 @@ def shared_directory() -> str | None:
 
 
 def own_directory() -> str | None:
-    """Make a directory for this process's sockets; None where there is no place for one.
+    """Create a directory for this process's sockets; None if no parent directory fits.
 
     The directory is removed when the process ends.
     """
@@ -55,7 +55,7 @@ _NAME_BYTES: Final = 17
 
 
 def _remove_stale(parent: Path) -> None:
-    """Remove the directories of processes that are gone."""
+    """Remove the directories of processes that have ended."""
     for directory in parent.glob(f"{_PREFIX}*-*"):
         pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 # A batch of so few records is never refused: the next one is bounded by what it did.
-LEAST: Final = 1_000
+MIN_RECORDS: Final = 1_000
 # The first batch of unknown cost, and the growth from one batch to the next.
-FIRST: Final = 50_000
+INITIAL_RECORDS: Final = 50_000
 GROWTH: Final = 2
 # Batches that are remembered: one that was small for want of records does not slow the next.
-REMEMBERED: Final = 8
+RECENT_BATCHES: Final = 8
 # The share of a JVM's memory that the rows of one batch may have: they are sorted by node there,
 # while rows of results and state pass through.
 _SHARE: Final = 0.25
@@ -25,7 +25,7 @@ _USUAL: Final = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class BatchLoad:
     """What one batch read and became: records of the log, bytes to nodes, bytes from nodes."""
 
     records: int
@@ -33,7 +33,7 @@ class Load:
     emitted: int
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "Load":
+    def of(cls, row: Mapping[str, Any]) -> "BatchLoad":
         """Return the load of a telemetry row, now or from an older version."""
         nodes = row.get("nodes", ())
         return cls(
@@ -43,25 +43,27 @@ class Load:
         )
 
 
-def records_within(loads: Sequence[Load], budget: int, most: int, more_queries: float = 1.0) -> int:
-    """Return how many records the next batch may have: at most `most`, at least `LEAST`.
+def record_limit(
+    loads: Sequence[BatchLoad], budget: int, most: int, more_queries: float = 1.0
+) -> int:
+    """Return how many records the next batch may have: at most `most`, at least `MIN_RECORDS`.
 
     `loads`: recent batches, oldest first; `budget`: bytes that a batch may deliver, and emit;
     `more_queries`: by which factor the queries have become more since the last one.
     """
     filled = [load for load in loads if load.records]
     largest = max((load.records for load in filled), default=0) / max(1.0, more_queries)
-    bound = max(FIRST, GROWTH * largest)
+    bound = max(INITIAL_RECORDS, GROWTH * largest)
     if filled:
         last = filled[-1]
         delivered = last.delivered / last.records
-        # Who delivers to more queries emits more; nodes get a record once for all of them.
+        # Whoever delivers to more queries emits more; nodes get a record once for all of them.
         emitted = last.emitted / last.records * max(1.0, more_queries)
         bound = min(bound, budget / max(delivered, emitted, 1e-9))
-    return max(min(LEAST, most), min(most, int(bound)))
+    return max(min(MIN_RECORDS, most), min(most, int(bound)))
 
 
-def budget_of(memory: str) -> int:
+def batch_budget(memory: str) -> int:
     """Return the bytes that a batch may deliver in a JVM with so much memory, like `768m`.
 
     Spark's own notation: a number and a unit, without one MiB. What cannot be read counts as 1 GiB.

@@ -10,21 +10,21 @@ from numpy.typing import NDArray
 from controlplane.wire.log import Entry
 from controlplane.wire.log.values import NO_TIME
 from controlplane.wire.routing.drop_rules import INPUT
-from workers.pipeline.engine.evaluation.drop_rules import is_dropped, luck_of
-from workers.pipeline.engine.evaluation.records import LUCK, Extras, Int64s, evaluator_of
-from workers.pipeline.engine.failures.probe import survive
-from workers.pipeline.engine.hashing import hashes_of
-from workers.pipeline.exchange.envelope import EMPTY, Envelope
+from workers.pipeline.engine.evaluation.drop_rules import is_dropped, sample_hashes
+from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, Extras, Int64s, evaluator_of
+from workers.pipeline.engine.failures.probe import probe_call
+from workers.pipeline.engine.hashing import hash_rows
+from workers.pipeline.exchange.envelope import EMPTY, TIME_COLUMN, Envelope, join_extras
 from workers.pipeline.routing.compiled_table import CompiledTable, Readers
-from workers.pipeline.routing.key_grouping import Signals
-from workers.pipeline.split_nodes.projection import TIME_COLUMN, Dead, Projection
+from workers.pipeline.routing.key_grouping import NodeLoads
+from workers.pipeline.split_nodes.projection import DeadLetterBuffer, Projection, concatenate
 
 # The node whose envelope also carries what the split node reports; node 0 always exists.
 REPORTING_NODE: Final = 0
 
 
-class Blocks(NamedTuple):
-    """Records of one stream's entries, one behind the other, with what is said of each record.
+class StreamRecords(NamedTuple):
+    """Records of one stream, entry after entry, with extra columns of split nodes.
 
     `records`: the first column is the event time (`projection.TIME_COLUMN`); `lengths`: how many
     are of each entry; `event_time`: under which name queries read the event time.
@@ -40,7 +40,7 @@ class Blocks(NamedTuple):
         """Return the event times in milliseconds."""
         return np.asarray(self.records.column(TIME_COLUMN))
 
-    def where(self, taken: NDArray[np.bool_]) -> "Blocks":
+    def where(self, taken: NDArray[np.bool_]) -> "StreamRecords":
         """Return the records that are taken."""
         if taken.all():
             return self
@@ -52,7 +52,7 @@ class Blocks(NamedTuple):
             records=self.records.filter(pa.array(taken)), extras=extras, lengths=lengths
         )
 
-    def by(self, node_of: Int64s, nodes: Sequence[int]) -> "dict[int, Blocks]":
+    def by(self, node_of: Int64s, nodes: Sequence[int]) -> "dict[int, StreamRecords]":
         """Return the records of each node: one pass over all, instead of one for each."""
         count, entries = max(nodes) + 1, len(self.lengths)
         order = np.argsort(node_of, kind="stable")
@@ -60,102 +60,112 @@ class Blocks(NamedTuple):
         extras = {name: values[order] for name, values in self.extras.items()}
         entry = np.repeat(np.arange(entries), self.lengths)
         lengths = np.bincount(node_of * entries + entry, minlength=count * entries)
-        found, at = {}, 0
+        result, offset = {}, 0
         for node, mine in enumerate(lengths.reshape(count, entries)):
-            past = at + int(mine.sum())
-            cut = {name: values[at:past] for name, values in extras.items()}
-            piece = records.slice(at, past - at)
-            found[node] = self._replace(records=piece, extras=cut, lengths=mine)
-            at = past
-        return {node: found[node] for node in nodes}
+            stop = offset + int(mine.sum())
+            log_position = {name: values[offset:stop] for name, values in extras.items()}
+            piece = records.slice(offset, stop - offset)
+            result[node] = self._replace(records=piece, extras=log_position, lengths=mine)
+            offset = stop
+        return {node: result[node] for node in nodes}
 
 
-class Part(NamedTuple):
+class NodeRecords(NamedTuple):
     """The records of one stream that one node needs."""
 
     stream: int
     entries: Sequence[Entry]
-    blocks: Blocks
+    blocks: StreamRecords
 
 
-class Routed(NamedTuple):
-    """What a split node makes of its entries: the envelopes of each node, and the dead letters."""
+class Dispatched(NamedTuple):
+    """The output of a split node: the envelopes of each node, and the dead letters."""
 
     envelopes: list[list[Envelope]]
-    dead: Dead
+    dead: DeadLetterBuffer
 
 
-def route(
+def dispatch(
     entries: Mapping[int, Sequence[Entry]],
     table: CompiledTable,
     nodes: int,
     source: Mapping[str, Any],
-    signals: Signals | None = None,
+    signals: NodeLoads | None = None,
     *,
-    careful: bool = False,
-) -> Routed:
+    probe_first: bool = False,
+) -> Dispatched:
     """Return the envelopes of each node 0..nodes-1; a node without records gets an empty one.
 
-    `source` is what the split node reports; it travels in the reporting node's first envelope,
-    together with how many records each input arc dropped and how many are dead letters. `careful`:
-    keys are evaluated in a forked child first, because the batch has ended the process before.
+    `source`: the report of the split node. The first envelope of the reporting node carries it,
+    with the dropped records of each input edge and the number of dead letters. `probe_first`:
+    evaluate keys in a forked child first, because an earlier attempt ended the process.
 
-    A record goes once to every node that needs it, whatever number of queries there read it
-    (paper 000, section 2: "a stream is delivered at most once per server"). A node that has only
-    some tasks of a query gets the records of their keys, and of every block its event times.
+    Each node gets a record once, regardless of how many of its queries read the record (paper 000,
+    section 2: "a stream is delivered at most once per server"). A node with some tasks of a query
+    gets the records of their keys, and the event times of every block.
     """
-    wanted: list[list[Part]] = [[] for _ in range(nodes)]
+    per_node: list[list[NodeRecords]] = [[] for _ in range(nodes)]
     dropped: dict[int, int] = {}
-    dead = Dead()
+    dead = DeadLetterBuffer()
     for stream, read in entries.items():
         readers = table.readers_of_stream.get(stream)
-        blocks = _kept(stream, read, table, dropped, dead)
+        blocks = _read_stream(stream, read, table, dropped, dead)
         if readers is None or blocks is None:
             continue
-        for node, mine in _by_node(stream, blocks, readers, signals or {}, careful=careful).items():
-            wanted[node].append(Part(stream, read, mine))
-    read_ms = max((one.appended_ms for read in entries.values() for one in read), default=0)
+        nodes_of = _by_node(stream, blocks, readers, signals or {}, probe_first=probe_first)
+        for node, records in nodes_of.items():
+            per_node[node].append(NodeRecords(stream, read, records))
+    read_ms = max((entry.appended_ms for read in entries.values() for entry in read), default=0)
     report = {**source, "dropped": dropped} if dropped else dict(source)
     if dead.counts:
         report["dead"] = dead.counts
-    return Routed(
-        [
-            _envelopes(parts, report if node == REPORTING_NODE else {}, read_ms)
-            for node, parts in enumerate(wanted)
-        ],
-        dead,
-    )
+    envelopes = [
+        _envelopes(parts, report if node == REPORTING_NODE else {}, read_ms)
+        for node, parts in enumerate(per_node)
+    ]
+    return Dispatched(envelopes, dead)
 
 
-def _kept(
-    stream: int, read: Sequence[Entry], table: CompiledTable, dropped: dict[int, int], dead: Dead
-) -> Blocks | None:
-    """Return the records that the stream's input arc lets through; None: nobody wants to know."""
-    shed = table.table.sheds.get((stream, INPUT))
+def _read_stream(
+    stream: int,
+    read: Sequence[Entry],
+    table: CompiledTable,
+    dropped: dict[int, int],
+    dead: DeadLetterBuffer,
+) -> StreamRecords | None:
+    """Return the records that the stream's input edge keeps; None without readers."""
+    rule = table.table.sheds.get((stream, INPUT))
     readers = table.readers_of_stream.get(stream)
     schema = table.table.schemas.get(stream)
-    if schema is None or (shed is None and readers is None):
+    if schema is None or (rule is None and readers is None):
         return None
     columns = () if readers is None else readers.columns
-    found = Projection(stream, schema, columns).of(read, dead)
-    luck = None
-    if shed is not None or (readers is not None and readers.lucky):
-        pairs = zip(read, found.lengths.tolist(), strict=True)
-        luck = np.concatenate([luck_of(stream, entry.position, n) for entry, n in pairs])
-    extras = {LUCK: luck} if luck is not None else {}
-    blocks = Blocks(found.records, extras, found.lengths, found.event_time)
-    if found.good is not None:
-        blocks = blocks.where(found.good)
-    if shed is None or luck is None:
+    result = Projection(stream, schema, columns).of(read, dead)
+    sample_hash = None
+    if rule is not None or (readers is not None and readers.needs_sample_hash):
+        pairs = zip(read, result.lengths.tolist(), strict=True)
+        sample_hash = np.concatenate(
+            [sample_hashes(stream, entry.position, n) for entry, n in pairs]
+        )
+    extras = {SAMPLE_HASH: sample_hash} if sample_hash is not None else {}
+    blocks = StreamRecords(result.records, extras, result.lengths, result.event_time)
+    if result.good is not None:
+        blocks = blocks.where(result.good)
+    if rule is None or sample_hash is None:
         return blocks
-    gone = is_dropped(shed, blocks.extras[LUCK], blocks.ts_ms)
+    gone = is_dropped(rule, blocks.extras[SAMPLE_HASH], blocks.ts_ms)
     dropped[stream] = dropped.get(stream, 0) + int(gone.sum())
     return blocks.where(~gone)
 
 
 def _by_node(
-    stream: int, blocks: Blocks, readers: Readers, signals: Signals, *, careful: bool = False
-) -> dict[int, Blocks]:
+    stream: int,
+    blocks: StreamRecords,
+    readers: Readers,
+    signals: NodeLoads,
+    *,
+    probe_first: bool = False,
+) -> dict[int, StreamRecords]:
     """Return the records that each node needs."""
     if not readers.keyed:
         return dict.fromkeys(readers.whole, blocks)
@@ -164,12 +174,12 @@ def _by_node(
     chosen: dict[str, NDArray[np.uint64]] = {}
     nodes_of: list[Int64s] = []
     whole = dict.fromkeys(readers.whole)
-    for key, owners, scheme, column in readers.keyed:
+    for key, owners, grouping, column in readers.keyed:
         try:
-            if careful:
-                survive(lambda key=key: [evaluator.array(one) for one in key])  # type: ignore[misc]
-            hashes = hashes_of([evaluator.array(one) for one in key], count)
-            task = scheme.tasks_of(hashes, owners, signals)
+            if probe_first:
+                probe_call(lambda key=key: [evaluator.array(element) for element in key])  # type: ignore[misc]
+            hashes = hash_rows([evaluator.array(value) for value in key], count)
+            task = grouping.tasks_of(hashes, owners, signals)
         except Exception:  # noqa: BLE001 - its nodes come to the same, and report the fault
             # Every record to all of its nodes, for task 0: right for those that can compute it.
             whole |= dict.fromkeys(owners)
@@ -178,13 +188,15 @@ def _by_node(
             chosen[column] = task.astype(np.uint64)
         nodes_of.append(np.array(owners)[task])
     full = blocks._replace(extras={**blocks.extras, **chosen})
-    found = dict.fromkeys(whole, full)
-    some = [node for node in readers.marked if node not in found]
+    result = dict.fromkeys(whole, full)
+    some = [node for node in readers.time_readers if node not in result]
     if len(nodes_of) == 1 and some:
-        return found | {n: b for n, b in full.by(nodes_of[0], readers.marked).items() if n in some}
+        return result | {
+            n: b for n, b in full.by(nodes_of[0], readers.time_readers).items() if n in some
+        }
     for node in some:
-        found[node] = full.where(np.logical_or.reduce([one == node for one in nodes_of]))
-    return found
+        result[node] = full.where(np.logical_or.reduce([item == node for item in nodes_of]))
+    return result
 
 
 def source_report(
@@ -206,13 +218,15 @@ def source_report(
 
 
 def _newest(entries: Mapping[int, Sequence[Entry]]) -> dict[int, int]:
-    found = {stream: max(entry.newest_ms for entry in read) for stream, read in entries.items()}
-    return {stream: ms for stream, ms in found.items() if ms != NO_TIME}
+    result = {stream: max(entry.newest_ms for entry in read) for stream, read in entries.items()}
+    return {stream: ms for stream, ms in result.items() if ms != NO_TIME}
 
 
-def _envelopes(parts: Sequence[Part], source: Mapping[str, Any], read_ms: int) -> list[Envelope]:
-    """Return an envelope for each kind of columns, one where there is none."""
-    same: dict[tuple[pa.Schema, str], list[Part]] = {}
+def _envelopes(
+    parts: Sequence[NodeRecords], source: Mapping[str, Any], read_ms: int
+) -> list[Envelope]:
+    """Return one envelope per set of columns, an empty one without records."""
+    same: dict[tuple[pa.Schema, str], list[NodeRecords]] = {}
     for part in parts:
         kind = part.blocks.records.schema, part.blocks.event_time
         same.setdefault(kind, []).append(part)
@@ -220,7 +234,7 @@ def _envelopes(parts: Sequence[Part], source: Mapping[str, Any], read_ms: int) -
     return [_envelope(first, source, read_ms), *(_envelope(some, {}, read_ms) for some in rest)]
 
 
-def _envelope(parts: Sequence[Part], source: Mapping[str, Any], read_ms: int) -> Envelope:
+def _envelope(parts: Sequence[NodeRecords], source: Mapping[str, Any], read_ms: int) -> Envelope:
     filled = [part.blocks for part in parts if part.blocks.records.num_rows]
     entries = [entry for part in parts for entry in part.entries]
     return Envelope(
@@ -229,29 +243,9 @@ def _envelope(parts: Sequence[Part], source: Mapping[str, Any], read_ms: int) ->
         lengths=[length for part in parts for length in part.blocks.lengths.tolist()],
         newest_ms=[entry.newest_ms for entry in entries],
         marks_ms=[entry.mark_ms for entry in entries],
-        records=_concatenated([blocks.records for blocks in filled]),
-        extras=_extras(filled),
+        records=concatenate([blocks.records for blocks in filled]) if filled else EMPTY,
+        extras=join_extras(filled),
         source=dict(source),
         event_time=filled[0].event_time if filled else "",
         read_ms=read_ms,
     )
-
-
-def _extras(filled: Sequence[Blocks]) -> Extras:
-    names = dict.fromkeys(name for blocks in filled for name in blocks.extras)
-    return {
-        name: np.concatenate(
-            [
-                blocks.extras.get(name, np.zeros(blocks.records.num_rows, np.uint64))
-                for blocks in filled
-            ]
-        )
-        for name in names
-    }
-
-
-def _concatenated(present: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(present) == 1:
-        return present[0]
-    # The stubs are older than the function.
-    return pa.concat_batches(present) if present else EMPTY  # type: ignore[attr-defined]

@@ -7,96 +7,103 @@ same clock and the same signals, and writes the same rows.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
-from controlplane.wire.log import Cut
-from workers.pipeline.routing.key_grouping import Signal, Signals
+from controlplane.wire.log import LogPosition
+from workers.pipeline.routing.key_grouping import NodeLoad, NodeLoads
+
+# Names in the JSON of stored offsets that differ from the fields.
+_JSON_NAMES: Final = {"export_version": "before", "merge_pending": "owes", "has_backlog": "waits"}
+_FIELDS: Final = {json_name: name for name, json_name in _JSON_NAMES.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Where a batch ends.
+    """The end of a batch.
 
-    `batch`: a number of our own (it outlives a checkpoint); `position`, `total`: place in the log;
-    `version`: of the routing. `before`: the version from which tasks have handed their state on in
-    this batch; the next batch takes it in. None where none has. `clock_ms`: when it was planned,
-    0 for never. `owes`: whether a merge node has to look at what this batch gives out. `waits`:
-    whether records waited at a node when it was planned. `signals`: waiting records and utilisation
-    by node, where a key scheme looks at them. `restored`: the loss of Redis (wire.generation) after
-    which the rows of open windows were written again.
+    `batch`: a number that outlives the checkpoint; `position`, `total`: position in the log;
+    `version`: routing version. `export_version`: the version from which tasks export their state in
+    this batch, for import in the next one; None without. `clock_ms`: when the batch was planned, 0
+    for never. `merge_pending`: partial results of this batch still have to be merged.
+    `has_backlog`: a node had a backlog when the batch was planned. `signals`: backlog and
+    utilisation by node, if a key grouping uses them. `restored`: the loss of Redis
+    (`wire.generation`) after which the rows of open windows were written again.
     """
 
     batch: int
     position: str
     total: int
     version: int
-    before: int | None = None
+    export_version: int | None = None
     clock_ms: int = 0
-    owes: bool = False
-    waits: bool = False
+    merge_pending: bool = False
+    has_backlog: bool = False
     signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     restored: int = 0
 
     @property
-    def cut(self) -> Cut:
-        """Return the place in the log."""
-        return Cut(self.position, self.total)
+    def log_position(self) -> LogPosition:
+        """Return the position in the log."""
+        return LogPosition(self.position, self.total)
 
     def to_json(self) -> dict[str, Any]:
         """Return the offset as Spark stores it."""
-        return asdict(self)
+        return {_JSON_NAMES.get(name, name): value for name, value in asdict(self).items()}
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "Offset":
         """Return the offset that `to_json` wrote, now or by an older version."""
-        return cls(**row)
+        return cls(**{_FIELDS.get(name, name): value for name, value in row.items()})
 
-    def heard(self) -> Signals:
-        """Return what the nodes said of their load."""
-        return {int(node): Signal(int(n), float(used)) for node, (n, used) in self.signals.items()}
+    def node_loads(self) -> NodeLoads:
+        """Return the loads that the nodes reported."""
+        return {
+            int(node): NodeLoad(int(n), float(used)) for node, (n, used) in self.signals.items()
+        }
 
-    def next(self, news: "News") -> "Offset":
-        """Return the offset that ends the next batch; this one where there is nothing to do.
+    def next(self, inputs: "BatchInputs") -> "Offset":
+        """Return the offset at the end of the next batch; this one if no batch is needed.
 
-        State that was handed on is taken in by the very next batch, under the same version.
+        The very next batch imports exported state, under the same version.
         """
-        moved = news.cut.position != self.position or news.waits
+        moved = inputs.log_position.position != self.position or inputs.has_backlog
         following = replace(
             self,
             batch=self.batch + 1,
-            position=news.cut.position,
-            total=news.cut.total,
-            before=None,
-            clock_ms=max(news.now_ms, self.clock_ms),
-            owes=news.merges,
-            waits=news.waits,
-            signals=news.signals,
-            restored=news.restored,
+            position=inputs.log_position.position,
+            total=inputs.log_position.total,
+            export_version=None,
+            clock_ms=max(inputs.now_ms, self.clock_ms),
+            merge_pending=inputs.has_aggregators,
+            has_backlog=inputs.has_backlog,
+            signals=inputs.signals,
+            restored=inputs.restored,
         )
-        if self.before is not None:
+        if self.export_version is not None:
             return following
-        if moved or news.version != self.version:
-            return replace(following, version=news.version, before=news.before)
-        if news.restored != self.restored:
+        if moved or inputs.version != self.version:
+            return replace(following, version=inputs.version, export_version=inputs.export_version)
+        if inputs.restored != self.restored:
             return following
-        # What the last batch gave out is still to be merged; nothing new comes of that.
-        return replace(following, owes=False) if self.owes else self
+        # Partial results of the last batch are merged without new records.
+        return replace(following, merge_pending=False) if self.merge_pending else self
 
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """What there is when a batch is planned.
+class BatchInputs:
+    """The inputs for the planning of a batch.
 
-    `cut`: how far the log goes now; `version`: the newest routing; `before`: the version before
-    where tasks hand their state on; `waits`: whether records wait at a node; `merges`: whether
-    there is a merge node; `restored`: the newest loss of Redis.
+    `log_position`: the end of the batch in the log; `version`: the newest routing;
+    `export_version`: the version before, if tasks export their state; `has_backlog`: a node has a
+    backlog; `has_aggregators`: the table has an aggregator node; `restored`: the newest loss of
+    Redis.
     """
 
-    cut: Cut
+    log_position: LogPosition
     version: int
     now_ms: int
-    before: int | None = None
-    waits: bool = False
-    merges: bool = False
+    export_version: int | None = None
+    has_backlog: bool = False
+    has_aggregators: bool = False
     signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     restored: int = 0

@@ -1,4 +1,4 @@
-"""Projection: blocks of a stream, made into one batch of the columns that queries read.
+"""Projection: blocks of a stream as one batch of the columns that queries read.
 
 What no query looks at is left behind here, before records travel. A field of a struct becomes a
 column `column.field`. The first column of the result is the event time in milliseconds. Records
@@ -15,24 +15,23 @@ from numpy.typing import NDArray
 
 from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.dead_letters import MAX_OF_BATCH, WHOLE_BLOCK, DeadLetter, Reason
-from controlplane.wire.errors import BadBlockBytes
+from controlplane.wire.errors import InvalidBlock
 from controlplane.wire.log import Entry
 from controlplane.wire.records.record_codec import (
-    Decoded,
-    Description,
+    BlockSchema,
+    DecodedBlock,
     decode_block,
     encode_block,
-    leaf,
+    nested_column,
     times_ms,
 )
 from controlplane.wire.schema import StreamSchema, widest
 from controlplane.wire.types import kind_of
 from workers.pipeline.engine.arrow import pa
+from workers.pipeline.exchange.envelope import TIME_COLUMN
 
 Int64s = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-# No stream's column has such a name.
-TIME_COLUMN: Final = "@ts"
 _MS: Final = pa.timestamp("ms", tz="UTC")
 
 
@@ -41,7 +40,7 @@ class Projected(NamedTuple):
 
     `records`: one batch, its first column the event time in ms; `lengths`: how many are of each
     entry; `good`: which can be evaluated (None: all). `event_time`: under which name queries read
-    the event time, empty where none does.
+    the event time, empty if none does.
     """
 
     records: Any
@@ -51,7 +50,7 @@ class Projected(NamedTuple):
 
 
 @dataclass
-class Dead:
+class DeadLetterBuffer:
     """The dead letters of one split node in one batch: those to be kept, and how many of each."""
 
     letters: list[DeadLetter] = field(default_factory=list)
@@ -78,22 +77,26 @@ class Projection:
     schema: StreamSchema
     columns: tuple[str, ...]
 
-    def of(self, entries: Sequence[Entry], dead: Dead) -> Projected:
+    def of(self, entries: Sequence[Entry], dead: DeadLetterBuffer) -> Projected:
         """Return the records of these entries; what cannot be evaluated is added to `dead`."""
-        undescribed = Description(self.schema.arrow, self.schema.event_time)
+        legacy_schema = BlockSchema(self.schema.arrow, self.schema.event_time)
         fits: dict[int, str] = {}
-        blocks = [self._decoded(entry, undescribed, fits, dead) for entry in entries]
-        lengths = np.array([0 if one is None else one.records.num_rows for one in blocks], np.int64)
-        appended = np.repeat(np.array([one.appended_ms for one in entries], np.int64), lengths)
-        batch, ts_ms, missing = self._together([one for one in blocks if one is not None], appended)
+        blocks = [self._decoded(entry, legacy_schema, fits, dead) for entry in entries]
+        lengths = np.array(
+            [0 if value is None else value.records.num_rows for value in blocks], np.int64
+        )
+        appended = np.repeat(np.array([item.appended_ms for item in entries], np.int64), lengths)
+        batch, ts_ms, missing = self._together(
+            [block for block in blocks if block is not None], appended
+        )
         limit = appended + round(self.schema.max_future_s * 1000)
         future = ts_ms > limit
         good = None
         if missing is not None or future.any():
             missing = np.zeros(len(ts_ms), np.bool_) if missing is None else missing
             good = ~(future | missing)
-            self._bury(entries, blocks, lengths, missing, dead, Reason.NO_TIME)
-            self._bury(entries, blocks, lengths, future & ~missing, dead, Reason.FUTURE)
+            self._add_dead_letters(entries, blocks, lengths, missing, dead, Reason.NO_TIME)
+            self._add_dead_letters(entries, blocks, lengths, future & ~missing, dead, Reason.FUTURE)
         return Projected(batch, lengths, good, self._read_time)
 
     @property
@@ -102,23 +105,25 @@ class Projection:
         return name if name in self.columns else ""
 
     def _decoded(
-        self, entry: Entry, undescribed: Description, fits: dict[int, str], dead: Dead
-    ) -> Decoded | None:
-        """Return a block's records; `fits`: what was found of descriptions, by identity."""
+        self, entry: Entry, legacy_schema: BlockSchema, fits: dict[int, str], dead: DeadLetterBuffer
+    ) -> DecodedBlock | None:
+        """Return a block's records; `fits`: the mismatch of each known schema, by identity."""
         try:
-            block = decode_block(entry.block, undescribed)
-        except BadBlockBytes as error:
-            self._bury_block(entry, Reason.UNREADABLE, str(error), dead)
+            block = decode_block(entry.block, legacy_schema)
+        except InvalidBlock as error:
+            self._add_dead_block(entry, Reason.UNREADABLE, str(error), dead)
             return None
         known = id(block.description)
         if known not in fits:
-            fits[known] = misfit(block.description, self.schema, self.columns)
+            fits[known] = schema_mismatch(block.description, self.schema, self.columns)
         if why := fits[known]:
-            self._bury_block(entry, Reason.SCHEMA, why, dead)
+            self._add_dead_block(entry, Reason.SCHEMA, why, dead)
             return None
         return block
 
-    def _bury_block(self, entry: Entry, reason: Reason, why: str, dead: Dead) -> None:
+    def _add_dead_block(
+        self, entry: Entry, reason: Reason, why: str, dead: DeadLetterBuffer
+    ) -> None:
         dead.add(
             DeadLetter(
                 self.stream, entry.position, WHOLE_BLOCK, reason, why, entry.block, entry.records
@@ -126,29 +131,31 @@ class Projection:
         )
 
     def _together(
-        self, blocks: Sequence[Decoded], appended: Int64s
+        self, blocks: Sequence[DecodedBlock], appended: Int64s
     ) -> tuple[Any, Int64s, Mask | None]:
         """Return one batch of all blocks, the event times, and which records have none."""
         # Equal descriptions are one value: `described` keeps them.
-        if len({id(one.description) for one in blocks}) <= 1:
+        if len({id(block.description) for block in blocks}) <= 1:
             # As they are: what reads them casts them.
             needed = self._needed(blocks[0].records.schema) if blocks else []
-            raw = _concatenated([one.records.select(needed) for one in blocks])
+            raw = concatenate([value.records.select(needed) for value in blocks])
             return self._batch(raw, appended, unified=False)
-        starts = np.cumsum([0, *(one.records.num_rows for one in blocks)])
+        starts = np.cumsum([0, *(item.records.num_rows for item in blocks)])
         parts = [
-            self._batch(one.records, appended[start : start + one.records.num_rows], unified=True)
-            for one, start in zip(blocks, starts.tolist(), strict=False)
+            self._batch(
+                element.records, appended[start : start + element.records.num_rows], unified=True
+            )
+            for element, start in zip(blocks, starts.tolist(), strict=False)
         ]
         gaps = [np.zeros(len(ts), np.bool_) if no is None else no for _, ts, no in parts]
         missing = np.concatenate(gaps) if any(no is not None for _, _, no in parts) else None
         times = np.concatenate([ts for _, ts, _ in parts])
-        return _concatenated([batch for batch, _, _ in parts]), times, missing
+        return concatenate([batch for batch, _, _ in parts]), times, missing
 
     def _needed(self, schema: Any) -> list[int]:
         """Return the places of the columns that are needed: the others are not even copied."""
         names = {name.partition(".")[0] for name in self.columns} | {self.schema.event_time}
-        return [at for at, name in enumerate(schema.names) if name in names]
+        return [index for index, name in enumerate(schema.names) if name in names]
 
     def _batch(
         self, records: Any, appended: Int64s, *, unified: bool
@@ -171,34 +178,38 @@ class Projection:
 
     def _column(self, records: Any, name: str, count: int, *, unified: bool) -> Any:
         kind = ARROW[self.schema.kinds[name]]
-        column = leaf(records, name)
+        column = nested_column(records, name)
         if column is None:
             return pa.nulls(count, kind)
         if pa.types.is_timestamp(column.type) and column.type.unit != "ms":
             column = _whole_ms(column)
         return column.cast(kind) if unified else column
 
-    def _bury(
+    def _add_dead_letters(
         self,
         entries: Sequence[Entry],
-        blocks: Sequence[Decoded | None],
+        blocks: Sequence[DecodedBlock | None],
         lengths: Int64s,
         bad: Mask,
-        dead: Dead,
+        dead: DeadLetterBuffer,
         reason: Reason,
     ) -> None:
         """Make records dead letters: so many are kept, all are counted."""
-        found = np.flatnonzero(bad)
+        result = np.flatnonzero(bad)
         ends = np.cumsum(lengths)
-        for row in found[:MAX_OF_BATCH].tolist():
-            at = int(np.searchsorted(ends, row, "right"))
-            index, block, entry = row - int(ends[at] - lengths[at]), blocks[at], entries[at]
+        for row in result[:MAX_OF_BATCH].tolist():
+            offset = int(np.searchsorted(ends, row, "right"))
+            index, block, entry = (
+                row - int(ends[offset] - lengths[offset]),
+                blocks[offset],
+                entries[offset],
+            )
             assert block is not None
-            one = block.records.slice(index, 1)
-            data = encode_block(one, block.description.event_time)
-            why = self._why(reason, one)
+            item = block.records.slice(index, 1)
+            data = encode_block(item, block.description.event_time)
+            why = self._why(reason, item)
             dead.add(DeadLetter(self.stream, entry.position, index, reason, why, data))
-        dead.count(self.stream, reason, max(0, len(found) - MAX_OF_BATCH))
+        dead.count(self.stream, reason, max(0, len(result) - MAX_OF_BATCH))
 
     def _why(self, reason: Reason, record: Any) -> str:
         name = self.schema.event_time
@@ -210,8 +221,10 @@ class Projection:
 
 
 @lru_cache(maxsize=4096)
-def misfit(description: Description, schema: StreamSchema, columns: tuple[str, ...]) -> str:
-    """Return why queries of these columns cannot read such a block; empty where they can."""
+def schema_mismatch(
+    description: BlockSchema, schema: StreamSchema, columns: tuple[str, ...]
+) -> str:
+    """Return why queries of these columns cannot read such a block; empty if they can."""
     if description.event_time != schema.event_time:
         return (
             f"its event time is {description.event_time or 'that of the append'}, that of the "
@@ -219,20 +232,21 @@ def misfit(description: Description, schema: StreamSchema, columns: tuple[str, .
         )
     empty = description.schema.empty_table().to_batches() or [_empty(description.schema)]
     for name in columns:
-        found = leaf(empty[0], name)
-        if found is None:
+        result = nested_column(empty[0], name)
+        if result is None:
             continue
-        kind, wanted = kind_of(found.type), schema.kinds[name]
+        kind, wanted = kind_of(result.type), schema.kinds[name]
         if kind is None or widest({kind, wanted}) is not wanted:
-            return f"its column {name} is {found.type}, that of the stream {wanted}"
+            return f"its column {name} is {result.type}, that of the stream {wanted}"
     return ""
 
 
 def _empty(schema: Any) -> Any:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, one.type) for one in schema], schema=schema)
+    return pa.RecordBatch.from_arrays([pa.nulls(0, item.type) for item in schema], schema=schema)
 
 
-def _concatenated(batches: Sequence[Any]) -> Any:
+def concatenate(batches: Sequence[Any]) -> Any:
+    """Return record batches of the same columns as one."""
     if len(batches) == 1:
         return batches[0]
     return pa.concat_batches(batches) if batches else pa.RecordBatch.from_arrays([], [])

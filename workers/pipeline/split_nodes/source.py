@@ -22,23 +22,27 @@ from controlplane.wire.generation import read_generation
 from controlplane.wire.limits import limit_memory
 from controlplane.wire.log import Log
 from controlplane.wire.routing.publication import latest_version, trim
-from workers.pipeline.checkpoints.batch_sequence import first_batch, first_cut
+from workers.pipeline.checkpoints.batch_sequence import first_batch, first_position
 from workers.pipeline.exchange import task_states
-from workers.pipeline.exchange.messages import ROUTED_DDL, Head, routed
+from workers.pipeline.exchange.messages import ROUTED_DDL, BatchHeader, to_rows
 from workers.pipeline.reports.activity import count_step
 from workers.pipeline.routing.compiled_table import CompiledTable
-from workers.pipeline.routing.key_grouping import Signals
-from workers.pipeline.spark.connections import client_of, log_of, settle, tables_of
+from workers.pipeline.routing.key_grouping import NodeLoads
+from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
-from workers.pipeline.split_nodes.batch_limits import records_within
-from workers.pipeline.split_nodes.dispatch import route, source_report
-from workers.pipeline.split_nodes.load_feedback import Heard, last_heard, recent_loads
-from workers.pipeline.split_nodes.offset import News, Offset
+from workers.pipeline.split_nodes.batch_limits import record_limit
+from workers.pipeline.split_nodes.dispatch import dispatch, source_report
+from workers.pipeline.split_nodes.load_feedback import (
+    LoadFeedback,
+    read_load_feedback,
+    recent_loads,
+)
+from workers.pipeline.split_nodes.offset import BatchInputs, Offset
 
 logger = logging.getLogger("weir.pipeline")
 
 # So many records may wait at nodes whose capacity is emulated; then the log has to wait.
-MOST_WAITING: Final = 1_000_000
+MAX_BACKLOG: Final = 1_000_000
 # This process: a driver that plans a batch again has not failed in between.
 _DRIVER: Final = uuid.uuid4().hex
 
@@ -78,12 +82,12 @@ class WeirLog(DataSource):
 
 @dataclass
 class SplitPartition(InputPartition):
-    """What one split node reads in one batch, and what it tells the nodes."""
+    """The input of one split node in one batch, and the header for the nodes."""
 
-    head: Head
+    header: BatchHeader
     start: str
     end: str
-    signals: Signals
+    signals: NodeLoads
     skipped: bool = False
 
 
@@ -104,69 +108,73 @@ class LogReader(DataSourceStreamReader):
     seed: str = ""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
-        """Return where a new checkpoint starts: behind what an earlier one committed."""
+        """Return the start of a new checkpoint: the end of what an earlier one committed."""
         if self.seed:
             return Offset.from_json(json.loads(self.seed)).to_json()
         client = client_of(self.redis_url)
-        cut = first_cut(client, self.cluster, self._log())
+        log_position = first_position(client, self.cluster, self._log())
         version = latest_version(client, self.cluster) or 0
         batch = first_batch(client, self.cluster)
         restored = read_generation(client, self.cluster).restored
-        return Offset(batch, cut.position, cut.total, version, restored=restored).to_json()
+        return Offset(
+            batch, log_position.position, log_position.total, version, restored=restored
+        ).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802
         """Return where the next batch ends: the newest routing, and a bounded piece of the log."""
         client = client_of(self.redis_url)
         offset = Offset.from_json(start)
         version = max(latest_version(client, self.cluster) or 0, offset.version)
-        before = None
-        if version > offset.version and offset.before is None:
-            before = self._left(offset.version, version)
-        table = self._table(offset.version if offset.before is not None else version)
-        heard = Heard()
-        if table is not None and (table.reacts or table.merges or table.table.capacities):
-            heard = last_heard(client, self.cluster)
-        cut = offset.cut
-        if heard.waiting < MOST_WAITING:
-            records = self._most_records(offset.version, table)
-            cut = self._log().cut_after(offset.cut, records, self.max_bytes)
-        news = News(
-            cut,
+        export_version = None
+        if version > offset.version and offset.export_version is None:
+            export_version = self._export_version(offset.version, version)
+        table = self._table(offset.version if offset.export_version is not None else version)
+        node_loads = LoadFeedback()
+        if table is not None and (
+            table.uses_node_loads or table.has_aggregators or table.table.capacities
+        ):
+            node_loads = read_load_feedback(client, self.cluster)
+        log_position = offset.log_position
+        if node_loads.waiting < MAX_BACKLOG:
+            records = self._record_limit(offset.version, table)
+            log_position = self._log().position_after(offset.log_position, records, self.max_bytes)
+        inputs = BatchInputs(
+            log_position,
             version,
             now_ms=time.time_ns() // 1_000_000,
-            before=before,
-            waits=heard.waiting > 0,
-            merges=table is not None and table.merges,
-            signals=heard.signals if table is not None and table.reacts else {},
+            export_version=export_version,
+            has_backlog=node_loads.waiting > 0,
+            has_aggregators=table is not None and table.has_aggregators,
+            signals=node_loads.signals if table is not None and table.uses_node_loads else {},
             restored=read_generation(client, self.cluster).restored,
         )
-        return offset.next(news).to_json()
+        return offset.next(inputs).to_json()
 
-    def _most_records(self, before: int, table: CompiledTable | None) -> int:
-        """Return how many records the next batch may have; `before`: the last batch's version."""
+    def _record_limit(self, before: int, table: CompiledTable | None) -> int:
+        """Return the record limit of the next batch; `before`: the last batch's routing version."""
         loads = recent_loads(client_of(self.redis_url), self.cluster)
         old = self._table(before)
         more = 1.0
         if old is not None and table is not None:
             more = len(table.table.queries) / max(1, len(old.table.queries))
-        return records_within(loads, self.budget, self.max_records, more)
+        return record_limit(loads, self.budget, self.max_records, more)
 
     def _log(self) -> Log:
         return log_of(self.log_url, self.redis_url, self.cluster)
 
     def _table(self, version: int) -> CompiledTable | None:
-        """Return the routing table, None where Redis has lost it."""
+        """Return the routing table, None if Redis has lost it."""
         try:
             return tables_of(self.redis_url, self.cluster).at(version)
         except RoutingMissing:
             return None
 
-    def _left(self, before: int, version: int) -> int | None:
-        """Return the version before where tasks hand their state on from it, else None."""
+    def _export_version(self, before: int, version: int) -> int | None:
+        """Return the version before where tasks export their state from it, else None."""
         try:
-            moved = tables_of(self.redis_url, self.cluster).transfers(before, version)
+            moved = tables_of(self.redis_url, self.cluster).task_transfers(before, version)
         except RoutingMissing:
-            # Redis was emptied and has only the present table: nobody knows who had what.
+            # Redis was emptied and has only the present table: it is unknown who had what.
             logger.warning("routing %s is gone: tasks that moved since begin anew", before)
             return None
         return before if moved else None
@@ -178,15 +186,15 @@ class LogReader(DataSourceStreamReader):
             return []
         elapsed = stop.clock_ms - begin.clock_ms if begin.clock_ms else None
         clock = stop.clock_ms, elapsed
-        plan = stop.batch, stop.version, stop.before, begin.before
-        nodes = self._nodes_in(stop.version, stop.before, begin.before)
+        plan = stop.batch, stop.version, stop.export_version, begin.export_version
+        nodes = self._nodes_in(stop.version, stop.export_version, begin.export_version)
         again = stop.restored != begin.restored
         attempt, skipped = self._attempt(begin, stop)
         first = stop.position if skipped else begin.position
         return [
             SplitPartition(
-                Head(*plan, *clock, stop.waits, split, nodes, again, attempt), first,
-                stop.position, stop.heard(), skipped,
+                BatchHeader(*plan, *clock, stop.has_backlog, split, nodes, again, attempt), first,
+                stop.position, stop.node_loads(), skipped,
             )
             for split in range(self._splits_at(stop.version))
         ]  # fmt: skip
@@ -196,8 +204,8 @@ class LogReader(DataSourceStreamReader):
         client = client_of(self.redis_url)
         plan = attempts.Attempt(
             stop.batch, 0, begin.position, stop.position, stop.total - begin.total, stop.version,
-            -1 if stop.before is None else stop.before,
-            -1 if begin.before is None else begin.before,
+            -1 if stop.export_version is None else stop.export_version,
+            -1 if begin.export_version is None else begin.export_version,
         )  # fmt: skip
         count = attempts.begin(client, self.cluster, plan, _DRIVER)
         skipped = attempts.is_skipped(client, self.cluster, stop.batch)
@@ -206,22 +214,22 @@ class LogReader(DataSourceStreamReader):
         return count, skipped
 
     def _nodes_in(self, *versions: int | None) -> int:
-        """Return how many nodes take part in a batch that hands state on between versions.
+        """Return how many nodes take part in a batch that exports state between versions.
 
-        A node that a version removes gives out its tasks' state in the batch that leads there, and
-        what it has given out is merged in the next one.
+        A node that a version removes emits its tasks' state in the batch that leads there, and
+        what it has emitted is merged in the next one.
         """
         return max(self._nodes_at(version) for version in versions if version is not None)
 
     def _nodes_at(self, version: int) -> int:
-        """Return the number of nodes at a version; the driver's where the table does not say it."""
+        """Return the number of nodes at a version; the driver's if the table has none."""
         table = self._table(version)
         if table is None:
             return self.nodes
         return table.nodes if table.table.node_count else max(table.nodes, self.nodes)
 
     def _splits_at(self, version: int) -> int:
-        """Return how many split nodes there are: as the table says, and all that read a stream.
+        """Return the number of split nodes: that of the table, and all that read a stream.
 
         One that a plan has left without a stream reads nothing.
         """
@@ -235,29 +243,33 @@ class LogReader(DataSourceStreamReader):
         """Yield one row per node: its envelope of what this split node has read."""
         assert isinstance(partition, SplitPartition)
         limit_memory()
-        head = partition.head
-        table = tables_of(self.redis_url, self.cluster).of_batch(head.leaving, head.version)
-        streams = table.streams_of_split(head.split)
+        header = partition.header
+        table = tables_of(self.redis_url, self.cluster).of_batch(
+            header.export_version, header.version
+        )
+        streams = table.streams_of_split(header.split)
         entries = self._log().read_streams(streams, partition.start, partition.end)
         source = {
             "start": partition.start,
             "end": partition.end,
-            **source_report(head.split, entries, table),
+            **source_report(header.split, entries, table),
             "behind": self._log().behind(streams, partition.end),
-            "clock_ms": head.clock_ms,
+            "clock_ms": header.clock_ms,
             **({"skipped": True} if partition.skipped else {}),
         }
-        careful = head.attempt > attempts.FAILURES
-        found = route(entries, table, head.nodes, source, partition.signals, careful=careful)
-        dead_letters.keep(client_of(self.redis_url), self.cluster, found.dead.letters)
-        settle()
+        probe_first = header.attempt > attempts.FAILURES
+        result = dispatch(
+            entries, table, header.nodes, source, partition.signals, probe_first=probe_first
+        )
+        dead_letters.keep(client_of(self.redis_url), self.cluster, result.dead.letters)
+        freeze_heap()
         count_step(client_of(self.redis_url), self.cluster)
-        yield routed(head, node_keys(self.state_partitions), found.envelopes)
+        yield to_rows(header, node_keys(self.state_partitions), result.envelopes)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Give back the log that no replay can ask for any more."""
+        """Release the log, routing and states that no replay needs."""
         offset = Offset.from_json(end)
-        self._log().mark_committed(offset.cut)
+        self._log().mark_committed(offset.log_position)
         client = client_of(self.redis_url)
         trim(client, self.cluster, offset.version)
         task_states.forget(client, self.cluster, offset.batch)

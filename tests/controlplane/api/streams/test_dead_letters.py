@@ -15,7 +15,7 @@ from controlplane.models import AuditEntry, Cluster, Stream
 from controlplane.records import dead_letters as service
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
-from controlplane.wire.log import START, Cut, Log, open_log
+from controlplane.wire.log import START, Log, LogPosition, open_log
 from controlplane.wire.records.record_codec import decode_block, encode_block
 from tests.controlplane.api.callers import JSON, ROOT, get, post, scripted
 
@@ -62,7 +62,7 @@ def listed(client: Client, query: str = "") -> list[dict[str, Any]]:
 
 def appended(log: Log) -> list[dict[str, Any]]:
     stream = Stream.objects.get(name="visits").pk
-    end = log.cut_after(Cut(START, 0), 10**9)
+    end = log.position_after(LogPosition(START, 0), 10**9)
     entries = log.read_streams([stream], START, end.position).get(stream, [])
     return [row for entry in entries for row in decode_block(entry.block).records.to_pylist()]
 

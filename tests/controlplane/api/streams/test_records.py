@@ -14,7 +14,7 @@ from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
 from controlplane.records import append
-from controlplane.wire.log import START, Cut, Entry, Log, open_log
+from controlplane.wire.log import START, Entry, Log, LogPosition, open_log
 from controlplane.wire.records.record_codec import decode_block
 from tests.support.cluster import stream_id
 from tests.support.kafka import running_kafka
@@ -55,7 +55,7 @@ def post(client: Client, body: Any, path: str = RECORDS, kind: str = "applicatio
 
 def entries(log: Log, name: str = "s1") -> list[Entry]:
     stream = stream_id(Cluster.objects.get(slug="sf"), name)
-    end = log.cut_after(Cut(START, 0), 10**9)
+    end = log.position_after(LogPosition(START, 0), 10**9)
     return log.read_streams([stream], START, end.position).get(stream, [])
 
 
@@ -230,7 +230,7 @@ def test_a_full_log_answers_429_with_when_to_come_back(
     assert body["data"]["unit"] == "bytes"
     assert 0 < body["data"]["waiting"] <= body["data"]["limit"] == 1024 * 1024
     assert "start the cluster" in body["detail"]
-    log.mark_committed(log.cut_after(Cut(START, 0), 10**9))
+    log.mark_committed(log.position_after(LogPosition(START, 0), 10**9))
     assert post(script, batch).status_code == 201
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 import redis
 
-from controlplane.wire.aggregates.floats import float_of
+from controlplane.wire.aggregates.floats import decode_float
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import converted, named, names_of
+from controlplane.wire.aggregates.state_schema import convert_rows, schema_named, schema_names
 from controlplane.wire.language import Kind
 from controlplane.wire.language.registered import aggregate
 from controlplane.wire.query import Computation, QueryText, computation_of
@@ -19,7 +19,7 @@ from tests.support.sunk import report, write_batch
 from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRange
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory
-from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 
@@ -67,7 +67,7 @@ def run(client: "redis.Redis", text: QueryText, cuts: int, runs: int = 1) -> Any
         one = Subscription(9, life, (1, 2), 1, np.array([True]))
         tasks = Tasks.of([Group.of(computation, [one])])
         records = records_of([ROWS[at] for at in rows], None)
-        changed = advanced(stores[life], tasks, records, {}, batch)
+        changed = advance_state(stores[life], tasks, records, {}, batch)
         write_batch(client, "c", report(batch + 1), changed)
     return shown(read_windows(client, "c", 9, computation), computation)
 
@@ -170,16 +170,20 @@ def test_a_users_aggregate_that_raises_has_no_value_but_a_reason(
 def test_rows_from_before_a_column_became_wider_are_converted() -> None:
     """Whole numbers became floats: a largest float is kept in another form."""
     written, wanted = (
-        names_of(layout_of(computation_of(WIDENED, COLUMNS | {"speed": kind})))[0]
+        schema_names(layout_of(computation_of(WIDENED, COLUMNS | {"speed": kind})))[0]
         for kind in (Kind.INT, Kind.FLOAT)
     )
     rows = pa.table(
         {"s0": [2, 1], "s1": [-7, None], "s2": [5, None], "s3": [1, 0], "s4": [12, None]}
     )
-    old = rows.cast(pa.schema([named(written).schema.field(name) for name in rows.column_names]))
-    new = converted(old, written, wanted)
-    assert new.schema.types == [named(wanted).schema.field(name).type for name in new.column_names]
-    assert [float_of(code) for code in new["s2"].drop_null().to_pylist()] == [5.0]
+    old = rows.cast(
+        pa.schema([schema_named(written).arrow.field(name) for name in rows.column_names])
+    )
+    new = convert_rows(old, written, wanted)
+    assert new.schema.types == [
+        schema_named(wanted).arrow.field(name).type for name in new.column_names
+    ]
+    assert [decode_float(code) for code in new["s2"].drop_null().to_pylist()] == [5.0]
     assert new["s1"].to_pylist() == [-7.0, None]
     assert new["s4"].to_pylist() == [12.0, None]
-    assert converted(new, wanted, wanted) == new
+    assert convert_rows(new, wanted, wanted) == new

@@ -123,7 +123,7 @@ def test_one_windows_fault_leaves_the_others_their_values(state: bytes, why: str
     assert (first, last) == (Outcome(1), Outcome(2))
     assert bad.value is None
     assert bad.error.startswith(why)
-    assert bad.tried
+    assert bad.attempted
 
 
 def test_what_has_no_time_left_can_be_called_again() -> None:
@@ -131,7 +131,7 @@ def test_what_has_no_time_left_can_be_called_again() -> None:
     windows = [[b"slow"], [b"slow"], [b"a"]]
     first, *rest = called(NAME, windows, 0.0)
     assert first == Outcome(4)
-    assert [one.tried for one in rest] == [False, False]
+    assert [one.attempted for one in rest] == [False, False]
     assert "no time was left" in rest[0].error
     assert called(NAME, windows[1:], 60.0) == [Outcome(4), Outcome(1)]
 

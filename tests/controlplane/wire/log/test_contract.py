@@ -6,11 +6,21 @@ from itertools import pairwise
 import pytest
 
 from controlplane.wire.errors import AppendTooLarge, LogFull
-from controlplane.wire.log import START, WINDOW, Block, Cut, Entry, Limits, Log, Stamp, Waiting
-from controlplane.wire.log.values import order_of
+from controlplane.wire.log import (
+    START,
+    WINDOW,
+    Block,
+    Entry,
+    IdempotencyToken,
+    Limits,
+    Log,
+    LogBacklog,
+    LogPosition,
+)
+from controlplane.wire.log.values import position_key
 from tests.controlplane.wire.log.conftest import Place
 
-BEGIN = Cut(START, 0)
+BEGIN = LogPosition(START, 0)
 ALL = 10**9
 
 
@@ -19,7 +29,7 @@ def one(records: int = 1, data: bytes = b"a", newest_ms: int = 0) -> Block:
 
 
 def entries(log: Log, stream: int, start: str = START) -> list[Entry]:
-    end = log.cut_after(Cut(start, 0), ALL)
+    end = log.position_after(LogPosition(start, 0), ALL)
     return log.read_streams([stream], start, end.position).get(stream, [])
 
 
@@ -27,8 +37,8 @@ def test_one_append_stands_at_one_position_in_every_stream(log: Log) -> None:
     """So that one position cuts all streams at the same moment."""
     first = log.append({1: one(2, b"first"), 2: one(3, b"other", 7)})
     second = log.append({2: one(1, b"third")})
-    end = log.cut_after(BEGIN, ALL)
-    assert end == Cut(second, 6)
+    end = log.position_after(BEGIN, ALL)
+    assert end == LogPosition(second, 6)
     read = log.read_streams([1, 2, 3], START, end.position)
     assert {s: [(e.position, e.records, e.block) for e in read[s]] for s in read} == {
         1: [(first, 2, b"first")],
@@ -41,33 +51,33 @@ def test_one_append_stands_at_one_position_in_every_stream(log: Log) -> None:
 def test_positions_grow(log: Log) -> None:
     """Also within one millisecond; those of two streams together."""
     positions = [log.append({1 + n % 2: one()}) for n in range(20)]
-    assert all(order_of(a) < order_of(b) for a, b in pairwise([START, *positions]))
+    assert all(position_key(a) < position_key(b) for a, b in pairwise([START, *positions]))
 
 
 def test_a_cut_is_bounded_and_always_moves_on(log: Log) -> None:
     """At most so many records, but at least one append, or a large one would block for ever."""
     ends = [log.append({1: one(n)}) for n in (10, 10, 50, 10)]
-    first = log.cut_after(BEGIN, 25)
-    assert first == Cut(ends[1], 20)
-    second = log.cut_after(first, 25)
-    assert second == Cut(ends[2], 70)
-    assert log.cut_after(second, 25) == Cut(ends[3], 80)
-    assert log.cut_after(BEGIN, 1000) == Cut(ends[3], 80)
-    assert log.cut_after(Cut(ends[3], 80), 25) == Cut(ends[3], 80)
+    first = log.position_after(BEGIN, 25)
+    assert first == LogPosition(ends[1], 20)
+    second = log.position_after(first, 25)
+    assert second == LogPosition(ends[2], 70)
+    assert log.position_after(second, 25) == LogPosition(ends[3], 80)
+    assert log.position_after(BEGIN, 1000) == LogPosition(ends[3], 80)
+    assert log.position_after(LogPosition(ends[3], 80), 25) == LogPosition(ends[3], 80)
 
 
 def test_a_cut_is_bounded_by_bytes_too(log: Log) -> None:
     """Whichever bound is reached first; a block that is larger than the bound goes alone."""
     ends = [log.append({1: one(1, b"x" * size), 2: one(1, b"y")}) for size in (100, 50, 900, 10)]
-    first = log.cut_after(BEGIN, ALL, 160)
-    assert first == Cut(ends[1], 4)
-    assert log.cut_after(BEGIN, 2, 160) == Cut(ends[0], 2)
-    second = log.cut_after(first, ALL, 160)
-    assert second == Cut(ends[2], 6)
-    assert log.cut_after(second, ALL, 160) == Cut(ends[3], 8)
-    assert log.cut_after(BEGIN, ALL, 10**6) == Cut(ends[3], 8)
+    first = log.position_after(BEGIN, ALL, 160)
+    assert first == LogPosition(ends[1], 4)
+    assert log.position_after(BEGIN, 2, 160) == LogPosition(ends[0], 2)
+    second = log.position_after(first, ALL, 160)
+    assert second == LogPosition(ends[2], 6)
+    assert log.position_after(second, ALL, 160) == LogPosition(ends[3], 8)
+    assert log.position_after(BEGIN, ALL, 10**6) == LogPosition(ends[3], 8)
     log.mark_committed(first)
-    assert log.cut_after(first, ALL, 912) == Cut(ends[3], 8), "12 bytes and 901"
+    assert log.position_after(first, ALL, 912) == LogPosition(ends[3], 8), "12 bytes and 901"
 
 
 def test_a_cut_can_be_asked_for_again_from_anywhere(log: Log) -> None:
@@ -75,8 +85,8 @@ def test_a_cut_can_be_asked_for_again_from_anywhere(log: Log) -> None:
     ends = [log.append({1: one(10)}) for _ in range(6)]
     cuts = [BEGIN]
     while cuts[-1].position != ends[-1]:
-        cuts.append(log.cut_after(cuts[-1], 20))
-    assert [log.cut_after(cut, 20) for cut in cuts[-2::-1]] == cuts[:0:-1]
+        cuts.append(log.position_after(cuts[-1], 20))
+    assert [log.position_after(cut, 20) for cut in cuts[-2::-1]] == cuts[:0:-1]
 
 
 def test_pieces_of_the_log_are_the_whole(log: Log) -> None:
@@ -85,7 +95,7 @@ def test_pieces_of_the_log_are_the_whole(log: Log) -> None:
     for n, data in enumerate(blocks):
         log.append({1 + n % 2: one(1, data)})
     cuts = [BEGIN]
-    while (cut := log.cut_after(cuts[-1], 2)) != cuts[-1]:
+    while (cut := log.position_after(cuts[-1], 2)) != cuts[-1]:
         cuts.append(cut)
     pieces = [log.read_streams([1, 2], a.position, b.position) for a, b in pairwise(cuts)]
     for stream in (1, 2):
@@ -110,7 +120,7 @@ def test_marks_do_not_depend_on_the_cuts_or_on_who_reads(place: Place) -> None:
     for n in range(30):
         writer.append({1: one(newest_ms=n * 37 % 100), 2: one(newest_ms=n)})
     cuts = [BEGIN]
-    while (cut := driver.cut_after(cuts[-1], 8)) != cuts[-1]:
+    while (cut := driver.position_after(cuts[-1], 8)) != cuts[-1]:
         cuts.append(cut)
     spans = [(a.position, b.position) for a, b in pairwise(cuts)]
     whole = worker.read_streams([1, 2], START, cuts[-1].position)
@@ -129,7 +139,7 @@ def test_a_full_log_refuses_and_takes_again_once_read(place: Place) -> None:
     with pytest.raises(LogFull, match=r"5 records.*limit 5.*retry later") as refusal:
         log.append({1: one(), 2: one()}, limits=limits)
     assert (refusal.value.waiting, refusal.value.limit) == (5, 5)
-    cut = driver.cut_after(BEGIN, ALL)
+    cut = driver.position_after(BEGIN, ALL)
     assert entries(driver, 2) == []
     driver.mark_committed(cut)
     log.append({2: one()}, limits=limits)
@@ -145,9 +155,9 @@ def test_bytes_are_bounded_before_they_are_there(place: Place) -> None:
         log.append({1: one(data=b"x" * 201)}, limits=limits)
     assert refusal.value.unit == "bytes"
     log.append({1: one(data=b"x" * 200)}, limits=limits)
-    assert log.waiting() == Waiting(3, 1000)
-    driver.mark_committed(driver.cut_after(BEGIN, ALL))
-    assert log.waiting() == Waiting(0, 0)
+    assert log.waiting() == LogBacklog(3, 1000)
+    driver.mark_committed(driver.position_after(BEGIN, ALL))
+    assert log.waiting() == LogBacklog(0, 0)
     log.append({1: one(data=b"x" * 1000)}, limits=limits)
 
 
@@ -155,41 +165,41 @@ def test_an_append_that_never_fits_is_told_so(log: Log) -> None:
     """To wait would not help."""
     with pytest.raises(AppendTooLarge, match=r"1,001 bytes.*at most 1,000"):
         log.append({1: one(data=b"x" * 1001)}, limits=Limits(bytes=1000))
-    assert log.cut_after(BEGIN, ALL) == BEGIN
+    assert log.position_after(BEGIN, ALL) == BEGIN
 
 
 def test_a_committed_cut_is_where_a_new_checkpoint_begins(place: Place) -> None:
     """What was committed before is not taken back by a commit that comes again."""
     log = place.open()
-    assert log.committed_cut() == BEGIN
+    assert log.committed_position() == BEGIN
     for _ in range(3):
         log.append({1: one(2)})
-    first = log.cut_after(BEGIN, 2)
-    second = log.cut_after(first, 2)
+    first = log.position_after(BEGIN, 2)
+    second = log.position_after(first, 2)
     log.mark_committed(first)
     log.mark_committed(second)
     log.mark_committed(first)
-    assert place.open().committed_cut() == second == Cut(second.position, 4)
-    assert log.cut_after(second, ALL).total == 6
+    assert place.open().committed_position() == second == LogPosition(second.position, 4)
+    assert log.position_after(second, ALL).total == 6
     assert log.waiting().records == 2
 
 
 def test_the_same_stamp_appends_once(log: Log) -> None:
     """A repetition is acknowledged with the position of the first, also when the log is full."""
-    stamp = Stamp("p", 1)
-    first = log.append({1: one(data=b"first")}, stamp)
-    second = log.append({1: one(data=b"second")}, Stamp("p", 2))
+    token = IdempotencyToken("p", 1)
+    first = log.append({1: one(data=b"first")}, token)
+    second = log.append({1: one(data=b"second")}, IdempotencyToken("p", 2))
     full = Limits(records=1)
-    assert log.append({1: one(data=b"first")}, stamp, full) == first
-    assert log.append({1: one(data=b"second")}, Stamp("p", 2), full) == second
+    assert log.append({1: one(data=b"first")}, token, full) == first
+    assert log.append({1: one(data=b"second")}, IdempotencyToken("p", 2), full) == second
     assert [entry.block for entry in entries(log, 1)] == [b"first", b"second"]
-    assert log.cut_after(BEGIN, ALL).total == 2
+    assert log.position_after(BEGIN, ALL).total == 2
 
 
 def test_producers_do_not_share_sequences(log: Log) -> None:
     """And an append without a stamp is never a repetition."""
     for producer in ("p", "q"):
-        log.append({1: one()}, Stamp(producer, 1))
+        log.append({1: one()}, IdempotencyToken(producer, 1))
     log.append({1: one()})
     log.append({1: one()})
     assert len(entries(log, 1)) == 4
@@ -198,11 +208,11 @@ def test_producers_do_not_share_sequences(log: Log) -> None:
 def test_a_repetition_from_another_process_is_read_once(place: Place) -> None:
     """Wherever the reader cuts: here between the first and its repetition."""
     first, second, driver = place.open(), place.open(), place.open()
-    first.append({1: one(data=b"first", newest_ms=5)}, Stamp("p", 7))
-    cut = driver.cut_after(BEGIN, ALL)
-    second.append({1: one(data=b"first", newest_ms=5)}, Stamp("p", 7))
-    second.append({1: one(data=b"next", newest_ms=6)}, Stamp("p", 8))
-    end = driver.cut_after(cut, ALL)
+    first.append({1: one(data=b"first", newest_ms=5)}, IdempotencyToken("p", 7))
+    cut = driver.position_after(BEGIN, ALL)
+    second.append({1: one(data=b"first", newest_ms=5)}, IdempotencyToken("p", 7))
+    second.append({1: one(data=b"next", newest_ms=6)}, IdempotencyToken("p", 8))
+    end = driver.position_after(cut, ALL)
     assert end.total == 2
     reader = place.open()
     (entry,) = reader.read_streams([1], cut.position, end.position)[1]
@@ -213,5 +223,5 @@ def test_sequences_may_overtake_each_other(log: Log) -> None:
     """Requests that are under way together arrive in any order; each is appended once."""
     order = [5, 3, 4, 40, 6, WINDOW + 2, 39]
     for sequence in [*order, *order]:
-        log.append({1: one(data=b"%d" % sequence)}, Stamp("p", sequence))
+        log.append({1: one(data=b"%d" % sequence)}, IdempotencyToken("p", sequence))
     assert [int(entry.block) for entry in entries(log, 1)] == order

@@ -8,14 +8,23 @@ import redis
 from confluent_kafka import Producer as Client
 
 from controlplane.wire import keys
-from controlplane.wire.errors import AppendTooLarge, BadMessage, LogAway, LogFull, LogGap
-from controlplane.wire.log import START, WINDOW, Block, Cut, Limits, Stamp, Waiting, open_log
+from controlplane.wire.errors import AppendTooLarge, BadMessage, LogFull, LogGap, LogUnavailable
+from controlplane.wire.log import (
+    START,
+    WINDOW,
+    Block,
+    IdempotencyToken,
+    Limits,
+    LogBacklog,
+    LogPosition,
+    open_log,
+)
 from controlplane.wire.log.kafka_message import Append, Piece
 from controlplane.wire.log.kafka_prefix import Prefix
 from tests.controlplane.wire.log.conftest import Place
 from tests.support.redis_server import free_port
 
-BEGIN = Cut(START, 0)
+BEGIN = LogPosition(START, 0)
 ALL = 10**9
 
 
@@ -34,14 +43,14 @@ def test_a_driver_killed_between_cut_and_read_sees_the_same_marks(kafka_place: P
     """
     writer, driver = kafka_place.open(), kafka_place.open()
     for newest in (50, 10, 70):
-        writer.append({1: one(newest_ms=newest)}, Stamp("p", newest))
-    first = driver.cut_after(BEGIN, 2)
-    second = driver.cut_after(first, 1)
+        writer.append({1: one(newest_ms=newest)}, IdempotencyToken("p", newest))
+    first = driver.position_after(BEGIN, 2)
+    second = driver.position_after(first, 1)
     seen = kafka_place.open().read_streams([1], first.position, second.position)
-    writer.append({1: one(newest_ms=70)}, Stamp("p", 70))
-    writer.append({1: one(newest_ms=60)}, Stamp("p", 60))
+    writer.append({1: one(newest_ms=70)}, IdempotencyToken("p", 70))
+    writer.append({1: one(newest_ms=60)}, IdempotencyToken("p", 60))
     restarted = kafka_place.open()
-    other = restarted.cut_after(first, 100)
+    other = restarted.position_after(first, 100)
     assert kafka_place.open().read_streams([1], first.position, second.position) == seen
     assert [e.mark_ms for e in seen[1]] == [50]
     replayed = kafka_place.open().read_streams([1], first.position, other.position)[1]
@@ -56,7 +65,7 @@ def test_prefixes_are_kept_until_they_are_behind_the_checkpoint(
     for n in range(5):
         log.append({1: one(newest_ms=n)})
     cuts = [BEGIN]
-    while (cut := log.cut_after(cuts[-1], 1)) != cuts[-1]:
+    while (cut := log.position_after(cuts[-1], 1)) != cuts[-1]:
         cuts.append(cut)
     key = keys.kafka_prefixes_key("c", topic_of(kafka_place))
     assert redis_client.hlen(key) == 6
@@ -71,14 +80,14 @@ def test_an_emptied_redis_begins_marks_anew_for_all_readers(
     """The committed cut is known from Kafka; both halves of a batch agree on the rest."""
     log = kafka_place.open()
     log.append({1: one(3, newest_ms=90), 2: one(newest_ms=90)})
-    cut = log.cut_after(BEGIN, ALL)
+    cut = log.position_after(BEGIN, ALL)
     log.mark_committed(cut)
     redis_client.flushdb()
     log.append({1: one(newest_ms=10), 2: one(newest_ms=10)})
     again = kafka_place.open()
-    assert again.committed_cut() == cut == Cut("1-0", 4)
-    end = again.cut_after(cut, ALL)
-    assert end == Cut("2-0", 6)
+    assert again.committed_position() == cut == LogPosition("1-0", 4)
+    end = again.position_after(cut, ALL)
+    assert end == LogPosition("2-0", 6)
     read = kafka_place.open().read_streams([1, 2], cut.position, end.position)
     assert [read[s][0].mark_ms for s in (1, 2)] == [None, None]
 
@@ -88,7 +97,7 @@ def test_what_others_append_is_counted_too(kafka_place: Place) -> None:
     for _ in range(3):
         kafka_place.open().append({1: one(10, b"x" * 100)})
     log = kafka_place.open()
-    assert log.waiting() == Waiting(30, 300)
+    assert log.waiting() == LogBacklog(30, 300)
     with pytest.raises(LogFull, match=r"30 records.*limit 30"):
         log.append({1: one()}, limits=Limits(records=30))
     log.append({1: one(5, b"y")}, limits=Limits(records=31))
@@ -99,13 +108,13 @@ def test_unread_messages_that_kafka_deleted_are_told(kafka_place: Place) -> None
     """Records would be missing without a word. Whoever accepts that says so in the URL."""
     log = kafka_place.open()
     log.append({1: one()})
-    cut = log.cut_after(BEGIN, ALL)
+    cut = log.position_after(BEGIN, ALL)
     for n in range(8):  # the test's Kafka keeps 5 MB
         log.append({1: one(1, b"%d" % n * 900_000)})
     with pytest.raises(LogGap, match=r"deleted \d appends.*lost=skip"):
-        log.cut_after(cut, ALL)
+        log.position_after(cut, ALL)
     skipping = open_log(f"{kafka_place.url}?lost=skip", "c", kafka_place.site)
-    end = skipping.cut_after(cut, ALL)
+    end = skipping.position_after(cut, ALL)
     (entries,) = skipping.read_streams([1], cut.position, end.position).values()
     assert [entry.block[:1] for entry in entries][-1] == b"7"
     assert end.total - cut.total == len(entries) < 8
@@ -117,14 +126,14 @@ def test_a_topic_made_anew_is_told(kafka_place: Place) -> None:
     log = kafka_place.open()
     log.append({1: one()})
     with pytest.raises(LogGap, match=r"ends at 1, and was read up to 9"):
-        log.cut_after(Cut("9-0", 9), ALL)
+        log.position_after(LogPosition("9-0", 9), ALL)
 
 
 def test_a_topic_that_is_not_there_yet_is_an_empty_log(kafka_place: Place) -> None:
     """A driver may start before the first producer."""
     log = kafka_place.open()
-    assert log.committed_cut() == log.cut_after(BEGIN, ALL) == BEGIN
-    assert log.waiting() == Waiting(0, 0)
+    assert log.committed_position() == log.position_after(BEGIN, ALL) == BEGIN
+    assert log.waiting() == LogBacklog(0, 0)
 
 
 def test_a_message_too_large_for_kafka_is_told(kafka_place: Place) -> None:
@@ -140,29 +149,29 @@ def test_a_message_of_somebody_else_is_told(kafka_place: Place, kafka: str) -> N
     client.produce(topic_of(kafka_place), value=b"hello", partition=0)
     client.flush(10)
     with pytest.raises(BadMessage, match="message 0: it has no header 'weir'"):
-        kafka_place.open().cut_after(BEGIN, ALL)
+        kafka_place.open().position_after(BEGIN, ALL)
 
 
 def test_reading_needs_the_sites_redis(kafka_place: Place) -> None:
     """Appending does not."""
     log = open_log(kafka_place.url, "c")
     log.append({1: one()})
-    with pytest.raises(LogAway, match="site's Redis"):
-        log.cut_after(BEGIN, ALL)
+    with pytest.raises(LogUnavailable, match="site's Redis"):
+        log.position_after(BEGIN, ALL)
     log.close()
 
 
 def test_a_kafka_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within the time that commands are given."""
-    monkeypatch.setattr("controlplane.wire.log.kafka_reader.PATIENCE_S", 0.3)
+    monkeypatch.setattr("controlplane.wire.log.kafka_reader.TIMEOUT_S", 0.3)
     log = open_log(f"kafka://127.0.0.1:{free_port()}", "c")
-    with pytest.raises(LogAway, match="cannot be reached"):
+    with pytest.raises(LogUnavailable, match="cannot be reached"):
         log.append({1: one()})
     log.close()
 
 
 def append(offset: int, sequence: int, newest_ms: int = 0) -> Append:
-    return Append(offset, 0, (Piece(1, 1, newest_ms, 1),), b"a", Stamp("p", sequence))
+    return Append(offset, 0, (Piece(1, 1, newest_ms, 1),), b"a", IdempotencyToken("p", sequence))
 
 
 def test_a_prefix_that_was_kept_goes_on_as_if_it_had_not_been() -> None:
@@ -182,7 +191,7 @@ def test_only_the_producers_that_appended_last_are_remembered() -> None:
     """A prefix is written at every cut, so it must stay small."""
     prefix = Prefix()
     for n in range(1500):
-        prefix.take(Append(n, 0, (Piece(1, 1, 0, 1),), b"a", Stamp(f"p{n}", 0)))
-    prefix.take(Append(1500, 0, (Piece(1, 1, 0, 1),), b"a", Stamp("p700", 1)))
+        prefix.take(Append(n, 0, (Piece(1, 1, 0, 1),), b"a", IdempotencyToken(f"p{n}", 0)))
+    prefix.take(Append(1500, 0, (Piece(1, 1, 0, 1),), b"a", IdempotencyToken("p700", 1)))
     names = [row[0] for row in json.loads(prefix.encode())[3]]
     assert names == [*(f"p{n}" for n in range(500, 1500) if n != 700), "p700"]

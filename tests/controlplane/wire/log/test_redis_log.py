@@ -6,8 +6,22 @@ import pytest
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.errors import LogAway, LogFull, NoMemory, StaleStamp
-from controlplane.wire.log import START, WINDOW, Block, Cut, Limits, RedisLog, Stamp, open_log
+from controlplane.wire.errors import (
+    LogFull,
+    LogUnavailable,
+    RedisOutOfMemory,
+    StaleIdempotencyToken,
+)
+from controlplane.wire.log import (
+    START,
+    WINDOW,
+    Block,
+    IdempotencyToken,
+    Limits,
+    LogPosition,
+    RedisLog,
+    open_log,
+)
 from tests.support.redis_server import free_port
 
 ONE = Block(1, b"a", 0)
@@ -31,17 +45,17 @@ def test_positions_grow_within_one_millisecond_and_when_the_clock_steps_back(
     redis_client.xadd(keys.index_key("c"), {"n": 1, "total": 1}, id=ahead)
     assert log.append({1: ONE}) == "9999999999999-4"
     assert log.append({1: ONE}) == "9999999999999-5"
-    assert log.cut_after(Cut(START, 0), 100) == Cut("9999999999999-5", 3)
+    assert log.position_after(LogPosition(START, 0), 100) == LogPosition("9999999999999-5", 3)
 
 
 def test_committed_records_give_their_memory_back(log: RedisLog) -> None:
     """Only what a replay may still ask for stays, of every stream; the total goes on."""
     ends = [log.append({1: ONE, 2: ONE}) for _ in range(5)]
-    log.mark_committed(Cut(ends[3], 8))
+    log.mark_committed(LogPosition(ends[3], 8))
     assert positions(log, 1) == positions(log, 2) == ends[3:]
-    assert log.committed_cut() == Cut(ends[3], 8)
+    assert log.committed_position() == LogPosition(ends[3], 8)
     end = log.append({1: ONE})
-    assert log.cut_after(Cut(ends[3], 8), 100) == Cut(end, 11)
+    assert log.position_after(LogPosition(ends[3], 8), 100) == LogPosition(end, 11)
 
 
 def test_a_log_from_before_bytes_were_counted_goes_on(
@@ -59,23 +73,23 @@ def test_a_producer_is_remembered_within_bounds(redis_client: "redis.Redis", log
     """Its last sequences and no more, for a day; behind a leap all before it is too old."""
     key = keys.producer_key("c", "p")
     for sequence in range(3 * WINDOW):
-        log.append({1: ONE}, Stamp("p", sequence))
+        log.append({1: ONE}, IdempotencyToken("p", sequence))
     assert redis_client.hlen(key) == WINDOW + 1
     ttl: Any = redis_client.ttl(key)
     assert 0 < ttl <= 24 * 3600
-    position = log.append({1: ONE}, Stamp("p", 2**53 - 1))
-    assert log.append({1: ONE}, Stamp("p", 2**53 - 1)) == position
+    position = log.append({1: ONE}, IdempotencyToken("p", 2**53 - 1))
+    assert log.append({1: ONE}, IdempotencyToken("p", 2**53 - 1)) == position
     assert redis_client.hlen(key) == WINDOW + 1
-    with pytest.raises(StaleStamp):
-        log.append({1: ONE}, Stamp("p", 3 * WINDOW - 1))
+    with pytest.raises(StaleIdempotencyToken):
+        log.append({1: ONE}, IdempotencyToken("p", 3 * WINDOW - 1))
 
 
 def test_a_sequence_too_old_to_know_is_refused(log: RedisLog) -> None:
     """To append it might double it, to acknowledge it might lose it."""
-    log.append({1: ONE}, Stamp("p", WINDOW + 5))
-    log.append({1: ONE}, Stamp("p", 6))
-    with pytest.raises(StaleStamp, match=f"sequence 5 .*behind {WINDOW + 5}"):
-        log.append({1: ONE}, Stamp("p", 5))
+    log.append({1: ONE}, IdempotencyToken("p", WINDOW + 5))
+    log.append({1: ONE}, IdempotencyToken("p", 6))
+    with pytest.raises(StaleIdempotencyToken, match=f"sequence 5 .*behind {WINDOW + 5}"):
+        log.append({1: ONE}, IdempotencyToken("p", 5))
     assert len(positions(log, 1)) == 2
 
 
@@ -84,28 +98,28 @@ def test_out_of_memory_is_told_and_nothing_is_half_appended(
 ) -> None:
     """Every part of the append is refused; what is committed is given back all the same."""
     block = Block(3, b"x" * 100, 0)
-    end = log.append({1: block}, Stamp("p", 64))
+    end = log.append({1: block}, IdempotencyToken("p", 64))
     before: Any = redis_client.dbsize()
     redis_client.config_set("maxmemory", "1")
     try:
-        with pytest.raises(NoMemory, match=r"100 bytes.*give Redis more") as refusal:
-            log.append({1: ONE, 2: ONE}, Stamp("p", 1000))
+        with pytest.raises(RedisOutOfMemory, match=r"100 bytes.*give Redis more") as refusal:
+            log.append({1: ONE, 2: ONE}, IdempotencyToken("p", 1000))
         assert isinstance(refusal.value, LogFull)
-        log.mark_committed(Cut(end, 3))
+        log.mark_committed(LogPosition(end, 3))
     finally:
         redis_client.config_set("maxmemory", "0")
     assert redis_client.dbsize() == before + 1, "of new keys only that of the commit"
     assert positions(log, 1) == [end]
-    assert log.committed_cut() == Cut(end, 3)
-    assert log.append({1: block}, Stamp("p", 64)) == end
+    assert log.committed_position() == LogPosition(end, 3)
+    assert log.append({1: block}, IdempotencyToken("p", 64)) == end
 
 
 def test_a_log_that_does_not_answer_is_told() -> None:
     """Whether it has taken the append, nobody knows: append again."""
     log = open_log(f"redis://127.0.0.1:{free_port()}/0", "c")
-    with pytest.raises(LogAway, match="cannot be reached"):
+    with pytest.raises(LogUnavailable, match="cannot be reached"):
         log.append({1: ONE})
-    with pytest.raises(LogAway):
+    with pytest.raises(LogUnavailable):
         log.waiting()
 
 
@@ -119,6 +133,6 @@ def test_what_is_behind_a_cut_is_known_by_stream(log: RedisLog) -> None:
     for _ in range(2):
         (found,) = log.behind([1, 2, 3], ends[0]).items()
         assert found == (1, (4, int(ends[1].partition("-")[0])))
-        log.mark_committed(Cut(ends[0], 5))
+        log.mark_committed(LogPosition(ends[0], 5))
     assert log.behind([1, 2, 3], ends[1]) == {}
     assert log.behind([], START) == {}

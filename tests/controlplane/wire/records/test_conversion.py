@@ -9,9 +9,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from controlplane.wire.errors import BadBlock, BadBlockBytes
+from controlplane.wire.errors import BadBlock, InvalidBlock
 from controlplane.wire.log.values import NO_TIME
-from controlplane.wire.records.conversion import batch_of
+from controlplane.wire.records.conversion import to_record_batch
 from controlplane.wire.records.record_codec import decode_block, encode_block, newest_event_ms
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.schemas import READINGS
@@ -27,7 +27,7 @@ ROW: dict[str, Any] = {
 
 def test_rows_of_every_type_come_back_from_a_block() -> None:
     """The block says itself what its columns are."""
-    batch = batch_of(1, [ROW, {"at": AT, "station": ""}], READINGS)
+    batch = to_record_batch(1, [ROW, {"at": AT, "station": ""}], READINGS)
     records, (schema, event_time) = decode_block(encode_block(batch, "at"))
     first, second = records.to_pylist()
     assert first == ROW
@@ -49,7 +49,7 @@ def test_a_value_that_does_not_fit_is_told_with_its_place(
     changed: dict[str, Any], column: str, record: int
 ) -> None:
     with pytest.raises(BadBlock, match=column) as refused:
-        batch_of(7, [ROW, ROW | changed], READINGS)
+        to_record_batch(7, [ROW, ROW | changed], READINGS)
     assert (refused.value.stream, refused.value.column) == (7, column)
     assert refused.value.record == record
 
@@ -62,13 +62,13 @@ def test_a_data_frame_has_its_columns_by_name_in_any_order() -> None:
             "at": pd.to_datetime([AT, AT]),
         }
     )  # fmt: skip
-    batch = batch_of(1, frame, READINGS)
+    batch = to_record_batch(1, frame, READINGS)
     assert batch.column("grade").to_pylist() == [1, None]
     assert batch.column("level").null_count == 0
     assert np.isnan(batch.column("level")[1].as_py())
     assert batch.schema.equals(READINGS.arrow)
     with pytest.raises(BadBlock, match="column station: is missing"):
-        batch_of(1, frame.drop(columns=["station"]), READINGS)
+        to_record_batch(1, frame.drop(columns=["station"]), READINGS)
 
 
 def test_arrow_is_taken_where_no_value_changes() -> None:
@@ -80,11 +80,11 @@ def test_arrow_is_taken_where_no_value_changes() -> None:
             "grade": pa.array([3, None], pa.int64()),
         }
     )
-    batch = batch_of(1, pa.concat_tables([part, part]), READINGS)
+    batch = to_record_batch(1, pa.concat_tables([part, part]), READINGS)
     assert batch.column("grade").to_pylist() == [3, None, 3, None]
     lossy = part.set_column(2, "grade", pa.array([300, 1]))
     with pytest.raises(BadBlock, match="column grade: is not int8"):
-        batch_of(1, lossy, READINGS)
+        to_record_batch(1, lossy, READINGS)
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
@@ -105,12 +105,13 @@ def test_the_newest_time_that_is_not_too_far_ahead_counts(unit: str) -> None:
     assert newest(now + 61) == NO_TIME
     assert newest(-5, -7) == -5000
     plain = StreamSchema((ColumnSpec("n", "int8"),))
-    assert newest_event_ms(batch_of(1, [{"n": 1}], plain), plain, 0) is None
+    assert newest_event_ms(to_record_batch(1, [{"n": 1}], plain), plain, 0) is None
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"WB1", b"WB1\xff\xff\xff\x7f", encode_block(batch_of(1, [ROW], READINGS))[:-90]]
+    "data",
+    [b"", b"WB1", b"WB1\xff\xff\xff\x7f", encode_block(to_record_batch(1, [ROW], READINGS))[:-90]],
 )
 def test_bytes_that_are_no_block_are_refused(data: bytes) -> None:
-    with pytest.raises(BadBlockBytes):
+    with pytest.raises(InvalidBlock):
         decode_block(data)

@@ -28,9 +28,9 @@ NOBODY = Changes([])
 
 def tables(rows: Sequence[dict[str, Any]]) -> list[Any]:
     """Return rows of slots as a block has them."""
-    from controlplane.wire.aggregates.state_schema import named  # noqa: PLC0415
+    from controlplane.wire.aggregates.state_schema import schema_named  # noqa: PLC0415
 
-    return [(name, named(name), table) for name, table in changes(METERS, 9, rows).tables]
+    return [(name, schema_named(name), table) for name, table in changes(METERS, 9, rows).tables]
 
 
 def give(

@@ -12,7 +12,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import names_of
+from controlplane.wire.aggregates.state_schema import schema_names
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import (
     Changes,
@@ -30,7 +30,7 @@ from tests.support.sunk import report, write_batch
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS as ENGINE_COLUMNS
 from tests.workers.pipeline.engine.storage.test_window_state import records_of
 from tests.workers.pipeline.engine.test_advance import Memory
-from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
 
@@ -89,7 +89,7 @@ def test_an_hour_through_a_thousand_batches_of_the_engine(redis_client: "redis.R
         rows = [(1 + batch % 2, now_ms, car, None, int(draw.integers(0, 90))) for car in cars]
         count.update((now_ms // HOUR_MS * HOUR_MS, car) for car in cars)
         newest = {1 + batch % 2: now_ms}
-        changed = advanced(store, tasks, records_of(rows, None), newest, batch)
+        changed = advance_state(store, tasks, records_of(rows, None), newest, batch)
         write_batch(redis_client, "c", report(batch, 0), changed)
     windows = read_windows(redis_client, "c", 9, computation)
     assert {(row.start_ms, row.key["car"]): row.values["n"] for row in windows} == dict(count)
@@ -235,7 +235,7 @@ def test_the_order_of_keys_is_that_of_their_values() -> None:
         for floor in (None, -(2**63), -1, 0, 1, 2**63 - 1)
     ]
     computation = computed(QueryText({"n": "count(*)"}, key=("meter", "floor")))
-    name = names_of(layout_of(computation))[0]
+    name = schema_names(layout_of(computation))[0]
     ((_, table),) = changes(computation, 9, rows).tables
     members = members_of(table, ["k0", "k1"])
     assert members == sorted(members)

@@ -24,7 +24,7 @@ from controlplane.wire.routing.publication import (
     publish_snapshot,
     read_table,
 )
-from controlplane.wire.routing.state_transfer import Transfer, in_transition, transfers
+from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers, transition_table
 from tests.support.texts import SUMMARY_TEXT
 
 
@@ -73,9 +73,9 @@ def test_tasks_move_by_intervals_and_the_table_says_who_hands_on() -> None:
     assert moved.queries[7].spans == ((1, 0, 1), (2, 1, 4), (1, 4, 5))
     assert (moved.queries[5].node, moved.queries[5].run) == (3, 0)
     assert RoutingTable.from_json(moved.to_json()) == moved
-    assert set(transfers(table, moved)) == {
-        Transfer(5, 0, 0, 3), Transfer(7, 0, 0, 1), Transfer(7, 1, 0, 2), Transfer(7, 2, 0, 2),
-        Transfer(7, 3, 1, 2),
+    assert set(task_transfers(table, moved)) == {
+        TaskTransfer(5, 0, 0, 3), TaskTransfer(7, 0, 0, 1), TaskTransfer(7, 1, 0, 2),
+        TaskTransfer(7, 2, 0, 2), TaskTransfer(7, 3, 1, 2),
     }  # fmt: skip
 
 
@@ -83,12 +83,12 @@ def test_in_transition_who_hands_on_still_has_its_tasks() -> None:
     table = RoutingTable().apply(RoutingDelta(1, (arrival(5), arrival(6), SPREAD)))
     ops = (MoveTasks(7, ((2, 1, 4),)), RestartQuery(5, 1, 3), RemoveQuery(6), arrival(8, 2))
     after = table.apply(RoutingDelta(2, ops))
-    leading = in_transition(table, after)
+    leading = transition_table(table, after)
     assert leading.queries[7].owners() == table.queries[7].owners()
     assert leading.queries[5].node == 3, "a query without its state moves at once"
     assert set(leading.queries) == {5, 7, 8}
     assert leading.version == 2
-    assert list(transfers(leading, after)) == list(transfers(table, after))
+    assert list(task_transfers(leading, after)) == list(task_transfers(table, after))
 
 
 @pytest.mark.parametrize(

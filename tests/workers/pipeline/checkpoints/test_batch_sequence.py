@@ -6,8 +6,8 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.generation import Generation, write_generation
-from controlplane.wire.log import START, Block, Cut, RedisLog
-from workers.pipeline.checkpoints.batch_sequence import first_batch, first_cut
+from controlplane.wire.log import START, Block, LogPosition, RedisLog
+from workers.pipeline.checkpoints.batch_sequence import first_batch, first_position
 
 
 def finish(client: "redis.Redis", batch: int, end: str) -> None:
@@ -33,10 +33,10 @@ def test_a_finished_batch_that_is_not_marked_is_not_read_again(
     first = log.append({1: Block(4, b"x", 5)})
     second = log.append({1: Block(3, b"x", 5)})
     log.append({1: Block(9, b"x", 5)})
-    log.mark_committed(Cut(first, 4))
-    assert first_cut(redis_client, "ny", log) == Cut(first, 4)
+    log.mark_committed(LogPosition(first, 4))
+    assert first_position(redis_client, "ny", log) == LogPosition(first, 4)
     finish(redis_client, 2, second)
-    assert first_cut(redis_client, "ny", log) == Cut(second, 7)
+    assert first_position(redis_client, "ny", log) == LogPosition(second, 7)
     redis_client.flushdb()
     finish(redis_client, 3, second)
-    assert first_cut(redis_client, "ny", log) == Cut(START, 0)
+    assert first_position(redis_client, "ny", log) == LogPosition(START, 0)

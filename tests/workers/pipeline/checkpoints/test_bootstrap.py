@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from workers.pipeline.checkpoints.bootstrap import (
-    SeedDamaged,
-    SeedWriter,
-    is_waiting,
-    partitions_there,
-    seed_of,
+    BootstrapDamaged,
+    BootstrapWriter,
+    existing_partitions,
+    has_pending_bootstrap,
+    read_bootstrap,
 )
 from workers.pipeline.checkpoints.files import WrongPartitions
 
@@ -30,7 +30,7 @@ class Values(dict[str, bytes]):
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     """A checkpoint of five partitions whose seed has state of nodes 0 and 2."""
-    writer = SeedWriter(tmp_path)
+    writer = BootstrapWriter(tmp_path)
     assert writer.write(0, [("marks", b"{}"), ("numbers/3", b"\x00\xff")]) == 4
     writer.write(2, [("marks", b"{1}")])
     writer.finish(5, OFFSET)
@@ -39,12 +39,12 @@ def checkpoint(tmp_path: Path) -> Path:
 
 def test_each_node_gets_its_own_state_in_the_first_batch(checkpoint: Path) -> None:
     """A node that is new has none."""
-    seed = seed_of(checkpoint, 5)
+    seed = read_bootstrap(checkpoint, 5)
     assert seed is not None
     assert seed.offset == OFFSET
     stores = [Values() for _ in range(5)]
     for node, store in enumerate(stores):
-        seed.plant(store, node, batch=42)
+        seed.import_state(store, node, batch=42)
     assert stores[0] == {"marks": b"{}", "numbers/3": b"\x00\xff"}
     assert stores[2] == {"marks": b"{1}"}
     assert stores[1] == stores[3] == stores[4] == {}
@@ -52,31 +52,31 @@ def test_each_node_gets_its_own_state_in_the_first_batch(checkpoint: Path) -> No
 
 def test_later_batches_do_not_get_it_again(checkpoint: Path) -> None:
     """Pages that changed since would be set back."""
-    seed, store = seed_of(checkpoint, 5), Values()
+    seed, store = read_bootstrap(checkpoint, 5), Values()
     assert seed is not None
-    seed.plant(store, 0, batch=43)
+    seed.import_state(store, 0, batch=43)
     assert store == {}
 
 
 def test_a_seed_is_dropped_once_a_batch_is_whole(checkpoint: Path) -> None:
     """The state is in Spark's store then."""
-    assert is_waiting(checkpoint)
+    assert has_pending_bootstrap(checkpoint)
     for name in ("commits", "offsets"):
         (checkpoint / name).mkdir()
     (checkpoint / "offsets" / "0").write_text(
         'v1\n{"conf": {"spark.sql.shuffle.partitions": "5"}}\n{"batch": 42}'
     )
-    assert seed_of(checkpoint, 5) is not None, "the batch has to be run again with it"
+    assert read_bootstrap(checkpoint, 5) is not None, "the batch has to be run again with it"
     (checkpoint / "commits" / "0").touch()
-    assert not is_waiting(checkpoint)
-    assert seed_of(checkpoint, 5) is None
+    assert not has_pending_bootstrap(checkpoint)
+    assert read_bootstrap(checkpoint, 5) is None
     assert not (checkpoint / "seed").exists()
 
 
 def test_another_number_of_partitions_is_refused(checkpoint: Path) -> None:
     """Nodes would get each other's state."""
     with pytest.raises(WrongPartitions, match="5 partitions, not 3"):
-        seed_of(checkpoint, 3)
+        read_bootstrap(checkpoint, 3)
 
 
 def test_a_seed_from_when_each_node_was_a_partition_is_read(checkpoint: Path) -> None:
@@ -84,18 +84,18 @@ def test_a_seed_from_when_each_node_was_a_partition_is_read(checkpoint: Path) ->
     table = checkpoint / "seed" / "seed.json"
     row = json.loads(table.read_text())
     table.write_text(json.dumps({"slots": row.pop("partitions"), **row}))
-    assert partitions_there(checkpoint) == 5
-    seed, store = seed_of(checkpoint, 5), Values()
+    assert existing_partitions(checkpoint) == 5
+    seed, store = read_bootstrap(checkpoint, 5), Values()
     assert seed is not None
-    seed.plant(store, 2, batch=42)
+    seed.import_state(store, 2, batch=42)
     assert store == {"marks": b"{1}"}
 
 
 def test_a_file_that_is_not_whole_is_noticed(checkpoint: Path) -> None:
     """An error is better than half a state."""
-    seed = seed_of(checkpoint, 5)
+    seed = read_bootstrap(checkpoint, 5)
     assert seed is not None
-    SeedWriter(checkpoint / "other").write(0, [("marks", b"{}")])
+    BootstrapWriter(checkpoint / "other").write(0, [("marks", b"{}")])
     (checkpoint / "other" / "seed" / "0.arrow").replace(checkpoint / "seed" / "0.arrow")
-    with pytest.raises(SeedDamaged, match="1 of 2"):
-        seed.plant(Values(), 0, batch=42)
+    with pytest.raises(BootstrapDamaged, match="1 of 2"):
+        seed.import_state(Values(), 0, batch=42)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.pipeline.checkpoints.swap import draft_of, settle, swap
+from workers.pipeline.checkpoints.swap import create_draft, finish_swap, swap
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def checkpoint(tmp_path: Path) -> Path:
 @pytest.fixture
 def draft(checkpoint: Path) -> Path:
     """A draft that holds `new`."""
-    path = draft_of(checkpoint)
+    path = create_draft(checkpoint)
     (path / "new").touch()
     return path
 
@@ -41,9 +41,9 @@ def test_the_draft_becomes_the_checkpoint_and_the_old_one_is_kept(
 
 def test_without_a_plan_the_old_one_stays(checkpoint: Path, draft: Path) -> None:
     """Killed while the draft was written: it may not be whole."""
-    settle(checkpoint)
+    finish_swap(checkpoint)
     assert names(checkpoint) == ["old"]
-    assert names(draft_of(checkpoint)) == [], "what was left is thrown away"
+    assert names(create_draft(checkpoint)) == [], "what was left is thrown away"
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2])
@@ -56,6 +56,6 @@ def test_a_swap_that_was_begun_is_carried_out(checkpoint: Path, draft: Path, ste
         checkpoint.rename(kept)
     if steps >= 2:
         draft.rename(checkpoint)
-    settle(checkpoint)
+    finish_swap(checkpoint)
     assert (names(checkpoint), names(kept)) == (["new"], ["old"])
     assert not plan.exists()

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.state_schema import Form
-from workers.pipeline.engine.changes import Changed
+from controlplane.wire.aggregates.state_schema import StateSchema
+from workers.pipeline.engine.changes import BatchChanges
 
 
-def changed_rows(changed: Changed) -> list[tuple[str, Form, Any]]:
+def changed_rows(changed: BatchChanges) -> list[tuple[str, StateSchema, Any]]:
     """Return the changed windows and those in blocks, by form."""
     found = list(changed.windows)
     for block in changed.blocks:

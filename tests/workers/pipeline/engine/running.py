@@ -6,16 +6,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.finalize import WindowRow, finished, newest
-from controlplane.wire.aggregates.state_schema import named
+from controlplane.wire.aggregates.finalize import WindowRow, finalize, newest_rows
+from controlplane.wire.aggregates.state_schema import schema_named
 from controlplane.wire.language import Kind
 from controlplane.wire.query import Computation, QueryText, computation_of
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_advance import Memory
-from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.evaluation.records import Records, Run
+from workers.pipeline.engine.evaluation.records import BlockRun, Records
 
 
 class Running:
@@ -51,7 +51,7 @@ class Running:
         self._batches += 1
         for node, store in enumerate(self._stores):
             self._tasks[node] = self._tasks[node].without(self.faults)
-            changed = advanced(store, self._tasks[node], records, {}, self._batches)
+            changed = advance_state(store, self._tasks[node], records, {}, self._batches)
             self.faults |= {query: fault.why for query, fault in changed.faults.items()}
             self.late += changed.late
             for name, _, rows in changed_rows(changed):
@@ -67,8 +67,8 @@ class Running:
     def rows(self, query: int) -> list[WindowRow]:
         """Return the windows of a query as a reader has them."""
         entries = self._written.get(query, {})
-        tables = {name: newest(named(name), parts) for name, parts in entries.items()}
-        return finished(self.computations[query], tables)
+        tables = {name: newest_rows(schema_named(name), parts) for name, parts in entries.items()}
+        return finalize(self.computations[query], tables)
 
 
 def batch_of(columns: Mapping[str, Any], stream: int = 1, mark_ms: int | None = None) -> Records:
@@ -79,7 +79,7 @@ def batch_of(columns: Mapping[str, Any], stream: int = 1, mark_ms: int | None = 
             "ts", pa.repeat(pa.scalar(0, pa.timestamp("ms", "UTC")), len(table))
         )
     times = np.asarray(table["ts"].cast(pa.int64()))
-    return Records.of(table, times, [Run(stream, len(table), mark_ms)], event_time="ts")
+    return Records.of(table, times, [BlockRun(stream, len(table), mark_ms)], event_time="ts")
 
 
 def results(

@@ -9,23 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.routing.drop_rules import ALWAYS, Shed
+from controlplane.wire.routing.drop_rules import ALWAYS, DropRule
 from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRange
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
-from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import (
     DIRECT,
     Group,
-    Held,
     Intake,
     Subscription,
+    TaskOwnership,
 )
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.changes import Changed
-from workers.pipeline.engine.evaluation.drop_rules import is_window_dropped, luck_of
+from workers.pipeline.engine.changes import BatchChanges
+from workers.pipeline.engine.evaluation.drop_rules import is_window_dropped, sample_hashes
 from workers.pipeline.engine.evaluation.records import Int64s, task_column
-from workers.pipeline.engine.storage.state_transfer import put_in, taken_out
+from workers.pipeline.engine.storage.state_transfer import export_state, import_state
 
 assert TestRange is not None  # registers test_range
 BY_STREAM = computation_of(
@@ -106,33 +106,33 @@ def test_windows_do_not_depend_on_batches_nor_on_where_tasks_are(
         for at, store in enumerate(nodes):
             mine = tasks_of({task for task, node in owner.items() if node == at})
             newest = {} if records is None else records.newest()
-            seen |= seen_windows(advanced(store, mine, records, newest, batch))
+            seen |= seen_windows(advance_state(store, mine, records, newest, batch))
         for place, target in moved:
             task = ALL[place]
-            carried = taken_out(nodes[owner[task]], [task])
+            carried = export_state(nodes[owner[task]], [task])
             owner[task] = target
-            put_in(nodes[target], tasks_of({task}), carried)
+            import_state(nodes[target], tasks_of({task}), carried)
     together = [row for rows, _ in steps for row in rows]
     alone: Any = {}
     if together:
         records = records_of(together, None)
-        alone = seen_windows(advanced(Memory(), tasks_of(set(ALL)), records, {}, 0))
+        alone = seen_windows(advance_state(Memory(), tasks_of(set(ALL)), records, {}, 0))
     assert seen == alone
 
 
 def test_state_leaves_when_windows_close_and_queries_end() -> None:
     store, everything = Memory(), tasks_of(set(ALL))
     rows = [(1, 0, 1, "a", 1), (2, 0, 1, "a", 1)]
-    advanced(store, everything, records_of(rows, None), {1: 0, 2: 0}, 0)
+    advance_state(store, everything, records_of(rows, None), {1: 0, 2: 0}, 0)
     # Much later: all windows of before have closed, and each page has had its turn.
     for batch in range(1, 17):
         late = records_of([(1, 10**9, 1, "a", 1)], 10**9)
-        found = advanced(store, everything, late, {1: 10**9, 2: 10**9}, batch)
+        found = advance_state(store, everything, late, {1: 10**9, 2: 10**9}, batch)
     assert {name.partition("|")[0] for name in store if "/" in name} == {"s"}
     without = tasks_of({task for task in ALL if task[0] != 16})
     ended: set[int] = set()
     for batch in range(17, 33):
-        found = advanced(store, without, None, {}, batch)
+        found = advance_state(store, without, None, {}, batch)
         ended |= found.ended
     assert ended == {16}
     assert found.state_bytes == sum(len(value) for name, value in store.items() if "/" in name)
@@ -141,9 +141,9 @@ def test_state_leaves_when_windows_close_and_queries_end() -> None:
 def test_a_new_run_begins_with_nothing() -> None:
     store = Memory()
     records = records_of([(2, 0, 1, "a", 1)], None)
-    advanced(store, tasks_of({(32, 0)}), records, {2: 0}, 0)
+    advance_state(store, tasks_of({(32, 0)}), records, {2: 0}, 0)
     again = Group.of(BY_STREAM, [Subscription(32, 2, (2,), 1, np.array([True]))])
-    found = advanced(store, Tasks.of([again]), records, {2: 0}, 1)
+    found = advance_state(store, Tasks.of([again]), records, {2: 0}, 1)
     ((_, _, rows),) = changed_rows(found)
     assert rows["s0"].to_pylist() == [1]
     assert rows["run"].to_pylist() == [2]
@@ -163,14 +163,14 @@ def test_windows_that_are_kept_are_whole_and_dropped_ones_are_not_there(
     query = QueryText({"n": "count(*)", "sum": "sum(speed)"}, key=["car"],
                       window_s=size / 1000, slide_s=0.2)  # fmt: skip
     computation = computation_of(query, COLUMNS)
-    shed = Shed(((ALWAYS, 0.5),), seed, size, 200, batch)
+    shed = DropRule(((ALWAYS, 0.5),), seed, size, 200, batch)
     records = records_of(rows, None)
-    records = replace(records, extras={"luck": luck_of(1, "1-0", len(records))})
+    records = replace(records, extras={"luck": sample_hashes(1, "1-0", len(records))})
     one = Subscription(9, 0, (1,), 1, np.array([True]))
     found = []
-    for intake in (DIRECT, Intake(drops=((1, shed),), windows=((1, shed),))):
+    for intake in (DIRECT, Intake(drop_rules=((1, shed),), windows=((1, shed),))):
         tasks = Tasks.of([Group.of(computation, [one], intake)])
-        changed = advanced(Memory(), tasks, records, {}, 1)
+        changed = advance_state(Memory(), tasks, records, {}, 1)
         found.append({
             (row["pane"], row["k0"]): (row["s0"], row["s2"])
             for _, _, table in changed_rows(changed) for row in table.to_pylist()
@@ -188,13 +188,13 @@ def test_what_an_arc_drops_is_counted_on_one_node() -> None:
     rng = np.random.default_rng(1)
     rows: list[Row] = [(1, at, int(rng.integers(0, 40)), "a", 1) for at in range(400)]
     records = records_of(rows, None)
-    records = replace(records, extras={"luck": luck_of(1, "1-0", len(records))})
-    intake = Intake(drops=((1, Shed.of(0.4, seed=3)),))
+    records = replace(records, extras={"luck": sample_hashes(1, "1-0", len(records))})
+    intake = Intake(drop_rules=((1, DropRule.of(0.4, seed=3)),))
     found = []
     for mine in ([True, False, True], [False, True, False]):
         one = Subscription(9, 0, (1,), 3, np.array(mine))
         tasks = Tasks.of([Group.of(SPREAD, [one], intake)])
-        found.append(advanced(Memory(), tasks, records, {}, 1))
+        found.append(advance_state(Memory(), tasks, records, {}, 1))
     kept = sum(int(_taken_records(one).sum()) for one in found)
     dropped = [one.dropped[1, 9] for one in found]
     assert min(dropped) > 0
@@ -204,7 +204,9 @@ def test_what_an_arc_drops_is_counted_on_one_node() -> None:
 def test_a_late_record_is_counted_on_one_node() -> None:
     rows: list[Row] = [(1, at, at % 40, "a", 1) for at in range(400)]
     late = [
-        advanced(Memory(), tasks_of({(48, task) for task in mine}), records_of(rows, 10**9), {}, 1)
+        advance_state(
+            Memory(), tasks_of({(48, task) for task in mine}), records_of(rows, 10**9), {}, 1
+        )
         for mine in ((0, 2, 3), (1, 4))
     ]
     assert min(one.late for one in late) > 0
@@ -220,11 +222,11 @@ def test_records_that_waited_find_their_task_as_when_they_came() -> None:
     by_key, by_column = (
         Tasks.of([Group.of(SPREAD, [one], intake)]) for intake in (DIRECT, Intake(column))
     )
-    held = {9: Held(0, [0, 1], column)}
-    found = advanced(Memory(), by_key, chosen, {}, 1, by_key.within(held))
+    held = {9: TaskOwnership(0, [0, 1], column)}
+    found = advance_state(Memory(), by_key, chosen, {}, 1, by_key.within(held))
     assert _taken_records(found).sum() == np.count_nonzero(np.arange(400) % 3 == 1)
-    then = advanced(Memory(), by_key, plain, {}, 1)
-    found = advanced(Memory(), by_column, plain, {}, 1, by_column.within(by_key.owned()))
+    then = advance_state(Memory(), by_key, plain, {}, 1)
+    found = advance_state(Memory(), by_column, plain, {}, 1, by_column.within(by_key.owned()))
     assert _taken_records(found).sum() == _taken_records(then).sum() > 0
 
 
@@ -232,12 +234,12 @@ def test_records_of_streams_that_no_arc_drops_need_no_luck() -> None:
     """They come alone where nobody has reported on the other streams."""
     rows: list[Row] = [(1, at, at, "a", 1) for at in range(10)]
     one = Subscription(9, 0, (1, 2), 1, np.array([True]))
-    tasks = Tasks.of([Group.of(SPREAD, [one], Intake(drops=((2, Shed.of(0.4)),)))])
-    found = advanced(Memory(), tasks, records_of(rows, None), {}, 1)
+    tasks = Tasks.of([Group.of(SPREAD, [one], Intake(drop_rules=((2, DropRule.of(0.4)),)))])
+    found = advance_state(Memory(), tasks, records_of(rows, None), {}, 1)
     assert _taken_records(found).sum() == 10
     assert not any(found.dropped.values())
 
 
-def _taken_records(changed: Changed) -> Int64s:
+def _taken_records(changed: BatchChanges) -> Int64s:
     """Return the records that each task took."""
     return np.concatenate(changed.tasks)[:, 2]

@@ -12,11 +12,11 @@ from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRa
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory
-from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.changes import Changed
-from workers.pipeline.engine.storage.state_transfer import put_in, taken_out
+from workers.pipeline.engine.changes import BatchChanges
+from workers.pipeline.engine.storage.state_transfer import export_state, import_state
 
 assert TestRange is not None  # registers test_range
 COUNT = computation_of(
@@ -54,8 +54,8 @@ def tasks_of(owned: Collection[tuple[int, int]]) -> Tasks:
 class Nodes:
     """Three nodes, and the newest that they have given out of each window; `blocks` in all."""
 
-    def __init__(self, apart: Collection[int] = ()) -> None:
-        self._apart = apart
+    def __init__(self, merged_elsewhere: Collection[int] = ()) -> None:
+        self._apart = merged_elsewhere
         self._stores = [Memory() for _ in range(3)]
         self._owner = {task: at % 3 for at, task in enumerate(TASKS)}
         self._newest_ms: int | None = None
@@ -70,10 +70,14 @@ class Nodes:
         self._batch += 1
         for at, store in enumerate(self._stores):
             mine = tasks_of([task for task, node in self._owner.items() if node == at])
-            self._keep(advanced(store, mine, records, newest, self._batch, apart=self._apart))
+            self._keep(
+                advance_state(
+                    store, mine, records, newest, self._batch, merged_elsewhere=self._apart
+                )
+            )
         self._newest_ms = max([self._newest_ms or 0, *newest.values()])
 
-    def _keep(self, changed: Changed) -> None:
+    def _keep(self, changed: BatchChanges) -> None:
         assert changed.faults == {}
         self.blocks += len(changed.blocks)
         for name, form, table in changed_rows(changed):
@@ -83,9 +87,9 @@ class Nodes:
 
     def move(self, task: tuple[int, int], target: int) -> None:
         """Hand a task with its state to another node."""
-        carried = taken_out(self._stores[self._owner[task]], [task])
+        carried = export_state(self._stores[self._owner[task]], [task])
         self._owner[task] = target
-        put_in(self._stores[target], tasks_of([task]), carried)
+        import_state(self._stores[target], tasks_of([task]), carried)
 
 
 row = st.tuples(
@@ -105,7 +109,7 @@ def test_blocks_are_what_the_state_would_give(
     steps: Sequence[tuple[Sequence[Row], Sequence[tuple[tuple[int, int], int]], int]],
 ) -> None:
     """Whatever the batches, gaps of event time, late records and moves of tasks with state."""
-    at_once, by_state = Nodes(), Nodes(apart=QUERIES)
+    at_once, by_state = Nodes(), Nodes(merged_elsewhere=QUERIES)
     base_ms = 0
     for rows, moves, gap_s in steps:
         later = [(stream, base_ms + ms, *rest) for stream, ms, *rest in rows]
@@ -124,7 +128,7 @@ def test_equal_queries_share_one_block_and_the_state_stays_empty() -> None:
     tasks = tasks_of([(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)])
     store = Memory()
     records = records_of(rows, 0)
-    found = advanced(store, tasks, records, records.newest(), 1)
+    found = advance_state(store, tasks, records, records.newest(), 1)
     (block,) = found.blocks
     assert block.recipients == [(1, 1), (2, 1)]
     ((_, _, table),) = block.tables
@@ -142,9 +146,9 @@ def test_what_may_get_more_records_is_no_block() -> None:
     """Its end is not passed by the lateness, or it began before the batch."""
     store, tasks = Memory(), tasks_of([(3, 0)])
     first = records_of([(2, 100, 1, "a", 1)], None)
-    assert advanced(store, tasks, first, {2: 100}, 1).blocks == []
+    assert advance_state(store, tasks, first, {2: 100}, 1).blocks == []
     second = records_of([(2, 900, 1, "a", 1), (2, 1_100, 1, "a", 1), (2, 2_600, 1, "a", 1)], 100)
-    found = advanced(store, tasks, second, {2: 2_600}, 2)
+    found = advance_state(store, tasks, second, {2: 2_600}, 2)
     ((_, _, rows),) = found.blocks[0].tables
     assert rows["pane"].to_pylist() == [1_000]
     ((_, _, rest),) = found.windows
@@ -158,7 +162,7 @@ def test_a_node_without_the_windows_of_a_split_query_gives_out_no_block() -> Non
     records = records_of([(1, 2_000, 1, "a", 1), (1, 9_000, 1, "a", 1)], 0)
     starts = []
     for task in range(3):
-        found = advanced(Memory(), tasks_of([(1, task)]), records, {1: 9_000}, 1)
+        found = advance_state(Memory(), tasks_of([(1, task)]), records, {1: 9_000}, 1)
         assert all(len(rows) for block in found.blocks for _, _, rows in block.tables)
         starts += [
             rows["pane"].to_pylist() for block in found.blocks for _, _, rows in block.tables

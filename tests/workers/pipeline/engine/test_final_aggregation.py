@@ -8,18 +8,23 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.wire.aggregates.finalize import finished, newest
-from controlplane.wire.aggregates.state_schema import named
+from controlplane.wire.aggregates.finalize import finalize, newest_rows
+from controlplane.wire.aggregates.state_schema import schema_named
 from controlplane.wire.query import QueryText, computation_of
 from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRange
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory
-from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Group, Intake, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.final_aggregation import MERGED, merged_parts, put_in, taken_out
-from workers.pipeline.engine.storage.idle_streams import Clock
+from workers.pipeline.engine.final_aggregation import (
+    MERGED,
+    export_state,
+    import_state,
+    merge_parts,
+)
+from workers.pipeline.engine.storage.idle_streams import StreamClock
 
 assert TestRange is not None  # registers test_range
 QUERY = 5
@@ -49,7 +54,7 @@ def parts_of(rows: list[Row], tasks: int, cuts: int, rng: np.random.Generator) -
         records = replace(records, extras={"to": chosen})
         tables: dict[str, list[Any]] = {}
         for store, mine in nodes:
-            for name, _, table in changed_rows(advanced(store, mine, records, {}, batch)):
+            for name, _, table in changed_rows(advance_state(store, mine, records, {}, batch)):
                 tables.setdefault(name, []).append(table)
         found.append(tables)
     return found
@@ -61,8 +66,8 @@ def seen(batches: list[list[tuple[str, Any]]]) -> dict[Any, Any]:
     for batch, given_out in enumerate(batches):
         for name, rows in given_out:
             tables.setdefault(name, []).append((batch, rows))
-    newest_rows = {name: newest(named(name), entries) for name, entries in tables.items()}
-    windows = finished(COMPUTATION, newest_rows)
+    parts = {name: newest_rows(schema_named(name), entries) for name, entries in tables.items()}
+    windows = finalize(COMPUTATION, parts)
     return {(row.start_ms, row.key["car"]): dict(row.values) for row in windows}
 
 
@@ -84,12 +89,12 @@ def test_merged_windows_are_those_of_one_task(seed: int, cuts: int, tasks: int) 
     merged = []
     for tables in parts_of(rows, tasks, cuts, rng):
         for _ in range(2):
-            given_out, _ = merged_parts(store, members, {QUERY: tables}, {})
+            given_out, _ = merge_parts(store, members, {QUERY: tables}, {})
         merged.append([(name, table) for name, _, table in given_out])
-        forms, store = taken_out(store, QUERY), Memory()
-        put_in(store, QUERY, forms)
+        forms, store = export_state(store, QUERY), Memory()
+        import_state(store, QUERY, forms)
     one = Tasks.of([Group.of(COMPUTATION, [ALONE])])
-    whole = advanced(Memory(), one, records_of(rows, None), {}, 1)
+    whole = advance_state(Memory(), one, records_of(rows, None), {}, 1)
     assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
 
 
@@ -97,7 +102,7 @@ def test_a_merged_window_has_one_row_per_key() -> None:
     """A reader need not know how many parts there were."""
     rng = np.random.default_rng(3)
     (tables,) = parts_of(rows_of(rng, 50), 4, 1, rng)
-    given_out, _ = merged_parts(Memory(), tasks_of([True]).members, {QUERY: tables}, {})
+    given_out, _ = merge_parts(Memory(), tasks_of([True]).members, {QUERY: tables}, {})
     (rows,) = [table for name, _, table in given_out if name.startswith("s|")]
     places = rows.select(["pane", "k0"]).to_pylist()
     assert len(places) == len({tuple(place.values()) for place in places})
@@ -109,7 +114,7 @@ def parts_in_turn(batches: list[list[Row]]) -> Parts:
     store, tasks = Memory(), Tasks.of([Group.of(COMPUTATION, [ALONE])])
     found: Parts = []
     for batch, rows in enumerate(batches):
-        changed = advanced(store, tasks, records_of(rows, None), {}, batch)
+        changed = advance_state(store, tasks, records_of(rows, None), {}, batch)
         found.append({name: [table] for name, _, table in changed.windows})
     return found
 
@@ -122,9 +127,9 @@ def counts(given_out: list[tuple[str, Any, Any]]) -> dict[Any, int]:
 def test_a_window_keeps_what_a_stream_gave_that_is_ahead_of_others() -> None:
     """The merged window is one row: it is there until the slowest stream has passed it."""
     parts = parts_in_turn([[(1, 100, 0, "a", 5)], [(2, 200, 0, "a", 7)], [(2, 300, 0, "a", 9)]])
-    store, members, marks = Memory(), tasks_of([True]).members, {1: 10**6, 2: 200}
+    store, members, watermarks = Memory(), tasks_of([True]).members, {1: 10**6, 2: 200}
     for batch, tables in enumerate(parts, start=1):
-        given_out, _ = merged_parts(store, members, {QUERY: tables}, marks if batch > 1 else {})
+        given_out, _ = merge_parts(store, members, {QUERY: tables}, watermarks if batch > 1 else {})
         assert counts(given_out) == {-1_000: batch, 0: batch}
 
 
@@ -132,14 +137,14 @@ def test_a_window_that_an_idle_stream_left_open_stays_closed_when_it_returns() -
     """Also at the next merge node: what is there of the window is not replaced by less."""
     parts = parts_in_turn([[(2, 200, 0, "a", 7)], [(2, 900_000, 0, "a", 7)], [(1, 300, 0, "a", 9)]])
     store, members, idle_ms = Memory(), tasks_of([True]).members, {1: 100, 2: 100}
-    begun = Clock(1_000, 1_000, {2: 1_000}, idle_ms=idle_ms)
-    merged_parts(store, members, {QUERY: parts[0]}, {2: 200}, begun)
-    later = Clock(1_200, 1_000, {2: 1_200}, idle_ms=idle_ms)
-    merged_parts(store, members, {QUERY: parts[1]}, {2: 900_000}, later)
+    begun = StreamClock(1_000, 1_000, {2: 1_000}, idle_ms=idle_ms)
+    merge_parts(store, members, {QUERY: parts[0]}, {2: 200}, begun)
+    later = StreamClock(1_200, 1_000, {2: 1_200}, idle_ms=idle_ms)
+    merge_parts(store, members, {QUERY: parts[1]}, {2: 900_000}, later)
     other = Memory()
-    put_in(other, QUERY, taken_out(store, QUERY))
-    returned = Clock(1_200, 1_000, {1: 1_200, 2: 1_200}, idle_ms=idle_ms)
-    given_out, _ = merged_parts(other, members, {QUERY: parts[2]}, {1: 300, 2: 900_000}, returned)
+    import_state(other, QUERY, export_state(store, QUERY))
+    returned = StreamClock(1_200, 1_000, {1: 1_200, 2: 1_200}, idle_ms=idle_ms)
+    given_out, _ = merge_parts(other, members, {QUERY: parts[2]}, {1: 300, 2: 900_000}, returned)
     assert counts(given_out) == {}
 
 
@@ -153,15 +158,15 @@ def test_what_is_closed_or_gone_is_forgotten() -> None:
         return sum(len(data) for name, data in store.items() if name.startswith(f"{MERGED}/"))
 
     store = Memory()
-    merged_parts(store, members, {QUERY: tables}, {})
+    merge_parts(store, members, {QUERY: tables}, {})
     assert kept(store) > 0
-    merged_parts(store, {}, {}, {})
+    merge_parts(store, {}, {}, {})
     assert kept(store) == 0
-    merged_parts(store, members, {QUERY: tables}, {})
+    merge_parts(store, members, {QUERY: tables}, {})
     other = Memory()
-    put_in(other, QUERY, taken_out(store, QUERY))
+    import_state(other, QUERY, export_state(store, QUERY))
     assert kept(store) == 0
     assert kept(other) > 0
-    merged_parts(store, members, {QUERY: tables}, {1: 10**9, 2: 10**9})
+    merge_parts(store, members, {QUERY: tables}, {1: 10**9, 2: 10**9})
     assert kept(store) == 0
     assert isinstance(tables[next(iter(tables))][0], pa.Table)

@@ -12,19 +12,19 @@ from hypothesis import strategies as st
 
 from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language import Kind
-from workers.pipeline.engine.hashing import hashes_of
+from workers.pipeline.engine.hashing import hash_rows
 from workers.pipeline.engine.kernels.types import in_kind
 
 DECIMAL = ARROW[Kind.DECIMAL]
 
 
 def hashes(values: list[Any], arrow: Any) -> list[int]:
-    return [int(one) for one in hashes_of([pa.array(values, arrow)], len(values))]
+    return [int(one) for one in hash_rows([pa.array(values, arrow)], len(values))]
 
 
 def widened(values: list[Any], arrow: Any, kind: Kind) -> list[int]:
     """Return the hashes of values that a query sees in another kind."""
-    return [int(one) for one in hashes_of([in_kind(pa.array(values, arrow), kind)], len(values))]
+    return [int(one) for one in hash_rows([in_kind(pa.array(values, arrow), kind)], len(values))]
 
 
 @given(st.lists(st.integers(-(2**53), 2**53), min_size=1))
@@ -71,4 +71,4 @@ def test_zeros_nan_and_infinities() -> None:
     assert found[2] == found[3]
     assert len(set(found)) == 5
     assert hashes([None], pa.float64()) == hashes([None], DECIMAL) == hashes([None], pa.int64())
-    assert hashes_of([], 2).tolist() == np.zeros(2).tolist()
+    assert hash_rows([], 2).tolist() == np.zeros(2).tolist()

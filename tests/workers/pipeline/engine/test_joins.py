@@ -14,10 +14,10 @@ from tests.support.sunk import report, write_batch
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine import joins
-from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.storage.state_transfer import put_in, taken_out
+from workers.pipeline.engine.storage.state_transfer import export_state, import_state
 
 PAIRED = QueryText(
     {"n": "count(*)", "faster": "sum(a.speed - b.speed)", "names": "count_distinct(b.name)"},
@@ -75,12 +75,12 @@ def test_pairs_are_those_of_a_double_loop(redis_client: "redis.Redis", cuts: int
     stores, owned = [Memory(), Memory()], [[True, True, False], [False, False, True]]
     for batch, at in enumerate(np.array_split(np.arange(len(ROWS)), cuts), start=1):
         if batch == cuts // 2 + 1:
-            states = taken_out(stores[0], [(9, 1)])
+            states = export_state(stores[0], [(9, 1)])
             owned = [[True, False, False], [False, True, True]]
-            put_in(stores[1], tasks_of(owned[1]), states)
+            import_state(stores[1], tasks_of(owned[1]), states)
         for node in (0, 1):
             records = records_of([ROWS[place] for place in at], None)
-            changed = advanced(stores[node], tasks_of(owned[node]), records, {}, batch)
+            changed = advance_state(stores[node], tasks_of(owned[node]), records, {}, batch)
             write_batch(redis_client, "c", report(batch, node), changed)
     windows = read_windows(redis_client, "c", 9, computation_of(PAIRED, COLUMNS))
     assert {(row.start_ms, row.key["a.car"]): row.values for row in windows} == plain(ROWS)
@@ -89,18 +89,18 @@ def test_pairs_are_those_of_a_double_loop(redis_client: "redis.Redis", cuts: int
 def test_a_window_closes_when_all_streams_have_passed_it() -> None:
     """A stream that is ahead does not close what the other may still need."""
     store, tasks = Memory(), tasks_of([True] * TASKS)
-    advanced(store, tasks, records_of(ROWS, None), {1: 60_000}, 1)
+    advance_state(store, tasks, records_of(ROWS, None), {1: 60_000}, 1)
     kept = sum(len(data) for name, data in store.items() if name.startswith("j|"))
     assert kept > 0
     for batch in range(2, 20):
-        advanced(store, tasks, None, {2: 60_000}, batch)
+        advance_state(store, tasks, None, {2: 60_000}, batch)
     assert not [name for name in store if name.startswith("j|")]
 
 
 def test_too_many_pairs_are_a_fault_of_the_query(monkeypatch: pytest.MonkeyPatch) -> None:
     """The batch goes on without it."""
-    monkeypatch.setattr(joins, "MOST_PAIRS", 10)
-    found = advanced(Memory(), tasks_of([True] * TASKS), records_of(ROWS, None), {}, 1)
+    monkeypatch.setattr(joins, "MAX_PAIRS", 10)
+    found = advance_state(Memory(), tasks_of([True] * TASKS), records_of(ROWS, None), {}, 1)
     assert found.windows == []
     assert found.faults[9].why.endswith("narrow its windows or what must be equal")
 

@@ -17,9 +17,9 @@ from controlplane.wire import limits
 from controlplane.wire.language.registered import aggregate, function
 from tests.workers.pipeline.engine.test_advance import Memory, seen_windows
 from tests.workers.pipeline.engine.warehouse import computation, group_of, readings
-from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.failures.fault import QueryFault, users_code
+from workers.pipeline.engine.failures.fault import QueryFault, user_code
 
 GOOD = computation({"n": "count(*)", "total": "sum(grams)"})
 
@@ -66,12 +66,12 @@ def tasks_with(value: str) -> Tasks:
 
 
 def alone() -> dict[Any, Any]:
-    found = advanced(Memory(), Tasks.of([group_of(GOOD, [1])]), readings(200), {}, 0)
+    found = advance_state(Memory(), Tasks.of([group_of(GOOD, [1])]), readings(200), {}, 0)
     return seen_windows(found)
 
 
 def test_a_loop_in_a_users_function_is_a_fault() -> None:
-    found = advanced(Memory(), tasks_with("sum(test_loops(grams))"), readings(200), {}, 0)
+    found = advance_state(Memory(), tasks_with("sum(test_loops(grams))"), readings(200), {}, 0)
     assert {query: fault.why for query, fault in found.faults.items()} == dict.fromkeys(
         (2, 3),
         "test_loops took longer than 0.2 s: make it faster, or raise WEIR_CALL_SECONDS",
@@ -81,8 +81,8 @@ def test_a_loop_in_a_users_function_is_a_fault() -> None:
 
 def test_a_loop_in_a_users_merge_is_a_fault() -> None:
     tasks, store = tasks_with("test_merges_for_ever(grams)"), Memory()
-    assert advanced(store, tasks, readings(200), {}, 0).faults == {}
-    found = advanced(store, tasks, readings(200, seed=2), {}, 1)
+    assert advance_state(store, tasks, readings(200), {}, 0).faults == {}
+    found = advance_state(store, tasks, readings(200, seed=2), {}, 1)
     assert {query: fault.stage for query, fault in found.faults.items()} == {2: "merge", 3: "merge"}
     assert found.faults[2].why.startswith("MergesForEver took longer")
 
@@ -92,7 +92,7 @@ def test_limits_are_nested_and_leave_nothing_behind() -> None:
     started = time.monotonic()
     with pytest.raises(limits.TimeLimit):
         sleep_within_two_limits()
-    with pytest.raises(QueryFault, match="longer"), limits.time_limit(0.1), users_code("f"):
+    with pytest.raises(QueryFault, match="longer"), limits.time_limit(0.1), user_code("f"):
         time.sleep(5)
     assert time.monotonic() - started < 2
     time.sleep(0.25)
@@ -118,14 +118,14 @@ def test_eating_memory_is_a_fault_and_not_the_end_of_the_process(
         limits.limit_memory.cache_clear()
         assert limits.limit_memory() == resource.getrlimit(resource.RLIMIT_DATA)[0]
         tasks = tasks_with("sum(test_eats_memory(grams))")
-        found = advanced(Memory(), tasks, readings(3_000), {}, 0)
+        found = advance_state(Memory(), tasks, readings(3_000), {}, 0)
         windows = sorted(map(str, seen_windows(found).items()))
         return {query: fault.why for query, fault in found.faults.items()}, windows
 
     faults, windows = in_child(evaluate)
     assert faults.keys() == {"2", "3"}
     assert faults["2"].startswith("MemoryError")
-    plain = advanced(Memory(), Tasks.of([group_of(GOOD, [1])]), readings(3_000), {}, 0)
+    plain = advance_state(Memory(), Tasks.of([group_of(GOOD, [1])]), readings(3_000), {}, 0)
     assert windows == sorted(map(str, seen_windows(plain).items()))
 
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 from controlplane.wire.language import Kind
 from controlplane.wire.query import Computation, QueryText, computation_of
 from workers.pipeline.engine.assignment.subscriptions import Group, Intake, Subscription
-from workers.pipeline.engine.evaluation.drop_rules import luck_of
-from workers.pipeline.engine.evaluation.records import LUCK, Records, Run
+from workers.pipeline.engine.evaluation.drop_rules import sample_hashes
+from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, BlockRun, Records
 
 COLUMNS = {"ts": Kind.TIME, "shelf": Kind.TEXT, "grams": Kind.FLOAT, "box": Kind.INT}
 # The stubs take fields of one type only.
@@ -34,8 +34,8 @@ def readings(count: int, seed: int = 1, streams: Sequence[int] = (1, 2), late: i
         row["ts"] -= 10_000_000
     size = count // len(streams)
     lengths = [size] * (len(streams) - 1) + [count - size * (len(streams) - 1)]
-    runs = [Run(stream, n, 5_000) for stream, n in zip(streams, lengths, strict=True)]
-    luck = {LUCK: luck_of(streams[0], f"{seed}-0", count)}
+    runs = [BlockRun(stream, n, 5_000) for stream, n in zip(streams, lengths, strict=True)]
+    luck = {SAMPLE_HASH: sample_hashes(streams[0], f"{seed}-0", count)}
     times = np.array([row["ts"] for row in rows], np.int64)
     return Records.of(pa.Table.from_pylist(rows, SCHEMA), times, runs, luck, event_time="ts")
 

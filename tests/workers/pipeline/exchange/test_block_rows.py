@@ -7,18 +7,18 @@ import pyarrow as pa
 import pytest
 
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import Form, named, names_of
+from controlplane.wire.aggregates.state_schema import StateSchema, schema_named, schema_names
 from controlplane.wire.query import QueryText
 from controlplane.wire.results.blocks import Block, decoded
 from tests.support.stored import HOUR_MS, computed
-from workers.pipeline.exchange.block_rows import cut, packed, unpacked
+from workers.pipeline.exchange.block_rows import pack_blocks, split_tables, unpack_blocks
 
 TOP = computed(QueryText({"n": "count(*)", "t": "top_k(volts, 3)"}, 3600.0, key=("meter",)))
 
 
-def tables(hours: int, meters: int) -> list[tuple[str, Form, Any]]:
+def tables(hours: int, meters: int) -> list[tuple[str, StateSchema, Any]]:
     """Return slots and cells of so many meters in so many hours, three cells per window."""
-    slots, cells, _ = names_of(layout_of(TOP))
+    slots, cells, _ = schema_names(layout_of(TOP))
     place = [(hour * HOUR_MS, f"m{meter}") for hour in range(hours) for meter in range(meters)]
     zeros = {"query": 9, "run": 0, "task": 0, "stream": 1}
     rows: dict[str, list[dict[str, Any]]] = {
@@ -30,7 +30,7 @@ def tables(hours: int, meters: int) -> list[tuple[str, Form, Any]]:
         ],
     }
     return [
-        (name, named(name), pa.Table.from_pylist(some, named(name).schema))
+        (name, schema_named(name), pa.Table.from_pylist(some, schema_named(name).arrow))
         for name, some in rows.items()
     ]
 
@@ -40,7 +40,7 @@ def test_pieces_hold_whole_windows_and_all_of_them(hours: int, meters: int) -> N
     """Many short windows, one long one with many keys, and both."""
     whole = tables(hours, meters)
     size = sum(table.nbytes for _, _, table in whole)
-    pieces = list(cut(whole, 8_000))
+    pieces = list(split_tables(whole, 8_000))
     assert len(pieces) >= min(size // 16_000, 64)
     seen: list[tuple[int, str]] = []
     for piece in pieces:
@@ -57,11 +57,11 @@ def test_pieces_hold_whole_windows_and_all_of_them(hours: int, meters: int) -> N
 def test_rows_bring_blocks_with_their_recipients() -> None:
     """Bounded by the row, each block as it is stored."""
     blocks = [Block([(query, 2), (query + 1, 0)], tables(10, query)) for query in (1, 5, 9)]
-    rows = list(packed(blocks, 1_000))
+    rows = list(pack_blocks(blocks, 1_000))
     assert len(rows) == 3
-    (one,) = packed(blocks, 1 << 20)
-    sent = [found for row in rows for found in unpacked(row)]
-    assert list(unpacked(one)) == sent
+    (one,) = pack_blocks(blocks, 1 << 20)
+    sent = [found for row in rows for found in unpack_blocks(row)]
+    assert list(unpack_blocks(one)) == sent
     assert [found.recipients for found in sent] == [[(1, 2), (2, 0)], [(5, 2), (6, 0)],
                                                     [(9, 2), (10, 0)]]  # fmt: skip
     assert [found.windows for found in sent] == [10, 50, 90]

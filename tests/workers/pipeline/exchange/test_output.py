@@ -7,14 +7,14 @@ import pytest
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.aggregates.state_schema import named
+from controlplane.wire.aggregates.state_schema import schema_named
 from controlplane.wire.results import has_results
 from tests.support.sunk import report
 from tests.workers.pipeline.test_sink import FORM
 from workers.pipeline.exchange import output, task_states
-from workers.pipeline.exchange.changes import changes_of
+from workers.pipeline.exchange.changes import unpack_changes
 from workers.pipeline.exchange.node_report import NodeReport
-from workers.pipeline.exchange.output import Collector, Output, Piece
+from workers.pipeline.exchange.output import NodeOutput, OutputRow, RowCollector
 from workers.pipeline.sink import SinkWriter
 
 # Windows of each query: two that fit together, one that is larger than a row, one of one window.
@@ -31,37 +31,37 @@ def table() -> pa.Table:
         for query, count in WINDOWS.items() for at in range(count)
     ]  # fmt: skip
     rows.sort(key=lambda row: (str(row["k0"]), -row["query"]))
-    return pa.Table.from_pylist(rows, named(FORM).schema)
+    return pa.Table.from_pylist(rows, schema_named(FORM).arrow)
 
 
-def emitted(told: NodeReport) -> Output:
+def emitted(told: NodeReport) -> NodeOutput:
     """Return the output of a node with these windows, and a large and an empty state."""
     states = {(3, 0): PAGES, (5, 1): dict[str, bytes]()}
-    return Output([(FORM, named(FORM), table())], [], states, b"measured", told)
+    return NodeOutput([(FORM, schema_named(FORM), table())], [], states, b"measured", told)
 
 
-def row_of(piece: Piece) -> dict[str, Any]:
+def row_of(piece: OutputRow) -> dict[str, Any]:
     return {"kind": piece.kind, "payload": piece.payload, "more": piece.more}
 
 
 def test_rows_are_bounded_and_hold_whole_queries_or_a_part_of_one() -> None:
-    pieces = [one for one in emitted(report(4)).pieces(LIMIT) if one.kind == output.RESULTS]
-    assert len(pieces) > 3
+    rows = [one for one in emitted(report(4)).rows(LIMIT) if one.kind == output.RESULTS]
+    assert len(rows) > 3
     # A header of names, and sizes that are estimated by rows: not far above the limit.
-    assert max(len(one.payload) for one in pieces) < 1.3 * LIMIT
+    assert max(len(one.payload) for one in rows) < 1.3 * LIMIT
     seen: dict[int, list[int]] = {}
-    for at, piece in enumerate(pieces):
-        for _, rows in changes_of(piece.payload).tables:
-            for query in set(rows["query"].to_pylist()):
+    for at, piece in enumerate(rows):
+        for _, table in unpack_changes(piece.payload).tables:
+            for query in set(table["query"].to_pylist()):
                 seen.setdefault(query, []).append(at)
     assert [query for query, places in seen.items() if len(places) > 1] == [8]
-    assert [at for at, piece in enumerate(pieces) if piece.more] == seen[8][:-1]
+    assert [at for at, piece in enumerate(rows) if piece.more] == seen[8][:-1]
 
 
 def test_the_rows_together_are_what_was_changed() -> None:
     """Each query comes at once, with all of its windows in their order."""
-    collector, found = Collector(), dict[int, list[Any]]()
-    for piece in emitted(report(4)).pieces(LIMIT):
+    collector, found = RowCollector(), dict[int, list[Any]]()
+    for piece in emitted(report(4)).rows(LIMIT):
         collector.take(row_of(piece))
         if piece.kind == output.RESULTS and (changes := collector.changes(row_of(piece))):
             for _, rows in changes.tables:
@@ -77,7 +77,7 @@ def test_states_are_split_by_form_and_none_is_left_out() -> None:
     """A task without state is handed on, too."""
     groups = [
         task_states.unpacked(piece.payload)
-        for piece in emitted(report(4)).pieces(LIMIT)
+        for piece in emitted(report(4)).rows(LIMIT)
         if piece.kind == output.STATES
     ]
     assert [list(group) for group in groups] == [[(3, 0)], [(3, 0), (5, 1)]]
@@ -86,10 +86,10 @@ def test_states_are_split_by_form_and_none_is_left_out() -> None:
 
 def test_a_small_output_is_a_report_and_one_row_of_results() -> None:
     """Most batches are small: no row more than needed."""
-    kinds = [piece.kind for piece in emitted(report(4)).pieces(10**7)]
+    kinds = [piece.kind for piece in emitted(report(4)).rows(10**7)]
     assert kinds == ["report", "results", "states", "measures"]
-    nothing = Output([], [], {}, b"", report(4))
-    assert [piece.kind for piece in nothing.pieces()] == ["report"]
+    nothing = NodeOutput([], [], {}, b"", report(4))
+    assert [piece.kind for piece in nothing.rows()] == ["report"]
 
 
 @pytest.mark.parametrize("rows_per_batch", [1, 3, 100])
@@ -100,7 +100,7 @@ def test_the_sink_writes_rows_of_several_nodes(
     rows = [
         {"node": node, "batch": 4, **row_of(piece)}
         for node in (0, 2)
-        for piece in emitted(report(4, node)).pieces(LIMIT)
+        for piece in emitted(report(4, node)).rows(LIMIT)
     ]
     batches = [
         pa.RecordBatch.from_pylist(rows[at : at + rows_per_batch])

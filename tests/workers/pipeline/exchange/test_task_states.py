@@ -3,15 +3,15 @@
 import pytest
 import redis
 
-from controlplane.wire.routing.state_transfer import Transfer
+from controlplane.wire.routing.state_transfer import TaskTransfer
 from workers.pipeline.exchange import task_states
-from workers.pipeline.exchange.task_states import StateMissing
+from workers.pipeline.exchange.task_states import TaskStateMissing
 
 STATES = {(5, 0): {"s|int|": b"abc", "c|int|": b""}, (5, 3): {}, (6, 0): {"s||": b"\x00\xff"}}
 
 
-def asked(query: int, task: int) -> Transfer:
-    return Transfer(query, task, 0, 1)
+def asked(query: int, task: int) -> TaskTransfer:
+    return TaskTransfer(query, task, 0, 1)
 
 
 def test_states_come_back_from_their_bytes() -> None:
@@ -30,7 +30,9 @@ def test_what_is_written_is_read_also_after_a_replay(redis_client: "redis.Redis"
 
 def test_missing_state_is_told_from_no_state(redis_client: "redis.Redis") -> None:
     task_states.write(redis_client, "c", 7, STATES)
-    with pytest.raises(StateMissing, match=r"task 5\.1, handed on by node 0 to node 1 in batch 7"):
+    with pytest.raises(
+        TaskStateMissing, match=r"task 5\.1, exported by node 0 to node 1 in batch 7"
+    ):
         task_states.read(redis_client, "c", 7, [asked(5, 0), asked(5, 1)])
 
 
@@ -40,7 +42,7 @@ def test_it_is_given_back_once_the_next_batch_is_committed(redis_client: "redis.
     task_states.forget(redis_client, "c", 7)
     assert task_states.read(redis_client, "c", 7, [asked(6, 0)])
     task_states.forget(redis_client, "c", 8)
-    with pytest.raises(StateMissing):
+    with pytest.raises(TaskStateMissing):
         task_states.read(redis_client, "c", 7, [asked(6, 0)])
     assert task_states.read(redis_client, "c", 8, [asked(5, 0)])
     task_states.forget(redis_client, "c", 9)

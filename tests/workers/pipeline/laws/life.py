@@ -31,7 +31,7 @@ from controlplane.wire.routing import (
     SetAggregator,
     SetKeyGrouping,
     SetSchema,
-    Span,
+    TaskRange,
     spans_of,
 )
 from controlplane.wire.schema import StreamSchema, common_kinds
@@ -152,7 +152,7 @@ class Life:
 
     def _add(self, row: Query, text: Any, left: list[int], right: list[int]) -> None:
         owners = sorted(self._node() for _ in range(row.task_count))
-        spans: tuple[Span, ...] = spans_of(owners) if row.task_count > 1 else ()
+        spans: tuple[TaskRange, ...] = spans_of(owners) if row.task_count > 1 else ()
         merge = self._node() if row.scheme else NOBODY
         scheme = TWO_CHOICES if row.scheme else ""
         self.pipeline.publish(

@@ -25,7 +25,7 @@ from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import QueryText
-from controlplane.wire.routing import NOBODY, AddQuery, AssignStream, SetSchema, Span, spans_of
+from controlplane.wire.routing import NOBODY, AddQuery, AssignStream, SetSchema, TaskRange, spans_of
 from tests.support import cluster as made
 from tests.support.pipeline import Pipeline
 from workers.demo.program import RETENTION_S, Wanted
@@ -77,7 +77,7 @@ class Day:
         )  # fmt: skip
         row = queries.submit(actor, self.cluster, spec)
         owners = [task % NODES for task in range(row.task_count)]
-        spans: tuple[Span, ...] = spans_of(owners) if len(owners) > 1 else ()
+        spans: tuple[TaskRange, ...] = spans_of(owners) if len(owners) > 1 else ()
         scheme, merge = (TWO_CHOICES, 1) if row.scheme else ("", NOBODY)
         mine = tuple(self.streams[name] for name in spec.reads)
         return AddQuery(row.pk, 0, row.pk % NODES, mine, row.text, spans, scheme, merge)

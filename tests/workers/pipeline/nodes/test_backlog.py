@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from tests.support.schemas import REPORTS
 from tests.workers.pipeline.engine.test_advance import Memory
-from workers.pipeline.engine.assignment.subscriptions import Held
+from workers.pipeline.engine.assignment.subscriptions import TaskOwnership
 from workers.pipeline.engine.evaluation.records import task_column
 from workers.pipeline.exchange.envelope import Envelope, newest_of
-from workers.pipeline.nodes.backlog import Waiting, Work
+from workers.pipeline.nodes.backlog import NodeBacklog, WorkItem
 
 
 def envelope(*runs: tuple[int, int], first: int = 0) -> Envelope:
@@ -31,14 +31,14 @@ def envelope(*runs: tuple[int, int], first: int = 0) -> Envelope:
     )
 
 
-def cars(works: list[Work]) -> list[int]:
+def cars(works: list[WorkItem]) -> list[int]:
     found: list[int] = []
     for one in (envelope for work in works for envelope in work.envelopes):
         found += np.asarray(one.records["car"]).tolist() if one.records.num_rows else []
     return found
 
 
-OWNED = {7: Held(0, [0])}
+OWNED = {7: TaskOwnership(0, [0])}
 
 
 @settings(max_examples=60, deadline=None)
@@ -54,10 +54,10 @@ def test_every_record_is_taken_once_and_in_order(
     taken: list[int] = []
     marks: dict[int, int] = {}
     for at, budget in enumerate(budgets):
-        waiting = Waiting(store)
+        waiting = NodeBacklog(store)
         if at < len(sizes):
             runs = [(stream, records) for stream, records in enumerate(sizes[at])]
-            waiting.come([envelope(*runs, first=came)], OWNED)
+            waiting.append([envelope(*runs, first=came)], OWNED)
             came += sum(sizes[at])
         works = waiting.take(budget)
         found = cars(works)
@@ -66,7 +66,7 @@ def test_every_record_is_taken_once_and_in_order(
         marks |= newest_of([one for work in works for one in work.envelopes])
         assert waiting.records == came - len(taken)
         waiting.save()
-    rest = Waiting(store)
+    rest = NodeBacklog(store)
     taken += cars(works := rest.take(None))
     marks |= newest_of([one for work in works for one in work.envelopes])
     assert taken == list(range(came))
@@ -78,39 +78,39 @@ def test_every_record_is_taken_once_and_in_order(
 
 def test_event_times_are_known_when_the_last_record_of_a_block_is_taken() -> None:
     """Not before: windows would close in front of records that wait."""
-    waiting = Waiting(Memory())
-    waiting.come([envelope((1, 3), (2, 0), (3, 2))], OWNED)
+    waiting = NodeBacklog(Memory())
+    waiting.append([envelope((1, 3), (2, 0), (3, 2))], OWNED)
     seen = [newest_of([e for w in waiting.take(n) for e in w.envelopes]) for n in (2, 1, 1, 1)]
     assert seen == [{}, {1: 1_000, 2: 2_000}, {}, {3: 3_000}]
 
 
 def test_what_waits_for_a_task_leaves_with_it() -> None:
     """Records of its streams that came while the node had it; at the new node they go first."""
-    here, there = Waiting(Memory()), Waiting(Memory())
-    here.come([envelope((1, 4), (2, 3))], {7: Held(0, [0, 1]), 8: Held(0, [0])})
-    here.come([envelope((1, 2), first=7)], {8: Held(0, [0])})
+    here, there = NodeBacklog(Memory()), NodeBacklog(Memory())
+    here.append([envelope((1, 4), (2, 3))], {7: TaskOwnership(0, [0, 1]), 8: TaskOwnership(0, [0])})
+    here.append([envelope((1, 2), first=7)], {8: TaskOwnership(0, [0])})
     here.take(2)
-    forwarded = here.leave((7, 1), streams=(1,))
-    assert [Envelope.decode(data).records["car"].to_pylist() for data in forwarded] == [[2, 3]]
+    prepend = here.export((7, 1), streams=(1,))
+    assert [Envelope.decode(data).records["car"].to_pylist() for data in prepend] == [[2, 3]]
     assert here.records == 7, "others may need them here"
-    there.come([envelope((1, 1), first=50)], {9: Held(0, [0])})
-    there.forwarded(forwarded, (7, 1), run=0)
+    there.append([envelope((1, 1), first=50)], {9: TaskOwnership(0, [0])})
+    there.prepend(prepend, (7, 1), run=0)
     first, second = there.take(None)
-    assert (cars([first]), first.owned) == ([2, 3], {7: Held(0, [1])})
-    assert (cars([second]), second.owned) == ([50], {9: Held(0, [0])})
+    assert (cars([first]), first.tasks) == ([2, 3], {7: TaskOwnership(0, [1])})
+    assert (cars([second]), second.tasks) == ([50], {9: TaskOwnership(0, [0])})
 
 
 def test_what_is_forwarded_says_by_itself_what_tells_its_tasks() -> None:
-    here, there = Waiting(Memory()), Waiting(Memory())
+    here, there = NodeBacklog(Memory()), NodeBacklog(Memory())
     tells = {task_column(7): np.array([0, 1], np.uint64)}
     chosen = replace(envelope((1, 2)), extras=tells)
-    here.come([chosen, envelope((1, 1), first=2)], {7: Held(0, [0, 1], task_column(7))})
-    there.forwarded(here.leave((7, 1), streams=(1,)), (7, 1), run=0)
-    owned = [work.owned for work in there.take(None)]
-    assert owned == [{7: Held(0, [1], task_column(7))}, {7: Held(0, [1])}]
+    here.append([chosen, envelope((1, 1), first=2)], {7: TaskOwnership(0, [0, 1], task_column(7))})
+    there.prepend(here.export((7, 1), streams=(1,)), (7, 1), run=0)
+    tasks = [work.tasks for work in there.take(None)]
+    assert tasks == [{7: TaskOwnership(0, [1], task_column(7))}, {7: TaskOwnership(0, [1])}]
 
 
 @pytest.mark.parametrize("elapsed", [[1_000], [100] * 10, [333, 333, 334]])
 def test_fractions_of_a_budget_add_up(elapsed: list[int]) -> None:
-    waiting = Waiting(Memory())
+    waiting = NodeBacklog(Memory())
     assert sum(waiting.budget(25, ms) for ms in elapsed) in (24, 25)

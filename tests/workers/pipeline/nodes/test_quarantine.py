@@ -18,11 +18,11 @@ from controlplane.wire.routing import AddQuery, AssignStream
 from tests.support.tables import compiled
 from tests.workers.pipeline.engine.test_advance import Memory
 from tests.workers.pipeline.split_nodes.test_dispatch import entry
-from workers.pipeline.engine.failures.probe import culprits_of
-from workers.pipeline.exchange.messages import Head, Input
-from workers.pipeline.nodes.node_batch import Turn
+from workers.pipeline.engine.failures.probe import find_culprits
+from workers.pipeline.exchange.messages import BatchHeader, NodeInput
+from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.routing.compiled_table import CompiledTable
-from workers.pipeline.split_nodes.dispatch import route
+from workers.pipeline.split_nodes.dispatch import dispatch
 
 POISON = 13
 
@@ -30,7 +30,7 @@ POISON = 13
 @pytest.fixture(autouse=True)
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """What hangs has half a second; a child of a busy machine gets its reports through in it."""
-    monkeypatch.setattr("workers.pipeline.engine.failures.probe._PATIENCE", 1.0)
+    monkeypatch.setattr("workers.pipeline.engine.failures.probe._TIMEOUT_FACTOR", 1.0)
     monkeypatch.setenv(limits.CALL_SECONDS, "0.6")
     limits.call_seconds.cache_clear()
     yield
@@ -86,16 +86,20 @@ VALUES = {
 BAD = {12: "exit code 5", 14: "made no progress", 15: "signal SIGSEGV"}
 
 
-def turn_of(client: "redis.Redis", store: Memory, batch: int, attempt: int, *cars: int) -> Turn:
+def turn_of(
+    client: "redis.Redis", store: Memory, batch: int, attempt: int, *cars: int
+) -> NodeBatch:
     texts = {query: json.dumps(QueryText({"v": value}).to_json())
              for query, value in VALUES.items()}  # fmt: skip
     table = compiled(
         AssignStream(1, 0),
         *(AddQuery(query, 0, 0, (1,), text) for query, text in texts.items()),
     )
-    (envelopes,) = route({1: [entry(f"{batch}-0", *cars)]}, table, 1, {}).envelopes
-    head = Head(batch, 1, None, None, 0, None, waits=False, split=0, nodes=1, attempt=attempt)
-    return Turn(client, "c", Tables(table), store, Input(0, head, envelopes, 0))  # type: ignore[arg-type]
+    (envelopes,) = dispatch({1: [entry(f"{batch}-0", *cars)]}, table, 1, {}).envelopes
+    header = BatchHeader(
+        batch, 1, None, None, 0, None, has_backlog=False, split=0, nodes=1, attempt=attempt
+    )
+    return NodeBatch(client, "c", Tables(table), store, NodeInput(0, header, envelopes, 0))  # type: ignore[arg-type]
 
 
 def test_a_batch_that_ends_its_process_is_evaluated_without_the_culprits(
@@ -124,13 +128,13 @@ def test_a_batch_that_ends_its_process_is_evaluated_without_the_culprits(
 
 
 def test_what_fails_without_a_query_has_no_culprit() -> None:
-    assert culprits_of([1, 2], lambda _: 1 / 0) == {}
+    assert find_culprits([1, 2], lambda _: 1 / 0) == {}
 
     def together(queries: Any) -> None:
         if len(queries) == 2:
             os._exit(1)
 
-    assert culprits_of([1, 2], together) == {}
+    assert find_culprits([1, 2], together) == {}
 
 
 def test_many_queries_are_halved() -> None:
@@ -141,7 +145,7 @@ def test_many_queries_are_halved() -> None:
         if 321 in queries:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    found = culprits_of(range(500), bad, lambda _: children.append(1))
+    found = find_culprits(range(500), bad, lambda _: children.append(1))
     assert found.keys() == {321}
     assert found[321].why.endswith("signal SIGKILL")
     assert len(children) < 25
@@ -154,7 +158,7 @@ def test_a_key_that_ends_the_process_of_a_split_node_goes_to_all_its_nodes() -> 
         AddQuery(10, 0, 0, (1,), json.dumps(text.to_json()), ((0, 0, 2), (1, 2, 4))),
     )
     entries = {1: [entry("5-0", 1, POISON, 2)]}
-    for (envelope,) in route(entries, table, 2, {}, careful=True).envelopes:
+    for (envelope,) in dispatch(entries, table, 2, {}, probe_first=True).envelopes:
         assert envelope.records.num_rows == 3
 
 

@@ -6,22 +6,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.partitioning.two_choices import choices_of, less_loaded
-from workers.pipeline.routing.key_grouping import Signal, scheme_of
+from workers.pipeline.routing.key_grouping import NodeLoad, key_grouping_of
 
-TWO = scheme_of('{"kind": "two_choices"}')
+TWO = key_grouping_of('{"kind": "two_choices"}')
 HASHES = np.random.default_rng(5).integers(0, 2**63, 3_000).astype(np.uint64)
 
 
 def test_the_hash_alone_decides_unless_a_route_says_otherwise() -> None:
-    scheme = scheme_of("")
+    scheme = key_grouping_of("")
     assert scheme.by_key
-    tasks = scheme.tasks_of(HASHES, (0, 0, 1), {0: Signal(10_000, 1.0)})
+    tasks = scheme.tasks_of(HASHES, (0, 0, 1), {0: NodeLoad(10_000, 1.0)})
     assert (tasks == (HASHES % np.uint64(3)).astype(np.int64)).all()
 
 
 def test_a_scheme_that_is_not_there_names_those_that_are() -> None:
     with pytest.raises(LookupError, match="no key scheme best; there are hash, two_choices"):
-        scheme_of('{"kind": "best"}')
+        key_grouping_of('{"kind": "best"}')
 
 
 @given(workers=st.integers(1, 50))
@@ -47,7 +47,7 @@ def test_a_hot_key_is_shared_by_two() -> None:
     """Nine of ten records have one key: hashing puts them on one task."""
     hot = np.where(np.arange(3_000) % 10 == 0, HASHES, HASHES[0])
     owners = tuple(range(8))
-    by_hash = np.bincount(scheme_of("").tasks_of(hot, owners, {}), minlength=8)
+    by_hash = np.bincount(key_grouping_of("").tasks_of(hot, owners, {}), minlength=8)
     shared = np.bincount(TWO.tasks_of(hot, owners, {}), minlength=8)
     assert by_hash.max() > 2_600
     assert shared.max() < 1_500
@@ -56,7 +56,7 @@ def test_a_hot_key_is_shared_by_two() -> None:
 def test_records_avoid_a_node_where_many_wait() -> None:
     """As far as the key's other choice allows."""
     owners = (0, 0, 1, 1)
-    busy = {1: Signal(waiting=100_000, utilisation=1.0)}
+    busy = {1: NodeLoad(waiting=100_000, utilisation=1.0)}
     plain, avoided = (np.bincount(TWO.tasks_of(HASHES, owners, signals), minlength=4)
                       for signals in ({}, busy))  # fmt: skip
     assert avoided[2:].sum() < 0.5 * plain[2:].sum()

@@ -16,10 +16,10 @@ from controlplane.wire.routing import (
     SetCapacity,
     SetDropRule,
     SetKeyGrouping,
-    Span,
+    TaskRange,
     spans_of,
 )
-from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, Shed
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from tests.support.schemas import declared
 from tests.workers.pipeline.schedules.queries import TWO_CHOICES, Asked
 
@@ -41,7 +41,7 @@ class Chance:
 
     def _arrival(self, one: Asked) -> AddQuery:
         owners = sorted(self._node() for _ in range(one.tasks))
-        spans: tuple[Span, ...] = spans_of(owners) if one.tasks > 1 else ()
+        spans: tuple[TaskRange, ...] = spans_of(owners) if one.tasks > 1 else ()
         merge = self._node() if one.merged else NOBODY
         return AddQuery(one.query, 0, owners[0], one.streams, one.json, spans, one.scheme, merge)
 
@@ -111,10 +111,10 @@ class Chance:
         """Return drops on input arcs, of records and of minutes, and on a split arc."""
         first, second, third = self.rng.choice(streams, size=3, replace=False).tolist()
         seed = self._below(1000)
-        minutes = Shed(((ALWAYS, float(self.rng.random())),), seed, 60_000, 60_000)
+        minutes = DropRule(((ALWAYS, float(self.rng.random())),), seed, 60_000, 60_000)
         return [
-            SetDropRule(first + 1, INPUT, Shed.of(float(self.rng.random()), seed)),
-            SetDropRule(second + 1, 1, Shed.of(float(self.rng.random()), seed + 1)),
+            SetDropRule(first + 1, INPUT, DropRule.of(float(self.rng.random()), seed)),
+            SetDropRule(second + 1, 1, DropRule.of(float(self.rng.random()), seed + 1)),
             SetDropRule(third + 1, INPUT, minutes),
         ]
 

@@ -17,7 +17,7 @@ from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.routing.publication import publish
 from tests.support.schemas import REPORTS
 from tests.workers.pipeline.schedules.queries import Asked, Place, Values
-from workers.pipeline.engine.evaluation.drop_rules import is_dropped, luck_of
+from workers.pipeline.engine.evaluation.drop_rules import is_dropped, sample_hashes
 
 
 def order(position: str) -> tuple[int, int]:
@@ -66,7 +66,7 @@ class World:
             mark = self.newest.get(stream)
             rows["mark"] = np.nan if mark is None else mark
             rows["stream"], rows["ms"], rows["seq"] = stream, *order(position)
-            rows["luck"] = luck_of(stream, position, len(rows))
+            rows["luck"] = sample_hashes(stream, position, len(rows))
             self.blocks.append(rows)
             self.newest[stream] = max(mark or 0, int(rows.ts.max()))
 

@@ -4,12 +4,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workers.pipeline.spark.code_archive import zipped
+from workers.pipeline.spark.code_archive import write_archive
 
 
 def test_the_pipeline_runs_from_what_is_shipped(tmp_path: Path) -> None:
     """An executor has nothing of Weir but this file: no import may lead out of it."""
-    path = zipped(tmp_path)
+    path = write_archive(tmp_path)
     program = (
         "import sys; sys.meta_path = [f for f in sys.meta_path if 'weir' not in repr(f)];"
         f"sys.path.insert(0, {str(path)!r});"

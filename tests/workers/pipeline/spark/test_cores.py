@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from workers.pipeline.spark.cores import cores_of, note_on, partitions_for
+from workers.pipeline.spark.cores import cores_of, partition_warning, partitions_for
 
 
 @pytest.mark.parametrize(
@@ -26,5 +26,5 @@ def test_a_setting_goes_before_the_cores_and_elsewhere_nodes_count() -> None:
 
 def test_a_checkpoint_with_other_partitions_than_cores_is_told_of() -> None:
     """It works, but slower than it could."""
-    assert note_on(None, 2) == note_on(2, 2) == ""
-    assert "has 8 Spark partitions" in note_on(8, 2)
+    assert partition_warning(None, 2) == partition_warning(2, 2) == ""
+    assert "has 8 Spark partitions" in partition_warning(8, 2)

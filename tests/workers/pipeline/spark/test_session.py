@@ -2,19 +2,19 @@
 
 import pytest
 
-from workers.pipeline.spark.session import Engine, SettingRefused, settings
+from workers.pipeline.spark.session import SettingRejected, SparkSettings, settings
 
 
 def test_a_local_application_is_not_reachable_from_elsewhere() -> None:
     """Whoever reaches a driver's port may run code in it."""
-    found = settings(4, Engine("local[2]"))
+    found = settings(4, SparkSettings("local[2]"))
     assert found["spark.driver.bindAddress"] == "127.0.0.1"
     assert "spark.executor.cores" not in found
 
 
 def test_a_cluster_gives_each_partition_an_executor() -> None:
     """Else all partitions would share the first executor that comes."""
-    found = settings(4, Engine("spark://127.0.0.1:7077"))
+    found = settings(4, SparkSettings("spark://127.0.0.1:7077"))
     assert found["spark.executor.cores"] == "1"
     assert found["spark.cores.max"] == found["spark.executor.instances"] == "4"
     assert found["spark.sql.shuffle.partitions"] == "4"
@@ -25,24 +25,24 @@ def test_a_cluster_gives_each_partition_an_executor() -> None:
 )  # fmt: skip
 def test_executors_reach_the_driver_where_it_reaches_the_master(master: str) -> None:
     """A machine has several addresses, and the loopback one is of no use elsewhere."""
-    found = settings(4, Engine(master))
+    found = settings(4, SparkSettings(master))
     assert found["spark.driver.host"] == found["spark.driver.bindAddress"] == "127.0.0.1"
 
 
 def test_the_address_is_not_the_loopback_one_for_a_master_elsewhere() -> None:
     """The kernel knows the way; without one Spark is left to find an address."""
-    found = settings(4, Engine("spark://192.0.2.9:7077"))
+    found = settings(4, SparkSettings("spark://192.0.2.9:7077"))
     assert found.get("spark.driver.host") != "127.0.0.1"
 
 
 def test_yarn_says_no_address_so_spark_finds_one() -> None:
     """The master of YARN is in Hadoop's own files."""
-    assert "spark.driver.host" not in settings(4, Engine("yarn"))
+    assert "spark.driver.host" not in settings(4, SparkSettings("yarn"))
 
 
 def test_a_given_address_is_told_to_executors_and_all_are_listened_on() -> None:
     """It may be that of a service in front of this machine."""
-    found = settings(4, Engine("yarn", "driver.example.org"))
+    found = settings(4, SparkSettings("yarn", "driver.example.org"))
     assert found["spark.driver.host"] == "driver.example.org"
     assert found["spark.driver.bindAddress"] == "0.0.0.0"
 
@@ -50,23 +50,23 @@ def test_a_given_address_is_told_to_executors_and_all_are_listened_on() -> None:
 def test_a_sites_own_settings_go_first_but_for_those_the_checkpoint_needs() -> None:
     """A node's state is found by the number of partitions."""
     conf = {"spark.executor.memory": "3g", "spark.cores.max": "2"}
-    found = settings(4, Engine("spark://127.0.0.1:7077", conf=conf))
+    found = settings(4, SparkSettings("spark://127.0.0.1:7077", conf=conf))
     assert conf.items() <= found.items()
-    with pytest.raises(SettingRefused, match=r"spark\.sql\.shuffle\.partitions"):
-        settings(4, Engine(conf={"spark.sql.shuffle.partitions": "8"}))
+    with pytest.raises(SettingRejected, match=r"spark\.sql\.shuffle\.partitions"):
+        settings(4, SparkSettings(conf={"spark.sql.shuffle.partitions": "8"}))
 
 
 def test_users_functions_are_looked_up_on_executors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Executors do not inherit the driver's environment."""
     monkeypatch.setenv("WEIR_FUNCTIONS", "site.functions")
-    found = settings(4, Engine("spark://127.0.0.1:7077"))
+    found = settings(4, SparkSettings("spark://127.0.0.1:7077"))
     assert found["spark.executorEnv.WEIR_FUNCTIONS"] == "site.functions"
 
 
 def test_sockets_are_used_where_there_is_a_directory_for_them() -> None:
     """A site can switch them off; without a directory TCP is used."""
     name = "spark.python.unix.domain.socket.enabled"
-    assert settings(2, Engine(), "/tmp/d")[name] == "true"
-    assert settings(2, Engine(), "/tmp/d")["spark.python.unix.domain.socket.dir"] == "/tmp/d"
-    assert name not in settings(2, Engine())
-    assert settings(2, Engine(conf={name: "false"}), "/tmp/d")[name] == "false"
+    assert settings(2, SparkSettings(), "/tmp/d")[name] == "true"
+    assert settings(2, SparkSettings(), "/tmp/d")["spark.python.unix.domain.socket.dir"] == "/tmp/d"
+    assert name not in settings(2, SparkSettings())
+    assert settings(2, SparkSettings(conf={name: "false"}), "/tmp/d")[name] == "false"

@@ -10,15 +10,15 @@ from controlplane.wire.log import Entry
 from controlplane.wire.query import QueryText
 from controlplane.wire.records.record_codec import encode_block
 from controlplane.wire.routing import AddQuery, AssignStream, SetDropRule
-from controlplane.wire.routing.drop_rules import Shed
+from controlplane.wire.routing.drop_rules import DropRule
 from tests.support.schemas import REPORTS
 from tests.support.tables import compiled
 from tests.support.texts import SUMMARY_TEXT
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_advance import Memory
-from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.exchange.envelope import Envelope, records_of
-from workers.pipeline.split_nodes.dispatch import Routed, route, source_report
+from workers.pipeline.split_nodes.dispatch import Dispatched, dispatch, source_report
 
 TABLE = compiled(
     AssignStream(1, 0),
@@ -30,7 +30,7 @@ TABLE = compiled(
 )
 
 
-def only(routed: Routed) -> list[Envelope]:
+def only(routed: Dispatched) -> list[Envelope]:
     """Return the one envelope of each node."""
     assert all(len(of_node) == 1 for of_node in routed.envelopes)
     return [of_node[0] for of_node in routed.envelopes]
@@ -47,7 +47,7 @@ ENTRIES = {1: [entry("5-0", 1, 2), entry("6-0", 3)], 2: [entry("6-0", 4)], 3: [e
 
 def test_record_goes_once_to_every_node_with_a_reader() -> None:
     """Two queries of node 0 read stream 1; its records come once."""
-    node_0, node_1, node_2 = only(route(ENTRIES, TABLE, 3, {}))
+    node_0, node_1, node_2 = only(dispatch(ENTRIES, TABLE, 3, {}))
     assert node_0.records.column("speed").to_pylist() == [1, 2, 3, 4]
     assert [(run.stream, run.records) for run in node_0.runs()] == [(1, 2), (1, 1), (2, 1)]
     assert node_1.records.num_rows == 0
@@ -68,7 +68,7 @@ def test_unread_stream_is_counted_and_not_delivered() -> None:
 
 def test_envelope_comes_back_from_its_bytes() -> None:
     """Also the empty one, which every node gets as its tick."""
-    for envelope in only(route(ENTRIES, TABLE, 3, {"split": 0})):
+    for envelope in only(dispatch(ENTRIES, TABLE, 3, {"split": 0})):
         assert Envelope.decode(envelope.encode()) == envelope
 
 
@@ -85,7 +85,7 @@ def test_a_node_with_some_tasks_gets_the_records_of_their_keys() -> None:
     )
     cars = list(range(100))
     entries = {1: [entry("5-0", *cars[:99]), entry("6-0", cars[99])]}
-    node_0, node_1, node_2 = only(route(entries, table, 3, {}))
+    node_0, node_1, node_2 = only(dispatch(entries, table, 3, {}))
     parts = [node.records.column("speed").to_pylist() for node in (node_0, node_1)]
     assert {*parts[0], *parts[1]} == set(cars)
     assert len(parts[0]) + len(parts[1]) == len(cars)
@@ -96,7 +96,7 @@ def test_a_node_with_some_tasks_gets_the_records_of_their_keys() -> None:
     for number, cars_there in enumerate(parts):
         tasks = table.tasks_of_node(number)
         envelope = (node_0, node_1)[number]
-        changed = advanced(Memory(), tasks, records_of([envelope]), {}, 0)
+        changed = advance_state(Memory(), tasks, records_of([envelope]), {}, 0)
         assert sum(sum(rows["s0"].to_pylist()) for _, _, rows in changed_rows(changed)) == len(
             cars_there
         )
@@ -111,7 +111,7 @@ def test_a_key_that_is_split_carries_its_task() -> None:
         AddQuery(10, 0, 0, (1,), json.dumps(SPREAD.to_json()), spans, scheme, merge=2),
     )
     entries = {1: [entry("5-0", *[1] * 60, *range(40))]}
-    nodes = [Envelope.decode(one.encode()) for one in only(route(entries, table, 3, {}))]
+    nodes = [Envelope.decode(one.encode()) for one in only(dispatch(entries, table, 3, {}))]
     for number in (0, 1):
         tasks = nodes[number].extras["task of 10"]
         assert {task // 2 for task in tasks.tolist()} <= {number}
@@ -129,9 +129,9 @@ def test_a_split_key_over_one_of_several_streams_needs_no_record_of_it() -> None
                  json.dumps({"kind": "two_choices"}), merge=2),
         AddQuery(11, 0, 0, (2,), SUMMARY_TEXT),
     )  # fmt: skip
-    for node, envelope in enumerate(only(route({2: [entry("5-0", 1, 2, 3)]}, table, 3, {}))):
+    for node, envelope in enumerate(only(dispatch({2: [entry("5-0", 1, 2, 3)]}, table, 3, {}))):
         records = records_of([Envelope.decode(envelope.encode())])
-        found = advanced(Memory(), table.tasks_of_node(node), records, {}, 0)
+        found = advance_state(Memory(), table.tasks_of_node(node), records, {}, 0)
         assert found.faults == {}
         assert sum(sum(rows["s0"].to_pylist()) for _, _, rows in changed_rows(found)) == 3 * (
             node == 0
@@ -148,10 +148,10 @@ def test_a_key_that_cannot_be_computed_leaves_the_others_alone() -> None:
         AddQuery(10, 0, 0, (1,), texts[0], spans),
         AddQuery(11, 0, 0, (1,), texts[1], spans),
     )
-    nodes = only(route({1: [entry("5-0", *range(50))]}, table, 2, {}))
+    nodes = only(dispatch({1: [entry("5-0", *range(50))]}, table, 2, {}))
     counted = 0
     for node, envelope in enumerate(nodes):
-        found = advanced(Memory(), table.tasks_of_node(node), records_of([envelope]), {}, 0)
+        found = advance_state(Memory(), table.tasks_of_node(node), records_of([envelope]), {}, 0)
         assert {query: fault.why for query, fault in found.faults.items()} == {
             10: "test_bad_key raised KeyError: 'no such shelf'"
         }
@@ -170,13 +170,13 @@ def test_an_input_arc_counts_what_it_drops() -> None:
         AssignStream(1, 0),
         AssignStream(3, 0),
         AddQuery(10, 0, 1, (1,), SUMMARY_TEXT),
-        SetDropRule(1, shed=Shed.of(0.3, seed=4)),
-        SetDropRule(3, shed=Shed.of(1.0)),
+        SetDropRule(1, shed=DropRule.of(0.3, seed=4)),
+        SetDropRule(3, shed=DropRule.of(1.0)),
     )
     entries = {1: [entry("5-0", *range(500)), entry("6-0", *range(300))], 3: [entry("6-0", 5, 6)]}
-    reporting, reader, _ = only(route(entries, table, 3, {}))
-    dropped = reporting.source["dropped"]
+    report_stages, reader, _ = only(dispatch(entries, table, 3, {}))
+    dropped = report_stages.source["dropped"]
     assert dropped[3] == 2
     assert reader.records.num_rows + dropped[1] == 800
     assert 160 < dropped[1] < 320
-    assert only(route(entries, table, 3, {}))[1].encode() == reader.encode()
+    assert only(dispatch(entries, table, 3, {}))[1].encode() == reader.encode()

@@ -2,64 +2,71 @@
 
 import json
 
-from controlplane.wire.log import Cut
-from workers.pipeline.split_nodes.offset import News, Offset
+from controlplane.wire.log import LogPosition
+from workers.pipeline.split_nodes.offset import BatchInputs, Offset
 
 OFFSET = Offset(batch=4, position="100-0", total=50, version=3, clock_ms=900)
-HERE, FURTHER = Cut("100-0", 50), Cut("101-0", 60)
+HERE, FURTHER = LogPosition("100-0", 50), LogPosition("101-0", 60)
 
 
 def test_nothing_new_is_no_batch() -> None:
     """Spark starts no batch where the end equals the start."""
-    assert OFFSET.next(News(HERE, 3, now_ms=1_000)) == OFFSET
+    assert OFFSET.next(BatchInputs(HERE, 3, now_ms=1_000)) == OFFSET
 
 
 def test_new_records_or_a_new_version_make_the_next_batch() -> None:
     """A plan takes effect even while no record arrives."""
-    assert OFFSET.next(News(FURTHER, 3, 1_000)) == Offset(5, "101-0", 60, 3, clock_ms=1_000)
-    assert OFFSET.next(News(HERE, 4, 1_000)) == Offset(5, "100-0", 50, 4, clock_ms=1_000)
+    assert OFFSET.next(BatchInputs(FURTHER, 3, 1_000)) == Offset(5, "101-0", 60, 3, clock_ms=1_000)
+    assert OFFSET.next(BatchInputs(HERE, 4, 1_000)) == Offset(5, "100-0", 50, 4, clock_ms=1_000)
 
 
 def test_offset_comes_back_from_sparks_log() -> None:
     """JSON in, JSON out; so does one that an older version wrote."""
-    news = News(FURTHER, 4, 1_000, merges=True, signals={"1": (7, 0.5)})
-    offset = OFFSET.next(news)
+    stored = {"before": 2, "owes": True, "waits": True}
+    row = {"batch": 4, "position": "1-0", "total": 5, "version": 3, **stored}
+    restored = Offset.from_json(row)
+    assert (restored.export_version, restored.merge_pending, restored.has_backlog) == (2, 1, 1)
+    assert restored.to_json().items() >= row.items()
+    inputs = BatchInputs(FURTHER, 4, 1_000, has_aggregators=True, signals={"1": (7, 0.5)})
+    offset = OFFSET.next(inputs)
     again = Offset.from_json(json.loads(json.dumps(offset.to_json())))
     assert again.to_json() | {"signals": {}} == offset.to_json() | {"signals": {}}
-    assert again.heard() == offset.heard()
-    assert offset.heard()[1].waiting == 7
+    assert again.node_loads() == offset.node_loads()
+    assert offset.node_loads()[1].waiting == 7
     old = {"batch": 4, "position": "100-0", "total": 50, "version": 3}
     assert Offset.from_json(old) == Offset(4, "100-0", 50, 3)
 
 
 def test_state_that_was_handed_on_is_taken_in_by_the_very_next_batch() -> None:
     """Under the same version, also where a newer one waits and no record has come."""
-    leaving = OFFSET.next(News(HERE, 4, 1_000, before=3))
-    assert leaving == Offset(5, "100-0", 50, 4, before=3, clock_ms=1_000)
-    arriving = leaving.next(News(HERE, 7, 1_200))
+    leaving = OFFSET.next(BatchInputs(HERE, 4, 1_000, export_version=3))
+    assert leaving == Offset(5, "100-0", 50, 4, export_version=3, clock_ms=1_000)
+    arriving = leaving.next(BatchInputs(HERE, 7, 1_200))
     assert arriving == Offset(6, "100-0", 50, 4, clock_ms=1_200)
-    later = arriving.next(News(HERE, 7, 1_400, before=4))
-    assert later == Offset(7, "100-0", 50, 7, before=4, clock_ms=1_400)
+    later = arriving.next(BatchInputs(HERE, 7, 1_400, export_version=4))
+    assert later == Offset(7, "100-0", 50, 7, export_version=4, clock_ms=1_400)
 
 
 def test_records_that_wait_make_the_next_batch() -> None:
     """Though the log stands still: only then does time pass for a node with a small capacity."""
-    ticked = OFFSET.next(News(HERE, 3, 1_000, waits=True))
-    assert ticked == Offset(5, "100-0", 50, 3, clock_ms=1_000, waits=True)
-    assert ticked.next(News(HERE, 3, 950, waits=True)).clock_ms == 1_000, "no clock steps back"
+    ticked = OFFSET.next(BatchInputs(HERE, 3, 1_000, has_backlog=True))
+    assert ticked == Offset(5, "100-0", 50, 3, clock_ms=1_000, has_backlog=True)
+    assert ticked.next(BatchInputs(HERE, 3, 950, has_backlog=True)).clock_ms == 1_000, (
+        "no clock steps back"
+    )
 
 
 def test_what_is_given_out_to_a_merge_node_is_merged_by_one_more_batch() -> None:
     """And by no third one."""
-    given_out = OFFSET.next(News(FURTHER, 3, 1_000, merges=True))
-    assert given_out.owes
-    merging = given_out.next(News(FURTHER, 3, 1_100, merges=True))
-    assert (merging.batch, merging.position, merging.owes) == (6, "101-0", False)
-    assert merging.next(News(FURTHER, 3, 1_200, merges=True)) == merging
+    given_out = OFFSET.next(BatchInputs(FURTHER, 3, 1_000, has_aggregators=True))
+    assert given_out.merge_pending
+    merging = given_out.next(BatchInputs(FURTHER, 3, 1_100, has_aggregators=True))
+    assert (merging.batch, merging.position, merging.merge_pending) == (6, "101-0", False)
+    assert merging.next(BatchInputs(FURTHER, 3, 1_200, has_aggregators=True)) == merging
 
 
 def test_a_loss_of_redis_makes_one_batch_that_republishes() -> None:
     """Without a record: readers wait for the rows. A replay finds it in the offsets again."""
-    again = OFFSET.next(News(HERE, 3, 1_000, restored=77))
+    again = OFFSET.next(BatchInputs(HERE, 3, 1_000, restored=77))
     assert (again.batch, again.position, again.restored) == (5, "100-0", 77)
-    assert again.next(News(HERE, 3, 1_100, restored=77)) == again
+    assert again.next(BatchInputs(HERE, 3, 1_100, restored=77)) == again

@@ -19,7 +19,7 @@ from controlplane.wire.routing import (
 from controlplane.wire.routing.publication import publish
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from workers.pipeline.exchange.envelope import Envelope
-from workers.pipeline.exchange.messages import routed
+from workers.pipeline.exchange.messages import to_rows
 from workers.pipeline.spark.connections import tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.offset import Offset
@@ -44,9 +44,9 @@ def nodes_of(reader: LogReader, begin: dict[str, Any], end: dict[str, Any]) -> i
         Offset(batch=6, **common, **begin).to_json(), Offset(batch=7, **common, **end).to_json()
     )
     assert isinstance(partition, SplitPartition)
-    head = partition.head
+    head = partition.header
     keys = node_keys(reader.state_partitions)
-    rows = routed(head, keys, [[Envelope()]] * head.nodes)
+    rows = to_rows(head, keys, [[Envelope()]] * head.nodes)
     found = [keys.node_of(int(key or 0)) for key in rows.column("nk").to_pylist()]
     assert found == list(range(head.nodes)), "a row for each"
     return head.nodes
@@ -80,8 +80,8 @@ def test_a_removed_node_gives_out_its_state_first(
         (AssignStream(1, 0), SetNodeCount(4), query(3)),
         (MoveTasks(1, ((0, 0, 1),)), SetNodeCount(2)),
     )
-    assert nodes_of(reader, {"version": 1}, {"version": 2, "before": 1}) == 4
-    assert nodes_of(reader, {"version": 2, "before": 1}, {"version": 2}) == 4
+    assert nodes_of(reader, {"version": 1}, {"version": 2, "export_version": 1}) == 4
+    assert nodes_of(reader, {"version": 2, "export_version": 1}, {"version": 2}) == 4
     assert nodes_of(reader, {"version": 2}, {"version": 2}) == 2
 
 

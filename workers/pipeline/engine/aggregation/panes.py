@@ -9,29 +9,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from controlplane.wire.aggregates.grouping import with_coarse_cells
-from controlplane.wire.aggregates.layout import Layout, Sketched, layout_of
+from controlplane.wire.aggregates.grouping import coarsen_full_sketches
+from controlplane.wire.aggregates.layout import Layout, SketchAggregate, layout_of
 from controlplane.wire.aggregates.state_schema import CELL
 from controlplane.wire.query import Computation
 from workers.pipeline.engine.aggregation.inputs import Inputs, inputs_of
-from workers.pipeline.engine.aggregation.selection import kept_of
-from workers.pipeline.engine.aggregation.sketches import cells_of, with_coarse
-from workers.pipeline.engine.aggregation.slots import aggregated
+from workers.pipeline.engine.aggregation.selection import select_records
+from workers.pipeline.engine.aggregation.sketches import cells_of, coarsen_full_cells
+from workers.pipeline.engine.aggregation.slots import aggregate_slots
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.assignment.subscriptions import DIRECT, Intake
 from workers.pipeline.engine.evaluation.records import Records
-from workers.pipeline.engine.evaluation.user_aggregates import is_users, partial_states
+from workers.pipeline.engine.evaluation.user_aggregates import is_user_aggregate, partial_states
 
 _PLACE: Final = ("stream", "pane")
 
 
 @dataclass(frozen=True)
 class Panes:
-    """What a batch adds to a computation.
+    """The panes of a batch for one computation.
 
     `rows`: a table of `stream`, `pane` (its start, ms), keys and slots; `cells`: one of the cells
     of its sketches and `blobs` one of the states of users' aggregates, None without any.
-    `selected`: how many records went in; `late`: which came too late, `gone`: which arcs dropped
+    `selected`: how many records went in; `late`: which came too late, `gone`: which edges dropped
     before (None: none).
     """
 
@@ -54,15 +54,15 @@ def panes_of(
     Where the intake says the task of each record, the tables have it as the column `task`.
     """
     layout = layout_of(computation)
-    kept, late, gone = kept_of(records, computation, streams, intake)
+    kept, late, gone = select_records(records, computation, streams, intake)
     inputs = inputs_of(records, computation, layout, intake.column, kept)
-    names = [*_PLACE, *(["task"] if intake.column else []), *layout.shape.key_names]
-    found = aggregated(inputs.table, names, layout)
-    sketches = [_taken(one, inputs, inputs.table.select(names)) for one in layout.sketches]
+    names = [*_PLACE, *(["task"] if intake.column else []), *layout.schema.key_names]
+    result = aggregate_slots(inputs.table, names, layout)
+    sketches = [_taken(value, inputs, inputs.table.select(names)) for value in layout.sketches]
     return Panes(
-        found.cast(_schema(layout, intake.column)),
-        _cells([one for one in sketches if not is_users(one.sketch)]),
-        _blobs([one for one in sketches if is_users(one.sketch)]),
+        result.cast(_schema(layout, intake.column)),
+        _cells([item for item in sketches if not is_user_aggregate(item.sketch)]),
+        _blobs([sketch for sketch in sketches if is_user_aggregate(sketch.sketch)]),
         len(inputs.table),
         late,
         gone,
@@ -72,12 +72,12 @@ def panes_of(
 class _Taken(NamedTuple):
     """A sketch with the places, and the values there that it takes (without nulls)."""
 
-    sketch: Sketched
+    sketch: SketchAggregate
     places: Any
     values: Any
 
 
-def _taken(sketch: Sketched, inputs: Inputs, places: Any) -> _Taken:
+def _taken(sketch: SketchAggregate, inputs: Inputs, places: Any) -> _Taken:
     values = inputs.sketched[sketch.at]
     if not values.null_count:
         return _Taken(sketch, places, values)
@@ -87,26 +87,28 @@ def _taken(sketch: Sketched, inputs: Inputs, places: Any) -> _Taken:
 
 def _blobs(taken: Sequence[_Taken]) -> Any:
     """Return the states of all users' aggregates per place and key."""
-    found = [partial_states(*one) for one in taken]
-    return pa.concat_tables(found) if found else None
+    result = [partial_states(*item) for item in taken]
+    return pa.concat_tables(result) if result else None
 
 
 def _cells(taken: Sequence[_Taken]) -> Any:
     """Return the cells of all sketches, merged per place and key."""
     if not taken:
         return None
-    table = pa.concat_tables([_sketched(*one) for one in taken])
+    table = pa.concat_tables([_sketched(*item) for item in taken])
     names = [*taken[0].places.column_names, *CELL]
     grouped = table.group_by(names, use_threads=False).aggregate(
         [("added", "sum"), ("largest", "max")]
     )
-    return with_coarse_cells(grouped.rename_columns([*names, "added", "largest"]), names)
+    return coarsen_full_sketches(grouped.rename_columns([*names, "added", "largest"]), names)
 
 
-def _sketched(sketch: Sketched, places: Any, values: Any) -> Any:
+def _sketched(sketch: SketchAggregate, places: Any, values: Any) -> Any:
     aggregate = sketch.aggregate
     assert aggregate.argument is not None
-    cells = with_coarse(cells_of(aggregate.kept.sketch, values, aggregate.argument.kind), places)
+    cells = coarsen_full_cells(
+        cells_of(aggregate.kept.sketch, values, aggregate.argument.kind), places
+    )
     columns = {
         "a": pa.repeat(pa.scalar(sketch.at, pa.int64()), len(values)),
         "c": _column(cells.cell, len(values)),
@@ -125,4 +127,4 @@ def _column(numbers: Any, size: int) -> Any:
 
 def _schema(layout: Layout, task: str) -> Any:
     place = [(name, pa.int64()) for name in (*_PLACE, *(["task"] if task else []))]
-    return pa.schema([*place, *layout.shape.fields])
+    return pa.schema([*place, *layout.schema.fields])

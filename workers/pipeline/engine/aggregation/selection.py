@@ -8,40 +8,37 @@ from numpy.typing import NDArray
 
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
-from workers.pipeline.engine.arrow import pc
-from workers.pipeline.engine.assignment.subscriptions import Drops, Intake
+from workers.pipeline.engine.assignment.subscriptions import DropRules, Intake
 from workers.pipeline.engine.evaluation.drop_rules import is_dropped
-from workers.pipeline.engine.evaluation.records import LUCK, Records
+from workers.pipeline.engine.evaluation.evaluator import holds
+from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, Records
 from workers.pipeline.engine.failures.fault import QueryFault
 
 Mask = NDArray[np.bool_]
 
 
-def kept_of(
-    records: Records,
-    computation: Computation,
-    streams: frozenset[int] | None,
-    intake: Intake,
+def select_records(
+    records: Records, computation: Computation, streams: frozenset[int] | None, intake: Intake
 ) -> tuple[Any, Any, Any]:
-    """Return which records are aggregated (None: all), which were late, and which ones arcs drop.
+    """Return which records are aggregated (None: all), which were late, and which ones edges drop.
 
-    Raises `QueryFault` where the condition cannot be computed.
+    Raises `QueryFault` if the condition cannot be computed.
     """
-    gone = _dropped(records, intake.drops)
+    gone = _dropped(records, intake.drop_rules)
     return *_kept(records, computation, streams, gone), gone
 
 
-def _dropped(records: Records, drops: Drops) -> Any:
-    """Return which records the arcs drop, None for none."""
-    if not drops:
+def _dropped(records: Records, drop_rules: DropRules) -> Any:
+    """Return which records the edges drop, None for none."""
+    if not drop_rules:
         return None
     gone = np.zeros(len(records), np.bool_)
-    for stream, shed in drops:
+    for stream, rule in drop_rules:
         mine = np.flatnonzero(records.stream == stream)
         if not len(mine):
-            # Where no stream's arc drops, split nodes say nothing of luck.
+            # Where no stream's edge drops, split nodes send no sample hashes.
             continue
-        gone[mine] = is_dropped(shed, records.extras[LUCK][mine], records.ts_ms[mine])
+        gone[mine] = is_dropped(rule, records.extras[SAMPLE_HASH][mine], records.ts_ms[mine])
     return gone
 
 
@@ -62,7 +59,7 @@ def _kept(
 
 
 def _candidates(records: Records, streams: frozenset[int] | None, gone: Any) -> Any:
-    """Return the records of these streams that no arc drops, None for all."""
+    """Return the records of these streams that no edge drops, None for all."""
     if streams is None or records.streams <= streams:
         return None if gone is None else ~gone
     mine = np.isin(records.stream, list(streams))
@@ -72,10 +69,10 @@ def _candidates(records: Records, streams: frozenset[int] | None, gone: Any) -> 
 def _selected(records: Records, where: Expression, candidates: Any, late: Mask) -> Mask:
     """Return for which candidates (None: all records) the condition holds.
 
-    Raises `QueryFault` where it cannot be computed for a candidate that is on time.
+    Raises `QueryFault` if it cannot be computed for a candidate that is on time.
     """
     try:
-        selected = _holds(records.evaluator.array(where))
+        selected = holds(records.evaluator.array(where))
     except QueryFault:
         mine = np.ones(len(records), np.bool_) if candidates is None else candidates
         return _selected_apart(records, where, mine, late)
@@ -83,16 +80,12 @@ def _selected(records: Records, where: Expression, candidates: Any, late: Mask) 
 
 
 def _selected_apart(records: Records, where: Expression, mine: Mask, late: Mask) -> Mask:
-    """Evaluate the condition for the records in `mine` alone: first on time, then late."""
+    """Evaluate the condition for the records in `mine`: first those on time, then late ones."""
     selected = np.zeros(len(records), np.bool_)
     on_time = np.flatnonzero(mine & ~late)
-    selected[on_time] = _holds(records.evaluator.within(on_time).array(where))
+    selected[on_time] = holds(records.evaluator.within(on_time).array(where))
     rest = np.flatnonzero(mine & late)
     # Late records are counted, not aggregated: they cannot end a query.
     with suppress(QueryFault):
-        selected[rest] = _holds(records.evaluator.within(rest).array(where))
+        selected[rest] = holds(records.evaluator.within(rest).array(where))
     return selected
-
-
-def _holds(condition: Any) -> Mask:
-    return np.asarray(pc.fill_null(condition, fill_value=False))

@@ -4,7 +4,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from controlplane.wire.aggregates.floats import codes_of
+from controlplane.wire.aggregates.floats import float_codes
 from controlplane.wire.aggregates.grouping import EXACT_VALUES
 from controlplane.wire.aggregates.sketches import (
     HASH,
@@ -15,7 +15,7 @@ from controlplane.wire.aggregates.sketches import (
 )
 from controlplane.wire.language.tree import Kind
 from workers.pipeline.engine.arrow import pa
-from workers.pipeline.engine.hashing import hashes_of
+from workers.pipeline.engine.hashing import hash_rows
 from workers.pipeline.engine.kernels.types import as_float
 
 # So many records show whether a sketch has too many different values to be exact.
@@ -42,14 +42,14 @@ def cells_of(sketch: str, values: Any, kind: Kind) -> Cells:
             cell = value_cells(as_float(values).to_numpy())
             return Cells(cell, None, ones, np.full(len(values), QUANTILE))
         case "count_distinct":
-            hashes = hashes_of([values], len(values))
+            hashes = hash_rows([values], len(values))
             return Cells(hash_cells(hashes), None, None, np.full(len(values), HASH))
         case "top_k":
-            return Cells(*named_values(values, kind), ones, None)
+            return Cells(*cell_names(values, kind), ones, None)
     raise LookupError(f"there is no sketch {sketch}")
 
 
-def named_values(values: Any, kind: Kind) -> tuple[Any, Any]:
+def cell_names(values: Any, kind: Kind) -> tuple[Any, Any]:
     """Return what names each value's cell: a whole number, or a text."""
     match kind:
         case Kind.TEXT:
@@ -57,13 +57,13 @@ def named_values(values: Any, kind: Kind) -> tuple[Any, Any]:
         case Kind.DECIMAL:
             return None, values.cast(pa.string())
         case Kind.FLOAT:
-            return codes_of(values.to_numpy()), None
+            return float_codes(values.to_numpy()), None
         case Kind.DATE:
             return values.cast(pa.int32()).cast(pa.int64()).to_numpy(), None
     return values.cast(pa.int64()).to_numpy(zero_copy_only=False), None
 
 
-def with_coarse(cells: Cells, places: Any) -> Cells:
+def coarsen_full_cells(cells: Cells, places: Any) -> Cells:
     """Return coarse cells if each place certainly has too many values for exact ones.
 
     That saves grouping the values themselves. `places`: a table with what names the place of each

@@ -6,8 +6,8 @@ from controlplane.wire.query import Window
 
 
 @dataclass(frozen=True)
-class Closing:
-    """When windows of a query end for good: its windows, and its allowed lateness."""
+class WindowClosing:
+    """When windows of a query end permanently: its windows, and its allowed lateness."""
 
     window: Window
     lateness_ms: int

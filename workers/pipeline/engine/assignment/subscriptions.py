@@ -1,4 +1,4 @@
-"""Which queries of a node take what a computation yields, and for which of their tasks."""
+"""Subscriptions: the queries and tasks of a node that use the panes of a computation."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -8,36 +8,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.wire.query import Computation
-from controlplane.wire.routing.drop_rules import Shed
+from controlplane.wire.routing.drop_rules import DropRule
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.evaluation.records import Int64s
-from workers.pipeline.engine.hashing import hashes_of
+from workers.pipeline.engine.hashing import hash_rows
 
 # What a stream's records or windows are dropped by.
-Drops = tuple[tuple[int, Shed], ...]
+DropRules = tuple[tuple[int, DropRule], ...]
 
 
 @dataclass(frozen=True)
 class Intake:
-    """How records come to a group of queries.
+    """The input of a group of queries: its drop rules, and the column with the task.
 
-    `column`: what says the task of each record, empty where its key does. `drops`: what the split
-    arcs from streams to the group drop; `windows`: by which drops whole windows go, on these arcs
-    or on the streams' input arcs.
+    `column`: what says the task of each record, empty if its key does. `drop_rules`: what the
+    edges from streams to the group drop; `windows`: by which drops whole windows go, on these
+    edges or on the streams' input edges.
     """
 
     column: str = ""
-    drops: Drops = ()
-    windows: Drops = ()
+    drop_rules: DropRules = ()
+    windows: DropRules = ()
 
 
 DIRECT: Final = Intake()
 
 
-class Held(NamedTuple):
-    """What a node had of a query when records came that wait: its run, its tasks.
+class TaskOwnership(NamedTuple):
+    """The tasks of a query that a node owned when records joined its backlog.
 
-    `column`: what says the task of each of these records, empty where their key does.
+    `column`: what says the task of each of these records, empty if their key does.
     """
 
     run: int
@@ -58,12 +58,12 @@ class Subscription:
     tasks: int
     mine: NDArray[np.bool_]
 
-    def within(self, held: Held) -> "Subscription | None":
-        """Return this one with these of its tasks alone, in this run; None where it has none."""
+    def within(self, ownership: TaskOwnership) -> "Subscription | None":
+        """Return the subscription limited to owned tasks of the same run; None without any."""
         allowed = np.zeros(self.tasks, np.bool_)
-        allowed[[task for task in held.tasks if task < self.tasks]] = True
+        allowed[[task for task in ownership.tasks if task < self.tasks]] = True
         mine = self.mine & allowed
-        return replace(self, mine=mine) if held.run == self.run and mine.any() else None
+        return replace(self, mine=mine) if ownership.run == self.run and mine.any() else None
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,9 @@ class Group:
     ) -> "Group":
         """Build the group; `member` is the place of each pair's query."""
         pairs = sorted(
-            (stream, at) for at, one in enumerate(subscriptions) for stream in one.streams
+            (stream, index)
+            for index, subscription in enumerate(subscriptions)
+            for stream in subscription.streams
         )
         columns = np.array(pairs, np.int64).reshape(-1, 2)
         stream, member = columns[:, 0].copy(), columns[:, 1].copy()
@@ -97,7 +99,9 @@ class Group:
         """Return the group of some of its queries."""
         if len(queries) == len(self.subscriptions):
             return self
-        kept = [one for one in self.subscriptions if one.query in queries]
+        kept = [
+            subscription for subscription in self.subscriptions if subscription.query in queries
+        ]
         return Group.of(self.computation, kept, self.intake)
 
     def owned(self, rows: Any, key_names: Sequence[str]) -> Any:
@@ -117,24 +121,24 @@ class Group:
             row, member, task = row[taken], member[taken], task[taken]
         plain = rows.drop_columns(["task"]) if self.intake.column else rows
         spread = plain.take(pa.array(row))
-        query = np.array([one.query for one in self.subscriptions], np.int64)[member]
-        run = np.array([one.run for one in self.subscriptions], np.int64)[member]
-        for at, (name, values) in enumerate((("query", query), ("run", run), ("task", task))):
-            spread = spread.add_column(at, name, pa.array(values))
+        query = np.array([item.query for item in self.subscriptions], np.int64)[member]
+        run = np.array([subscription.run for subscription in self.subscriptions], np.int64)[member]
+        for index, (name, values) in enumerate((("query", query), ("run", run), ("task", task))):
+            spread = spread.add_column(index, name, pa.array(values))
         return spread
 
     def _tasks(
         self, rows: Any, key_names: Sequence[str], row: Int64s, member: Int64s
     ) -> tuple[Int64s, NDArray[np.bool_]]:
         """Return the task of each row and whether this node has it."""
-        counts = np.array([one.tasks for one in self.subscriptions], np.int64)[member]
+        counts = np.array([item.tasks for item in self.subscriptions], np.int64)[member]
         if (counts == 1).all() and not self.intake.column:
             return np.zeros(len(row), np.int64), np.ones(len(row), np.bool_)
         if self.intake.column:
             task = np.asarray(rows["task"])[row]
         else:
-            hashes = hashes_of([rows[name] for name in key_names], len(rows))
+            hashes = hash_rows([rows[name] for name in key_names], len(rows))
             task = (hashes[row] % counts.astype(np.uint64)).astype(np.int64)
-        offsets = np.cumsum([0, *(one.tasks for one in self.subscriptions)])
-        mine = np.concatenate([one.mine for one in self.subscriptions])
+        offsets = np.cumsum([0, *(value.tasks for value in self.subscriptions)])
+        mine = np.concatenate([subscription.mine for subscription in self.subscriptions])
         return task, mine[offsets[member] + task]

@@ -1,4 +1,4 @@
-"""What a node has to compute: its queries, and which of their tasks are its own."""
+"""The work of a node: its queries, and the tasks of each that the node owns."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -10,21 +10,26 @@ import numpy as np
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.language.tree import NUMBERS, Kind
 from controlplane.wire.query import Computation
-from workers.pipeline.engine.assignment.closing import Closing
-from workers.pipeline.engine.assignment.subscriptions import Drops, Group, Held, Subscription
-from workers.pipeline.engine.evaluation.user_aggregates import work_of
+from workers.pipeline.engine.assignment.closing import WindowClosing
+from workers.pipeline.engine.assignment.subscriptions import (
+    DropRules,
+    Group,
+    Subscription,
+    TaskOwnership,
+)
+from workers.pipeline.engine.evaluation.user_aggregates import user_aggregate
 
 Task = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Member:
-    """A query as a node knows it: its subscription, windows, and aggregates of users by place."""
+    """A query on a node: its subscription, windows, and user aggregates by place."""
 
     subscription: Subscription
-    closing: Closing
-    works: Mapping[int, str]
-    windows: Drops = ()
+    closing: WindowClosing
+    user_aggregates: Mapping[int, str]
+    windows: DropRules = ()
     computation: Computation | None = None
 
     @property
@@ -35,27 +40,31 @@ class Member:
 
 @dataclass(frozen=True)
 class Tasks:
-    """What a node has to compute: groups of queries, and each query."""
+    """The work of a node: groups of queries, and each query."""
 
     groups: tuple[Group, ...]
     members: Mapping[int, Member]
 
     @classmethod
     def of(cls, groups: Iterable[Group]) -> "Tasks":
-        """Put the groups of a node together."""
+        """Combine the groups of a node."""
         kept = tuple(groups)
-        return cls(kept, {one.query: _member(group, one) for group in kept
-                          for one in group.subscriptions})  # fmt: skip
+        return cls(kept, {subscription.query: _member(group, subscription) for group in kept
+                          for subscription in group.subscriptions})  # fmt: skip
 
     @property
-    def closing(self) -> dict[int, Closing]:
+    def closing(self) -> dict[int, WindowClosing]:
         """Return by query when its windows close."""
         return {query: member.closing for query, member in self.members.items()}
 
     @property
     def joins(self) -> dict[int, tuple[int, ...]]:
         """Return the streams of each join."""
-        return {query: one.subscription.streams for query, one in self.members.items() if one.joins}
+        return {
+            query: member.subscription.streams
+            for query, member in self.members.items()
+            if member.joins
+        }
 
     @cached_property
     def counted(self) -> list[list[Any]]:
@@ -64,18 +73,18 @@ class Tasks:
 
     @property
     def split(self) -> list[int]:
-        """Return the queries of which other nodes may have tasks."""
-        return [query for query, one in self.members.items() if one.subscription.tasks > 1]
+        """Return the queries with several tasks, which other nodes may own."""
+        return [query for query, member in self.members.items() if member.subscription.tasks > 1]
 
-    def within(self, allowed: Mapping[int, Held]) -> "Tasks":
-        """Return these tasks alone that are allowed, with records that find them as they did."""
+    def within(self, allowed: Mapping[int, TaskOwnership]) -> "Tasks":
+        """Return the allowed tasks, with the task column that their records carry."""
         groups = []
         for group in self.groups:
             kept: dict[str, list[Subscription]] = {}
-            for one in group.subscriptions:
-                held = allowed.get(one.query)
-                if held is not None and (left := one.within(held)) is not None:
-                    kept.setdefault(held.column, []).append(left)
+            for subscription in group.subscriptions:
+                ownership = allowed.get(subscription.query)
+                if ownership is not None and (left := subscription.within(ownership)) is not None:
+                    kept.setdefault(ownership.column, []).append(left)
             groups += [
                 Group.of(group.computation, those, replace(group.intake, column=column))
                 for column, those in kept.items()
@@ -88,47 +97,55 @@ class Tasks:
             return self
         groups = []
         for group in self.groups:
-            kept = [one for one in group.subscriptions if one.query not in gone]
+            kept = [
+                subscription
+                for subscription in group.subscriptions
+                if subscription.query not in gone
+            ]
             if kept:
                 groups.append(Group.of(group.computation, kept, group.intake))
         return Tasks.of(groups)
 
-    def owned(self) -> dict[int, Held]:
-        """Return by query what the node has of it."""
+    def owned(self) -> dict[int, TaskOwnership]:
+        """Return by query the tasks that the node owns."""
         return {
-            one.query: Held(one.run, np.flatnonzero(one.mine).tolist(), group.intake.column)
+            subscription.query: TaskOwnership(
+                subscription.run, np.flatnonzero(subscription.mine).tolist(), group.intake.column
+            )
             for group in self.groups
-            for one in group.subscriptions
+            for subscription in group.subscriptions
         }
 
-    def work(self, query: int, at: int) -> Any:
+    def work(self, query: int, index: int) -> Any:
         """Return the user's aggregate of a query."""
-        return work_of(self.members[query].works[at])
+        return user_aggregate(self.members[query].user_aggregates[index])
 
 
 def counted_in(members: Mapping[int, Member]) -> list[list[Any]]:
     """Return the kinds of what `top_k` over numbers counts by query and place, as JSON values."""
     return [
         [query, list(counted.items())]
-        for query, one in members.items()
-        if one.computation is not None and (counted := counted_by(one.computation))
+        for query, member in members.items()
+        if member.computation is not None and (counted := counted_by(member.computation))
     ]
 
 
 @lru_cache(maxsize=1024)
 def counted_by(computation: Computation) -> dict[int, Kind]:
-    """Return the kinds of what a computation's `top_k` over numbers count, by their places."""
+    """Return by place the kinds of numbers that a computation's `top_k` counts."""
     return {
-        one.at: one.aggregate.argument.kind
-        for one in layout_of(computation).sketches
-        if one.aggregate.kept.sketch == "top_k"
-        and one.aggregate.argument is not None
-        and one.aggregate.argument.kind in NUMBERS
+        sketch.at: sketch.aggregate.argument.kind
+        for sketch in layout_of(computation).sketches
+        if sketch.aggregate.kept.sketch == "top_k"
+        and sketch.aggregate.argument is not None
+        and sketch.aggregate.argument.kind in NUMBERS
     }
 
 
 def _member(group: Group, subscription: Subscription) -> Member:
     computation = group.computation
-    works = {one.at: one.aggregate.kept.sketch for one in layout_of(computation).sketches}
-    closing = Closing(computation.window, computation.lateness_ms)
-    return Member(subscription, closing, works, group.intake.windows, computation)
+    user_aggregates = {
+        sketch.at: sketch.aggregate.kept.sketch for sketch in layout_of(computation).sketches
+    }
+    closing = WindowClosing(computation.window, computation.lateness_ms)
+    return Member(subscription, closing, user_aggregates, group.intake.windows, computation)

@@ -5,70 +5,63 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.wire.routing.drop_rules import Shed
+from controlplane.wire.routing.drop_rules import DropRule
 from workers.pipeline.engine.evaluation.records import Int64s
+from workers.pipeline.engine.hashing import mix_bits
 
-_MIX: Final = (np.uint64(0xFF51AFD7ED558CCD), np.uint64(0xC4CEB9FE1A85EC53))
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
-Luck = NDArray[np.uint64]
+SampleHashes = NDArray[np.uint64]
 
 
-def luck_of(stream: int, position: str, records: int) -> Luck:
-    """Return a number for each record of a block that depends on its id alone.
+def sample_hashes(stream: int, position: str, records: int) -> SampleHashes:
+    """Return a hash for each record of a block that depends on the record's id only.
 
     The id of a record is its stream, the position of its block, and its place there.
     """
     ms, _, sequence = position.partition("-")
-    block = _mixed(np.array([stream, int(ms), int(sequence)], np.uint64))
+    block = mix_bits(np.array([stream, int(ms), int(sequence)], np.uint64))
     with np.errstate(over="ignore"):
         base = (block * np.array([1, 3, 5], np.uint64)).sum(dtype=np.uint64)
-        return _mixed(base + np.arange(records, dtype=np.uint64) * _GOLDEN)
+        return mix_bits(base + np.arange(records, dtype=np.uint64) * _GOLDEN)
 
 
-def is_dropped(shed: Shed, luck: Luck, ts_ms: Int64s) -> NDArray[np.bool_]:
-    """Return which records an arc drops: those of bad luck, or of dropped windows alone."""
-    if not shed.window_ms:
-        return _is_below(_with_seed(luck, shed.seed), _shares(shed, ts_ms))
+def is_dropped(rule: DropRule, hashes: SampleHashes, ts_ms: Int64s) -> NDArray[np.bool_]:
+    """Return which records a rule drops: a random sample, or the records of dropped windows."""
+    if not rule.window_ms:
+        return _is_sampled(_with_seed(hashes, rule.seed), _shares(rule, ts_ms))
     if not len(ts_ms):
         return np.zeros(0, np.bool_)
-    last = ts_ms // shed.slide_ms
-    first = -((shed.window_ms - 1 - ts_ms) // shed.slide_ms)
+    last = ts_ms // rule.slide_ms
+    first = -((rule.window_ms - 1 - ts_ms) // rule.slide_ms)
     # The windows of these records alone: from 1970 on there would be millions.
     low, high = int(first.min()), int(last.max())
-    starts = np.arange(low, high + 1) * shed.slide_ms
+    starts = np.arange(low, high + 1) * rule.slide_ms
     # How many of the windows before each are dropped: a record goes where all of its are.
-    before = np.concatenate([[0], np.cumsum(is_window_dropped(shed, starts))])
+    before = np.concatenate([[0], np.cumsum(is_window_dropped(rule, starts))])
     return np.asarray(before[last + 1 - low] - before[first - low] == last + 1 - first)
 
 
-def is_window_dropped(shed: Shed, starts: Int64s) -> NDArray[np.bool_]:
-    """Return which windows, by their starts (ms), an arc drops whole."""
-    if not shed.window_ms:
+def is_window_dropped(rule: DropRule, starts: Int64s) -> NDArray[np.bool_]:
+    """Return which windows, by their starts (ms), an edge drops whole."""
+    if not rule.window_ms:
         return np.zeros(len(starts), np.bool_)
-    group = starts // (shed.slide_ms * shed.batch)
-    luck = _with_seed(group.astype(np.int64).view(np.uint64), shed.seed)
+    group = starts // (rule.slide_ms * rule.batch)
+    hashes = _with_seed(group.astype(np.int64).view(np.uint64), rule.seed)
     # Neighbours that go together follow the step at the first of them.
-    return _is_below(luck, _shares(shed, group * shed.slide_ms * shed.batch))
+    return _is_sampled(hashes, _shares(rule, group * rule.slide_ms * rule.batch))
 
 
-def _shares(shed: Shed, times: Int64s) -> NDArray[np.float64]:
-    since = np.array([step[0] for step in shed.steps])
-    shares = np.array([0.0, *(step[1] for step in shed.steps)])
+def _shares(rule: DropRule, times: Int64s) -> NDArray[np.float64]:
+    since = np.array([step[0] for step in rule.steps])
+    shares = np.array([0.0, *(step[1] for step in rule.steps)])
     return np.asarray(shares[np.searchsorted(since, times, "right")])
 
 
-def _is_below(luck: Luck, shares: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _is_sampled(hashes: SampleHashes, shares: NDArray[np.float64]) -> NDArray[np.bool_]:
     # 53 bits are what a float tells apart: a share of 1 drops all, of 0 none.
-    return np.asarray((luck >> np.uint64(11)).astype(np.float64) < shares * 2.0**53)
+    return np.asarray((hashes >> np.uint64(11)).astype(np.float64) < shares * 2.0**53)
 
 
-def _with_seed(luck: Luck, seed: int) -> Luck:
+def _with_seed(hashes: SampleHashes, seed: int) -> SampleHashes:
     with np.errstate(over="ignore"):
-        return _mixed(luck + np.uint64(seed) * _GOLDEN)
-
-
-def _mixed(values: Luck) -> Luck:
-    with np.errstate(over="ignore"):
-        values = (values ^ (values >> np.uint64(33))) * _MIX[0]
-        values = (values ^ (values >> np.uint64(33))) * _MIX[1]
-    return np.asarray(values ^ (values >> np.uint64(33)))
+        return mix_bits(hashes + np.uint64(seed) * _GOLDEN)

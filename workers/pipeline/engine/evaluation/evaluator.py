@@ -10,7 +10,7 @@ from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language.registered import registered
 from controlplane.wire.language.tree import Call, Column, Expression, Kind, Literal
 from workers.pipeline.engine.arrow import pa, pc
-from workers.pipeline.engine.failures.fault import QueryFault, users_code
+from workers.pipeline.engine.failures.fault import QueryFault, user_code
 from workers.pipeline.engine.kernels import KERNELS, Value
 from workers.pipeline.engine.kernels.columns import column_of
 from workers.pipeline.engine.kernels.types import has_nan, in_kind
@@ -51,13 +51,13 @@ class Evaluator:
         if self._branches and not self._records:
             # A branch that no record takes is not evaluated at all.
             return pa.array([], ARROW[expression.kind])
-        found = self._value(expression)
-        if isinstance(found, pa.Scalar):
-            found = pa.repeat(found, self._records)
-        return found
+        result = self._value(expression)
+        if isinstance(result, pa.Scalar):
+            result = pa.repeat(result, self._records)
+        return result
 
     def within(self, rows: Rows) -> "Evaluator":
-        """Return an evaluator of these records alone, which evaluates branches by themselves."""
+        """Return an evaluator of these records, which evaluates each branch separately."""
         return Evaluator(_Taken(self._columns, pa.array(rows)), len(rows), branches=True)
 
     def hashable(self, key: Sequence[Expression], where: Expression | None) -> list[Value]:
@@ -67,7 +67,7 @@ class Evaluator:
         selected record cannot be computed, all are null, and whoever aggregates raises the fault.
         """
         try:
-            return [self.array(one) for one in key]
+            return [self.array(item) for item in key]
         except QueryFault:
             return self._selected_only(key, where)
 
@@ -75,20 +75,20 @@ class Evaluator:
         everyone = np.arange(self._records)
         try:
             selected = self.within(everyone).array(where) if where is not None else None
-            rows = everyone if selected is None else np.flatnonzero(_holds(selected))
+            rows = everyone if selected is None else np.flatnonzero(holds(selected))
             some = self.within(rows)
             place = np.full(self._records, -1)
             place[rows] = np.arange(len(rows))
             spread = pa.array(place, mask=place < 0)
-            return [some.array(one).take(spread) for one in key]
+            return [some.array(item).take(spread) for item in key]
         except QueryFault:
-            return [pa.nulls(self._records, ARROW[one.kind]) for one in key]
+            return [pa.nulls(self._records, ARROW[value.kind]) for value in key]
 
     def largest(self, expression: Expression) -> int:
         """Return the largest absolute value of a whole-number expression over all records."""
         if expression not in self._largest:
-            found = pc.min_max(self.array(expression))
-            least, most = found["min"].as_py() or 0, found["max"].as_py() or 0
+            result = pc.min_max(self.array(expression))
+            least, most = result["min"].as_py() or 0, result["max"].as_py() or 0
             self._largest[expression] = max(-least, most)
         return self._largest[expression]
 
@@ -124,15 +124,15 @@ class Evaluator:
 
     def _called(self, call: Call) -> Value:
         if call.function not in _TAKES_NULL and any(
-            one.kind is Kind.NULL for one in call.arguments
+            value.kind is Kind.NULL for value in call.arguments
         ):
             return pa.scalar(None, ARROW[call.kind])
         if self._branches and call.function in _BRANCHES:
             return _BRANCHES[call.function](self, call)
         kernel = KERNELS.get(call.function)
         if kernel is None:
-            return _by_python(call, [self.array(one) for one in call.arguments])
-        arguments = [self._value(one) for one in call.arguments]
+            return _by_python(call, [self.array(argument) for argument in call.arguments])
+        arguments = [self._value(item) for item in call.arguments]
         try:
             return in_kind(kernel(*arguments), call.kind)
         except pa.ArrowInvalid as error:
@@ -142,9 +142,9 @@ class Evaluator:
         parts, left = _Parts(call.kind), np.arange(self._records)
         *branches, default = call.arguments
         for condition, value in zip(branches[::2], branches[1::2], strict=True):
-            holds = _holds(self.within(left).array(condition))
-            parts.add(self, value, left[holds])
-            left = left[~holds]
+            is_true = holds(self.within(left).array(condition))
+            parts.add(self, value, left[is_true])
+            left = left[~is_true]
         parts.add(self, default, left)
         return parts.together()
 
@@ -158,10 +158,10 @@ class Evaluator:
         return parts.together()
 
     def _connected(self, call: Call) -> Value:
-        """Evaluate the right side of `and` and `or` only where the left does not decide."""
+        """Evaluate the right side of `and` and `or` only if the left does not decide."""
         left = self.array(call.arguments[0]).cast(pa.bool_())
         decides = pc.invert(left) if call.function == "and" else left
-        open_ = np.flatnonzero(~_holds(decides))
+        open_ = np.flatnonzero(~holds(decides))
         right = self.within(open_).array(call.arguments[1]).cast(pa.bool_())
         spread = np.full(self._records, -1)
         spread[open_] = np.arange(len(open_))
@@ -178,7 +178,7 @@ _BRANCHES: Final = {
 
 
 class _Parts:
-    """Values of some records each, put together to those of all."""
+    """Values of some records each, combined to those of all."""
 
     def __init__(self, kind: Kind) -> None:
         self._kind = kind
@@ -197,7 +197,7 @@ class _Parts:
 
 
 class _Taken(Mapping[str, Any]):
-    """The columns of some records; a column is cut when it is asked for."""
+    """The columns of some records; a column is cut when it is requested."""
 
     def __init__(self, columns: Mapping[str, Any], rows: Any) -> None:
         self._whole = columns
@@ -213,7 +213,8 @@ class _Taken(Mapping[str, Any]):
         return len(self._whole)
 
 
-def _holds(condition: Value) -> NDArray[np.bool_]:
+def holds(condition: Value) -> NDArray[np.bool_]:
+    """Return for which records a condition is true; null counts as false."""
     return np.asarray(pc.fill_null(condition.cast(pa.bool_()), fill_value=False))
 
 
@@ -226,23 +227,23 @@ def _unfit(what: str, kind: Kind, error: Exception) -> QueryFault:
 
 
 def _by_python(call: Call, arrays: list[Value]) -> Value:
-    """Call a registered function. Raises `LookupError` where this process has none of the name."""
-    found = registered(call.function)
-    if found is None:
+    """Call a registered function. Raises `LookupError` if this process does not have it."""
+    result = registered(call.function)
+    if result is None:
         raise LookupError(f"no module registers the function {call.function} here")
     valid = np.ones(len(arrays[0]) if arrays else 0, np.bool_)
     for array in arrays:
         valid &= np.asarray(array.is_valid())
     plain = [
         np.asarray(_filled(in_kind(array, kinds[0]), kinds[0]))
-        for array, kinds in zip(arrays, found.signature.takes, strict=True)
+        for array, kinds in zip(arrays, result.signature.takes, strict=True)
     ]
-    with users_code(call.function):
-        return _result(found.call(*plain), valid, ARROW[call.kind])
+    with user_code(call.function):
+        return _result(result.call(*plain), valid, ARROW[call.kind])
 
 
 def _result(given: Any, valid: Any, kind: Any) -> Value:
-    """Return what a function gave as an array. Raises `ValueError` for another length."""
+    """Return the result of a function as an array. Raises `ValueError` for another length."""
     values = np.asarray(given)
     if values.shape != valid.shape:
         raise ValueError(f"gave {values.shape} values for {len(valid)} records")

@@ -13,24 +13,24 @@ from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.evaluation.evaluator import Evaluator
 
 Int64s = NDArray[np.int64]
-# What a split node says of each record, uint64[n] by name: its luck, its task of a query.
+# What a split node says of each record, uint64[n] by name: its sample hash, its task of a query.
 Extras = Mapping[str, NDArray[np.uint64]]
-LUCK = "luck"
+SAMPLE_HASH = "luck"
 
 
 def task_column(query: int) -> str:
-    """Return under which name records carry their task of a query, where not their key says it."""
+    """Return the name of the column that holds the task of a query for each record."""
     return f"task of {query}"
 
 
 TIME = pa.timestamp("ms", tz="UTC")
 # What is before every time: no record has come yet.
-NO_MARK = np.iinfo(np.int64).min
+NO_WATERMARK = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True)
-class Run:
-    """Records of one block: how many, of which stream, and the newest event time before them."""
+class BlockRun:
+    """Records of one block: their number, stream, and the newest event time before them."""
 
     stream: int
     records: int
@@ -39,7 +39,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Records:
-    """Records of streams with the same columns, run behind run.
+    """Records of streams with the same columns, block after block.
 
     `columns`: an Arrow table of what queries read, the fields of structs as `column.field`;
     `ts_ms`: the event times (int64[n], ms); `stream`, `mark_ms` int64[n]; `streams`: those that
@@ -60,15 +60,15 @@ class Records:
         cls,
         columns: Any,
         ts_ms: Int64s,
-        runs: Sequence[Run],
+        runs: Sequence[BlockRun],
         extras: Extras | None = None,
         event_time: str = "",
     ) -> "Records":
-        """Put the records of these runs together; there are as many rows as they say."""
+        """Combine the records of these blocks, in the order of the rows."""
         lengths = [run.records for run in runs]
-        marks = [NO_MARK if run.mark_ms is None else run.mark_ms for run in runs]
+        watermarks = [NO_WATERMARK if run.mark_ms is None else run.mark_ms for run in runs]
         streams = np.array([run.stream for run in runs], np.int64)
-        of_record = np.repeat(streams, lengths), np.repeat(np.array(marks, np.int64), lengths)
+        of_record = np.repeat(streams, lengths), np.repeat(np.array(watermarks, np.int64), lengths)
         known = frozenset(streams[np.array(lengths, np.int64) > 0].tolist())
         return cls(columns, ts_ms, *of_record, known, extras or {}, event_time)
 
@@ -88,12 +88,14 @@ class Records:
             self.event_time,
         )
 
-    def shown(self, rows: Int64s) -> Any:
+    def to_table(self, rows: Int64s) -> Any:
         """Return some of the records as a table: stream, event time, and the columns."""
-        at = pa.array(rows)
+        index = pa.array(rows)
         times = pa.array(self.ts_ms[rows]).view(TIME)
-        found = {"stream": pa.array(self.stream[rows]), self.event_time or "event time": times}
-        return pa.table(found | {n: self.columns[n].take(at) for n in self.columns.column_names})
+        result = {"stream": pa.array(self.stream[rows]), self.event_time or "event time": times}
+        return pa.table(
+            result | {n: self.columns[n].take(index) for n in self.columns.column_names}
+        )
 
     @cached_property
     def evaluator(self) -> Evaluator:
@@ -103,12 +105,12 @@ class Records:
         return _evaluator(columns, self.ts_ms, self.event_time, self.stream)
 
     def is_late(self, lateness_ms: int) -> NDArray[np.bool_]:
-        """Return which records are older than what came before them allows.
+        """Return which records are older than the watermark of their block allows.
 
         The newest event time before a block is part of the log, so that what is late does not
         depend on how the log was cut into batches.
         """
-        known = self.mark_ms != NO_MARK
+        known = self.mark_ms != NO_WATERMARK
         return np.asarray(known & (self.ts_ms < np.where(known, self.mark_ms - lateness_ms, 0)))
 
     def newest(self) -> dict[int, int]:

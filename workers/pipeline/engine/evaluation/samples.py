@@ -19,19 +19,19 @@ _COLUMNS: Final = 40
 def sample_of(rows: Any) -> str:
     """Return the first rows of a table as a JSON array of at most 2,000 characters."""
     names = rows.column_names[:_COLUMNS]
-    found: list[str] = []
+    result: list[str] = []
     left = LONGEST - 2
     for row in rows.select(names).slice(0, _ROWS).to_pylist():
-        text = _row(row, LONGEST - 2 if not found else left)
+        text = _row(row, LONGEST - 2 if not result else left)
         if len(text) > left:
             break
-        found.append(text)
+        result.append(text)
         left -= len(text) + 2
-    return f"[{', '.join(found)}]"
+    return f"[{', '.join(result)}]"
 
 
 def _row(row: Mapping[str, Any], longest: int) -> str:
-    """Return a row as JSON; columns that do not fit are left out."""
+    """Return a row as JSON, without columns that do not fit."""
     text = ""
     for name, value in row.items():
         pair = f"{json.dumps(name)}: {json.dumps(_plain(value))}"
@@ -41,7 +41,7 @@ def _row(row: Mapping[str, Any], longest: int) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; what is long or unknown to JSON as shortened text."""
+    """Return a value for JSON; a value that is long or has no JSON type becomes short text."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
@@ -53,7 +53,7 @@ def _plain(value: Any) -> Any:
 def sample_of_records(records: Records, streams: frozenset[int]) -> str:
     """Return the first records of these streams with the id of their stream."""
     mine = np.flatnonzero(np.isin(records.stream, list(streams)))[:_ROWS]
-    return sample_of(records.shown(mine))
+    return sample_of(records.to_table(mine))
 
 
 def sample_of_query(query: int, *tables: Any) -> str:

@@ -1,6 +1,6 @@
 """Faults of queries: what cannot be computed ends its query, not the batch of all the others.
 
-A node remembers a query that failed until it leaves the table, so that its windows do not go on
+A node remembers a query that failed until it leaves the table, so that its windows do not continue
 with records missing, and reports it in every batch, so that the control plane can end the query.
 """
 
@@ -26,7 +26,7 @@ class Fault(NamedTuple):
     """Why a query cannot be computed.
 
     `why`: type and message of the exception; `stage` of the engine; `sample`: the input there, a
-    JSON array of records or of rows of state, empty where there is none.
+    JSON array of records or of rows of state, empty if there is none.
     """
 
     why: str
@@ -39,7 +39,7 @@ Faults = dict[int, tuple[int, Fault]]
 
 
 class QueryFault(Exception):
-    """Something that a query asks for cannot be computed.
+    """Something that a query requests cannot be computed.
 
     `queries`: of which one, empty for all that share the computation.
     """
@@ -57,8 +57,8 @@ def reason_of(error: BaseException) -> str:
 
 
 @contextmanager
-def users_code(name: str, query: int | None = None) -> Iterator[None]:
-    """Make what a user's function or aggregate raises a fault of its query.
+def user_code(name: str, query: int | None = None) -> Iterator[None]:
+    """Convert what a user's function or aggregate raises to a fault of its query.
 
     The calls on one batch of records together have a time limit (`limits.call_seconds`).
     """
@@ -79,8 +79,8 @@ def users_code(name: str, query: int | None = None) -> Iterator[None]:
 def read_faults(store: "Store", runs: Mapping[int, int]) -> Faults:
     """Return the queries that failed on this node and are still in the table, in the same run."""
     row = json.loads(store.get(FAULTS) or b"{}")
-    found = {int(query): (run, _fault(told)) for query, (run, told) in row.items()}
-    return {query: one for query, one in found.items() if runs.get(query) == one[0]}
+    result = {int(query): (run, _fault(answer)) for query, (run, answer) in row.items()}
+    return {query: item for query, item in result.items() if runs.get(query) == item[0]}
 
 
 def _fault(told: Any) -> Fault:
@@ -88,18 +88,18 @@ def _fault(told: Any) -> Fault:
     return Fault(told) if isinstance(told, str) else Fault(*told)
 
 
-def keep_faults(store: "Store", faults: Faults) -> None:
-    """Keep the faults in the node's state for the batches to come."""
+def write_faults(store: "Store", faults: Faults) -> None:
+    """Write the faults to the node's state."""
     kept = {
-        query: (run, fault if at < _KEPT_SAMPLES else fault._replace(sample=""))
-        for at, (query, (run, fault)) in enumerate(faults.items())
+        query: (run, fault if index < _KEPT_SAMPLES else fault._replace(sample=""))
+        for index, (query, (run, fault)) in enumerate(faults.items())
     }
     written = json.dumps(kept).encode()
     if written != (store.get(FAULTS) or b"{}"):
         store.put(FAULTS, written)
 
 
-def reported(faults: Faults) -> list[tuple[int, int, str, str, str]]:
+def fault_rows(faults: Faults) -> list[tuple[int, int, str, str, str]]:
     """Return query, run, reason, stage and sample of each fault, with a bounded sum of samples."""
     rows, left = [], _REPORTED_BYTES
     for query, (run, fault) in faults.items():

@@ -46,8 +46,8 @@ class _Position:
 _POSITION: Final = _Position()
 
 
-def enter(stage: str, queries: Sequence[int] | None = None) -> None:
-    """Note that a stage begins for these queries (None: as before): a fault names the stage."""
+def enter_stage(stage: str, queries: Sequence[int] | None = None) -> None:
+    """Record the current stage and its queries (None: unchanged), for faults to name."""
     _POSITION.stage = stage
     if queries is not None:
         _POSITION.queries = queries
@@ -56,7 +56,7 @@ def enter(stage: str, queries: Sequence[int] | None = None) -> None:
 
 
 @contextmanager
-def reporting(report: Callable[[str, Sequence[int]], None]) -> Iterator[None]:
+def report_stages(report: Callable[[str, Sequence[int]], None]) -> Iterator[None]:
     """Call `report` at the beginning of every stage within the block."""
     _POSITION.report = report
     try:
@@ -80,23 +80,23 @@ def fault_of(error: Exception, sample: Callable[[], str]) -> Fault:
     return Fault(reason_of(error), stage, text)
 
 
-def attempted(
+def run_stage(
     stage: str,
     queries: Sequence[int],
     work: Callable[[], Result],
     faults: dict[int, Fault],
     sample: Callable[[Exception], str],
-    passes: tuple[type[Exception], ...] = (),
+    reraise: tuple[type[Exception], ...] = (),
 ) -> list[Result]:
     """Return what `work` returns for queries that share it; none if it raises, for all of them.
 
-    `passes`: exceptions that are raised on because the caller has a better way to retry. Raises
+    `reraise`: exceptions that are raised on because the caller has a better way to retry. Raises
     `MemoryError` if the process itself is short of memory.
     """
-    enter(stage, queries)
+    enter_stage(stage, queries)
     try:
         return [work()]
-    except passes:
+    except reraise:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a query raises is its fault
         fault, short = fault_of(error, partial(sample, error)), isinstance(error, MemoryError)
@@ -106,40 +106,40 @@ def attempted(
     return []
 
 
-def isolated(
+def run_isolated(
     stage: str,
     queries: Sequence[int],
     work: Callable[[Sequence[int]], Result],
     faults: dict[int, Fault],
     sample: Sampler = no_sample,
-    passes: tuple[type[Exception], ...] = (),
+    reraise: tuple[type[Exception], ...] = (),
 ) -> list[Result]:
     """Return what `work` returns for the queries: one result, or one per part of a halved set.
 
-    A query for which `work` raises alone gets into `faults` and has no result. `passes` and what
-    is raised: as for `attempted`.
+    A query for which `work` raises alone gets into `faults` and has no result. `reraise` and what
+    is raised: as for `run_stage`.
     """
     left = [query for query in queries if query not in faults]
     if len(left) <= 1:
         return [
             result
-            for one in left
-            for result in attempted(
-                stage, [one], lambda: work(left), faults, lambda _: sample(left[0]), passes
+            for value in left
+            for result in run_stage(
+                stage, [value], lambda: work(left), faults, lambda _: sample(left[0]), reraise
             )
         ]
-    enter(stage, left)
+    enter_stage(stage, left)
     try:
         return [work(left)]
-    except passes:
+    except reraise:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a query raises is its fault
-        named = [one for one in getattr(error, "queries", ()) if one in left]
+        named = [item for item in getattr(error, "queries", ()) if item in left]
         for query in named:
             faults[query] = fault_of(error, partial(sample, query))
     half = len(left) // 2
     return [
         result
         for part in ([left] if named else (left[:half], left[half:]))
-        for result in isolated(stage, part, work, faults, sample, passes)
+        for result in run_isolated(stage, part, work, faults, sample, reraise)
     ]

@@ -26,7 +26,7 @@ from workers.pipeline.engine.failures.fault import Fault, QueryFault
 logger = logging.getLogger("weir.pipeline")
 
 # A stage may take this many times as long as one call of a user's function.
-_PATIENCE: Final = 2.0
+_TIMEOUT_FACTOR: Final = 2.0
 # With more queries than this a stage is reported without them.
 _NAMED: Final = 256
 _FAILED: Final = 3
@@ -37,7 +37,7 @@ Evaluate = Callable[[Collection[int]], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ProbeResult:
     """How a child ended: empty for well; the stage it was in, and for which queries."""
 
     problem: str
@@ -45,7 +45,7 @@ class Outcome:
     queries: tuple[int, ...] = ()
 
 
-def culprits_of(
+def find_culprits(
     queries: Collection[int],
     evaluate: Evaluate,
     step: Callable[[Mapping[int, Fault]], None] = lambda _: None,
@@ -55,33 +55,33 @@ def culprits_of(
     `step` is called with those found so far after each child. A batch that fails without any
     query, or only with several together, has no culprit.
     """
-    found: dict[int, Fault] = {}
+    result: dict[int, Fault] = {}
     left = sorted(queries)
 
-    def tried(some: Sequence[int]) -> Outcome:
-        outcome = outcome_of(some, evaluate)
-        step(found)
+    def run(some: Sequence[int]) -> ProbeResult:
+        outcome = run_probe(some, evaluate)
+        step(result)
         return outcome
 
-    if tried([]).problem:
+    if run([]).problem:
         logger.error("a batch fails without any query")
-        return found
-    while (outcome := tried(left)).problem:
+        return result
+    while (outcome := run(left)).problem:
         named = [query for query in outcome.queries if query in left]
-        guilty = _narrowed(named, tried) or _narrowed(left, tried)
-        if not guilty:
+        culprits = _bisect(named, run) or _bisect(left, run)
+        if not culprits:
             logger.error("a batch fails (%s), but with no query alone", outcome.problem)
             break
-        found |= guilty
-        left = [query for query in left if query not in guilty]
-    return found
+        result |= culprits
+        left = [query for query in left if query not in culprits]
+    return result
 
 
-def _narrowed(
-    queries: Sequence[int], tried: Callable[[Sequence[int]], Outcome]
+def _bisect(
+    queries: Sequence[int], run: Callable[[Sequence[int]], ProbeResult]
 ) -> dict[int, Fault]:
     """Return those of the queries that fail without the others."""
-    outcome = tried(queries) if queries else Outcome("")
+    outcome = run(queries) if queries else ProbeResult("")
     if not outcome.problem:
         return {}
     # The queries of one evaluation share its computation.
@@ -89,17 +89,17 @@ def _narrowed(
     if len(queries) == 1 or shared:
         return dict.fromkeys(queries, Fault(outcome.problem, outcome.stage))
     half = len(queries) // 2
-    return _narrowed(queries[:half], tried) | _narrowed(queries[half:], tried)
+    return _bisect(queries[:half], run) | _bisect(queries[half:], run)
 
 
-def survive(work: Callable[[], object]) -> None:
+def probe_call(work: Callable[[], object]) -> None:
     """Do something in a forked child. Raises `QueryFault` if that ends badly."""
-    outcome = outcome_of((), lambda _: work())
+    outcome = run_probe((), lambda _: work())
     if outcome.problem:
         raise QueryFault(outcome.problem)
 
 
-def outcome_of(queries: Collection[int], evaluate: Evaluate) -> Outcome:
+def run_probe(queries: Collection[int], evaluate: Evaluate) -> ProbeResult:
     """Evaluate the queries in a forked child and return how it ended."""
     reading, writing = os.pipe()
     parent = os.getpid()
@@ -112,13 +112,13 @@ def outcome_of(queries: Collection[int], evaluate: Evaluate) -> Outcome:
         _run(queries, evaluate, writing, parent)
     os.close(writing)
     try:
-        return _watched(child, reading)
+        return _wait_for_child(child, reading)
     finally:
         os.close(reading)
 
 
 def _run(queries: Collection[int], evaluate: Evaluate, writing: int, parent: int) -> None:
-    """Evaluate the queries and leave the process."""
+    """Evaluate the queries and end the process."""
     code = _FAILED
     try:
         gc.disable()
@@ -127,7 +127,7 @@ def _run(queries: Collection[int], evaluate: Evaluate, writing: int, parent: int
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != parent:
             return
-        with isolation.reporting(lambda stage, some: _report(writing, stage, some)):
+        with isolation.report_stages(lambda stage, some: _report(writing, stage, some)):
             evaluate(queries)
         code = 0
     except BaseException:
@@ -141,9 +141,9 @@ def _report(writing: int, stage: str, queries: Sequence[int]) -> None:
     os.write(writing, json.dumps([stage, named]).encode() + b"\n")
 
 
-def _watched(child: int, reading: int) -> Outcome:
-    """Read the child's reports until it ends; kill it where none comes for too long."""
-    seconds = _PATIENCE * call_seconds()
+def _wait_for_child(child: int, reading: int) -> ProbeResult:
+    """Read the child's reports until it ends; kill it after too long a silence."""
+    seconds = _TIMEOUT_FACTOR * call_seconds()
     last, rest, hung = b"", b"", False
     while True:
         ready, _, _ = select.select([reading], [], [], seconds)
@@ -153,13 +153,13 @@ def _watched(child: int, reading: int) -> Outcome:
             break
         *lines, rest = (rest + data).split(b"\n")
         last = lines[-1] if lines else last
-    status = _ended(child, 0.0 if hung else seconds)
+    status = _reap(child, 0.0 if hung else seconds)
     stage, queries = json.loads(last) if last else ("", [])
-    problem = f"made no progress for {seconds:g} s" if hung else _problem(status)
-    return Outcome(problem, stage, tuple(queries))
+    problem = f"made no progress for {seconds:g} s" if hung else _describe_exit(status)
+    return ProbeResult(problem, stage, tuple(queries))
 
 
-def _ended(child: int, seconds: float) -> int:
+def _reap(child: int, seconds: float) -> int:
     """Return the status of a child that should have ended; it is killed after so many seconds."""
     stop = time.monotonic() + seconds
     while time.monotonic() < stop:
@@ -171,7 +171,7 @@ def _ended(child: int, seconds: float) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def _problem(status: int) -> str:
+def _describe_exit(status: int) -> str:
     """Return how a process ended, empty for well."""
     code = os.waitstatus_to_exitcode(status)
     if code == 0:

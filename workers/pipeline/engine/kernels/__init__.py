@@ -1,4 +1,4 @@
-"""What each function and operator computes on Arrow columns: a kernel of Arrow, or a few.
+"""The kernel of each function and operator on Arrow columns.
 
 Null in, null out, except where `functions.py` of the language says otherwise. What has no answer (a
 division by 0, the root of a negative number) is null too. A result that does not fit into its type

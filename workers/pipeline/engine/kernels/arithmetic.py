@@ -16,8 +16,8 @@ from workers.pipeline.engine.kernels.types import (
     INT,
     Kernel,
     Value,
-    alike,
     as_float,
+    group_alike,
     is_decimal,
     is_float,
     nonzero,
@@ -27,26 +27,28 @@ from workers.pipeline.engine.kernels.types import (
 
 def _operator(of_numbers: Kernel, of_decimals: Kernel) -> Kernel:
     def call(left: Value, right: Value) -> Value:
-        one, other = alike(left, right)
-        return of_decimals(one, other) if is_decimal(one) else of_numbers(one, other)
+        item, other = group_alike(left, right)
+        return of_decimals(item, other) if is_decimal(item) else of_numbers(item, other)
 
     return call
 
 
 def _difference(left: Value, right: Value) -> Value:
-    one, other = alike(left, right)
-    if pa.types.is_date(one.type):
+    item, other = group_alike(left, right)
+    if pa.types.is_date(item.type):
         # Arrow's own difference is in seconds.
-        return pc.subtract_checked(one.cast(pa.int32()).cast(INT), other.cast(pa.int32()).cast(INT))
-    if is_decimal(one):
-        return decimals.subtract(one, other)
-    found = pc.subtract_checked(one, other)
-    return found.cast(INT) if pa.types.is_duration(found.type) else found
+        return pc.subtract_checked(
+            item.cast(pa.int32()).cast(INT), other.cast(pa.int32()).cast(INT)
+        )
+    if is_decimal(item):
+        return decimals.subtract(item, other)
+    result = pc.subtract_checked(item, other)
+    return result.cast(INT) if pa.types.is_duration(result.type) else result
 
 
 def _quotient(left: Value, right: Value) -> Value:
-    if any(is_decimal(one) for one in (left, right)) and not any(map(is_float, (left, right))):
-        return decimals.divide(*alike(left, right))
+    if any(is_decimal(item) for item in (left, right)) and not any(map(is_float, (left, right))):
+        return decimals.divide(*group_alike(left, right))
     return pc.divide(as_float(left), nonzero(as_float(right)))
 
 
@@ -74,7 +76,7 @@ def _by_numpy(function: Callable[..., Any]) -> Kernel:
     @on_arrays
     def call(left: Value, right: Value) -> Value:
         null = np.asarray(left.is_null()) | np.asarray(right.is_null())
-        values = [one.fill_null(1.0).to_numpy(zero_copy_only=False) for one in (left, right)]
+        values = [item.fill_null(1.0).to_numpy(zero_copy_only=False) for item in (left, right)]
         with np.errstate(all="ignore"):
             return pa.array(function(*values), FLOAT, mask=null)
 

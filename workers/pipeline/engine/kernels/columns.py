@@ -20,10 +20,10 @@ def column_of(columns: Mapping[str, Any], wanted: Column, records: int) -> Any:
     A column that records of an older schema do not have is null. Raises `ArrowInvalid` for a value
     that does not fit into the kind.
     """
-    found = _named(columns, wanted.name)
-    if found is None:
+    result = _named(columns, wanted.name)
+    if result is None:
         return pa.nulls(records, ARROW[wanted.kind])
-    return as_kind(found, wanted.kind)
+    return as_kind(result, wanted.kind)
 
 
 def _named(columns: Mapping[str, Any], name: str) -> Any:

@@ -6,8 +6,8 @@ from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.kernels.types import (
     Kernel,
     Value,
-    alike,
     canonical,
+    group_alike,
     has_nan,
     is_float,
     nothing_like,
@@ -19,44 +19,44 @@ def _comparison(kernel: Kernel, of_floats: Kernel) -> Kernel:
     def compare(left: Value, right: Value) -> Value:
         if pa.types.is_null(left.type) or pa.types.is_null(right.type):
             return nothing_like(left, right)
-        one, other = alike(left, right)
-        return of_floats(one, other) if is_float(one) else kernel(one, other)
+        item, other = group_alike(left, right)
+        return of_floats(item, other) if is_float(item) else kernel(item, other)
 
     return compare
 
 
 def _equal(left: Value, right: Value) -> Value:
-    found = pc.equal(left, right)
+    result = pc.equal(left, right)
     if not _may_be_nan(left, right):
-        return found
-    return pc.or_(found, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+        return result
+    return pc.or_(result, pc.and_(pc.is_nan(left), pc.is_nan(right)))
 
 
 def _less(left: Value, right: Value) -> Value:
-    """Compare floats; a constant on the right that is a number needs no look at NaN."""
-    found = pc.less(left, right)
+    """Compare floats; a constant number on the right needs no check for NaN."""
+    result = pc.less(left, right)
     if isinstance(right, pa.Scalar) and not has_nan(right):
-        return found
+        return result
     if isinstance(left, pa.Scalar) and not has_nan(left):
         # Nothing is said of a NaN on the right by `less`, and this is false for it.
         return pc.invert(pc.less_equal(right, left))
-    return pc.or_(found, pc.and_(pc.is_nan(right), pc.invert(pc.is_nan(left))))
+    return pc.or_(result, pc.and_(pc.is_nan(right), pc.invert(pc.is_nan(left))))
 
 
 def _may_be_nan(left: Value, right: Value) -> bool:
     """Return whether a pair may be NaN on both sides."""
-    return not any(isinstance(one, pa.Scalar) and not has_nan(one) for one in (left, right))
+    return not any(isinstance(item, pa.Scalar) and not has_nan(item) for item in (left, right))
 
 
 def _among(value: Value, *options: Value) -> Value:
     """Return whether a value is one of the constants: null for null, as a comparison would be."""
-    alone, *others = (canonical(one) for one in alike(value, *options))
+    alone, *others = (canonical(item) for item in group_alike(value, *options))
     known = [option.as_py() for option in others if option.is_valid]
-    found = pc.is_in(alone, value_set=pa.array(known, alone.type))
+    result = pc.is_in(alone, value_set=pa.array(known, alone.type))
     unknown = pa.scalar(None, pa.bool_())
     if len(known) < len(options):
-        found = pc.if_else(found, found, unknown)
-    return pc.if_else(pc.is_valid(alone), found, unknown)
+        result = pc.if_else(result, result, unknown)
+    return pc.if_else(pc.is_valid(alone), result, unknown)
 
 
 def _comparable(kernel: Kernel) -> Kernel:
@@ -73,11 +73,11 @@ def _comparable(kernel: Kernel) -> Kernel:
 
 
 def _larger(left: Value, right: Value) -> Value:
-    found = pc.max_element_wise(left, right)
-    for one in (left, right):
-        if has_nan(one):
-            found = pc.if_else(pc.fill_null(pc.is_nan(one), fill_value=False), one, found)
-    return found
+    result = pc.max_element_wise(left, right)
+    for item in (left, right):
+        if has_nan(item):
+            result = pc.if_else(pc.fill_null(pc.is_nan(item), fill_value=False), item, result)
+    return result
 
 
 def _null_where_equal(left: Value, right: Value) -> Value:
@@ -86,11 +86,11 @@ def _null_where_equal(left: Value, right: Value) -> Value:
 
 
 def _case(*given: Value) -> Value:
-    found = given[-1]
-    for at in range(len(given) - 3, -1, -2):
-        condition = pc.fill_null(given[at].cast(pa.bool_()), fill_value=False)
-        found = pc.if_else(condition, *alike(given[at + 1], found))
-    return found
+    result = given[-1]
+    for index in range(len(given) - 3, -1, -2):
+        condition = pc.fill_null(given[index].cast(pa.bool_()), fill_value=False)
+        result = pc.if_else(condition, *group_alike(given[index + 1], result))
+    return result
 
 
 COMPARISONS: Final[dict[str, Kernel]] = {

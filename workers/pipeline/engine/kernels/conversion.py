@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from workers.pipeline.engine.arrow import pa, pc
-from workers.pipeline.engine.hashing import hashes_of
+from workers.pipeline.engine.hashing import hash_rows
 from workers.pipeline.engine.kernels.rounding import to_whole
 from workers.pipeline.engine.kernels.types import (
     DECIMAL,
@@ -35,24 +35,24 @@ def _to_decimal(value: Value) -> Value:
 def _to_text(value: Value) -> Value:
     if is_decimal(value):
         return _decimal_text(value)
-    found = plain_zeros(value).cast(pa.string())
+    result = plain_zeros(value).cast(pa.string())
     if not is_float(value):
-        return found
+        return result
     for shown, wanted in (("nan", "NaN"), ("-nan", "NaN"), ("inf", "Infinity"),
                           ("-inf", "-Infinity")):  # fmt: skip
-        found = pc.if_else(pc.equal(found, shown), wanted, found)
-    return found
+        result = pc.if_else(pc.equal(result, shown), wanted, result)
+    return result
 
 
 @on_arrays
 def _decimal_text(value: Value) -> Value:
     """Return decimals without zeros at their end: 1.5, 100, 0.000000003."""
-    found = value.cast(pa.string())
-    exponent = pc.match_substring(found, "E")
+    result = value.cast(pa.string())
+    exponent = pc.match_substring(result, "E")
     if pc.any(exponent).as_py():
-        plain = [None if one is None else f"{one:f}" for one in value.to_pylist()]
-        found = pa.array(plain, pa.string())
-    return pc.utf8_rtrim(pc.utf8_rtrim(found, "0"), ".")
+        plain = [None if item is None else f"{item:f}" for item in value.to_pylist()]
+        result = pa.array(plain, pa.string())
+    return pc.utf8_rtrim(pc.utf8_rtrim(result, "0"), ".")
 
 
 def _to_time(value: Value) -> Value:
@@ -77,7 +77,7 @@ def _days(value: Value) -> Value:
 @on_arrays
 def _hashed(value: Value) -> Value:
     """Return a 64-bit hash that is the same in every process and version."""
-    hashes = hashes_of([value], len(value)).view(np.int64)
+    hashes = hash_rows([value], len(value)).view(np.int64)
     return pa.array(hashes, mask=np.asarray(value.is_null()))
 
 

@@ -93,7 +93,7 @@ def floor_divide(left: Value, right: Value) -> Value:
 
 @on_arrays
 def remainder(left: Value, right: Value) -> Value:
-    """Return what is left of a floored quotient, with the divisor's sign; null for 0."""
+    """Return the remainder of a floored quotient, with the divisor's sign; null for 0."""
     up, down = units_of(left, _SMALL), units_of(right, _SMALL)
     if up is None or down is None:
         return _by_python(_rest, left, right)
@@ -107,8 +107,8 @@ def _without_divisor(left: Value, right: Value) -> NDArray[np.bool_]:
 
 def _by_python(compute: Callable[[Decimal, Decimal], Decimal], left: Value, right: Value) -> Value:
     pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
-    found = [None if a is None or not b else compute(a, b) for a, b in pairs]
-    return pa.array(found, DECIMAL)
+    result = [None if a is None or not b else compute(a, b) for a, b in pairs]
+    return pa.array(result, DECIMAL)
 
 
 def _quotient(left: Decimal, right: Decimal) -> Decimal:

@@ -64,12 +64,12 @@ def _rounded_decimal(value: Value, digits: Value | None) -> Value:
 @on_arrays
 def _each_rounded(wide: Value, digits: Value) -> Value:
     places = pc.min_element_wise(digits, pa.scalar(_MOST_DIGITS, INT), skip_nulls=False)
-    found = pa.nulls(len(wide), DECIMAL)
-    for one in pc.unique(places.drop_null()).to_pylist():
-        mine = pc.fill_null(pc.equal(places, one), fill_value=False)
-        rounded = pc.round(wide, ndigits=one, round_mode="half_to_even").cast(DECIMAL)
-        found = pc.if_else(mine, rounded, found)
-    return found
+    result = pa.nulls(len(wide), DECIMAL)
+    for item in pc.unique(places.drop_null()).to_pylist():
+        mine = pc.fill_null(pc.equal(places, item), fill_value=False)
+        rounded = pc.round(wide, ndigits=item, round_mode="half_to_even").cast(DECIMAL)
+        result = pc.if_else(mine, rounded, result)
+    return result
 
 
 ROUNDING: Final[dict[str, Kernel]] = {

@@ -7,17 +7,17 @@ from workers.pipeline.engine.kernels.types import Kernel, Value, nothing_like
 
 
 def _text_test(kernel: Kernel) -> Kernel:
-    """Apply a kernel that knows constant patterns only, pattern by pattern where they differ."""
+    """Apply a kernel for constant patterns to each distinct pattern."""
 
     def call(value: Value, pattern: Value) -> Value:
         if isinstance(pattern, pa.Scalar):
             known = pattern.is_valid
             return kernel(value, pattern.as_py()) if known else nothing_like(value, pattern)
-        found = [
-            None if one is None or mark is None else kernel(pa.scalar(one), mark).as_py()
-            for one, mark in zip(_listed(value, len(pattern)), pattern.to_pylist(), strict=True)
+        result = [
+            None if item is None or mark is None else kernel(pa.scalar(item), mark).as_py()
+            for item, mark in zip(_listed(value, len(pattern)), pattern.to_pylist(), strict=True)
         ]
-        return pa.array(found, pa.bool_())
+        return pa.array(result, pa.bool_())
 
     return call
 
@@ -33,9 +33,9 @@ def _substring(value: Value, first: Value, length: Value | None = None) -> Value
         stop = None if length is None else max(begin, begin + length.as_py())
         return pc.utf8_slice_codeunits(value, begin, stop)
     records = next((len(one) for one in given if not isinstance(one, pa.Scalar)), 1)
-    rows = zip(*(_listed(one, records) for one in given), strict=True)
-    found = pa.array([None if None in row else _part(*row) for row in rows], pa.string())
-    return found[0] if all(isinstance(one, pa.Scalar) for one in given) else found
+    rows = zip(*(_listed(item, records) for item in given), strict=True)
+    result = pa.array([None if None in row else _part(*row) for row in rows], pa.string())
+    return result[0] if all(isinstance(element, pa.Scalar) for element in given) else result
 
 
 def _part(text: str, first: int, size: int | None = None) -> str:

@@ -1,4 +1,4 @@
-"""Values of kernels: arrays and constants, and how their types are made alike."""
+"""Values of kernels: arrays and constants, and the conversion of their types."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -52,13 +52,13 @@ def has_nan(value: Value) -> bool:
 def widest_type(values: Sequence[Value]) -> Any:
     """Return the Arrow type to which all values widen: of numbers the widest, else the common."""
     types = [value.type for value in values if not pa.types.is_null(value.type)]
-    for found in (FLOAT, DECIMAL):
-        if found in types:
-            return found
+    for result in (FLOAT, DECIMAL):
+        if result in types:
+            return result
     return types[0] if types else pa.null()
 
 
-def alike(*values: Value) -> list[Value]:
+def group_alike(*values: Value) -> list[Value]:
     """Return the values in the type that holds all of them; a null takes the others' type."""
     wanted = widest_type(values)
     return [value if value.type == wanted else _cast(value, wanted) for value in values]
@@ -83,10 +83,10 @@ def widened(kernel: Kernel) -> Kernel:
     """Return a kernel that sees its arguments in one type, two by two."""
 
     def call(first: Value, *others: Value) -> Value:
-        found = first
+        result = first
         for other in others:
-            found = kernel(*alike(found, other))
-        return found
+            result = kernel(*group_alike(result, other))
+        return result
 
     return call
 
@@ -100,25 +100,25 @@ def canonical(value: Value) -> Value:
     """Return floats with one zero and one NaN, as keys need them; other values as they are."""
     if not is_float(value):
         return value
-    found = plain_zeros(value)
-    return pc.if_else(pc.is_nan(found), float("nan"), found) if has_nan(found) else found
+    result = plain_zeros(value)
+    return pc.if_else(pc.is_nan(result), float("nan"), result) if has_nan(result) else result
 
 
 def rows_of(values: Sequence[Value]) -> int:
-    """Return how many records these values are of; 1 for constants alone."""
-    return next((len(one) for one in values if not isinstance(one, pa.Scalar)), 1)
+    """Return the number of records of these values; 1 for constants only."""
+    return next((len(value) for value in values if not isinstance(value, pa.Scalar)), 1)
 
 
 def on_arrays(kernel: Kernel) -> Kernel:
-    """Return a kernel for arrays alone as one that takes constants, too."""
+    """Return a kernel for arrays as one that also accepts constants."""
 
     def call(*values: Value) -> Value:
-        if not any(isinstance(one, pa.Scalar) for one in values):
+        if not any(isinstance(value, pa.Scalar) for value in values):
             return kernel(*values)
         records = rows_of(values)
         full = [pa.repeat(v, records) if isinstance(v, pa.Scalar) else v for v in values]
-        found = kernel(*full)
-        return found[0] if all(isinstance(one, pa.Scalar) for one in values) else found
+        result = kernel(*full)
+        return result[0] if all(isinstance(item, pa.Scalar) for item in values) else result
 
     return call
 

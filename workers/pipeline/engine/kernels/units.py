@@ -32,10 +32,10 @@ def of_units(units: Units, null: NDArray[np.bool_] | None) -> Any:
     """Return decimals from their units."""
     words = np.empty((len(units), 2), np.int64)
     words[:, 0], words[:, 1] = units, units >> 63
-    found = pa.Array.from_buffers(_DECIMAL, len(units), [None, pa.py_buffer(words)])
+    result = pa.Array.from_buffers(_DECIMAL, len(units), [None, pa.py_buffer(words)])
     if null is None or not null.any():
-        return found
-    return pc.if_else(pa.array(~null), found, pa.scalar(None, _DECIMAL))
+        return result
+    return pc.if_else(pa.array(~null), result, pa.scalar(None, _DECIMAL))
 
 
 def floats_of_decimals(value: Any) -> Any:
@@ -46,5 +46,5 @@ def floats_of_decimals(value: Any) -> Any:
     if units is None:
         return value.cast(pa.string()).cast(pa.float64())
     whole, rest = np.divmod(units, _PER_ONE)
-    found = np.where(np.abs(units) <= _EXACT, units / _PER_ONE, whole + rest / _PER_ONE)
-    return pa.array(found, mask=np.asarray(value.is_null()) if value.null_count else None)
+    result = np.where(np.abs(units) <= _EXACT, units / _PER_ONE, whole + rest / _PER_ONE)
+    return pa.array(result, mask=np.asarray(value.is_null()) if value.null_count else None)

@@ -12,19 +12,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from workers.pipeline.engine.evaluation.records import NO_MARK
+from workers.pipeline.engine.evaluation.records import NO_WATERMARK
 
 if TYPE_CHECKING:
     from workers.pipeline.engine.store import Store
 
-HEARD: Final = "heard"
+CLOCK: Final = "heard"
 # What a task that moves takes along of its join.
 CLOSED: Final = "closed"
 
 
 @dataclass(frozen=True)
-class Appended:
-    """What a batch says of the log: its newest append, and of each stream the newest (ms).
+class LogTimes:
+    """The append times of a batch: the newest of the log, and the newest of each stream (ms).
 
     `idle_ms`: after how long a stream is idle; streams that are not there never are.
     """
@@ -35,78 +35,82 @@ class Appended:
 
 
 @dataclass
-class Clock:
-    """What a node knows of the log: the newest append, of each stream its newest, and since when.
+class StreamClock:
+    """The append times that a node has seen: of the log, of each stream, and the first.
 
-    `closed`: up to where (event time, ms) the windows of each join are closed; `begun`: what the
-    clock was when the node first had it.
+    `closed_until`: up to where (event time, ms) the windows of each join are closed; `started_ms`:
+    what the clock was when the node first had it.
     """
 
     now_ms: int = 0
     since_ms: int = 0
-    heard: dict[int, int] = field(default_factory=dict)
-    closed: dict[int, int] = field(default_factory=dict)
-    begun: dict[int, int] = field(default_factory=dict)
+    last_append_ms: dict[int, int] = field(default_factory=dict)
+    closed_until: dict[int, int] = field(default_factory=dict)
+    started_ms: dict[int, int] = field(default_factory=dict)
     idle_ms: Mapping[int, int] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, store: "Store", appended: Appended | None = None) -> "Clock":
-        """Return what the node knows, with what the batch says."""
-        row = json.loads(store.get(HEARD) or b"[0, 0, [], []]")
+    def read(cls, store: "Store", log_times: LogTimes | None = None) -> "StreamClock":
+        """Return the stored clock, advanced by the append times of a batch."""
+        row = json.loads(store.get(CLOCK) or b"[0, 0, [], []]")
         # Rows of earlier releases do not say when queries began.
-        now_ms, since_ms, heard, closed, *more = row
-        found = cls(now_ms, since_ms, dict(heard), dict(closed), dict(*more))
-        if appended is not None:
-            found._take(appended)
-        return found
+        now_ms, since_ms, last_append_ms, closed_until, *more = row
+        result = cls(now_ms, since_ms, dict(last_append_ms), dict(closed_until), dict(*more))
+        if log_times is not None:
+            result._take(log_times)
+        return result
 
-    def _take(self, appended: Appended) -> None:
-        self.now_ms = max(self.now_ms, appended.now_ms)
+    def _take(self, log_times: LogTimes) -> None:
+        self.now_ms = max(self.now_ms, log_times.now_ms)
         self.since_ms = self.since_ms or self.now_ms
-        self.idle_ms = appended.idle_ms
-        for stream, ms in appended.streams.items():
-            self.heard[stream] = max(ms, self.heard.get(stream, ms))
+        self.idle_ms = log_times.idle_ms
+        for stream, ms in log_times.streams.items():
+            self.last_append_ms[stream] = max(ms, self.last_append_ms.get(stream, ms))
 
-    def keep(self, store: "Store", joins: Mapping[int, tuple[int, ...]]) -> None:
+    def save(self, store: "Store", joins: Mapping[int, tuple[int, ...]]) -> None:
         """Write it down; of queries that are not among the joins nothing is kept."""
-        self.closed = {query: ms for query, ms in self.closed.items() if query in joins}
-        self.begun = {query: ms for query, ms in self.begun.items() if query in joins}
-        known = self.heard, self.closed, self.begun
-        row = [self.now_ms, self.since_ms, *(list(one.items()) for one in known)]
+        self.closed_until = {query: ms for query, ms in self.closed_until.items() if query in joins}
+        self.started_ms = {query: ms for query, ms in self.started_ms.items() if query in joins}
+        known = self.last_append_ms, self.closed_until, self.started_ms
+        row = [self.now_ms, self.since_ms, *(list(item.items()) for item in known)]
         data = json.dumps(row).encode()
-        if data != store.get(HEARD):
-            store.put(HEARD, data)
+        if data != store.get(CLOCK):
+            store.put(CLOCK, data)
 
-    def handed_on(self, query: int) -> bytes | None:
-        """Return what a task of a query takes to another node, None where nothing is known."""
-        if query not in self.closed and query not in self.begun:
+    def export_query(self, query: int) -> bytes | None:
+        """Return the clock of a query for export with a task, None if it is empty."""
+        if query not in self.closed_until and query not in self.started_ms:
             return None
-        return json.dumps([self.closed.get(query), self.begun.get(query)]).encode()
+        return json.dumps([self.closed_until.get(query), self.started_ms.get(query)]).encode()
 
-    def take_over(self, query: int, data: bytes) -> None:
-        """Take what a task brought from another node: what was closed there is closed here."""
-        closed, begun = json.loads(data)
-        if closed is not None:
-            self.closed[query] = max(closed, self.closed.get(query, closed))
-        if begun is not None:
-            self.begun[query] = min(begun, self.begun.get(query, begun))
+    def import_query(self, query: int, data: bytes) -> None:
+        """Import the clock of a task from another node; windows closed there stay closed."""
+        closed_until, started_ms = json.loads(data)
+        if closed_until is not None:
+            self.closed_until[query] = max(closed_until, self.closed_until.get(query, closed_until))
+        if started_ms is not None:
+            self.started_ms[query] = min(started_ms, self.started_ms.get(query, started_ms))
 
     def is_idle(self, stream: int, begun_ms: int = 0) -> bool:
         """Return whether a stream is idle for what began at `begun_ms`."""
         if stream not in self.idle_ms:
             return False
-        heard_ms = max(begun_ms, self.heard.get(stream, self.since_ms))
+        heard_ms = max(begun_ms, self.last_append_ms.get(stream, self.since_ms))
         return self.now_ms - heard_ms > self.idle_ms[stream]
 
-    def slowest(self, marks: Mapping[int, int], streams: tuple[int, ...], begun_ms: int = 0) -> int:
-        """Return up to where the streams have come that are not idle; all of them if all are."""
+    def slowest(
+        self, watermarks: Mapping[int, int], streams: tuple[int, ...], begun_ms: int = 0
+    ) -> int:
+        """Return the least watermark of the active streams; of all streams if all are idle."""
         active = [stream for stream in streams if not self.is_idle(stream, begun_ms)] or streams
-        return min((marks.get(stream, NO_MARK) for stream in active), default=NO_MARK)
+        return min(
+            (watermarks.get(stream, NO_WATERMARK) for stream in active), default=NO_WATERMARK
+        )
 
-    def close(self, joins: Mapping[int, tuple[int, ...]], marks: Mapping[int, int]) -> None:
+    def close(self, joins: Mapping[int, tuple[int, ...]], watermarks: Mapping[int, int]) -> None:
         """Close the windows of joins up to the slowest of their streams, never less than before."""
         for query, streams in joins.items():
-            begun_ms = self.begun.setdefault(query, self.now_ms) if self.now_ms else 0
-            found = self.slowest(marks, streams, begun_ms)
-            if found > self.closed.get(query, NO_MARK):
-                self.closed[query] = found
+            begun_ms = self.started_ms.setdefault(query, self.now_ms) if self.now_ms else 0
+            result = self.slowest(watermarks, streams, begun_ms)
+            if result > self.closed_until.get(query, NO_WATERMARK):
+                self.closed_until[query] = result

@@ -1,17 +1,17 @@
-"""Pages: how the rows of many small tasks lie in the state store.
+"""Pages: the layout of the rows of many small tasks in the state store.
 
 One value per task would cost a round trip to the JVM per task and batch. A node's tasks share a
-fixed number of pages per form of rows instead; the rows of one task are found in its page, so a
-single task can still be taken out and handed on.
+fixed number of pages per state schema of rows instead; the rows of one task are found in its page,
+so a single task can still be taken out and exported.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
-from controlplane.wire.aggregates.state_schema import Form, from_bytes, to_bytes
+from controlplane.wire.aggregates.state_schema import StateSchema, from_bytes, to_bytes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.evaluation.records import Int64s
 from workers.pipeline.engine.store import Store
@@ -25,33 +25,39 @@ def page_of(query: Int64s, task: Int64s) -> Int64s:
     return np.asarray((query + task) % PAGES)
 
 
+def rows_of(queries: Collection[int], rows: Any) -> Any:
+    """Return the rows of these queries."""
+    mine = np.isin(np.asarray(rows["query"]), list(queries))
+    return rows if mine.all() else rows.filter(pa.array(mine))
+
+
 @dataclass
 class Pages:
-    """The pages of one form of rows in a store; what is read is remembered for one batch."""
+    """The pages of one state schema in a store."""
 
     store: Store
-    form: Form
+    form: StateSchema
     name: str
     sizes: dict[str, int] = field(default_factory=dict)
 
     def load(self, pages: Iterable[int]) -> Any:
         """Return the rows of these pages together."""
-        found = [
+        result = [
             from_bytes(self.form, self.store.get(self._key(page)))
             for page in pages
             if self.sizes.get(self._key(page))
         ]
-        return pa.concat_tables([self.form.schema.empty_table(), *found])
+        return pa.concat_tables([self.form.arrow.empty_table(), *result])
 
     def save(self, rows: Any, pages: Iterable[int]) -> None:
         """Write the rows of these pages; a page without rows is removed."""
         owner = page_of(np.asarray(rows["query"]), np.asarray(rows["task"]))
-        found = {}
+        result = {}
         for page in pages:
             mine = rows.filter(pa.array(owner == page))
-            found[self._key(page)] = to_bytes(mine) if len(mine) else b""
+            result[self._key(page)] = to_bytes(mine) if len(mine) else b""
         # Nothing is written before all of it can be.
-        for key, data in found.items():
+        for key, data in result.items():
             if data:
                 self.store.put(key, data)
                 self.sizes[key] = len(data)

@@ -4,28 +4,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from workers.pipeline.engine.arrow import pa
-from workers.pipeline.engine.assignment.closing import Closing
-from workers.pipeline.engine.storage.window_state import Merged, is_closed
+from workers.pipeline.engine.assignment.closing import WindowClosing
+from workers.pipeline.engine.storage.window_state import MergedState, is_closed
 
-Marks = Mapping[int, int]
+Watermarks = Mapping[int, int]
 
 
-def reopened(found: Merged, closing: Mapping[int, Closing], marks: Marks) -> Merged:
+def mark_open_changed(
+    merged_state: MergedState, closing: Mapping[int, WindowClosing], watermarks: Watermarks
+) -> MergedState:
     """Return the state with all rows that were open at these marks as changed ones."""
-    return Merged(found.rows, found.fresh | ~is_closed(found.rows, closing, marks))
+    return MergedState(
+        merged_state.rows,
+        merged_state.is_changed | ~is_closed(merged_state.rows, closing, watermarks),
+    )
 
 
-def republished(
-    again: Sequence[Any], changed: Iterable[Any], closing: Mapping[int, Closing], marks: Marks
+def windows_to_republish(
+    again: Sequence[Any],
+    changed: Iterable[Any],
+    closing: Mapping[int, WindowClosing],
+    watermarks: Watermarks,
 ) -> list[Any]:
-    """Return the windows to emit: of all, those that were open; of the changed ones, the others.
+    """Return the windows to emit: all that were open, and the changed ones of the others.
 
     `again`: tables of all windows that have an open pane. A sliding window that was closed shares
     panes with open ones, but the state no longer has all of its panes: its row, which is final,
     must not be written from the rest.
     """
-    open_ = [_those(rows, ~is_closed(rows, closing, marks)) for rows in again]
-    return [*open_, *(_those(rows, is_closed(rows, closing, marks)) for rows in changed)]
+    open_ = [_those(rows, ~is_closed(rows, closing, watermarks)) for rows in again]
+    return [*open_, *(_those(rows, is_closed(rows, closing, watermarks)) for rows in changed)]
 
 
 def _those(rows: Any, which: Any) -> Any:

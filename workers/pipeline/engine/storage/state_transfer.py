@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from controlplane.wire.aggregates.state_schema import from_bytes, is_pairs, named, to_bytes
+from controlplane.wire.aggregates.state_schema import from_bytes, is_pairs, schema_named, to_bytes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.tasks import Task, Tasks
 from workers.pipeline.engine.evaluation.samples import sample_of, sample_of_query
@@ -14,56 +14,56 @@ from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.isolation import (
     EXPORT,
     IMPORT,
-    attempted,
-    isolated,
     no_sample,
+    run_isolated,
+    run_stage,
 )
-from workers.pipeline.engine.storage.idle_streams import CLOSED, Clock
-from workers.pipeline.engine.storage.pages import SIZES, Pages, page_of
-from workers.pipeline.engine.storage.watermarks import newest_panes, raised
-from workers.pipeline.engine.storage.window_state import merged
+from workers.pipeline.engine.storage.idle_streams import CLOSED, StreamClock
+from workers.pipeline.engine.storage.pages import SIZES, Pages, page_of, rows_of
+from workers.pipeline.engine.storage.watermarks import advance_watermarks, newest_panes
+from workers.pipeline.engine.storage.window_state import merge_state
 from workers.pipeline.engine.store import Store
 
 
-def taken_out(
+def export_state(
     store: Store, leaving: Sequence[Task], faults: dict[int, Fault] | None = None
 ) -> dict[Task, dict[str, bytes]]:
-    """Take the state of tasks out of the store: by task, the bytes of its rows by form.
+    """Take the state of tasks out of the store: by task, the bytes of its rows by state schema.
 
     Of a join also up to where its windows are closed. The tasks of a query whose state cannot be
     written leave without it; the query gets into `faults`.
     """
     faults = {} if faults is None else faults
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
-    found: dict[Task, dict[str, bytes]] = {task: {} for task in leaving}
+    result: dict[Task, dict[str, bytes]] = {task: {} for task in leaving}
     pairs = np.array(leaving, np.int64).reshape(-1, 2)
     visited = sorted(np.unique(page_of(pairs[:, 0], pairs[:, 1])).tolist())
     for name in sorted({key.rpartition("/")[0] for key in sizes}):
-        pages = Pages(store, named(name), name, sizes)
+        pages = Pages(store, schema_named(name), name, sizes)
         rows = pages.load(visited)
         query, task = np.asarray(rows["query"]), np.asarray(rows["task"])
         gone = np.zeros(len(rows), np.bool_)
-        for one in leaving:
-            mine = (query == one[0]) & (task == one[1])
+        for value in leaving:
+            mine = (query == value[0]) & (task == value[1])
             if mine.any():
-                for data in _exported(one[0], rows.filter(pa.array(mine)), faults):
-                    found[one][name] = data
+                for data in _export_rows(value[0], rows.filter(pa.array(mine)), faults):
+                    result[value][name] = data
                 gone |= mine
         if gone.any():
             pages.save(rows.filter(pa.array(~gone)), visited)
     store.put(SIZES, json.dumps(sizes).encode())
-    clock = Clock.read(store)
-    for one in leaving:
-        if (closed := clock.handed_on(one[0])) is not None:
-            found[one][CLOSED] = closed
-    return found
+    clock = StreamClock.read(store)
+    for item in leaving:
+        if (closed := clock.export_query(item[0])) is not None:
+            result[item][CLOSED] = closed
+    return result
 
 
-def _exported(query: int, rows: Any, faults: dict[int, Fault]) -> list[bytes]:
-    return attempted(EXPORT, [query], lambda: to_bytes(rows), faults, lambda _: sample_of(rows))
+def _export_rows(query: int, rows: Any, faults: dict[int, Fault]) -> list[bytes]:
+    return run_stage(EXPORT, [query], lambda: to_bytes(rows), faults, lambda _: sample_of(rows))
 
 
-def put_in(
+def import_state(
     store: Store,
     tasks: Tasks,
     arriving: Mapping[Task, Mapping[str, bytes]],
@@ -76,44 +76,43 @@ def put_in(
     faults = {} if faults is None else faults
     sizes: dict[str, int] = json.loads(store.get(SIZES) or b"{}")
     by_form: dict[str, list[Any]] = {}
-    clock = Clock.read(store)
+    clock = StreamClock.read(store)
     knows_more = False
     for (query, _), states in arriving.items():
         for name, data in states.items():
             if name == CLOSED:
-                clock.take_over(query, data)
+                clock.import_query(query, data)
                 knows_more = True
                 continue
-            by_form.setdefault(name, []).extend(_imported(query, name, data, faults))
+            by_form.setdefault(name, []).extend(_import_rows(query, name, data, faults))
     for name, tables in by_form.items():
-        rows = pa.concat_tables([named(name).schema.empty_table(), *tables])
+        rows = pa.concat_tables([schema_named(name).arrow.empty_table(), *tables])
         # The stream of a row of a join is the query.
         if not is_pairs(name):
-            raised(store, newest_panes(rows))
-        put_rows(Pages(store, named(name), name, sizes), tasks, rows, faults)
+            advance_watermarks(store, newest_panes(rows))
+        merge_into_pages(Pages(store, schema_named(name), name, sizes), tasks, rows, faults)
     if knows_more:
-        clock.keep(store, tasks.joins)
+        clock.save(store, tasks.joins)
     store.put(SIZES, json.dumps(sizes).encode())
 
 
-def _imported(query: int, name: str, data: bytes, faults: dict[int, Fault]) -> list[Any]:
-    return attempted(IMPORT, [query], lambda: from_bytes(named(name), data), faults, no_sample)
+def _import_rows(query: int, name: str, data: bytes, faults: dict[int, Fault]) -> list[Any]:
+    return run_stage(
+        IMPORT, [query], lambda: from_bytes(schema_named(name), data), faults, no_sample
+    )
 
 
-def put_rows(pages: Pages, tasks: Tasks, rows: Any, faults: dict[int, Fault]) -> None:
-    """Merge rows into pages of their form; queries of which that raises get into `faults`."""
+def merge_into_pages(pages: Pages, tasks: Tasks, rows: Any, faults: dict[int, Fault]) -> None:
+    """Merge rows into pages of their schema; queries that raise get into `faults`."""
     touched = page_of(np.asarray(rows["query"]), np.asarray(rows["task"]))
     visited = sorted(np.unique(touched).tolist())
     state = pages.load(visited)
-    work = tasks.work if "state" in pages.form.schema.names else None
+    work = tasks.work if "state" in pages.form.arrow.names else None
     queries = np.unique(np.asarray(rows["query"])).tolist()
-    parts = isolated(
-        IMPORT, queries, lambda some: merged(pages.form, _of(state, some), _of(rows, some), work),
+    parts = run_isolated(
+        IMPORT, queries,
+        lambda some: merge_state(pages.form, rows_of(some, state), rows_of(some, rows), work),
         faults, lambda query: sample_of_query(query, rows),
     )  # fmt: skip
     others = state.filter(pa.array(~np.isin(np.asarray(state["query"]), queries)))
     pages.save(pa.concat_tables([others, *(part.rows for part in parts)]), visited)
-
-
-def _of(rows: Any, queries: Sequence[int]) -> Any:
-    return rows.filter(pa.array(np.isin(np.asarray(rows["query"]), queries)))

@@ -8,23 +8,23 @@ import numpy as np
 
 from workers.pipeline.engine.store import Store
 
-MARKS: Final = "marks"
+WATERMARKS: Final = "marks"
 
 
-def marks_of(store: Store) -> dict[int, int]:
+def read_watermarks(store: Store) -> dict[int, int]:
     """Return the newest event time of each stream that a node has met."""
-    row = json.loads(store.get(MARKS) or b"{}")
+    row = json.loads(store.get(WATERMARKS) or b"{}")
     return {int(stream): ms for stream, ms in row.items()}
 
 
-def raised(store: Store, newest: Mapping[int, int]) -> dict[int, int]:
-    """Return the newest event time of each stream so far, and keep it."""
-    marks = marks_of(store)
-    grown = {s: ms for s, ms in newest.items() if ms > marks.get(s, ms - 1)}
+def advance_watermarks(store: Store, newest: Mapping[int, int]) -> dict[int, int]:
+    """Advance the stored watermarks by the newest event times, and return them."""
+    watermarks = read_watermarks(store)
+    grown = {s: ms for s, ms in newest.items() if ms > watermarks.get(s, ms - 1)}
     if grown:
-        marks |= grown
-        store.put(MARKS, json.dumps(marks).encode())
-    return marks
+        watermarks |= grown
+        store.put(WATERMARKS, json.dumps(watermarks).encode())
+    return watermarks
 
 
 def newest_panes(rows: Any) -> dict[int, int]:

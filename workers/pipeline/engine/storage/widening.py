@@ -1,9 +1,9 @@
 """Columns that become wider while windows are open: state as if they had always been so.
 
 A column of whole numbers may become one of decimals or floats, one of decimals one of floats. Then
-the queries over it keep their rows in another form, and name the cells of `top_k` by other values.
-In the first batch under the wider schema each node brings the rows that it has into the new forms,
-and gives out all open windows again.
+the queries over it keep their rows in another state schema, and name the cells of `top_k` by other
+values. In the first batch under the wider schema each node brings the rows that it has into the new
+state schemas, and emits all open windows again.
 """
 
 import json
@@ -14,37 +14,37 @@ from typing import Any, Final
 
 import numpy as np
 
-from controlplane.wire.aggregates.floats import floats_of
-from controlplane.wire.aggregates.layout import ARROW, Shape, layout_of
+from controlplane.wire.aggregates.floats import decode_floats
+from controlplane.wire.aggregates.layout import ARROW, AggregateSchema, layout_of
 from controlplane.wire.aggregates.state_schema import (
-    Form,
+    StateSchema,
     can_convert,
-    converted,
+    convert_rows,
     is_pairs,
-    named,
-    names_of,
     pairs_name,
+    schema_named,
+    schema_names,
 )
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
-from workers.pipeline.engine.aggregation.sketches import named_values
+from workers.pipeline.engine.aggregation.sketches import cell_names
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.assignment.tasks import Member, Tasks, counted_by, counted_in
 from workers.pipeline.engine.evaluation.samples import sample_of
 from workers.pipeline.engine.failures.fault import Fault
-from workers.pipeline.engine.failures.isolation import IMPORT, attempted
+from workers.pipeline.engine.failures.isolation import IMPORT, run_stage
 from workers.pipeline.engine.kernels.types import in_kind
 from workers.pipeline.engine.storage.pages import PAGES, SIZES, Pages
-from workers.pipeline.engine.storage.state_transfer import put_rows
-from workers.pipeline.engine.storage.watermarks import marks_of
-from workers.pipeline.engine.storage.window_state import Merged, is_closed, windows_of
+from workers.pipeline.engine.storage.state_transfer import merge_into_pages
+from workers.pipeline.engine.storage.watermarks import read_watermarks
+from workers.pipeline.engine.storage.window_state import MergedState, changed_windows, is_closed
 from workers.pipeline.engine.store import Store
 
 KINDS: Final = "kinds"
 # By place among the aggregates of a query, the kind of what a `top_k` over numbers counts.
 Counted = Mapping[int, Kind]
-# Windows by the name of their form, and the form.
-Window = tuple[str, Form, Any]
+# Windows by the name of their state schema, and the state schema.
+Window = tuple[str, StateSchema, Any]
 
 
 @dataclass(frozen=True)
@@ -56,28 +56,28 @@ class Widening:
 
     counted: Mapping[int, Counted] = field(default_factory=dict)
 
-    def present(self, name: str, rows: Any, query: int, computation: Computation) -> Any:
-        """Return rows of a query's former form as they are in its present one."""
-        rows = converted(rows, name, present_name(name, computation))
+    def to_current_schema(self, name: str, rows: Any, query: int, computation: Computation) -> Any:
+        """Return rows of a query's former state schema as they are in its present one."""
+        rows = convert_rows(rows, name, current_schema_name(name, computation))
         before = self.counted.get(query, {})
         if name[0] == "c" and before:
             rows = _renamed(rows, before, counted_by(computation))
         return rows
 
-    def parts(
+    def convert_parts(
         self, tables: Mapping[str, Sequence[Any]], query: int, computation: Computation
     ) -> dict[str, list[Any]]:
-        """Return parts of a query's windows by the names of their present forms."""
-        found: dict[str, list[Any]] = {}
+        """Return parts of a query's windows by the names of their present state schemas."""
+        result: dict[str, list[Any]] = {}
         for name, some in tables.items():
-            into = found.setdefault(present_name(name, computation), [])
-            into += [self.present(name, rows, query, computation) for rows in some]
-        return found
+            into = result.setdefault(current_schema_name(name, computation), [])
+            into += [self.to_current_schema(name, rows, query, computation) for rows in some]
+        return result
 
     def migrate(self, store: Store, tasks: Tasks, faults: dict[int, Fault]) -> list[Window]:
-        """Bring the state of a node's tasks into their present forms.
+        """Convert the state of a node's tasks to the present state schemas.
 
-        Return windows with less than no records, which take away those that were given out under
+        Return windows with less than no records, which take away those that were emitted under
         keys of another kind. A query whose rows cannot be converted gets into `faults`.
         """
         retired: list[Window] = []
@@ -89,25 +89,21 @@ class Widening:
                 if self._changes(name, query, member)
             }
             if members:
-                pages = Pages(store, named(name), name, sizes)
+                pages = Pages(store, schema_named(name), name, sizes)
                 retired += self._migrate_form(pages, tasks, members, faults)
         store.put(SIZES, json.dumps(sizes).encode())
         return retired
 
     def _changes(self, name: str, query: int, member: Member) -> bool:
-        """Return whether rows of a form, if the query has some there, must be converted."""
+        """Return whether rows of a state schema, if the query has some there, must be converted."""
         assert member.computation is not None
-        if present_name(name, member.computation) != name:
+        if current_schema_name(name, member.computation) != name:
             return True
         before = self.counted.get(query)
         return name[0] == "c" and bool(before) and before != counted_by(member.computation)
 
     def _migrate_form(
-        self,
-        pages: Pages,
-        tasks: Tasks,
-        members: Mapping[int, Member],
-        faults: dict[int, Fault],
+        self, pages: Pages, tasks: Tasks, members: Mapping[int, Member], faults: dict[int, Fault]
     ) -> Iterator[Window]:
         every = range(PAGES)
         rows = pages.load(every)
@@ -120,11 +116,11 @@ class Widening:
             some, computation = rows.filter(pa.array(owner == query)), members[query].computation
             assert computation is not None
             yield from _retired(pages, some, members[query])
-            work = partial(self.present, pages.name, some, query, computation)
-            for new in attempted(IMPORT, [query], work, faults, partial(_sample, some)):
-                target = present_name(pages.name, computation)
-                into = Pages(pages.store, named(target), target, pages.sizes)
-                put_rows(into, tasks, new, faults)
+            work = partial(self.to_current_schema, pages.name, some, query, computation)
+            for new in run_stage(IMPORT, [query], work, faults, partial(_sample, some)):
+                target = current_schema_name(pages.name, computation)
+                into = Pages(pages.store, schema_named(target), target, pages.sizes)
+                merge_into_pages(into, tasks, new, faults)
 
 
 def _sample(rows: Any, _error: Exception) -> str:
@@ -132,31 +128,33 @@ def _sample(rows: Any, _error: Exception) -> str:
 
 
 def _retired(pages: Pages, rows: Any, member: Member) -> Iterator[Window]:
-    """Yield the open windows that a query gave out under keys of another kind, to be taken away.
+    """Yield the open windows that a query emitted under keys of another kind, to be taken away.
 
-    They have less than no records, also where a merge node adds them up.
+    They have less than no records, also where an aggregator node adds them up.
     """
     computation, form = member.computation, pages.form
     assert computation is not None
     if pages.name[0] != "s" or _keys_of(pages.name) == _keys_of(
-        names_of(layout_of(computation))[0]
+        schema_names(layout_of(computation))[0]
     ):
         return
-    windows = windows_of(form, Merged(rows, np.ones(len(rows), np.bool_)), computation.window)
+    windows = changed_windows(
+        form, MergedState(rows, np.ones(len(rows), np.bool_)), computation.window
+    )
     closing = {member.subscription.query: member.closing}
-    open_ = windows.filter(pa.array(~is_closed(windows, closing, marks_of(pages.store))))
+    open_ = windows.filter(pa.array(~is_closed(windows, closing, read_watermarks(pages.store))))
     less = pa.array(np.full(len(open_), -1))
-    yield pages.name, form, open_.set_column(form.schema.get_field_index("s0"), "s0", less)
+    yield pages.name, form, open_.set_column(form.arrow.get_field_index("s0"), "s0", less)
 
 
 def _keys_of(name: str) -> tuple[Kind, ...]:
-    return Shape.named(name.partition("|")[2]).keys
+    return AggregateSchema.named(name.partition("|")[2]).keys
 
 
-def widening_of(
+def detect_widening(
     store: Store, kinds: int, tasks: Tasks, merges: Mapping[int, Member]
 ) -> Widening | None:
-    """Return what has become wider since the batch before, None where nothing has.
+    """Return what has become wider since the batch before, None if nothing has.
 
     `kinds`: a number that says which kinds the columns of the streams have. It is kept, with what
     the queries count.
@@ -170,28 +168,32 @@ def widening_of(
     before, known = json.loads(data) if data else (kinds, [])
     if before == kinds:
         return None
-    return Widening({query: {at: Kind(kind) for at, kind in pairs} for query, pairs in known})
+    return Widening({query: {index: Kind(kind) for index, kind in pairs} for query, pairs in known})
 
 
-def present_name(name: str, computation: Computation) -> str:
-    """Return the form in which a query has the rows now that it had in the form `name`."""
+def current_schema_name(name: str, computation: Computation) -> str:
+    """Return the present schema name for rows of a query in the schema `name`."""
     if is_pairs(name):
         wanted = pairs_name(computation) if computation.join is not None else name
     else:
-        wanted = next(one for one in names_of(layout_of(computation)) if one[0] == name[0])
+        wanted = next(
+            schema_name
+            for schema_name in schema_names(layout_of(computation))
+            if schema_name[0] == name[0]
+        )
     return wanted if can_convert(name, wanted) else name
 
 
 def _renamed(cells: Any, before: Counted, now: Counted) -> Any:
     """Return the cells of sketches with those of `top_k` named by values of the present kind."""
     place = np.asarray(cells["a"])
-    for at, kind in before.items():
-        wanted = now.get(at, kind)
-        mine = place == at
+    for index, kind in before.items():
+        wanted = now.get(index, kind)
+        mine = place == index
         if wanted is kind or not mine.any():
             continue
         part, rest = cells.filter(pa.array(mine)), cells.filter(pa.array(~mine))
-        number, text = named_values(in_kind(_values(part, kind), wanted), wanted)
+        number, text = cell_names(in_kind(_values(part, kind), wanted), wanted)
         for name, column in (("c", number), ("t", text)):
             field_ = cells.schema.field(name)
             new = pa.nulls(len(part), field_.type) if column is None else pa.array(column)
@@ -206,4 +208,4 @@ def _values(cells: Any, kind: Kind) -> Any:
     if kind is Kind.DECIMAL:
         return pc.cast(cells["t"], ARROW[kind]).combine_chunks()
     numbers = cells["c"].combine_chunks()
-    return numbers if kind is Kind.INT else pa.array(floats_of(numbers.to_numpy()))
+    return numbers if kind is Kind.INT else pa.array(decode_floats(numbers.to_numpy()))

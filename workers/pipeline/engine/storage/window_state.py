@@ -1,7 +1,7 @@
 """The state of many tasks of one shape: a table of panes, merged batch by batch.
 
 A row is one pane of one key of one stream, as one task has it. Rows merge in any order; so a task
-can be taken out, handed on, and put in elsewhere.
+can be taken out, exported, and put in elsewhere.
 """
 
 from collections.abc import Mapping
@@ -11,27 +11,29 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.wire.aggregates.grouping import grouped
-from controlplane.wire.aggregates.state_schema import CELL, Form
+from controlplane.wire.aggregates.grouping import merge_rows
+from controlplane.wire.aggregates.state_schema import CELL, StateSchema
 from controlplane.wire.query import Window
 from workers.pipeline.engine.arrow import pa, pc
-from workers.pipeline.engine.assignment.closing import Closing
-from workers.pipeline.engine.evaluation.records import NO_MARK, Int64s
-from workers.pipeline.engine.evaluation.user_aggregates import WorkOf, folded
+from workers.pipeline.engine.assignment.closing import WindowClosing
+from workers.pipeline.engine.evaluation.records import NO_WATERMARK, Int64s
+from workers.pipeline.engine.evaluation.user_aggregates import UserAggregates, merge_user_states
 
 _FRESH: Final = "fresh"
 
 
 @dataclass(frozen=True)
-class Merged:
-    """State after a batch. `fresh`: which of its rows got something in this batch."""
+class MergedState:
+    """State after a batch. `is_changed`: which of its rows got something in this batch."""
 
     rows: Any
-    fresh: NDArray[np.bool_]
+    is_changed: NDArray[np.bool_]
 
 
-def merged(form: Form, state: Any, added: Any, work: WorkOf | None = None) -> Merged:
-    """Merge rows into the state of the same tasks; both are tables of the form's schema.
+def merge_state(
+    form: StateSchema, state: Any, added: Any, work: UserAggregates | None = None
+) -> MergedState:
+    """Merge rows into the state of the same tasks; both are tables of the state schema's schema.
 
     `work` is needed for the states of users' aggregates.
     """
@@ -42,20 +44,22 @@ def merged(form: Form, state: Any, added: Any, work: WorkOf | None = None) -> Me
         ]
     )
     plain = _grouped(form, marked, work)
-    fresh = np.asarray(plain[_FRESH]).astype(np.bool_)
-    return Merged(plain.select(form.schema.names), fresh)
+    is_changed = np.asarray(plain[_FRESH]).astype(np.bool_)
+    return MergedState(plain.select(form.arrow.names), is_changed)
 
 
-def _grouped(form: Form, marked: Any, work: WorkOf | None) -> Any:
-    """Merge equal rows, of which `fresh` is 1 where any row had it."""
-    plain = grouped(form, marked, form.identity, [(_FRESH, "max", _FRESH)])
-    return plain if work is None else folded(plain, work)
+def _grouped(form: StateSchema, marked: Any, work: UserAggregates | None) -> Any:
+    """Merge equal rows, of which `is_changed` is 1 where any row had it."""
+    plain = merge_rows(form, marked, form.identity, [(_FRESH, "max", _FRESH)])
+    return plain if work is None else merge_user_states(plain, work)
 
 
-def is_closed(rows: Any, closing: Mapping[int, Closing], marks: Mapping[int, int]) -> Any:
+def is_closed(
+    rows: Any, closing: Mapping[int, WindowClosing], watermarks: Mapping[int, int]
+) -> Any:
     """Return which rows no record that is on time can change any more, bool[rows].
 
-    `marks`: the newest event time of each stream, `closing` by query.
+    `watermarks`: the newest event time of each stream, `closing` by query.
     """
     queries, query_of = np.unique(np.asarray(rows["query"]), return_inverse=True)
     streams, stream_of = np.unique(np.asarray(rows["stream"]), return_inverse=True)
@@ -63,49 +67,61 @@ def is_closed(rows: Any, closing: Mapping[int, Closing], marks: Mapping[int, int
     size, slide, lateness = (
         np.array(values, np.int64)[query_of]
         for values in (
-            [one.window.size_ms for one in known],
-            [one.window.slide_ms for one in known],
-            [one.lateness_ms for one in known],
+            [value.window.size_ms for value in known],
+            [element.window.slide_ms for element in known],
+            [item.lateness_ms for item in known],
         )
     )
-    newest = np.array([marks.get(stream, NO_MARK) for stream in streams.tolist()])[stream_of]
+    newest = np.array([watermarks.get(stream, NO_WATERMARK) for stream in streams.tolist()])[
+        stream_of
+    ]
     last_end = np.asarray(rows["pane"]) // slide * slide + size
-    return (newest != NO_MARK) & (last_end <= np.where(newest == NO_MARK, 0, newest - lateness))
+    return (newest != NO_WATERMARK) & (
+        last_end <= np.where(newest == NO_WATERMARK, 0, newest - lateness)
+    )
 
 
-def windows_of(form: Form, found: Merged, window: Window, work: WorkOf | None = None) -> Any:
-    """Return the windows that changed, put together from all their panes.
+def changed_windows(
+    form: StateSchema, merged_state: MergedState, window: Window, work: UserAggregates | None = None
+) -> Any:
+    """Return the windows that changed, combined from all their panes.
 
     The window-level part of a query (paper 001, section 4.2): a table like the state's, with
     `pane` being where the window begins.
     """
     if window.panes == 1:
-        return whole_windows(form, found)
-    row, start = containing(np.asarray(found.rows["pane"]), window)
-    spread = found.rows.take(pa.array(row))
-    at = spread.schema.get_field_index("pane")
-    moved = Merged(spread.set_column(at, "pane", pa.array(start)), found.fresh[row])
-    return whole_windows(form, regrouped(form, moved, work))
+        return whole_windows(form, merged_state)
+    row, start = windows_containing(np.asarray(merged_state.rows["pane"]), window)
+    spread = merged_state.rows.take(pa.array(row))
+    column_index = spread.schema.get_field_index("pane")
+    moved = MergedState(
+        spread.set_column(column_index, "pane", pa.array(start)), merged_state.is_changed[row]
+    )
+    return whole_windows(form, merge_equal_rows(form, moved, work))
 
 
-def regrouped(form: Form, found: Merged, work: WorkOf | None = None) -> Merged:
+def merge_equal_rows(
+    form: StateSchema, merged_state: MergedState, work: UserAggregates | None = None
+) -> MergedState:
     """Merge rows that have become equal."""
-    rows = found.rows.append_column(_FRESH, pa.array(found.fresh.astype(np.int8)))
+    rows = merged_state.rows.append_column(
+        _FRESH, pa.array(merged_state.is_changed.astype(np.int8))
+    )
     plain = _grouped(form, rows, work)
-    return Merged(plain.select(form.schema.names), np.asarray(plain[_FRESH]).astype(np.bool_))
+    return MergedState(plain.select(form.arrow.names), np.asarray(plain[_FRESH]).astype(np.bool_))
 
 
-def whole_windows(form: Form, found: Merged) -> Any:
+def whole_windows(form: StateSchema, merged_state: MergedState) -> Any:
     """Return the changed rows, and of a sketch that changed all others of the same window.
 
-    Who reads a window must not have to look for its other cells in what was written before.
+    Whoever reads a window must not have to look for its other cells in what was written before.
     """
-    rows, fresh = found.rows, found.fresh
+    rows, is_changed = merged_state.rows, merged_state.is_changed
     names = [name for name in form.identity if name not in CELL]
-    if len(names) == len(form.identity) or fresh.all():
-        return rows.filter(pa.array(fresh))
+    if len(names) == len(form.identity) or is_changed.all():
+        return rows.filter(pa.array(is_changed))
     marked = rows.select(names).append_column("row", pa.array(np.arange(len(rows))))
-    marked = marked.append_column(_FRESH, pa.array(fresh.astype(np.int8)))
+    marked = marked.append_column(_FRESH, pa.array(is_changed.astype(np.int8)))
     windows = marked.group_by(names, use_threads=False).aggregate(
         [("row", "list"), (_FRESH, "max")]
     )
@@ -113,12 +129,12 @@ def whole_windows(form: Form, found: Merged) -> Any:
     return rows.take(pc.list_flatten(changed["row_list"]))
 
 
-def containing(pane: Int64s, window: Window) -> tuple[Int64s, Int64s]:
-    """Return, for panes that begin at `pane`, every window they are in: (which pane, its start)."""
+def windows_containing(pane: Int64s, window: Window) -> tuple[Int64s, Int64s]:
+    """Return the windows of panes that begin at `pane`: (which pane, start of the window)."""
     return _spread(pane, window, window.pane_ms)
 
 
-def containing_records(ts_ms: Int64s, window: Window) -> tuple[Int64s, Int64s]:
+def windows_of_records(ts_ms: Int64s, window: Window) -> tuple[Int64s, Int64s]:
     """Return, for records at these times, every window they are in: (which record, its start)."""
     return _spread(ts_ms, window, 1)
 

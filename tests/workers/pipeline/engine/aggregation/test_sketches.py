@@ -10,23 +10,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.wire.aggregates.grouping import EXACT_VALUES, grouped
+from controlplane.wire.aggregates.grouping import EXACT_VALUES, merge_rows
 from controlplane.wire.aggregates.sketches import (
     Cell,
     buckets_of,
     distinct,
-    finished_sketch,
+    finalize_sketch,
     quantile,
     top,
     value_of_bucket,
 )
-from controlplane.wire.aggregates.state_schema import CELL, cells_form
+from controlplane.wire.aggregates.state_schema import CELL, cells_schema
 from controlplane.wire.language import Kind
-from workers.pipeline.engine.aggregation.sketches import cells_of, with_coarse
+from workers.pipeline.engine.aggregation.sketches import cells_of, coarsen_full_cells
 from workers.pipeline.engine.kernels import KERNELS
 
 KINDS = {pa.int64(): Kind.INT, pa.string(): Kind.TEXT, pa.float64(): Kind.FLOAT}
-FORM = cells_form(())
+FORM = cells_schema(())
 
 
 def rows_of(sketch: str, values: Any, *, probe: bool = False) -> Any:
@@ -34,8 +34,8 @@ def rows_of(sketch: str, values: Any, *, probe: bool = False) -> Any:
     cells = cells_of(sketch, values, KINDS[values.type])
     size = len(values)
     if probe:
-        cells = with_coarse(cells, pa.table({"place": pa.nulls(size)}))
-    zeros: dict[str, Any] = {name: pa.repeat(0, size) for name in FORM.schema.names}
+        cells = coarsen_full_cells(cells, pa.table({"place": pa.nulls(size)}))
+    zeros: dict[str, Any] = {name: pa.repeat(0, size) for name in FORM.arrow.names}
     columns: dict[str, Any] = {
         "c": cells.cell,
         "t": cells.item,
@@ -44,12 +44,12 @@ def rows_of(sketch: str, values: Any, *, probe: bool = False) -> Any:
     }
     nothing = {name: pa.nulls(size) for name in columns}
     known = {name: pa.array(column) for name, column in columns.items() if column is not None}
-    return pa.table({**zeros, **nothing, **known}).cast(FORM.schema)
+    return pa.table({**zeros, **nothing, **known}).cast(FORM.arrow)
 
 
 def merged_cells(*tables: Any) -> list[Cell]:
     """Return the cells of these tables, merged."""
-    rows = grouped(FORM, pa.concat_tables(tables), FORM.identity).to_pylist()
+    rows = merge_rows(FORM, pa.concat_tables(tables), FORM.identity).to_pylist()
     return [
         Cell(row["c"] if row["t"] is None else row["t"],
              row["largest"] if row["added"] is None else row["added"])
@@ -139,11 +139,11 @@ def test_a_sketch_does_not_depend_on_how_its_values_were_put_together(
     values = np.random.default_rng(count).permutation(np.tile(np.arange(count) * 0.5, 2))
     whole = sorted(merged_cells(rows_of(sketch, pa.array(values))))
     for cuts in (2, 7, 50):
-        state = FORM.schema.empty_table()
+        state = FORM.arrow.empty_table()
         for part in np.array_split(values, cuts):
             rows = rows_of(sketch, pa.array(part), probe=True)
-            state = grouped(FORM, pa.concat_tables([rows, state]), FORM.identity)
-            state = state.select(FORM.schema.names)
+            state = merge_rows(FORM, pa.concat_tables([rows, state]), FORM.identity)
+            state = state.select(FORM.arrow.names)
         assert sorted(merged_cells(state)) == whole
 
 
@@ -176,11 +176,11 @@ def test_the_most_frequent_may_be_decimals(text: str) -> None:
 def test_every_sketch_can_be_finished() -> None:
     for sketch in ("quantile", "count_distinct", "top_k"):
         cells = sketched(sketch, pa.array([1, 2]))
-        assert finished_sketch(sketch, cells, 1.0, Kind.INT) is not None
+        assert finalize_sketch(sketch, cells, 1.0, Kind.INT) is not None
     assert quantile([], 0.5) is None
     finishers: list[Callable[[], Any]] = [
         lambda: cells_of("none", pa.array([1]), Kind.INT),
-        lambda: finished_sketch("none", [], 1.0, Kind.INT),
+        lambda: finalize_sketch("none", [], 1.0, Kind.INT),
     ]
     for finish in finishers:
         with pytest.raises(LookupError):

@@ -19,7 +19,7 @@ from tests.workers.pipeline.engine.differential.data import COLUMNS, KINDS, nest
 from tests.workers.pipeline.engine.differential.queries import random_join, random_query
 from tests.workers.pipeline.engine.differential.test_queries import SIDES, STREAMS, put_records
 from tests.workers.pipeline.engine.differential.texts import Texts, tame_columns
-from workers.pipeline.engine.evaluation.records import Run
+from workers.pipeline.engine.evaluation.records import BlockRun
 
 QUERIES, JOINS, AGGREGATES = 3, 1, 5
 # Numbers of streams and queries from one case to the next.
@@ -71,7 +71,7 @@ class Case:
         whole = {
             name: pa.concat_arrays([block.columns[name] for block in self.blocks]) for name in names
         }
-        runs = [Run(one.stream, len(one.columns["ts"]), one.mark_ms) for one in self.blocks]
+        runs = [BlockRun(one.stream, len(one.columns["ts"]), one.mark_ms) for one in self.blocks]
         put_records(client, "records", whole, runs)
 
 

@@ -116,12 +116,12 @@ def _joined(computation: Computation, join: Join, table: str) -> str:
         right = ", ".join(map(str, sorted(join.right)))
         streams = f"stream {'IN' if side else 'NOT IN'} ({right})"
         sides.append(_placed(computation, table, ", ".join([*named, *keys]), streams))
-    alike = " AND ".join(f"l.k{at} = r.k{at}" for at in range(len(join.on)))
+    group_alike = " AND ".join(f"l.k{at} = r.k{at}" for at in range(len(join.on)))
     shown = ["l.start", *(f'l."{one.name}"' for one in join.left),
              *(f'r."{one.name}"' for one in join.right_columns)]  # fmt: skip
     return (
         f"SELECT {', '.join(shown)} FROM ({sides[0]}) l JOIN ({sides[1]}) r "
-        f"ON l.start = r.start AND {alike}"
+        f"ON l.start = r.start AND {group_alike}"
     )
 
 

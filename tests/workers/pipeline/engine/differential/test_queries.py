@@ -26,45 +26,47 @@ from tests.workers.pipeline.engine.differential.queries import (
 )
 from tests.workers.pipeline.engine.differential.texts import Texts, tame_columns
 from tests.workers.pipeline.engine.running import Running
-from workers.pipeline.engine.evaluation.records import Records, Run
+from workers.pipeline.engine.evaluation.records import BlockRun, Records
 
 SIDES: Sequence[str] = ("a.", "b.")
 STREAMS, QUERIES, JOINS, AGGREGATES = (1, 2, 3), 5, 1, 12
 
 
-def random_records(rng: random.Random) -> tuple[dict[str, Any], list[Run]]:
+def random_records(rng: random.Random) -> tuple[dict[str, Any], list[BlockRun]]:
     """Return columns of some blocks one behind the other, and the blocks.
 
     A block may be marked with newer event times than its own records have: those are late.
     """
-    runs: list[Run] = []
+    runs: list[BlockRun] = []
     columns = []
     for _ in range(rng.randint(1, 8)):
         count = rng.choice((1, 5, 40))
         part = random_columns(rng, count) | {"ts": random_times(rng, count)}
         newest = max(part["ts"].cast(pa.int64()).to_pylist())
         mark = rng.choice((None, newest - 2_000, newest - 500, newest + 200_000))
-        runs.append(Run(rng.choice(STREAMS), count, mark))
+        runs.append(BlockRun(rng.choice(STREAMS), count, mark))
         columns.append(part)
     whole = {name: pa.concat_arrays([part[name] for part in columns]) for name in columns[0]}
     return whole, runs
 
 
 def put_records(
-    client: duckdb.DuckDBPyConnection, name: str, columns: dict[str, Any], runs: list[Run]
+    client: duckdb.DuckDBPyConnection, name: str, columns: dict[str, Any], runs: list[BlockRun]
 ) -> None:
     """Create a table of records with their stream, event time in ms and mark."""
     lengths = [run.records for run in runs]
-    marks = [mark for run in runs for mark in [run.mark_ms] * run.records]
+    watermarks = [mark for run in runs for mark in [run.mark_ms] * run.records]
     known = columns | {
         "stream": pa.array(np.repeat([run.stream for run in runs], lengths)),
         "ms": columns["ts"].cast(pa.int64()),
-        "mark": pa.array(marks, pa.int64()),
+        "mark": pa.array(watermarks, pa.int64()),
     }
     put_table(client, name, known, KINDS)
 
 
-def run(rng: random.Random, running: Running, columns: dict[str, Any], runs: list[Run]) -> None:
+def run(
+    rng: random.Random, running: Running, columns: dict[str, Any], runs: list[BlockRun]
+) -> None:
     """Let the nodes take the blocks in random batches."""
     times = np.asarray(columns["ts"].cast(pa.int64()))
     table = pa.table(nested({name: one for name, one in columns.items() if name != "ts"}))

@@ -6,33 +6,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.wire.errors import InconsistentDelta
-from controlplane.wire.routing.drop_rules import ALWAYS, Shed
-from workers.pipeline.engine.evaluation.drop_rules import is_dropped, is_window_dropped, luck_of
+from controlplane.wire.routing.drop_rules import ALWAYS, DropRule
+from workers.pipeline.engine.evaluation.drop_rules import (
+    is_dropped,
+    is_window_dropped,
+    sample_hashes,
+)
 
 TIMES = np.sort(np.random.default_rng(3).integers(-50_000, 400_000, 5_000))
-LUCK = luck_of(7, "1211-3", len(TIMES))
+SAMPLE_HASH = sample_hashes(7, "1211-3", len(TIMES))
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 1.0])
 def test_a_random_drop_takes_its_share(share: float) -> None:
     """Within three standard deviations, and exactly at the ends."""
-    dropped = is_dropped(Shed.of(share, seed=5), LUCK, TIMES)
+    dropped = is_dropped(DropRule.of(share, seed=5), SAMPLE_HASH, TIMES)
     bound = 3 * (share * (1 - share) / len(TIMES)) ** 0.5
     assert abs(dropped.mean() - share) <= bound
 
 
 def test_luck_is_of_the_record_alone() -> None:
     """A part of a block has the luck it has in the whole; other blocks and seeds differ."""
-    assert (luck_of(7, "1211-3", 10) == LUCK[:10]).all()
+    assert (sample_hashes(7, "1211-3", 10) == SAMPLE_HASH[:10]).all()
     for stream, position in ((8, "1211-3"), (7, "1212-3"), (7, "1211-4")):
-        assert not (luck_of(stream, position, 10) == LUCK[:10]).any()
-    first, second = (is_dropped(Shed.of(0.5, seed), LUCK, TIMES) for seed in (1, 2))
+        assert not (sample_hashes(stream, position, 10) == SAMPLE_HASH[:10]).any()
+    first, second = (is_dropped(DropRule.of(0.5, seed), SAMPLE_HASH, TIMES) for seed in (1, 2))
     assert 0.4 < (first == second).mean() < 0.6
 
 
 def test_what_a_larger_share_keeps_a_smaller_one_keeps() -> None:
     """A change of the share changes as few records as it must."""
-    small, large = (is_dropped(Shed.of(share, 9), LUCK, TIMES) for share in (0.2, 0.6))
+    small, large = (is_dropped(DropRule.of(share, 9), SAMPLE_HASH, TIMES) for share in (0.2, 0.6))
     assert not (small & ~large).any()
 
 
@@ -43,9 +47,9 @@ def test_what_a_larger_share_keeps_a_smaller_one_keeps() -> None:
 def test_windows_are_dropped_whole(size: int, slide: int, batch: int, seed: int) -> None:
     """A record goes exactly where all windows that contain it are dropped, by a plain search."""
     slide = min(size, slide)
-    shed = Shed(((ALWAYS, 0.3), (100_000, 0.7)), seed, size * 1_000, slide * 1_000, batch)
+    shed = DropRule(((ALWAYS, 0.3), (100_000, 0.7)), seed, size * 1_000, slide * 1_000, batch)
     times = TIMES[::40]
-    found = is_dropped(shed, LUCK[::40], times)
+    found = is_dropped(shed, SAMPLE_HASH[::40], times)
     for ms, dropped in zip(times.tolist(), found.tolist(), strict=True):
         last = ms // shed.slide_ms * shed.slide_ms
         starts = np.arange(last, ms - shed.window_ms, -shed.slide_ms)
@@ -54,8 +58,8 @@ def test_windows_are_dropped_whole(size: int, slide: int, batch: int, seed: int)
 
 def test_a_share_begins_with_its_step() -> None:
     """Windows before the step are as they were."""
-    before, after = Shed(((0, 0.5),), 1, 1_000, 1_000), Shed(((0, 0.5), (90_000, 1.0)), 1, 1_000,
-                                                               1_000)  # fmt: skip
+    before = DropRule(((0, 0.5),), 1, 1_000, 1_000)
+    after = DropRule(((0, 0.5), (90_000, 1.0)), 1, 1_000, 1_000)
     starts = np.arange(0, 200_000, 1_000)
     old, new = (is_window_dropped(shed, starts) for shed in (before, after))
     assert (old[:90] == new[:90]).all()
@@ -66,13 +70,13 @@ def test_a_share_begins_with_its_step() -> None:
 @pytest.mark.parametrize(
     "shed",
     [
-        Shed(()),
-        Shed.of(1.5),
-        Shed(((5, 0.1), (5, 0.2))),
-        Shed(((0, 0.1),), window_ms=1_000, slide_ms=2_000),
-        Shed(((0, 0.1),), window_ms=1_000),
+        DropRule(()),
+        DropRule.of(1.5),
+        DropRule(((5, 0.1), (5, 0.2))),
+        DropRule(((0, 0.1),), window_ms=1_000, slide_ms=2_000),
+        DropRule(((0, 0.1),), window_ms=1_000),
     ],
 )
-def test_a_drop_that_makes_no_sense_is_refused(shed: Shed) -> None:
+def test_a_drop_that_makes_no_sense_is_refused(shed: DropRule) -> None:
     with pytest.raises(InconsistentDelta):
         shed.check()

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from controlplane.wire.aggregates.state_schema import blobs_form, cells_form
+from controlplane.wire.aggregates.state_schema import blobs_schema, cells_schema
 from controlplane.wire.language.registered import aggregate
 from controlplane.wire.query import QueryText, computation_of
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, owned_rows, records_of
 from workers.pipeline.engine.aggregation.panes import panes_of
-from workers.pipeline.engine.evaluation.user_aggregates import work_of
-from workers.pipeline.engine.storage.window_state import merged, windows_of
+from workers.pipeline.engine.evaluation.user_aggregates import user_aggregate
+from workers.pipeline.engine.storage.window_state import changed_windows, merge_state
 
 ROWS = [(1, 100 * at, at % 2, "ab"[at % 3 == 0], at - 10) for at in range(40)]
 QUERY = QueryText(
@@ -49,15 +49,15 @@ def speeds(start: int, car: int) -> list[int]:
 
 def test_a_users_aggregate_is_merged_over_panes_and_batches() -> None:
     computation = computation_of(QUERY, COLUMNS)
-    form = blobs_form(tuple(key.kind for _, key in computation.key))
-    work = work_of("test_range")
-    state: Any = form.schema.empty_table()
+    form = blobs_schema(tuple(key.kind for _, key in computation.key))
+    work = user_aggregate("test_range")
+    state: Any = form.arrow.empty_table()
     seen = {}
     for batch in (ROWS[:7], ROWS[7:30], ROWS[30:]):
         blobs = panes_of(records_of(batch, None), computation).blobs
-        found = merged(form, state, owned_rows(blobs), lambda *_: work)
+        found = merge_state(form, state, owned_rows(blobs), lambda *_: work)
         state = found.rows
-        for row in windows_of(form, found, computation.window, lambda *_: work).to_pylist():
+        for row in changed_windows(form, found, computation.window, lambda *_: work).to_pylist():
             assert row["a"] == 1
             seen[row["pane"], row["k0"]] = work.result(row["state"])
     assert len(seen) == 10
@@ -66,15 +66,15 @@ def test_a_users_aggregate_is_merged_over_panes_and_batches() -> None:
 
 def test_cells_are_merged_over_panes_and_batches() -> None:
     computation = computation_of(QUERY, COLUMNS)
-    form = cells_form(tuple(key.kind for _, key in computation.key))
-    state: Any = form.schema.empty_table()
+    form = cells_schema(tuple(key.kind for _, key in computation.key))
+    state: Any = form.arrow.empty_table()
     for batch in (ROWS[:7], ROWS[7:30], ROWS[30:]):
         cells = panes_of(records_of(batch, None), computation).cells
-        found = merged(form, state, owned_rows(cells))
+        found = merge_state(form, state, owned_rows(cells))
         state = found.rows
     everything = type(found)(found.rows, np.ones(len(found.rows), np.bool_))
     counted: Counter[tuple[int, int, str]] = Counter()
-    for row in windows_of(form, everything, computation.window).to_pylist():
+    for row in changed_windows(form, everything, computation.window).to_pylist():
         if row["a"] == 0:
             counted[row["pane"], row["k0"], row["t"]] = row["added"]
             assert row["largest"] is None
@@ -89,10 +89,10 @@ def test_cells_are_merged_over_panes_and_batches() -> None:
 
 def test_a_name_that_no_module_registers_is_an_error_here() -> None:
     with pytest.raises(LookupError, match="no module registers"):
-        work_of("never_registered")
+        user_aggregate("never_registered")
 
 
 def test_a_taken_name_is_refused() -> None:
     with pytest.raises(ValueError, match="already"):
         aggregate(takes="int", gives="int", name="test_range")(Counter)
-    assert pa.types.is_binary(blobs_form(()).schema.field("state").type)
+    assert pa.types.is_binary(blobs_schema(()).arrow.field("state").type)

@@ -8,17 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from controlplane.wire.aggregates.finalize import finished
+from controlplane.wire.aggregates.finalize import finalize
 from controlplane.wire.language.registered import aggregate, function
 from controlplane.wire.query import Computation, QueryText, computation_of
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory, seen_windows
-from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.changes import Changed
-from workers.pipeline.engine.failures.fault import Fault, keep_faults, read_faults
+from workers.pipeline.engine.changes import BatchChanges
+from workers.pipeline.engine.failures.fault import Fault, read_faults, write_faults
 
 NO = Fault("no", "merge", "[{}]")
 ROWS: list[Row] = [(1, 100 * at, at % 3, "a", at) for at in range(40)]
@@ -89,20 +89,20 @@ def test_a_fault_is_one_of_its_query(bad: Computation, why: str) -> None:
     assert found.faults[3].why.startswith(why)
 
 
-def run(tasks: Tasks) -> Changed:
+def run(tasks: Tasks) -> BatchChanges:
     """Return what the second of two batches changed, and the faults of both."""
     store = Memory()
-    first = advanced(store, tasks, records_of(ROWS[:20], None), {}, 0)
-    second = advanced(store, tasks.without(first.faults), records_of(ROWS[20:], None), {}, 1)
+    first = advance_state(store, tasks, records_of(ROWS[:20], None), {}, 0)
+    second = advance_state(store, tasks.without(first.faults), records_of(ROWS[20:], None), {}, 1)
     second.faults |= first.faults
     return second
 
 
 def test_a_fault_is_remembered_until_its_query_leaves_or_begins_again() -> None:
     store = Memory()
-    keep_faults(store, {3: (1, NO), 4: (1, Fault("never"))})
+    write_faults(store, {3: (1, NO), 4: (1, Fault("never"))})
     assert read_faults(store, {3: 1, 4: 2, 5: 1}) == {3: (1, NO)}
-    keep_faults(store, {})
+    write_faults(store, {})
     assert read_faults(store, {3: 1}) == {}
 
 
@@ -117,10 +117,10 @@ class NoResult(Fragile):
 def test_a_result_that_raises_is_told_beside_the_other_values() -> None:
     """The window can be read: its other values are there, and the reason."""
     bad = computation("test_no_result(speed)", "speed < 5")
-    found = advanced(Memory(), tasks_of({3: bad}), records_of(ROWS[:5], None), {}, 0)
+    found = advance_state(Memory(), tasks_of({3: bad}), records_of(ROWS[:5], None), {}, 0)
     tables = {name: rows.append_column("batch", pa.array([1] * len(rows)))
               for name, _, rows in changed_rows(found)}  # fmt: skip
-    rows = finished(bad, tables)
+    rows = finalize(bad, tables)
     assert sum(row.values["n"] for row in rows) == 5
     for row in rows:
         assert row.values["total"] is None

@@ -9,20 +9,20 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from controlplane.wire.aggregates.state_schema import from_bytes, named
+from controlplane.wire.aggregates.state_schema import from_bytes, schema_named
 from controlplane.wire.language.registered import aggregate, function
-from controlplane.wire.routing.drop_rules import Shed
+from controlplane.wire.routing.drop_rules import DropRule
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_advance import Memory, seen_windows
 from tests.workers.pipeline.engine.warehouse import computation, group_of, readings
 from workers.pipeline.engine import advance, final_aggregation, partial_aggregation
-from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Group, Intake, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.changes import Changed
+from workers.pipeline.engine.changes import BatchChanges
 from workers.pipeline.engine.evaluation.records import task_column
 from workers.pipeline.engine.failures.fault import Fault
-from workers.pipeline.engine.final_aggregation import merged_parts
+from workers.pipeline.engine.final_aggregation import merge_parts
 from workers.pipeline.engine.storage import pages, state_transfer
 
 BAD = 7
@@ -30,7 +30,7 @@ SHARED = computation({"n": "count(*)", "heavy": "max(grams)", "boxes": "count_di
 SPLIT = computation({"total": "sum(grams)"}, window_s=2.0, slide_s=1.0)
 PAIRS = computation({"n": "count(*)"}, key=["a.shelf"], right=[2], on=[["shelf", "shelf"]],
                     where="a.box % 5 = b.box % 5")  # fmt: skip
-DROPS = Intake(drops=((1, Shed.of(0.5, seed=2)),))
+DROPS = Intake(drop_rules=((1, DropRule.of(0.5, seed=2)),))
 
 
 @aggregate(takes="float", gives="float", name="test_heaviest")
@@ -60,13 +60,13 @@ def everything() -> Tasks:
     )  # fmt: skip
 
 
-def run(tasks: Tasks, store: Memory | None = None) -> Changed:
+def run(tasks: Tasks, store: Memory | None = None) -> BatchChanges:
     """Return what three batches changed, the second with late records, and all faults."""
-    store, found = Memory() if store is None else store, Changed()
+    store, found = Memory() if store is None else store, BatchChanges()
     for batch in range(3):
         records = readings(90, batch, late=10 * (batch == 1))
         newest = records.newest()
-        found.take(advanced(store, tasks.without(found.faults), records, newest, batch))
+        found.take(advance_state(store, tasks.without(found.faults), records, newest, batch))
     return found
 
 
@@ -80,11 +80,13 @@ STAGES: dict[str, tuple[Any, str, Callable[[int], Guilty]]] = {
     "evaluate": (partial_aggregation, "panes_of", lambda query: lambda _, computed, *__: (
         computed == computation_of(query))),
     "assign": (Group, "owned", lambda query: lambda group, *_: serves(group, query)),
-    "count": (partial_aggregation, "late_of", lambda query: lambda group, *_: serves(group, query)),
-    "merge": (advance, "merged", lambda query: lambda _, state, added, *__: (
+    "count": (partial_aggregation, "late_records", lambda query: lambda group, *_: (
+        serves(group, query))),
+    "merge": (advance, "merge_state", lambda query: lambda _, state, added, *__: (
         has(query, state) or has(query, added))),
-    "window": (advance, "windows_of", lambda query: lambda _, found, *__: has(query, found.rows)),
-    "join": (advance, "joined", lambda query: lambda _, one, __: one == query),
+    "window": (advance, "changed_windows", lambda query: lambda _, state, *__: (
+        has(query, state.rows))),
+    "join": (advance, "join_windows", lambda query: lambda _, one, __: one == query),
 }  # fmt: skip
 
 
@@ -102,15 +104,15 @@ def fails(
     """Let a function raise where it is called for the query."""
     real = getattr(place, name)
 
-    def called(*given: Any, **named: Any) -> Any:
+    def called(*given: Any, **schema_named: Any) -> Any:
         if guilty(*given):
             raise error
-        return real(*given, **named)
+        return real(*given, **schema_named)
 
     monkeypatch.setattr(place, name, called)
 
 
-def windows_without(query: int, found: Changed) -> dict[Any, Any]:
+def windows_without(query: int, found: BatchChanges) -> dict[Any, Any]:
     return {place: row for place, row in seen_windows(found).items() if place[1] != query}
 
 
@@ -163,7 +165,9 @@ def rows_in(store: Memory) -> dict[str, Any]:
 
 
 def rows_of(forms: Mapping[str, bytes]) -> dict[str, Any]:
-    kept = {name: from_bytes(named(name.partition("/")[0]), data) for name, data in forms.items()}
+    kept = {
+        name: from_bytes(schema_named(name.partition("/")[0]), data) for name, data in forms.items()
+    }
     return {name: sorted(rows.to_pylist(), key=str) for name, rows in kept.items()}
 
 
@@ -175,7 +179,7 @@ def test_state_that_cannot_move_is_a_fault_of_its_query(
     tasks, store, there = everything(), Memory(), Memory()
     run(tasks, store)
     moved = [(query, 0) for query in (1, BAD, 39)]
-    plain = state_transfer.taken_out(Memory(store), moved)
+    plain = state_transfer.export_state(Memory(store), moved)
     faults: dict[int, Fault] = {}
     if stage == "export":
         fails(monkeypatch, state_transfer, "to_bytes", lambda rows: has(BAD, rows), MemoryError())
@@ -183,14 +187,14 @@ def test_state_that_cannot_move_is_a_fault_of_its_query(
         fails(
             monkeypatch,
             state_transfer,
-            "merged",
+            "merge_state",
             lambda _, __, rows, ___: has(BAD, rows),
             KeyError(1),
         )
-    states = state_transfer.taken_out(store, moved, faults)
-    state_transfer.put_in(there, tasks, states, faults)
+    states = state_transfer.export_state(store, moved, faults)
+    state_transfer.import_state(there, tasks, states, faults)
     assert {query: fault.stage for query, fault in faults.items()} == {BAD: stage}
-    again = state_transfer.taken_out(there, moved)
+    again = state_transfer.export_state(there, moved)
     assert again[BAD, 0] == {}
     for task in ((1, 0), (39, 0)):
         assert rows_of(again[task]) == rows_of(plain[task])
@@ -199,12 +203,12 @@ def test_state_that_cannot_move_is_a_fault_of_its_query(
 def test_damaged_state_is_a_fault_of_its_query() -> None:
     tasks, store, there = everything(), Memory(), Memory()
     run(tasks, store)
-    states = state_transfer.taken_out(store, [(1, 0), (BAD, 0)])
+    states = state_transfer.export_state(store, [(1, 0), (BAD, 0)])
     states[BAD, 0] = dict.fromkeys(states[BAD, 0], b"no Arrow")
     faults: dict[int, Fault] = {}
-    state_transfer.put_in(there, tasks, states, faults)
+    state_transfer.import_state(there, tasks, states, faults)
     assert {query: fault.stage for query, fault in faults.items()} == {BAD: "import"}
-    assert rows_of(state_transfer.taken_out(there, [(1, 0)])[1, 0]) == rows_of(states[1, 0])
+    assert rows_of(state_transfer.export_state(there, [(1, 0)])[1, 0]) == rows_of(states[1, 0])
 
 
 def test_an_aggregator_node_merges_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,11 +220,11 @@ def test_an_aggregator_node_merges_the_others(monkeypatch: pytest.MonkeyPatch) -
             mine = rows.filter(pa.array(np.asarray(rows["query"]) == query))
             parts.setdefault(query, {}).setdefault(name, []).append(mine)
     store, plain = Memory(), Memory()
-    alone, _ = merged_parts(plain, tasks.members, {1: parts[1]}, {})
+    alone, _ = merge_parts(plain, tasks.members, {1: parts[1]}, {})
     fails(monkeypatch, final_aggregation, "_merge",
           lambda _, __, new, *___: any(has(BAD, r) for r in new),
           ValueError("no"))  # fmt: skip
-    found, faults = merged_parts(store, tasks.members, parts, {})
+    found, faults = merge_parts(store, tasks.members, parts, {})
     assert (faults[BAD].stage, faults[BAD].why) == ("aggregator", "ValueError: no")
     assert [rows.to_pylist() for _, _, rows in found] == [rows.to_pylist() for _, _, rows in alone]
     assert store == plain
@@ -232,7 +236,7 @@ def test_records_of_other_streams_lack_what_a_query_is_told_of_its_own() -> None
     split = Group.of(SPLIT, [mine], Intake(task_column(51)))
     tasks = Tasks.of([split, group_of(SHARED, [2])])
     other = readings(40, streams=(2,))
-    found = advanced(Memory(), tasks, other, {}, 0)
+    found = advance_state(Memory(), tasks, other, {}, 0)
     assert found.faults == {}
     assert {place[1] for place in seen_windows(found)} == {2}
 
@@ -251,7 +255,7 @@ def test_the_sample_is_the_record_on_which_the_query_fails() -> None:
     at = records.columns.schema.get_field_index("box")
     records = replace(records, columns=records.columns.set_column(at, "box", pa.array(boxes)))
     tasks = Tasks.of([group_of(computation({"s": "sum(test_odd_box(box))"}), [5])])
-    (fault,) = advanced(Memory(), tasks, records, {}, 0).faults.values()
+    (fault,) = advance_state(Memory(), tasks, records, {}, 0).faults.values()
     assert fault.why == "test_odd_box raised ValueError: 77 is odd"
     assert [row["box"] for row in json.loads(fault.sample)] == [77]
 
@@ -260,7 +264,7 @@ def test_a_batch_that_does_not_fit_is_taken_in_slices(monkeypatch: pytest.Monkey
     """A shortage that goes with the records' number is no query's fault; the windows are equal."""
     tasks = everything()
     records = readings(5_000)
-    plain = advanced(Memory(), tasks, records, {}, 0)
+    plain = advance_state(Memory(), tasks, records, {}, 0)
     sizes = []
 
     def short(taken: Any, *_: Any) -> bool:
@@ -268,7 +272,7 @@ def test_a_batch_that_does_not_fit_is_taken_in_slices(monkeypatch: pytest.Monkey
         return len(taken) > 1_300
 
     fails(monkeypatch, partial_aggregation, "panes_of", short, MemoryError())
-    found = advanced(Memory(), tasks, records, {}, 0)
+    found = advance_state(Memory(), tasks, records, {}, 0)
     assert found.faults == {}
     assert max(sizes) == 5_000
     assert seen_windows(found) == seen_windows(plain)
@@ -283,10 +287,10 @@ def test_a_batch_that_does_not_fit_is_taken_in_slices(monkeypatch: pytest.Monkey
         lambda _, one, *__: one == SHARED,
         MemoryError("big"),
     )
-    found = advanced(Memory(), tasks, records, {}, 0)
+    found = advance_state(Memory(), tasks, records, {}, 0)
     assert set(found.faults) == {1, 2, 3, BAD, 8}
     assert windows_without(99, found) == seen_windows(
-        advanced(Memory(), tasks.without(found.faults), records, {}, 0)
+        advance_state(Memory(), tasks.without(found.faults), records, {}, 0)
     )
 
 

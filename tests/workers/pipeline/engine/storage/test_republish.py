@@ -6,14 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from controlplane.wire.aggregates.finalize import newest
+from controlplane.wire.aggregates.finalize import newest_rows
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_advance import Memory
 from tests.workers.pipeline.engine.warehouse import computation, group_of, readings
-from workers.pipeline.engine.advance import advanced
+from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.final_aggregation import merged_parts
+from workers.pipeline.engine.final_aggregation import merge_parts
 
 SLIDING = computation({"n": "count(*)", "kinds": "count_distinct(box)"}, window_s=3.0, slide_s=1.0)
 FIXED = computation({"heavy": "max(grams)"}, window_s=2.0)
@@ -31,7 +31,7 @@ def rows_of(found: Any) -> dict[str, list[dict[str, Any]]]:
     kept = {}
     for name, parts in tables.items():
         form = parts[0][1][0]
-        merged = newest(form, [(batch, rows) for batch, (_, rows) in parts])
+        merged = newest_rows(form, [(batch, rows) for batch, (_, rows) in parts])
         plain = merged.drop_columns(["batch"]).to_pylist()
         kept[name] = sorted(plain, key=lambda row: str(sorted(row.items(), key=str)))
     return kept
@@ -42,15 +42,15 @@ def test_the_rows_of_open_windows_come_again_without_any_record() -> None:
     store, written = Memory(), []
     for batch in range(6):
         records = readings(90, batch)
-        written.append((batch, advanced(store, TASKS, records, records.newest(), batch)))
-    again = advanced(store, TASKS, None, {}, 6, republish=True)
+        written.append((batch, advance_state(store, TASKS, records, records.newest(), batch)))
+    again = advance_state(store, TASKS, None, {}, 6, republish=True)
     before, after = rows_of(written), rows_of([(6, again)])
     assert after, "there are open windows"
     for name, rows in after.items():
         assert rows
         assert all(row in before[name] for row in rows)
     # What is open is what a batch that changes everything would write.
-    twice = advanced(store, TASKS, None, {}, 7, republish=True)
+    twice = advance_state(store, TASKS, None, {}, 7, republish=True)
     assert rows_of([(7, twice)]) == after
 
 
@@ -60,12 +60,12 @@ def test_closed_sliding_windows_are_not_written_from_what_is_left_of_them() -> N
     tasks = Tasks.of([group_of(SLIDING, [4])])
     for batch in range(6):
         records = readings(90, batch)
-        advanced(store, tasks, records, records.newest(), batch)
-    marks = max(records.newest().values())
-    again = advanced(store, tasks, None, {}, 6, republish=True)
+        advance_state(store, tasks, records, records.newest(), batch)
+    watermarks = max(records.newest().values())
+    again = advance_state(store, tasks, None, {}, 6, republish=True)
     starts = [row["pane"] for rows in rows_of([(6, again)]).values() for row in rows]
     assert starts
-    assert all(start + 3000 > marks - SLIDING.lateness_ms for start in starts)
+    assert all(start + 3000 > watermarks - SLIDING.lateness_ms for start in starts)
 
 
 def test_a_batch_that_republishes_takes_its_records_too() -> None:
@@ -73,8 +73,10 @@ def test_a_batch_that_republishes_takes_its_records_too() -> None:
     plain, lossy, straight, lost = Memory(), Memory(), [], []
     for batch in range(4):
         records = readings(90, batch)
-        straight.append((batch, advanced(plain, TASKS, records, records.newest(), batch)))
-        changed = advanced(lossy, TASKS, records, records.newest(), batch, republish=batch == 3)
+        straight.append((batch, advance_state(plain, TASKS, records, records.newest(), batch)))
+        changed = advance_state(
+            lossy, TASKS, records, records.newest(), batch, republish=batch == 3
+        )
         lost.append((batch, changed))
     assert rows_of(lost) == rows_of(straight)
 
@@ -84,13 +86,13 @@ def test_a_merge_node_adds_a_new_run_to_the_old_one(keeps: bool) -> None:
     """Its row of the earlier run stays: a new run must not write over it with less."""
     store = Memory()
     first = member(run=0)
-    found, _ = merged_parts(store, first, {4: parts(run=0, batch=0)}, {})
-    second, _ = merged_parts(
+    found, _ = merge_parts(store, first, {4: parts(run=0, batch=0)}, {})
+    second, _ = merge_parts(
         store if keeps else Memory(), member(run=1), {4: parts(run=1, batch=1)}, {}
     )
     runs = [sorted(set(rows["run"].to_pylist())) for _, _, rows in (*found, *second)]
     assert runs == [[0], [1]]
-    alone, _ = merged_parts(Memory(), member(run=1), {4: parts(run=1, batch=1)}, {})
+    alone, _ = merge_parts(Memory(), member(run=1), {4: parts(run=1, batch=1)}, {})
     assert second[0][2].sort_by("pane").equals(alone[0][2].sort_by("pane"))
 
 
@@ -108,5 +110,5 @@ def member(run: int) -> Mapping[int, Any]:
 def parts(run: int, batch: int) -> dict[str, list[pa.Table]]:
     records = readings(60, batch)
     tasks = Tasks.of([group(run)])
-    changed = advanced(Memory(), tasks, records, records.newest(), batch)
+    changed = advance_state(Memory(), tasks, records, records.newest(), batch)
     return {name: [rows] for name, _, rows in changed_rows(changed)}

@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.wire.aggregates.layout import layout_of
-from controlplane.wire.aggregates.state_schema import slots_form
+from controlplane.wire.aggregates.state_schema import slots_schema
 from controlplane.wire.language import Kind
 from controlplane.wire.query import QueryText, Window, computation_of
 from workers.pipeline.engine.aggregation.panes import Panes, panes_of
-from workers.pipeline.engine.assignment.closing import Closing
-from workers.pipeline.engine.evaluation.records import Records, Run
+from workers.pipeline.engine.assignment.closing import WindowClosing
+from workers.pipeline.engine.evaluation.records import BlockRun, Records
 from workers.pipeline.engine.storage.window_state import (
-    Merged,
-    containing,
+    MergedState,
+    changed_windows,
     is_closed,
-    merged,
-    windows_of,
+    merge_state,
+    windows_containing,
 )
 
 COLUMNS = {"ts": Kind.TIME, "car": Kind.INT, "name": Kind.TEXT, "speed": Kind.INT}
@@ -57,7 +57,7 @@ def records_of(rows: Sequence[Row], mark: int | None) -> Records:
         pa.schema(FIELDS),
     )
     streams = [row[0] for row in rows]
-    runs = [Run(stream, streams.count(stream), mark) for stream in sorted(set(streams))]
+    runs = [BlockRun(stream, streams.count(stream), mark) for stream in sorted(set(streams))]
     times = np.array([row[1] for row in rows], np.int64)
     return Records.of(table, times, runs, event_time="ts")
 
@@ -76,13 +76,13 @@ def owned_rows(rows: Any) -> Any:
 
 def test_aggregates_share_their_slots() -> None:
     layout = layout_of(computation_of(QUERY, COLUMNS))
-    assert len(layout.shape.slots) == 5
+    assert len(layout.schema.slots) == 5
     assert layout.places == ((0,), (1,), (1, 2), (1, 2), (3,), (4,))
 
 
 def test_every_record_is_in_the_windows_around_it() -> None:
     window = Window(1_000, 400)
-    row, start = containing(np.array([0, 200, 800, -200]), window)
+    row, start = windows_containing(np.array([0, 200, 800, -200]), window)
     for pane in (0, 200, 800, -200):
         mine = start[row == [0, 200, 800, -200].index(pane)].tolist()
         assert mine == [
@@ -113,12 +113,12 @@ def test_windows_are_those_of_all_records_however_they_were_cut(
     batches: Sequence[Sequence[Row]],
 ) -> None:
     computation = computation_of(QUERY, COLUMNS)
-    form = slots_form(layout_of(computation).shape)
-    state, seen = form.schema.empty_table(), {}
+    form = slots_schema(layout_of(computation).schema)
+    state, seen = form.arrow.empty_table(), {}
     for batch in batches:
-        found = merged(form, state, owned(panes_of(records_of(batch, None), computation)))
+        found = merge_state(form, state, owned(panes_of(records_of(batch, None), computation)))
         state = found.rows
-        for window in windows_of(form, found, computation.window).to_pylist():
+        for window in changed_windows(form, found, computation.window).to_pylist():
             identity = tuple(window[name] for name in ("stream", "pane", "k0", "k1"))
             seen[identity] = [window[f"s{at}"] for at in range(5)]
     assert seen == expected([row for batch in batches for row in batch])
@@ -147,12 +147,12 @@ def summary(values: list[int | None]) -> list[Any]:
 def test_windows_close_when_nothing_on_time_can_come(mark: int | None, closed: int) -> None:
     """The pane at 400 is last in the window that begins there and ends at 1400."""
     computation = computation_of(QUERY, COLUMNS)
-    shape = layout_of(computation).shape
+    shape = layout_of(computation).schema
     rows = owned(
         panes_of(records_of([(1, 500, 1, "a", 1), (1, 900, 1, "a", 1)], None), computation)
     )
-    closing = {7: Closing(computation.window, computation.lateness_ms)}
+    closing = {7: WindowClosing(computation.window, computation.lateness_ms)}
     gone = is_closed(rows, closing, {} if mark is None else {1: mark})
     assert gone.sum() == closed
-    assert len(Merged(rows, gone).rows) == 2
+    assert len(MergedState(rows, gone).rows) == 2
     assert shape.keys == (Kind.INT, Kind.TEXT)
