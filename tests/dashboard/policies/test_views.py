@@ -136,7 +136,9 @@ def test_exclusions_come_and_go(operating: Client, sf: Cluster) -> None:
     assert said(operating.post(ADD[1], values)).startswith("No plan moves query a until ")
     assert "being watched" in operating.get(PAGE).content.decode()
     row = Exclusion.objects.get()
-    assert "Plans may move it" in said(operating.post(f"/clusters/sf/exclusions/{row.pk}/remove/"))
+    assert "exclusion was deleted" in said(
+        operating.post(f"/clusters/sf/exclusions/{row.pk}/remove/")
+    )
     assert "Nothing is excluded" in operating.get(PAGE).content.decode()
     told = said(operating.post(ADD[1], values | {"subject": "ghost", "hours": "nan"}))
     assert "has no query ghost" in told
