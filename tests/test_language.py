@@ -87,7 +87,6 @@ WORDS_NOT_YET_CLEAN: Final = (
     "controlplane/policies/exclusions.py",
     "controlplane/policies/gains.py",
     "controlplane/proposals",
-    "controlplane/selectors",
     "controlplane/topology",
     "controlplane/wire",
     "dashboard/figures/comparison.py",

@@ -21,9 +21,9 @@ class Query(models.Model):
     by hash, and nobody merges), merge_node who merges its windows while it is routed. run counts
     its lives: a move without state begins the next, a live move does not. Windows are kept for
     retention_s of event time, and retention_windows of them at most. submitted_by is a user name,
-    kept as text so that it outlives the user. fault has the reason why the data plane could not compute
-    the query: why, stage of the engine, index of the node, sample of the input (a list of rows);
-    empty for none.
+    kept as text so that it outlives the user. fault has the reason why the data plane could not
+    compute the query: why, stage of the engine, index of the node, sample of the input (a list of
+    rows); empty for none.
     """
 
     class State(models.TextChoices):
