@@ -64,7 +64,7 @@ def events_since(before: Followed | None, now: Followed) -> Iterator[Event]:
             yield _event(now, "proposal", f"proposal {pk} is {state}", id=pk, state=state)
     if now.execution is not None and (before is None or before.execution != now.execution):
         going = now.execution
-        text = f"{going['done']} of {going['of']} moves, {going['cap_reason']}"
+        text = f"{going['done']} of {going['of']} actions, {going['cap_reason']}"
         text += f"; waits: {going['waits']}" if going["waits"] else ""
         yield _event(now, "execution", text, **going)
     if now.sample and (before is None or before.sample != now.sample):

@@ -180,7 +180,7 @@ def _submit(group: Any) -> None:
 def _plan(commands: Any) -> None:
     about = "ask a planner for a plan: a proposal, or with --input a plan for a described cluster"
     sub = _command(commands, "plan", "planning.planned", about)
-    sub.add_argument("planner", help="placement or migration")
+    sub.add_argument("planner", help="name of a planner, as placement")
     sub.add_argument("cluster", nargs="?", help="a cluster that Weir runs")
     sub.add_argument(
         "--input", type=Path, metavar="FILE", help="a description; no database; - is stdin"
@@ -202,7 +202,7 @@ def _proposals(group: Any) -> None:
     _paged(sub)
     sub = _command(group, "show", "proposals.shown", "a proposal, its seal, and what may be done")
     sub.add_argument("id", type=int)
-    sub.add_argument("--moves", type=int, default=20, metavar="N", help="how many moves (20)")
+    sub.add_argument("--actions", type=int, default=20, metavar="N", help="how many actions (20)")
     for verb in SAID:
         sub = _command(
             group, verb.path, "proposals.said", f"{verb.about[0].lower()}{verb.about[1:]}"

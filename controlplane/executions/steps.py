@@ -99,25 +99,30 @@ def publish(
         published_at=timezone.now(),
     )
     if chosen.actions:
-        count = len(chosen.actions)
-        summary = f"Proposal {execution.proposal_id}, step {number}: {count} actions"
-        applied = apply(
-            cluster,
-            list(chosen.actions.values()),
-            Change(summary, author=author),
-            proposal=execution.proposal,
-            inverses=True,
-        )
-        step.version = applied.version
-        step.inverses = [
-            [place, [action_to_json(action) for action in inverse]]
-            for place, inverse in zip(chosen.actions, applied.inverses, strict=True)
-        ]
+        _apply(cluster, step, chosen, author)
     else:
         # Nothing can be applied, so there is nothing to wait for.
         step.state, step.acknowledged_at = Step.State.DONE, step.published_at
     step.save()
     return step
+
+
+def _apply(cluster: Cluster, step: Step, chosen: Selection, author: str) -> None:
+    """Apply the actions of a step as one routing version, and keep what reverts each."""
+    proposal, count = step.execution.proposal, len(chosen.actions)
+    summary = f"Proposal {proposal.pk}, step {step.number}: {count} actions"
+    applied = apply(
+        cluster,
+        list(chosen.actions.values()),
+        Change(summary, author=author),
+        proposal=proposal,
+        inverses=True,
+    )
+    step.version = applied.version
+    step.inverses = [
+        [place, [action_to_json(action) for action in inverse]]
+        for place, inverse in zip(chosen.actions, applied.inverses, strict=True)
+    ]
 
 
 def rollback_of(execution: Execution) -> list[PlannedAction]:

@@ -11,6 +11,8 @@ from controlplane.policies.settings import PolicySettings
 
 # Measures that differ by less are the same.
 _SAME: Final = 1e-6
+# From here on a value is written without decimals.
+_WHOLE: Final = 100
 
 
 @dataclass(frozen=True)
@@ -94,4 +96,5 @@ def value_text(measure: Measure, value: float) -> str:
         return f"{value:.0%}"
     if measure.unit == Unit.RATIO:
         return f"{value:.2f}"
-    return f"{value:,.0f}" if measure.unit == Unit.COUNT else f"{value:,.3g} {measure.unit}"
+    number = f"{value:,.0f}" if abs(value) >= _WHOLE else f"{value:.3g}"
+    return number if measure.unit == Unit.COUNT else f"{number} {measure.unit}"

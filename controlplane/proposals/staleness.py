@@ -57,10 +57,12 @@ def review_waiting(now: datetime) -> int:
     """
     waiting = Proposal.objects.filter(
         state__in=(State.READY, State.APPROVED), snapshot_row__isnull=False
-    ).select_related("cluster", "snapshot_row")
+    ).order_by("requested_at")
     reviewed = 0
-    for proposal in waiting.order_by("requested_at").iterator(chunk_size=1):
-        if not _is_due(proposal, now):
+    # One by one: plans and snapshots are large, and a write must not follow an open cursor.
+    for pk in list(waiting.values_list("pk", flat=True)):
+        proposal = waiting.select_related("cluster", "snapshot_row").filter(pk=pk).first()
+        if proposal is None or not _is_due(proposal, now):
             continue
         try:
             _review_one(proposal)

@@ -153,8 +153,10 @@ def _decided(
     request: PageRequest, decide: Callable[[], LabRun], done: str, back: int | None = None
 ) -> HttpResponseRedirect:
     """Apply a change and redirect to the resulting run, or to `back` with the error."""
+    run: LabRun | None = None
     with notify_refusals(request):
         run = decide()
+    if run is None:
         return redirect("lab-run", back) if back else redirect("lab")
     if done:
         notify(request, done)

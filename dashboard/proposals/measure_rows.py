@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from controlplane.models import LedgerEntry, Proposal
@@ -59,7 +60,7 @@ def shown_review(proposal: Proposal) -> dict[str, Any] | None:
     if not row or proposal.state not in (Proposal.State.READY, Proposal.State.APPROVED):
         return None
     return {
-        "at": row["at"],
+        "at": datetime.fromisoformat(row["at"]),
         "version": row["version"],
         "applicable": row["applicable"],
         "obstacles": [(OBSTACLES[code], count) for code, count in row["obstacles"].items()],

@@ -122,7 +122,8 @@ def _print_plan(description: ClusterDescription, found: Planned) -> None:
             "newly placed": len(found.placed) or None,
         }
     )
-    placed = [["Node", name, None, str(node)] for name, node in found.placed.items()]
+    nodes = {node.index: node.name for node in description.nodes}
+    placed = [["Node", name, None, nodes[node]] for name, node in found.placed.items()]
     rows = [*placed, *map(action_cells, found.texts)]
     print_table(ACTION_COLUMNS, rows[:ACTIONS_SHOWN], "nothing changes")
     if len(rows) > ACTIONS_SHOWN:

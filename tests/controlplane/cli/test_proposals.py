@@ -38,7 +38,7 @@ def test_a_plan_is_asked_for_approved_and_carried_out(
     listed = weir("proposals", "list", "sf", user=operator.name).out
     assert "done" in listed
     moved = weir("proposals", "show", proposal.pk, "--json", user=operator.name).json
-    assert moved["execution"]["done"] == len(moved["moves"])
+    assert moved["execution"]["applied"] == len(moved["actions"])
 
 
 def test_each_verb_of_an_execution(

@@ -65,19 +65,19 @@ def drawn(page: Page, chart: str, count: int) -> None:
 
 def test_it_is_approved_watched_and_rolled_back(page_of: Page, proposal: Proposal) -> None:
     """Nobody reloads the page; the charts stay, and a dialog that is open is left alone."""
-    page, moves = page_of, len(proposal.actions)
-    drawn(page, "path", moves + 1)
-    page.evaluate("document.querySelector('[data-figure=path]').dataset.same = 'yes'")
+    page, actions = page_of, len(proposal.actions)
+    drawn(page, "imbalance", actions + 1)
+    page.evaluate("document.querySelector('[data-figure=imbalance]').dataset.same = 'yes'")
     page.get_by_role("button", name="Approve").click()
-    expect(page.get_by_text("Approved: exactly these moves are carried out.")).to_be_visible()
+    expect(page.get_by_text("Approved: exactly these actions are applied.")).to_be_visible()
     acknowledge(proposal)
     state_of(page, "executing")
-    expect(page.locator("#execution")).to_contain_text(f"1 of {moves} moves")
+    expect(page.locator("#execution")).to_contain_text(f"1 of {actions} actions")
     expect(page.locator("#connection")).to_have_text("live")
     drawn(page, "steps", 2)
     page.evaluate("document.querySelector('[data-figure=steps]').dataset.same = 'yes'")
     page.get_by_role("button", name="Roll back…").click()
-    dialog = page.get_by_role("dialog", name="Move it all back?")
+    dialog = page.get_by_role("dialog", name="Revert all applied actions?")
     dialog.get_by_label("Why").fill("worse than thought")
     acknowledge(proposal)
     drawn(page, "steps", 3)
@@ -86,10 +86,10 @@ def test_it_is_approved_watched_and_rolled_back(page_of: Page, proposal: Proposa
     dialog.get_by_role("button", name="Roll back").click()
     state_of(page, "rolling back")
     expect(page.locator("#connection")).to_contain_text("live", timeout=20_000)
-    for _ in range(apart(Step.objects.count) + moves):
+    for _ in range(apart(Step.objects.count) + actions):
         acknowledge(proposal)
     state_of(page, "rolled back")
-    expect(page.get_by_text("moved back", exact=True).first).to_be_visible()
+    expect(page.get_by_text("reverted", exact=True).first).to_be_visible()
     expect(page.get_by_role("button", name="Ask for it anew")).to_be_visible()
 
 

@@ -49,8 +49,8 @@ def test_before_the_first_step_nothing_is_measured() -> None:
 
 def test_a_proposal_without_moves_has_its_charts() -> None:
     found = proposal_figures(["a"], {"rates": [1.0], "imbalance": 0.0}, {"rates": [1.0]})
-    assert set(found) == {"rates", "loads", "path"}
-    assert found["path"]["data"][0]["y"] == [0.0]
+    assert set(found) == {"rates", "loads", "imbalance"}
+    assert found["imbalance"]["data"][0]["y"] == [0.0]
 
 
 def test_ticks_are_whole_moves_and_few() -> None:

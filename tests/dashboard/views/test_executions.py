@@ -82,7 +82,7 @@ def test_the_price_is_on_the_page_before_anybody_approves(
     approving: Client, proposal: Proposal
 ) -> None:
     content = page_of(approving, proposal)
-    for word in ("State to move", "Takes</dt>", "Pause of a task", "The way back", "On the way"):
+    for word in ("State to move", "Takes</dt>", "Pause of a task", "Rollback</dt>", "On the way"):
         assert word in content
     assert offered(content) == {"approve", "reject"}
     assert "Ask for it anew" in content
@@ -148,15 +148,15 @@ def test_it_is_rolled_back_by_its_seal(
     step_through(proposal)
     path = path_to(proposal, "roll-back/")
     wrong = operating.post(path, {"seal": "0" * 64, "reason": "worse"})
-    assert said(wrong) == "The seal does not name these moves."
+    assert said(wrong) == "The seal does not name these actions."
     tell(operating, proposal, "roll-back", "worse")
     assert proposal.state == "rolling back"
-    assert "Moving back" in page_of(operating, proposal)
+    assert "Rolling back" in page_of(operating, proposal)
     step_through(proposal)
     carried_out(proposal)
     content = page_of(operating, proposal)
     assert proposal.state == "rolled back"
-    assert "moved back</span> in step" in content
+    assert "reverted</span> in step" in content
 
 
 def test_no_way_back_is_offered_from_nothing(operating: Client, proposal: Proposal) -> None:
@@ -194,12 +194,12 @@ def test_the_steps_say_what_they_took(approving: Client, proposal: Proposal) -> 
     start(approving, proposal)
     step_through(proposal)
     content = page_of(approving, proposal)
-    assert "1 of 6 moves" in content.replace(f"of {len(proposal.actions)} moves", "of 6 moves")
+    assert f"1 of {len(proposal.actions)} actions: 1 applied, 0 skipped" in content
     assert "1,000 B" in content
     assert "700 ms" in content
-    assert "moved</span> in step 1" in content
-    assert "moving</span> in step 2" in content
-    assert "Going back from here: 3 moves" in content
+    assert "applied</span> in step 1" in content
+    assert "applying</span> in step 2" in content
+    assert "Rolling back from here: 3 actions" in content
     figures = approving.get(path_to(proposal, "steps.json")).json()["figures"]
     assert figures["steps"]["data"][1]["x"] == [0, 1]
 

@@ -27,7 +27,8 @@ PAGES = [
     "/clusters/sf/proposals/", "/clusters/sf/proposals/form/?algorithm=least_cost",
     "/clusters/sf/proposals/{proposal}/", "/clusters/sf/proposals/{proposal}/charts.json",
     "/clusters/sf/proposals/{proposal}/steps.json",
-    "/clusters/sf/proposals/{proposal}/moves.csv", "/clusters/sf/proposals/{proposal}/moves.json",
+    "/clusters/sf/proposals/{proposal}/actions.csv",
+    "/clusters/sf/proposals/{proposal}/actions.json",
     "/audit/", "/webhooks/", "/help/",
 ]  # fmt: skip
 OPERATORS_ONLY = ["/clusters/sf/queries/new/"]
