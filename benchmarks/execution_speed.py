@@ -205,7 +205,7 @@ def _small_cluster(actor: Any) -> Any:
     streams.register(actor, cluster, specs)
     wanted = [QuerySpec(f"q{i}", (f"s{i % 50}",), SUMMARY) for i in range(400)]
     queries.submit_many(actor, cluster, wanted)
-    placement.drain(cluster.pk)
+    placement.place_pending(cluster.pk)
     return cluster
 
 

@@ -87,7 +87,7 @@ def fill(actor: Any, cluster: Any, live: int) -> None:
     specs = _specs(cluster, "live", live, seed=1)
     for begin in range(0, live, BULK):
         queries.submit_many(actor, cluster, specs[begin : begin + BULK])
-        placement.drain(cluster.pk)
+        placement.place_pending(cluster.pk)
 
 
 def _specs(cluster: Any, prefix: str, count: int, seed: int) -> list[Any]:
@@ -116,7 +116,7 @@ def _measure_placements(actor: Any, cluster: Any, count: int) -> None:
     for spec in _specs(cluster, "alone", count, seed=2):
         queries.submit(actor, cluster, spec)
         begun = time.perf_counter()
-        placement.drain(cluster.pk)
+        placement.place_pending(cluster.pk)
         taken.append(time.perf_counter() - begun)
     print(f"placement of one query in this process: {figures(taken)}")
 

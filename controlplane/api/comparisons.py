@@ -26,7 +26,7 @@ from controlplane.planning.adapters import adapters
 from controlplane.policies.planner_record import calibration, ledger_page, record_of
 from controlplane.proposals import comparisons, derivation
 from controlplane.proposals.comparison_table import compared, comparison_by_id, comparisons_page
-from controlplane.proposals.comparisons import Asked
+from controlplane.proposals.comparisons import PlannerRequest
 from controlplane.proposals.effects import effects_page
 from controlplane.proposals.listing import proposal_by_id
 
@@ -44,7 +44,7 @@ def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> A
     Every candidate is a proposal; the one that is approved supersedes the others.
     """
     actor, cluster = caller(request), cluster_by_slug(slug)
-    asked = [Asked(one.planner, one.algorithm, one.parameters) for one in body.asked]
+    asked = [PlannerRequest(one.planner, one.algorithm, one.parameters) for one in body.asked]
     found = comparisons.compare(actor, cluster, asked, body.budgets)
     return Status(202, ComparisonOut.of(compared(found)))
 

@@ -21,7 +21,7 @@ MAX_CANDIDATES = 24
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlannerRequest:
     """One planner's algorithm with its parameters, as for a proposal."""
 
     planner: str
@@ -32,7 +32,7 @@ class Asked:
 def compare(
     actor: Actor,
     cluster: Cluster,
-    asked: Sequence[Asked | tuple[str, str, Mapping[str, Any]]],
+    asked: Sequence[PlannerRequest | tuple[str, str, Mapping[str, Any]]],
     budget: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
 ) -> Comparison:
     """Take one snapshot and ask all for a plan on it, each under each budget.
@@ -43,7 +43,9 @@ def compare(
     """
     if not isinstance(actor, Automatic):
         require_operator(actor, cluster)
-    wanted = [_named(one if isinstance(one, Asked) else Asked(*one)) for one in asked]
+    wanted = [
+        _named(one if isinstance(one, PlannerRequest) else PlannerRequest(*one)) for one in asked
+    ]
     budgets = _budgets(budget)
     candidates = _candidates(wanted, budgets)
     row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu))
@@ -67,7 +69,7 @@ def compare(
     return comparison
 
 
-def _named(asked: Asked) -> Asked:
+def _named(asked: PlannerRequest) -> PlannerRequest:
     """Return what is asked with the planner that an empty name means."""
     return asked if asked.planner else replace(asked, planner=requests.default_planner())
 
@@ -94,14 +96,16 @@ def _budgets(given: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> l
     return list(found.values())
 
 
-def _candidates(wanted: Sequence[Asked], budgets: Sequence[Mapping[str, Any]]) -> list[Asked]:
+def _candidates(
+    wanted: Sequence[PlannerRequest], budgets: Sequence[Mapping[str, Any]]
+) -> list[PlannerRequest]:
     """Return every planner under every budget, each once."""
-    found: dict[str, Asked] = {}
+    found: dict[str, PlannerRequest] = {}
     for one in wanted:
         for budget in budgets:
             parameters = dict(one.parameters) | ({"budget": dict(budget)} if budget else {})
             key = repr((one.planner, one.algorithm, sorted(parameters.items(), key=str)))
-            found.setdefault(key, Asked(one.planner, one.algorithm, parameters))
+            found.setdefault(key, PlannerRequest(one.planner, one.algorithm, parameters))
     if not found:
         raise Invalid({"asked": ["Choose one planner at least"]})
     if len(found) > MAX_CANDIDATES:

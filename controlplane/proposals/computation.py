@@ -19,7 +19,7 @@ from controlplane.planning.snapshots import (
     without_garbage_collection,
 )
 from controlplane.policies.store import limits_of, policy_of
-from controlplane.proposals.notifications import tell
+from controlplane.proposals.notifications import notify
 from controlplane.proposals.transitions import WEIR, move_on
 from controlplane.task_names import JUDGE_PROPOSAL, send_on_commit
 from controlplane.telemetry.time_series import latest_values
@@ -115,7 +115,7 @@ def _progress_of(proposal: Proposal) -> Callable[[float], None]:
         computing = Proposal.objects.filter(pk=proposal.pk, state=Proposal.State.COMPUTING)
         if computing.update(progress=share) != 1:
             raise Cancelled
-        tell(proposal, f"{share:.0%} computed", passing=True)
+        notify(proposal, f"{share:.0%} computed", passing=True)
 
     return report
 

@@ -6,7 +6,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor, Automatic, require
 from controlplane.models import Proposal
 from controlplane.policies.store import policy_of
-from controlplane.proposals.derivation import retire_rivals
+from controlplane.proposals.derivation import supersede_rivals
 from controlplane.proposals.staleness import refuse_if_stale
 from controlplane.proposals.transitions import approver_role, move_on
 from controlplane.task_names import ADVANCE, send_on_commit
@@ -38,7 +38,7 @@ def approve(actor: Actor, proposal: Proposal, seal: str, reason: str = "") -> Pr
             actor, proposal, "approve", named=seal, reason=reason,
             approved_by=actor.name, approved_at=timezone.now(),
         )  # fmt: skip
-        retire_rivals(proposal)
+        supersede_rivals(proposal)
         if policy_of(proposal.cluster).starts:
             send_on_commit(ADVANCE, proposal.pk)
     return proposal

@@ -36,7 +36,7 @@ ENDED = (
 )  # fmt: skip
 
 
-def tend(now: datetime) -> int:
+def write_entries(now: datetime) -> int:
     """Write the entries of the executions that have settled; returns how many."""
     return sum(_written(execution, now) for execution in _unwritten())
 

@@ -4,7 +4,9 @@ from controlplane.events.publish import announce, event
 from controlplane.models import Proposal
 
 
-def tell(proposal: Proposal, text: str, state: str | None = None, *, passing: bool = False) -> None:
+def notify(
+    proposal: Proposal, text: str, state: str | None = None, *, passing: bool = False
+) -> None:
     """Announce after the commit; state is the proposal's if not given, passing as `announce`'s."""
     url = f"/clusters/{proposal.cluster.slug}/proposals/{proposal.pk}/"
     told = event(

@@ -11,7 +11,7 @@ from controlplane.models import Proposal
 from controlplane.plans.plan import seal_of
 from controlplane.plans.proposal_states import BY_NAME, Verb, verbs_from
 from controlplane.policies.store import policy_of
-from controlplane.proposals.notifications import tell
+from controlplane.proposals.notifications import notify
 
 # Who does what nobody asked for.
 WEIR = Automatic("weir")
@@ -24,7 +24,7 @@ def move_on(
     *,
     named: str = "",
     reason: str = "",
-    told: str = "",
+    message: str = "",
     **columns: Any,
 ) -> Proposal:
     """Apply a verb to a proposal within the caller's transaction; columns are saved with it.
@@ -47,7 +47,7 @@ def move_on(
     if changed != 1:
         raise _not_allowed(proposal, verb)
     _record(actor, proposal, verb, before, reason)
-    tell(proposal, told or _sentence(actor, proposal, verb))
+    notify(proposal, message or _sentence(actor, proposal, verb))
     return proposal
 
 

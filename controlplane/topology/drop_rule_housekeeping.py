@@ -19,7 +19,7 @@ from controlplane.models import Cluster, Drop, Query
 from controlplane.telemetry.samples import Row, Sample
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology.apply import Change, apply
-from controlplane.topology.drop_rules import arc_told
+from controlplane.topology.drop_rules import edge_text
 from controlplane.topology.event_time import tip_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.log.values import position_key
@@ -112,6 +112,6 @@ def _forget(drop: Drop) -> int:
         return 0
     left = remove_old_steps(found.value, found.settles["since"])
     stream, query = found.arc
-    told = f"{arc_told(found)}: what it dropped before is forgotten"
+    told = f"{edge_text(found)}: what it dropped before is forgotten"
     apply(cluster, [SetDropRule(stream, query, left)], Change(told))
     return 1

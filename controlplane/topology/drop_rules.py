@@ -62,13 +62,13 @@ def scheduled(
     if windows is None:
         return wanted, None
     if wanted is not None and wanted.window_ms != windows.window_ms:
-        raise Conflict("other_windows", f"It drops {windows_told(windows)}: delete that rule first")
+        raise Conflict("other_windows", f"It drops {windows_text(windows)}: delete that rule first")
     start = first_group(windows, ahead_of(cluster, stream_id))
     share = wanted.steps[-1][1] if wanted is not None else 0.0
     if present is None or not present.window_ms:
         return replace(windows, steps=((start, share),)), _event_time(start)
     if replace(present, steps=()) != replace(windows, steps=()):
-        raise Conflict("other_windows", f"It drops {windows_told(present)}: delete that rule first")
+        raise Conflict("other_windows", f"It drops {windows_text(present)}: delete that rule first")
     return _bounded(add_step(present, start, share)), _event_time(start)
 
 
@@ -77,12 +77,12 @@ def _event_time(start: int) -> int | None:
     return None if start == ALWAYS else start
 
 
-def arc_told(drop: Drop) -> str:
+def edge_text(drop: Drop) -> str:
     """Return the arc as people read it."""
     return f"{drop.stream.name} to {drop.query.name}" if drop.query else drop.stream.name
 
 
-def windows_told(shed: DropRule) -> str:
+def windows_text(shed: DropRule) -> str:
     """Return what goes: records, or windows of so many seconds."""
     if not shed.window_ms:
         return "records"
@@ -92,7 +92,7 @@ def windows_told(shed: DropRule) -> str:
     return told if shed.batch == 1 else f"{told}, {shed.batch} together"
 
 
-def share_told(share: float) -> str:
+def share_text(share: float) -> str:
     """Return a share in percent."""
     return f"{100 * share:.3g} %"
 
@@ -106,7 +106,7 @@ def _set(actor: Actor, stream: Stream, spec: DropSpec, query_name: str, reason: 
         shed = replace(shed, steps=((_begin(shed, cluster, stream), spec.share),))
     if drop is None:
         drop = Drop(cluster=cluster, stream=stream, query=query)
-    told = f"{arc_told(drop)} drops {share_told(spec.share)} of its {windows_told(shed)}"
+    told = f"{edge_text(drop)} drops {share_text(spec.share)} of its {windows_text(shed)}"
     _write(actor, cluster, drop, shed, told, reason)
     stored = _rule(stream, query)
     assert stored is not None
@@ -123,7 +123,7 @@ def _lift(actor: Actor, stream: Stream, query_name: str, reason: str) -> Drop | 
         if not shed.steps[-1][1]:
             return drop  # it is being lifted already
         left = _bounded(add_step(shed, _begin(shed, cluster, stream), 0.0))
-    told = f"{arc_told(drop)} drops nothing any more"
+    told = f"{edge_text(drop)} drops nothing any more"
     _write(actor, cluster, drop, left, told, reason)
     return _rule(stream, query) if left is not None else None
 
@@ -176,7 +176,7 @@ def _following(
             return wanted
         return replace(wanted, steps=((_begin(wanted, cluster, stream), spec.share),))
     if replace(before, steps=()) != replace(wanted, steps=()):
-        told = f"It drops {windows_told(before)}: lift that first"
+        told = f"It drops {windows_text(before)}: lift that first"
         raise Invalid({"window_s": [told]})
     after = _bounded(add_step(before, _begin(before, cluster, stream), spec.share))
     assert after is not None
@@ -200,7 +200,7 @@ def _write(
     change = Change(
         told,
         "drop.lift" if shed is None or not shed.steps[-1][1] else "drop.set",
-        arc_told(drop),
+        edge_text(drop),
         reason=reason,
         before=dict(drop.shed or {}),
         after={} if shed is None else shed.to_json(),

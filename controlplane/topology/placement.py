@@ -30,7 +30,7 @@ NO_NODE = "Waiting: no node of the cluster is active"
 
 
 @dataclass(frozen=True)
-class Drained:
+class PlacementPass:
     """How many queries were placed and removed, and how many wait for a node."""
 
     placed: int = 0
@@ -55,20 +55,20 @@ class _Place:
     merge: Node | None = None
 
 
-def drain(cluster_id: int) -> Drained:
+def place_pending(cluster_id: int) -> PlacementPass:
     """Place all pending queries and remove all ending ones; a gone cluster is left quietly."""
     placed = removed = waiting = 0
     while True:
-        done = _pass_when_moved(cluster_id)
+        done = _run_pass_with_retries(cluster_id)
         placed, removed, waiting = placed + done.placed, removed + done.removed, done.waiting
         if done.placed < PASS and done.removed < PASS:
-            return Drained(placed, removed, waiting)
+            return PlacementPass(placed, removed, waiting)
 
 
-def _pass_when_moved(cluster_id: int) -> Drained:
+def _run_pass_with_retries(cluster_id: int) -> PlacementPass:
     for _ in range(TRIES):
         try:
-            return _pass(cluster_id)
+            return _run_pass(cluster_id)
         except VersionMoved as moved:
             logger.info("%s: placing again", moved)
     raise Conflict("busy", "The routing table changes too quickly; try again")
@@ -120,11 +120,11 @@ def _as_wanted(query: Query, spans: Sequence[TaskRange], nodes: Mapping[int, Nod
     return _Place(nodes[spans[0][0]], () if query.task_count == 1 else tuple(spans))
 
 
-def _pass(cluster_id: int) -> Drained:
+def _run_pass(cluster_id: int) -> PlacementPass:
     cluster = Cluster.objects.filter(pk=cluster_id).first()
     work = None if cluster is None else _find_work(cluster)
     if cluster is None or work is None:
-        return Drained()
+        return PlacementPass()
     problem = read_online(cluster) if work.pending else None
     if not is_at(cluster_id, work.version):
         # What was read before and after the move does not fit together.
@@ -135,8 +135,8 @@ def _pass(cluster_id: int) -> Drained:
         apply(cluster, actions, Change(_summary(work, chosen)))
     waiting = len(work.pending) - len(chosen)
     if waiting:
-        _tell_waiting(work.pending)
-    return Drained(len(chosen), len(work.ending), waiting)
+        _mark_waiting(work.pending)
+    return PlacementPass(len(chosen), len(work.ending), waiting)
 
 
 def _find_work(cluster: Cluster) -> _Work | None:
@@ -205,25 +205,25 @@ def _addition(query: Query, place: _Place, streams: tuple[int, ...]) -> Action:
 
 
 def _summary(work: _Work, chosen: dict[int, _Place]) -> str:
-    told = []
+    parts = []
     if len(chosen) == 1:
         query = next(query for query in work.pending if query.pk in chosen)
-        told.append(f"{query.name} placed on {_told(chosen[query.pk])}")
+        parts.append(f"{query.name} placed on {_node_text(chosen[query.pk])}")
     elif chosen:
-        told.append(f"{len(chosen)} queries placed")
+        parts.append(f"{len(chosen)} queries placed")
     if len(work.ending) == 1:
-        told.append(f"{work.ending[0].query.name} removed")
+        parts.append(f"{work.ending[0].query.name} removed")
     elif work.ending:
-        told.append(f"{len(work.ending)} queries removed")
-    return ", ".join(told)
+        parts.append(f"{len(work.ending)} queries removed")
+    return ", ".join(parts)
 
 
-def _told(place: _Place) -> str:
+def _node_text(place: _Place) -> str:
     others = len(place.spans) - 1
     return f"{place.node.name} and {others} more" if others > 0 else place.node.name
 
 
-def _tell_waiting(pending: Sequence[Query]) -> None:
+def _mark_waiting(pending: Sequence[Query]) -> None:
     waiting = Query.objects.filter(
         pk__in=[query.pk for query in pending], state=Query.State.PENDING
     )

@@ -25,7 +25,7 @@ from controlplane.executions.progress import (
 from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.pagination.pages import whole
 from controlplane.plans.proposal_states import ACTIVE
-from controlplane.policies.auto_approval import applies_by_itself
+from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.proposals import drift
 from controlplane.proposals.listing import proposal_by_id
 from dashboard.figures.proposal import StepShown, balance_of_steps, proposal_figures
@@ -124,9 +124,9 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "drift": drift.drift_of(proposal) if ready else None,
         "under_way": proposal.state in UNDER_WAY,
         "percent": round(100 * proposal.progress),
-        "verdict": applies_by_itself(proposal) if ready else None,
+        "verdict": decide_auto_approval(proposal) if ready else None,
         "buttons": sorted(verbs.offered(request.actor, proposal), key=lambda verb: verb.rank),
-        "may_ask_anew": verbs.may_ask_anew(request.actor, proposal),
+        "may_ask_anew": verbs.may_request_again(request.actor, proposal),
         "waits": waiting_for(proposal),
     } | _execution(request, proposal)
 

@@ -68,7 +68,7 @@ def say(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpRespo
     proposal = proposal_by_id(cluster, pk)
     given = {name: request.POST.get(name, "") for name in ("seal", "reason")}
     try:
-        verbs.say(request.actor, proposal, said, **given)
+        verbs.apply_verb(request.actor, proposal, said, **given)
         notify(request, said.done)
     except Forbidden:
         raise
@@ -80,7 +80,7 @@ def say(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpRespo
 @cluster_page
 def ask_anew(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Ask for the same plan on the cluster as it is now."""
-    anew = requests.ask_anew(request.actor, proposal_by_id(cluster, pk))
+    anew = requests.request_again(request.actor, proposal_by_id(cluster, pk))
     return redirect("proposal", cluster.slug, anew.pk)
 
 
