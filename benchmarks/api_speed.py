@@ -158,10 +158,10 @@ def _texted(name: str, number: int, half: int) -> dict[str, Any]:
 
 
 def _measure_clients(port: int, token: str, options: argparse.Namespace) -> None:
-    found = asyncio.run(_ask(port, token, options.clients, options.seconds))
-    taken = [seconds for seconds, _ in found]
-    errors = sum(1 for _, status in found if status != 200)
-    rate = len(found) / options.seconds
+    answers = asyncio.run(_ask(port, token, options.clients, options.seconds))
+    taken = [seconds for seconds, _ in answers]
+    errors = sum(1 for _, status in answers if status != 200)
+    rate = len(answers) / options.seconds
     print(
         f"{options.clients} clients for {options.seconds} s: {errors} errors, "
         f"{rate:.0f} requests/s, {figures(taken)}"
@@ -176,7 +176,7 @@ async def _ask(port: int, token: str, clients: int, seconds: float) -> list[tupl
     """
     paths = [f"{path}&limit=20" for path in LISTS.values()]
     paths += [f"{CLUSTER}", f"{CLUSTER}/queries/query-000001", f"{ROOT}/me"]
-    found: list[tuple[float, int]] = []
+    answers: list[tuple[float, int]] = []
     counted = time.perf_counter() + APART_S * clients + WARM_S
     end = counted + seconds
 
@@ -192,13 +192,13 @@ async def _ask(port: int, token: str, clients: int, seconds: float) -> list[tupl
             except (OSError, EOFError):
                 status = 0
             if begun > counted:
-                found.append((time.perf_counter() - begun, status))
+                answers.append((time.perf_counter() - begun, status))
             if not status:
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.close()
 
     await asyncio.gather(*(ask(number) for number in range(clients)))
-    return found
+    return answers
 
 
 async def _answer(

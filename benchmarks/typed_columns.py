@@ -94,9 +94,9 @@ def arguments_of(options: argparse.Namespace) -> list[str]:
     }  # fmt: skip
     if options.records:
         numbers["records"] = options.records
-    found = [part for name, value in numbers.items() for part in (f"--{name}", str(value))]
+    arguments = [part for name, value in numbers.items() for part in (f"--{name}", str(value))]
     distinct = "--distinct" if options.distinct else "--no-distinct"
-    return [*found, "--key", options.key, distinct, "--json"]
+    return [*arguments, "--key", options.key, distinct, "--json"]
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -47,11 +47,11 @@ class ConsistentHashing(Parameters):
         room = dict(zip(nodes.tolist(), self._shares(problem, nodes).tolist(), strict=True))
         assignment = np.empty(problem.tasks, np.int32)
         for task in range(problem.tasks):
-            at = int(np.searchsorted(points, self._point(f"task {task}")))
-            while room[owners[at % len(owners)]] == 0:
-                at += 1
-            assignment[task] = owners[at % len(owners)]
-            room[owners[at % len(owners)]] -= 1
+            position = int(np.searchsorted(points, self._point(f"task {task}")))
+            while room[owners[position % len(owners)]] == 0:
+                position += 1
+            assignment[task] = owners[position % len(owners)]
+            room[owners[position % len(owners)]] -= 1
         return assignment, nodes
 
     def _shares(self, problem: MigrationProblem, nodes: Ints) -> Ints:

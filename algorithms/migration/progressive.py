@@ -95,15 +95,15 @@ def progressive(problem: MigrationProblem, plan: MigrationPlan, most_in: int) ->
 
 def gantt(steps: Sequence[Step]) -> tuple[Bar, ...]:
     """Return when which bytes flow between which nodes; steps follow one another."""
-    bars, at = [], 0.0
+    bars, elapsed = [], 0.0
     for number, step in enumerate(steps):
         for phase in step.schedule.phases:
-            start = at + phase.start
+            start = elapsed + phase.start
             bars += [
                 Bar(number, sent.source, sent.target, start, start + sent.amount)
                 for sent in phase.transfers
             ]
-        at += step.schedule.total
+        elapsed += step.schedule.total
     return tuple(bars)
 
 

@@ -88,7 +88,7 @@ def _best_before(first: int, x: int, gamma: int, kept: Floats, bounds: Ints, own
 @compiled
 def _traced(choices: NDArray[np.int64], lowest: Ints, owner: Ints, parts: int) -> Parts:
     """Follow the choices from the whole problem on; what is before a kept part is cut greedily."""
-    found = np.empty((parts, 3), np.int64)
+    rows = np.empty((parts, 3), np.int64)
     count, alpha, taken, left = 0, 0, 0, parts
     while alpha < len(lowest) - 1:
         x, y, used = choices[left, alpha, taken]
@@ -97,11 +97,9 @@ def _traced(choices: NDArray[np.int64], lowest: Ints, owner: Ints, parts: int) -
             past = begun
             while past < first and lowest[past + 1] <= begun:
                 past += 1
-            found[count] = (begun, past, FREE)
+            rows[count] = (begun, past, FREE)
             count, begun = count + 1, past
-        found[count] = (first, x, y)
+        rows[count] = (first, x, y)
         count, left, alpha, taken = count + 1, left - used, x, int(y == owner[x])
-    found = found[:count]
-    return Parts(
-        found[:, 0].copy(), found[:, 1].copy(), found[:, 2].copy(), np.zeros(count, np.int64)
-    )
+    rows = rows[:count]
+    return Parts(rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy(), np.zeros(count, np.int64))

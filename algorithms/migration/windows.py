@@ -53,11 +53,11 @@ def smallest_limit(work_before: Floats, parts: int) -> float:
         middle = (low + high) / 2
         if middle in (low, high):
             return high
-        found = _holds(work_before, middle, parts)
-        if found is None:
+        largest = _holds(work_before, middle, parts)
+        if largest is None:
             low = middle
         else:
-            high = min(middle, found)
+            high = min(middle, largest)
     return low
 
 

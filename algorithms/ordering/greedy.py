@@ -112,8 +112,8 @@ def _safe_bucket(board: Board) -> int:
     if worst == NONE:
         return NONE
     best, least = NONE, np.inf
-    for at in range(board.out_indptr[worst], board.out_indptr[worst + 1]):
-        bucket = board.out_buckets[at]
+    for entry in range(board.out_indptr[worst], board.out_indptr[worst + 1]):
+        bucket = board.out_buckets[entry]
         if board.ready[bucket]:
             share = _share_after(board, bucket)
             if share < least:
@@ -167,8 +167,8 @@ def _make(board: Board, bucket: int, move: int) -> None:
 @compiled
 def _add_again(board: Board, spot: int) -> None:
     """Compute again what the remaining moves add that bring a source to this spot."""
-    for at in range(board.spot_indptr[spot], board.spot_indptr[spot + 1]):
-        move = board.spot_moves[at]
+    for entry in range(board.spot_indptr[spot], board.spot_indptr[spot + 1]):
+        move = board.spot_moves[entry]
         if board.place[move] == NONE:
             continue
         board.added[move] = _addition(board, move)

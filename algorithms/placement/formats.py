@@ -62,7 +62,7 @@ def problem_from_frame(
     by_name = _by_name(rates)
     known = {name: number for number, name in enumerate(by_name)}
     numbers: dict[Any, int] = {}
-    owner = np.array([numbers.setdefault(one, len(numbers)) for one in readers], np.int64)
+    owner = np.array([numbers.setdefault(reader, len(numbers)) for reader in readers], np.int64)
     indices = np.array(
         [_number_of(name, known, f"{source}[{row}]") for row, name in enumerate(names)], np.int64
     )
@@ -145,12 +145,12 @@ def _check_number(where: str, value: object) -> None:
 
 def _by_name(rates: Any) -> dict[Any, float]:
     try:
-        found = dict(rates.items())
+        by_name = dict(rates.items())
     except (AttributeError, TypeError):
         raise BadProblem("rates", "must have a rate for each source by name") from None
-    if len(found) != len(rates):
+    if len(by_name) != len(rates):
         raise BadProblem("rates", "names a source twice")
-    return found
+    return by_name
 
 
 def _column(frame: Any, name: str) -> list[Any]:

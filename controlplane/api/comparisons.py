@@ -44,9 +44,9 @@ def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> A
     Every candidate is a proposal; the one that is approved supersedes the others.
     """
     actor, cluster = caller(request), cluster_by_slug(slug)
-    asked = [PlannerRequest(one.planner, one.algorithm, one.parameters) for one in body.asked]
-    found = comparisons.compare(actor, cluster, asked, body.budgets)
-    return Status(202, ComparisonOut.of(compared(found)))
+    asked = [PlannerRequest(item.planner, item.algorithm, item.parameters) for item in body.asked]
+    comparison = comparisons.compare(actor, cluster, asked, body.budgets)
+    return Status(202, ComparisonOut.of(compared(comparison)))
 
 
 @router.get("/{slug}/comparisons", response=ComparisonPage)
@@ -69,8 +69,8 @@ def cancel_comparison(
     request: HttpRequest, slug: str, pk: int, body: ReasonIn | None = None
 ) -> Any:
     """Stop all candidates that are still computed; one alone is cancelled as a proposal."""
-    actor, found = caller(request), comparison_by_id(cluster_by_slug(slug), pk)
-    return {"cancelled": comparisons.cancel(actor, found, body.reason if body else "")}
+    actor, comparison = caller(request), comparison_by_id(cluster_by_slug(slug), pk)
+    return {"cancelled": comparisons.cancel(actor, comparison, body.reason if body else "")}
 
 
 @router.get("/{slug}/proposals/{int:pk}/effects", response=EffectPage)

@@ -71,12 +71,12 @@ def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> A
     """
     caller(request)
     cluster, filters = cluster_of(request), ProposalFilters.of(request.GET)
-    found = (
+    page = (
         proposals_page(cluster, filters)
         if by_number(request)
         else proposals_slice(cluster, filters, Place.of(request.GET))
     )
-    return listed(request, response, found) | {"proposals": list(found.rows)}
+    return listed(request, response, page) | {"proposals": list(page.rows)}
 
 
 @router.get(PROPOSAL, response=ProposalOut)

@@ -59,8 +59,8 @@ def fail_lost(now: datetime) -> int:
     lost = Proposal.objects.select_related("cluster").filter(
         state=Proposal.State.COMPUTING, requested_at__lt=now - LOST_AFTER
     )
-    told = "The worker that computed it was lost"
-    return sum(_save(proposal, "fail", error=told) for proposal in lost)
+    message = "The worker that computed it was lost"
+    return sum(_save(proposal, "fail", error=message) for proposal in lost)
 
 
 def _computed(proposal: Proposal) -> dict[str, Any]:

@@ -109,10 +109,10 @@ def supersede_rivals(approved: Proposal) -> int:
         Q(pk__in=family) | Q(comparison__in=comparisons.values("comparison")),
         state__in=BY_NAME["supersede"].sources,
     )
-    found = list(rivals.select_related("cluster"))
-    for rival in found:
+    superseded = list(rivals.select_related("cluster"))
+    for rival in superseded:
         move_on(WEIR, rival, "supersede", message=f"proposal {approved.pk} was chosen instead")
-    return len(found)
+    return len(superseded)
 
 
 def _family(proposal: Proposal) -> set[int]:

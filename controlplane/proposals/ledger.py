@@ -207,12 +207,12 @@ def _mean_loads(samples: Sequence[Sample]) -> list[float]:
     nodes = max(len(sample["loads"]) for sample in samples)
     return [
         sum(
-            sample["loads"][at] * _seconds(sample)
+            sample["loads"][node] * _seconds(sample)
             for sample in samples
-            if at < len(sample["loads"])
+            if node < len(sample["loads"])
         )
         / seconds
-        for at in range(nodes)
+        for node in range(nodes)
     ]
 
 

@@ -9,11 +9,11 @@ def notify(
 ) -> None:
     """Announce after the commit; state is the proposal's if not given, passing as `announce`'s."""
     url = f"/clusters/{proposal.cluster.slug}/proposals/{proposal.pk}/"
-    told = event(
+    message = event(
         "proposal",
         f"Proposal {proposal.pk}: {text}",
         url=url,
         pk=proposal.pk,
         state=state or proposal.state,
     )
-    announce(proposal.cluster_id, told, passing=passing)
+    announce(proposal.cluster_id, message, passing=passing)

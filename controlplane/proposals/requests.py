@@ -83,5 +83,5 @@ def checked_parameters(
     """Return all parameters of a plan, and its budget if there is one. Raises `Invalid`."""
     budget = checked_budget(given.get("budget"))
     own = {name: value for name, value in given.items() if name != "budget"}
-    found = adapter.checked(chosen, own, cluster)
-    return found | ({"budget": budget} if budget else {})
+    checked = adapter.checked(chosen, own, cluster)
+    return checked | ({"budget": budget} if budget else {})

@@ -32,8 +32,8 @@ def refuse_if_stale(proposal: Proposal) -> None:
         review(proposal)
     drift = drift_of(proposal)
     if drift.stale and mark_stale(proposal, drift):
-        told = f"Out of date: {drift}. Ask for it anew"
-        raise Conflict("stale", told, drift.to_json())
+        message = f"Out of date: {drift}. Ask for it anew"
+        raise Conflict("stale", message, drift.to_json())
 
 
 @transaction.atomic

@@ -37,12 +37,12 @@ def move_on(
     verb = BY_NAME[name]
     _require(actor, proposal, verb, named, reason)
     before = proposal.state
-    found = Proposal.objects.filter(pk=proposal.pk, state__in=verb.sources)
+    rows = Proposal.objects.filter(pk=proposal.pk, state__in=verb.sources)
     if verb.target is not None:
         columns["state"] = verb.target
     if not verb.by_weir and name != "approve":
         columns |= {"decided_by": actor.name, "decided_at": timezone.now()}
-    changed = found.update(**columns) if columns else int(found.exists())
+    changed = rows.update(**columns) if columns else int(rows.exists())
     proposal.refresh_from_db()
     if changed != 1:
         raise _not_allowed(proposal, verb)
@@ -89,8 +89,8 @@ def _require(actor: Actor, proposal: Proposal, verb: Verb, seal: str, reason: st
     if verb.seal:
         require_seal(proposal, seal)
     if verb.name == "approve" and _is_own(actor, proposal):
-        told = "The policy wants another person to approve than the one who asked"
-        raise Conflict("own_proposal", told, {"requested_by": proposal.requested_by})
+        message = "The policy wants another person to approve than the one who asked"
+        raise Conflict("own_proposal", message, {"requested_by": proposal.requested_by})
 
 
 def _is_own(actor: Actor, proposal: Proposal) -> bool:
@@ -108,9 +108,9 @@ def require_seal(proposal: Proposal, seal: str) -> None:
 
 
 def _not_allowed(proposal: Proposal, verb: Verb) -> Conflict:
-    allowed = [one.name for one in verbs_from(proposal.state)]
-    told = f"The proposal is {proposal.state}: that does not allow “{verb.name}”"
-    return Conflict("not_allowed", told, {"state": proposal.state, "allowed": allowed})
+    allowed = [allowed_verb.name for allowed_verb in verbs_from(proposal.state)]
+    message = f"The proposal is {proposal.state}: that does not allow “{verb.name}”"
+    return Conflict("not_allowed", message, {"state": proposal.state, "allowed": allowed})
 
 
 def _record(actor: Actor, proposal: Proposal, verb: Verb, before: str, reason: str) -> None:

@@ -107,11 +107,11 @@ def _has_processed(sample: dict[str, Any], position: str) -> bool:
 
 def _forget(drop: Drop) -> int:
     cluster = Cluster.objects.get(pk=drop.cluster_id)
-    found = Drop.objects.select_related("stream", "query").filter(pk=drop.pk).first()
-    if found is None or found.settles is None:
+    row = Drop.objects.select_related("stream", "query").filter(pk=drop.pk).first()
+    if row is None or row.settles is None:
         return 0
-    left = remove_old_steps(found.value, found.settles["since"])
-    stream, query = found.arc
-    told = f"{edge_text(found)}: what it dropped before is forgotten"
-    apply(cluster, [SetDropRule(stream, query, left)], Change(told))
+    left = remove_old_steps(row.value, row.settles["since"])
+    stream, query = row.arc
+    message = f"{edge_text(row)}: what it dropped before is forgotten"
+    apply(cluster, [SetDropRule(stream, query, left)], Change(message))
     return 1

@@ -93,7 +93,7 @@ def place_as(
     work = _Work(cluster.routing_version, pending, [], _streams(list(wanted)))
     nodes = {node.index: node for node in cluster.nodes.all()}
     chosen = {query.pk: _as_wanted(query, wanted[query.pk], nodes) for query in pending}
-    merged = _merged_as_wanted(cluster, pending, {pk: nodes[at] for pk, at in merges.items()})
+    merged = _merged_as_wanted(cluster, pending, {pk: nodes[index] for pk, index in merges.items()})
     chosen |= {pk: replace(chosen[pk], merge=node) for pk, node in merged.items()}
     apply(cluster, _actions(work, chosen), Change(_summary(work, chosen)))
     return len(pending)
@@ -103,17 +103,17 @@ def _merged_as_wanted(
     cluster: Cluster, pending: Sequence[Query], named: Mapping[int, Node]
 ) -> dict[int, Node]:
     """Return who merges each query with a scheme: whom it names, else the least loaded."""
-    found = {query.pk: named.get(query.pk) for query in pending if query.scheme}
-    if None not in found.values():
-        return {pk: node for pk, node in found.items() if node is not None}
+    mergers_by_query = {query.pk: named.get(query.pk) for query in pending if query.scheme}
+    if None not in mergers_by_query.values():
+        return {pk: node for pk, node in mergers_by_query.items() if node is not None}
     problem = read_online(cluster)
     if problem is None:
         raise Conflict("no_node", "No node of the cluster is active: none can merge")
     mergers = MergeNodes(cluster, problem)
-    for node in found.values():
+    for node in mergers_by_query.values():
         if node is not None:
             mergers.give(node)
-    return {pk: node or mergers.take() for pk, node in found.items()}
+    return {pk: node or mergers.take() for pk, node in mergers_by_query.items()}
 
 
 def _as_wanted(query: Query, spans: Sequence[TaskRange], nodes: Mapping[int, Node]) -> _Place:
@@ -153,11 +153,11 @@ def _find_work(cluster: Cluster) -> _Work | None:
 
 
 def _streams(ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    found: dict[int, tuple[int, ...]] = {}
+    streams: dict[int, tuple[int, ...]] = {}
     rows = QueryStream.objects.filter(query__in=ids).order_by("stream_id")
     for query, stream in rows.values_list("query_id", "stream_id"):
-        found[query] = (*found.get(query, ()), stream)
-    return found
+        streams[query] = (*streams.get(query, ()), stream)
+    return streams
 
 
 def _choose(cluster: Cluster, problem: OnlineProblem | None, work: _Work) -> dict[int, _Place]:

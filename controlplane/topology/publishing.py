@@ -82,10 +82,10 @@ def heal(cluster: Cluster) -> bool:
     newest = published.aggregate(newest=Max("version"))["newest"]
     if newest is None:
         return False
-    found = latest_version(redis_client(), cluster.slug)
-    if found is not None and found >= newest:
+    latest = latest_version(redis_client(), cluster.slug)
+    if latest is not None and latest >= newest:
         return False
-    logger.warning("Redis has routing version %s of %s, not %s", found, cluster.slug, newest)
+    logger.warning("Redis has routing version %s of %s, not %s", latest, cluster.slug, newest)
     republish(cluster)
     return True
 

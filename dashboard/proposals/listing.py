@@ -119,7 +119,7 @@ def _adapter(planner: str) -> PlannerAdapter:
 def _algorithm(adapter: PlannerAdapter, name: str) -> Algorithm:
     """Return the named algorithm, the best known one for an unknown name."""
     offered = adapter.algorithms
-    return next((one for one in offered if one.name == name), offered[0])
+    return next((algorithm for algorithm in offered if algorithm.name == name), offered[0])
 
 
 post_ask: Any = require_POST(ask)

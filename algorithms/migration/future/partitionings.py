@@ -46,7 +46,7 @@ def _listed(lowest: Ints, parts: int, count: int) -> Ints:
         earliest[left] = lowest[earliest[left - 1]]
     rows = np.empty((count, parts + 1), np.int64)
     cuts = np.zeros(parts + 1, np.int64)
-    found, part = 0, 1
+    number, part = 0, 1
     cuts[1] = max(0, earliest[parts - 1])
     while part > 0:
         x = cuts[part]
@@ -54,8 +54,8 @@ def _listed(lowest: Ints, parts: int, count: int) -> Ints:
             part -= 1
             cuts[part] += 1
         elif part == parts:
-            rows[found] = cuts
-            found += 1
+            rows[number] = cuts
+            number += 1
             part -= 1
             cuts[part] += 1
         else:

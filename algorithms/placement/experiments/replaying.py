@@ -63,7 +63,11 @@ class Course:
 
 def replayable() -> tuple[str, ...]:
     """Return the algorithms that can live through a history; reservations are for one workload."""
-    return tuple(one.name for one in algorithms(PLACEMENT, "online") if one.name != "reservation")
+    return tuple(
+        algorithm.name
+        for algorithm in algorithms(PLACEMENT, "online")
+        if algorithm.name != "reservation"
+    )
 
 
 def replayed_in_turn(
@@ -73,10 +77,10 @@ def replayed_in_turn(
     history = parameters.history(seed)
     positions = history.positions(parameters.samples)
     rates = history.live_rates(positions)
-    for turn, name in enumerate(series):
+    for number, name in enumerate(series):
         algorithm = configured(name, parameters.settings(seed))
         assert isinstance(algorithm, OnlinePlacement)
-        course = replayed(algorithm, history, positions, part(report, turn, len(series)))
+        course = replayed(algorithm, history, positions, part(report, number, len(series)))
         yield name, measures(course, rates)
 
 

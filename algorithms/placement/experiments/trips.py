@@ -104,7 +104,7 @@ TRIPS: Final = Experiment(
     parameters=RealTrips,
     values=setup.SERVER_COUNTS,
     series=("ic", "mms", "off_rand", *setup.ONLINE_SERIES),
-    choices=tuple(one.name for one in algorithms(PLACEMENT)),
+    choices=tuple(algorithm.name for algorithm in algorithms(PLACEMENT)),
     measures=solving.MEASURES,
     trial=solving.solved_in_turn,
 )

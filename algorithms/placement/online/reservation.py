@@ -68,8 +68,8 @@ class Reservation(OnlinePlacement):
         offline = Mms() if self.plan == "mms" else IncrementalCost()
         plan = offline.solve(known)
         cells = problem.types.of_query[:seen].astype(np.int64) * problem.servers + plan.assignment
-        found, counts = np.unique(cells, return_counts=True)
-        kinds, servers = np.divmod(found, problem.servers)
+        distinct, counts = np.unique(cells, return_counts=True)
+        kinds, servers = np.divmod(distinct, problem.servers)
         starts = np.searchsorted(kinds, np.arange(types + 1)).astype(np.int64)
         left = np.ceil(counts * problem.queries / seen).astype(np.int64)
         return Reserved(starts, servers.astype(np.int64), left)

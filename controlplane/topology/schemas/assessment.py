@@ -47,14 +47,14 @@ class Assessed:
 
     def sentence(self) -> str:
         """Return the change, and why it is refused, as a sentence."""
-        told = f"{self.change.name} {self.change.action}"
+        change = f"{self.change.name} {self.change.action}"
         if not self.refusal:
-            return told
+            return change
         named = ", ".join(self.queries[:MAX_NAMED])
         more = len(self.queries) - MAX_NAMED
         many = f" and {more:,} more" if more > 0 else ""
         broken = f" (would break {named}{many})" if self.queries else ""
-        return f"{told}: {self.refusal}{broken}"
+        return f"{change}: {self.refusal}{broken}"
 
 
 def assess(
@@ -69,19 +69,19 @@ def assess(
 
     `schemas`: of all streams that the readers read, as they are.
     """
-    found = []
+    assessments = []
     for change in changes_between(old, new, retired):
         broken = _broken(old, new, change, readers, schemas, stream)
         refusal = change.refusal or (_READ if broken else "")
         why = next(iter(broken.values()), "")
-        found.append(Assessed(change, refusal, tuple(broken) if refusal else (), why))
-    if found and not any(one.refusal for one in found):
+        assessments.append(Assessed(change, refusal, tuple(broken) if refusal else (), why))
+    if assessments and not any(assessed.refusal for assessed in assessments):
         together = affected(readers, schemas, stream, new)
         if together:
             change = Change("columns", "changed", "all changes together")
             why = next(iter(together.values()))
-            found.append(Assessed(change, _TOGETHER, tuple(together), why))
-    return found
+            assessments.append(Assessed(change, _TOGETHER, tuple(together), why))
+    return assessments
 
 
 def _broken(
