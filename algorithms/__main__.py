@@ -29,7 +29,7 @@ _LONGEST_MESSAGE: Final = 600
 
 
 class _Parser(ArgumentParser):
-    """A parser that says what is wrong with a call in one line, without the usage."""
+    """A parser that reports a faulty call in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         raise _BadCall(f"{message} (see {self.prog} --help)")
@@ -40,7 +40,7 @@ class _BadCall(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out one call and return its exit code."""
+    """Run one call and return its exit code."""
     try:
         given = _parser().parse_args(arguments)
         answer = _listed(given) if given.planner == "list" else _planned(given)
@@ -63,7 +63,7 @@ def _parser() -> ArgumentParser:
         prog="python -m algorithms", description="Weir's planners.", allow_abbrev=False
     )
     commands = parser.add_subparsers(dest="planner", metavar="list|<planner>", required=True)
-    listing = commands.add_parser("list", help="say which planners, algorithms, parameters exist")
+    listing = commands.add_parser("list", help="list planners, algorithms and parameters")
     listing.add_argument("--json", action="store_true", help="as JSON")
     for known in PLANNERS:
         _add_planner(commands.add_parser(known.name, help=known.title, allow_abbrev=False), known)
@@ -84,7 +84,7 @@ def _add_planner(parser: ArgumentParser, planner: Planner) -> None:
         help="a parameter of problem or algorithm; may be repeated",
     )
     parser.add_argument("--seed", metavar="N", help="the same as --param seed=N")
-    parser.add_argument("--progress", action="store_true", help="tell the share done on stderr")
+    parser.add_argument("--progress", action="store_true", help="print the share done to stderr")
 
 
 def _listed(given: Namespace) -> str:
@@ -140,7 +140,7 @@ def _check_seed(text: str) -> None:
 
 
 def _printing(stream: TextIO) -> Progress:
-    """Return what tells the share done on a stream, each whole percent once."""
+    """Return a progress that prints each whole percent to a stream once."""
     last = -1
 
     def print_share(share: float) -> None:

@@ -50,7 +50,7 @@ class Experiment:
 
     `x` is named like the field of `parameters` that is swept; `values` are its values by
     default. `series` are the algorithms compared by default, `choices` all that can be.
-    `about` says what it shows, where the paper has it, and what was chosen where the paper is
+    `about` describes what it shows, where the paper has it, and what was chosen where the paper is
     silent. `trial` draws the workload of one seed and yields the measures of each series on it;
     `measures` names them.
     """

@@ -57,7 +57,7 @@ def report(turns: Sequence[tuple[Report, Report]]) -> None:
 
 @contextmanager
 def running_side(checkout: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Yield a process that runs the pipeline of a checkout and measures it when it is told."""
+    """Yield a process that runs the pipeline of a checkout and measures it on request."""
     process = subprocess.Popen(
         [sys.executable, str(SIDE)],
         cwd=checkout,

@@ -13,7 +13,7 @@ usual compiler and collector (C2, G1) and 3 GB. With `--native each` it is N str
 one application. Weir's batches end with the results readable in Redis. The native query writes to
 Spark's `noop` sink, so the comparison favours it. Both read the same blocks in batches of the same
 number of records, at two splits, in as many partitions. The rate counts from the end of batch
-`--warm`; a run that does not end within `--seconds` is measured as far as it came, and says so.
+`--warm`; a run that does not end within `--seconds` is measured as far as it came, and marked.
 `--check` compares windows of both with a plain computation.
 
 The figure of 1,000 queries (docs/benchmarks.md):

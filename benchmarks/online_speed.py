@@ -62,11 +62,11 @@ def report_service(problem: PlacementProblem) -> None:
     leaving = draw.choice(len(rows), events, replace=False).tolist()
     departures, arrivals = np.empty(events), np.empty(events)
     for number, query in enumerate(leaving):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         service.remove(query)
         between = time.perf_counter()
         service.place(query, rows[query])
-        departures[number], arrivals[number] = between - begun, time.perf_counter() - between
+        departures[number], arrivals[number] = between - started, time.perf_counter() - between
     for name, times in (("arrival", arrivals), ("departure", departures)):
         middle, tail = np.percentile(times, [50, 99]) * 1e6
         title = f"in service at {len(rows):,} live, k = {problem.servers}: one {name}"

@@ -3,8 +3,8 @@
     python -m benchmarks.typed_columns --against PATH [--queries 1] [--runs 3] [--no-distinct]
         [--key stream | car] [--records N] [--max-records 200000] [--seconds 60] [--warm 4]
 
-PATH is a git worktree of the last commit whose records had fixed columns; docs/benchmarks.md says
-which. Every run is `benchmarks.native_compare` of one checkout without its native side: with the
+PATH is a git worktree of the last commit whose records had fixed columns; docs/benchmarks.md
+names it. Every run is `benchmarks.native_compare` of one checkout without its native side: with the
 code of that checkout it fills a log with the recorded taxi reports, starts the pipeline on the full
 log, and measures records/s from the end of batch `--warm` until results of all records can be read.
 The checkouts run in turns, and who runs first alternates. Prints each run, the medians, and the

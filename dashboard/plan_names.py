@@ -29,7 +29,7 @@ def parameters_name(parameters: Mapping[str, Any]) -> str:
 
 
 def series_names(plans: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
-    """Return names that tell plans apart: the title, and what differs of the same algorithm's."""
+    """Return distinct names: the title, and the parameters that differ for one algorithm."""
     return [
         ", ".join(
             filter(None, [title_of(*plan[:2]), parameters_name(_distinguishing(plan, plans))])

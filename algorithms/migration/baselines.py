@@ -31,7 +31,7 @@ class ConsistentHashing(Parameters):
     seed: int = parameter(0, help="Same seed, same ring.", minimum=0)
 
     def solve(self, problem: MigrationProblem, progress: Progress | None = None) -> MigrationPlan:
-        """Put every task where the ring says; the last of equal nodes leave."""
+        """Assign every task to its node on the ring; the last of equal nodes leave."""
         return planned(problem, progress, self._assign)
 
     def _assign(self, problem: MigrationProblem) -> tuple[SmallInts, Ints]:
@@ -104,7 +104,7 @@ def planned(
 
 
 def target_nodes(problem: MigrationProblem) -> Ints:
-    """Return the nodes after the migration where nothing says who leaves: the last ones do."""
+    """Return the remaining nodes if the problem names no leaving ones: the last ones leave."""
     return np.flatnonzero(problem.capacities > 0)[: problem.nodes]
 
 

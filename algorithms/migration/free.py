@@ -32,7 +32,7 @@ class Free(Parameters):
     )
 
     def solve(self, problem: MigrationProblem, progress: Progress | None = None) -> MigrationPlan:
-        """Plan one migration; `lower_bound` says how good it is.
+        """Plan one migration; `lower_bound` is the proven least cost.
 
         Raises `InfeasibleTau` where no assignment keeps tau, `NotProven` where none was found in
         time.
@@ -110,7 +110,7 @@ def _filled(problem: MigrationProblem, kept: Ints, nodes: Ints) -> SmallInts | N
 def _by_integer_program(problem: MigrationProblem, seconds: float) -> tuple[SmallInts, Ints, float]:
     """Return an assignment, its nodes and a lower bound of the bytes moved, by HiGHS.
 
-    x[j, i] says that node i has task j, y[i] that node i stays; rows j * nodes + i, then y.
+    x[j, i] is 1 if node i has task j, y[i] if node i stays; rows j * nodes + i, then y.
     """
     tasks, nodes = problem.tasks, len(problem.capacities)
     stays = (problem.owner[:, None] == np.arange(nodes)[None, :]) * problem.state[:, None]

@@ -156,7 +156,7 @@ def _decomposed(amounts: Ints, idle: Ints) -> tuple[Ints, Ints]:
 
 @compiled
 def _rematch(left: Ints, source: int, target_of: Ints, source_of: Ints) -> None:
-    """Match one more source along a shortest augmenting path; Hall's theorem says there is one."""
+    """Match one more source along a shortest augmenting path; Hall's theorem guarantees one."""
     nodes = len(left)
     reached_from = np.full(nodes, _UNMATCHED, np.int64)
     queue = np.empty(nodes, np.int64)

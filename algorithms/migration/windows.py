@@ -43,7 +43,7 @@ def reaches(lowest: Ints, parts: int) -> tuple[Ints, Ints]:
 def smallest_limit(work_before: Floats, parts: int) -> float:
     """Return the least work limit at which `parts` intervals hold all tasks.
 
-    Bisection on the limit; each bound is then brought down to a load that some interval has, so
+    Bisection on the limit; each bound is then lowered to a load that some interval has, so
     the answer is exact.
     """
     total = float(work_before[-1])

@@ -56,8 +56,8 @@ def pair_bound(problem: "PlacementProblem", caps: Ints) -> float:
     shares = _least_share(problem.rates, most, first, second, caps.max() + together)
     weights = types.sizes[owner] / np.maximum(widths[owner] - 1, 1)
     single = widths == 1
-    alone = types.indices[types.indptr[:-1][single]]
-    rest = types.sizes[single] * problem.rates[alone] / most[alone]
+    lone = types.indices[types.indptr[:-1][single]]
+    rest = types.sizes[single] * problem.rates[lone] / most[lone]
     return float((shares * weights).sum() + rest.sum()) * _SAFE
 
 

@@ -19,7 +19,7 @@ def problem_from_json(data: object, nu: float) -> PlacementProblem:
 
     `{"rates": {"A": 1, "B": 1}, "queries": [["A", "B"], ["A"]], "servers": 2}`, perhaps with
     `capacities` (one number per server) and `nu`, which overrules the one given. Queries are in
-    arrival order. Raises `BadProblem` that says which value is wrong and why.
+    arrival order. Raises `BadProblem`, which names the wrong value and why.
     """
     fields = _checked_fields(data)
     rates = fields["rates"]
@@ -54,7 +54,7 @@ def problem_from_frame(
     `frame`: anything whose columns are had by `frame[name]` and turned into arrays by numpy:
     pandas, polars, pyarrow, a dict of lists. Queries are numbered in order of first appearance.
     `rates`: by source, a dict or a pandas Series; those that no query reads are kept. Raises
-    `BadProblem` that says which value is wrong and why.
+    `BadProblem`, which names the wrong value and why.
     """
     readers, names = (_column(frame, column) for column in (query, source))
     if len(readers) != len(names):

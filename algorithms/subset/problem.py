@@ -130,6 +130,6 @@ class SubsetProblem:
         return Value(max(0, excess), round(float(loads.sum()), 6), round(imbalance, 9))
 
     def affordable(self, chosen: np.ndarray) -> bool:
-        """Tell whether the chosen moves are within the budget."""
+        """Return whether the chosen moves are within the budget."""
         spent = self.costs[chosen].sum(axis=0)
         return bool((spent <= self.limits * (1 + SLACK) + SLACK).all())

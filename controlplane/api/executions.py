@@ -136,7 +136,7 @@ def running_execution(request: HttpRequest, slug: str) -> Any:
 
 @router.get("/{slug}/proposals/{int:pk}/execution", response=ExecutionOut, openapi_extra=_SHOWN)
 def get_execution(request: HttpRequest, slug: str, pk: int) -> Any:
-    """Return how far a proposal is carried out; query parameters page, per_page: its steps."""
+    """Return the progress of a proposal's execution; query parameters page, per_page: its steps."""
     caller(request)
     execution = execution_of(proposal_without_plan(cluster_by_slug(slug), pk))
     page = steps_page(

@@ -52,8 +52,8 @@ class Columns:
     def of(self, names: Iterable[str]) -> dict[str, Kind]:
         """Return the columns that all of these streams have.
 
-        Where there is none of them, the columns that any stream of the cluster has: what a query
-        says can be checked before its streams are chosen.
+        Without streams, return the columns that any stream of the cluster has, so that a text can
+        be checked before its streams are chosen.
         """
         known = frozenset(self._schemas[name] for name in names if name in self._schemas)
         if known not in self._kinds:
@@ -125,5 +125,5 @@ def _computation(text: str, left: tuple[str, ...], right: tuple[str, ...]) -> Co
 
 
 def keyed_by_stream(computation: Computation) -> bool:
-    """Tell whether the key holds the stream itself, which is shown by its name."""
+    """Return whether the key holds the stream itself, which is shown by its name."""
     return any(name == STREAM for name, _ in computation.key)

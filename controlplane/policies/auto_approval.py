@@ -1,4 +1,4 @@
-"""Whether a ready proposal may begin without a person, and if not, what stands in the way."""
+"""Automatic approval: whether the policy approves a ready proposal without a person."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from controlplane.policies.store import policy_of
 
 @dataclass(frozen=True)
 class PolicyDecision:
-    """Whether a proposal applies by itself: a stable code, the number that decided, its limit.
+    """Whether the policy approves a proposal: a stable code, the number that decided, its limit.
 
     Codes of a refusal: not_ready, decided, candidate, asked, kind, day, time, blackout, moves,
     bytes, gain, spoils, record; allowed otherwise. text is a clause for people.
@@ -38,7 +38,7 @@ _Check = Callable[[Proposal, PolicySettings, datetime], PolicyDecision | None]
 def decide_auto_approval(
     proposal: Proposal, policy: PolicySettings | None = None, moment: datetime | None = None
 ) -> PolicyDecision:
-    """Return whether the cluster's policy lets a proposal begin at a moment (now by default)."""
+    """Decide whether the cluster's policy approves a proposal at a moment (now by default)."""
     policy = policy or policy_of(proposal.cluster)
     moment = (moment or timezone.now()).astimezone(UTC)
     for check in _CHECKS:

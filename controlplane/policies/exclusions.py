@@ -1,4 +1,4 @@
-"""Exclusions: what no plan may move, for as long as its owner says."""
+"""Exclusions: what no plan may move, until the owner's end time."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -29,7 +29,7 @@ def add_exclusion(
 ) -> Exclusion:
     """Let no plan move a query, what is on a node, or what reads a stream, until it expires.
 
-    Said again of the same subject, it has a new owner, reason and end. Raises `Forbidden` for who
+    A second exclusion of a subject replaces owner, reason and end. Raises `Forbidden` for who
     is no operator of the cluster, and `Invalid` per field.
     """
     require_operator(actor, cluster)

@@ -87,7 +87,7 @@ def _run_error(approved: Mapping[str, Any], measured: Mapping[str, Any]) -> floa
 
 
 def _tried(cluster: Cluster) -> QuerySet[LedgerEntry]:
-    """Return the entries of plans that tell something about their planner.
+    """Return the entries of plans that count for their planner's record.
 
     Of one rolled back nothing was to be measured; one that went stale was made for rates, nodes or
     queries that were others by then.

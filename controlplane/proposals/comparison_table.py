@@ -48,7 +48,7 @@ class Candidate:
 
     @property
     def has_plan(self) -> bool:
-        """Tell whether its figures are known."""
+        """Return whether its figures are known."""
         return self.bytes is not None
 
 

@@ -35,7 +35,7 @@ def compare(
     asked: Sequence[PlannerRequest | tuple[str, str, Mapping[str, Any]]],
     budget: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
 ) -> Comparison:
-    """Take one snapshot and ask all for a plan on it, each under each budget.
+    """Take one snapshot and request a plan of each planner under each budget.
 
     budget: one (planning.budget), several for a curve, or none; an empty one is no limit. Workers
     compute the candidates side by side; each is a proposal like any other, of which one can be

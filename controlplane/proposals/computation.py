@@ -121,7 +121,7 @@ def _progress_of(proposal: Proposal) -> Callable[[float], None]:
 
 
 def _save(proposal: Proposal, verb: str, **columns: Any) -> bool:
-    """Save what became of the computing; tells whether nobody had decided it meanwhile."""
+    """Save the result of the computation; return False if the proposal was decided meanwhile."""
     try:
         with transaction.atomic():
             move_on(WEIR, proposal, verb, **columns)

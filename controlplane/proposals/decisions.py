@@ -25,7 +25,7 @@ def reject(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
 
 
 def approve(actor: Actor, proposal: Proposal, seal: str, reason: str = "") -> Proposal:
-    """Approve exactly the moves that the seal names; they begin at once if the policy says so.
+    """Approve exactly the moves that the seal names; the policy may start them at once.
 
     Raises `Forbidden`, and `Conflict` with code not_allowed, wrong_seal, own_proposal, or stale
     (data: the drift), which leaves the proposal stale.
@@ -46,5 +46,5 @@ def approve(actor: Actor, proposal: Proposal, seal: str, reason: str = "") -> Pr
 
 @transaction.atomic
 def withdraw(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
-    """Take an approval back before it begins. Raises `Forbidden`, `Invalid`, `Conflict`."""
+    """Withdraw an approval before the start. Raises `Forbidden`, `Invalid`, `Conflict`."""
     return move_on(actor, proposal, "withdraw", reason=reason, approved_by="", approved_at=None)

@@ -98,7 +98,7 @@ def _columns(proposal: Proposal, dropped: set[int], actor: Actor) -> dict[str, A
 
 
 def supersede_rivals(approved: Proposal) -> int:
-    """Supersede what the approved proposal was chosen instead of; returns how many.
+    """Supersede the alternatives of an approved proposal; return how many.
 
     These are the proposals that it was derived from, all that were derived from these or from it,
     and the other candidates of their comparison. Within the caller's transaction.

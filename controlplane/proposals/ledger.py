@@ -64,7 +64,7 @@ def _written(execution: Execution, now: datetime) -> bool:
 
 
 def _must_be_judged(execution: Execution, now: datetime) -> bool:
-    """Tell whether no more samples will come, or nobody should wait for them."""
+    """Return whether no more samples are expected, or the wait has been long enough."""
     assert execution.finished_at is not None
     return now - execution.finished_at >= LATEST or _next_began(execution) is not None
 
@@ -192,7 +192,7 @@ def _measured(
 
 
 def _is_split(proposal: Proposal) -> bool:
-    """Tell whether split queries ran: these are delivered, too, and no part of the prediction."""
+    """Return whether split queries ran: these are delivered, too, and no part of the prediction."""
     return bool(proposal.snapshot.split)
 
 

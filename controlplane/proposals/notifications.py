@@ -1,4 +1,4 @@
-"""Telling the browsers of a cluster what becomes of a proposal."""
+"""Notifications of the browsers of a cluster about a proposal."""
 
 from controlplane.events.publish import announce, event
 from controlplane.models import Proposal

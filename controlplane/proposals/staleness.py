@@ -40,8 +40,8 @@ def refuse_if_stale(proposal: Proposal) -> None:
 def mark_stale(proposal: Proposal, drift: Drift, by: Actor = WEIR) -> bool:
     """Mark a proposal as stale, with what drifted by how much.
 
-    Returns whether it was: not where it has gone on since it was read. What its own execution has
-    moved by now is no drift.
+    Return False if its state has changed since it was read. What its own execution has moved
+    is no drift.
     """
     if not unchanged(proposal):
         return False

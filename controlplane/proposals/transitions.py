@@ -1,4 +1,4 @@
-"""One step in the life of a proposal: checked, conditional, audited and told."""
+"""One step in the life of a proposal: checked, conditional, audited and announced."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def move_on(
 
 
 def unchanged(proposal: Proposal) -> bool:
-    """Tell whether the proposal is in the state it was read in, and keep it there until commit."""
+    """Return whether the proposal still has the state it was read in; lock it until commit."""
     rows = Proposal.objects.select_for_update().filter(pk=proposal.pk, state=proposal.state)
     return rows.values_list("pk", flat=True).first() is not None
 

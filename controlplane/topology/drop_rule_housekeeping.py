@@ -35,7 +35,7 @@ PER_S_TAU: Final = 10.0
 def settle(cluster: Cluster) -> int:
     """Forget the steps of a cluster's drops that no open window needs; returns of how many drops.
 
-    Raises `Away` where the log does not tell how far it goes.
+    Raises `Away` if the newest position of the log is unknown.
     """
     drops = [drop for drop in cluster.drops.all() if drop.value.window_ms]
     if not drops:

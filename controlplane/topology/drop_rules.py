@@ -30,7 +30,7 @@ def set_drop(
     """Let an arc drop a share, or another one than before; without a query the input arc.
 
     Raises `Forbidden`, `Invalid` per field, `Conflict` after too many changes in a short time, and
-    `Away` where the log does not tell its newest event time.
+    `Away` if the newest event time of the log is unknown.
     """
     require_operator(actor, stream.cluster)
     if faults := spec_faults(spec):

@@ -39,7 +39,7 @@ class PlacementPass:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _PendingWork:
     version: int
     pending: list[Query]
     ending: list[Task]
@@ -56,7 +56,7 @@ class _Place:
 
 
 def place_pending(cluster_id: int) -> PlacementPass:
-    """Place all pending queries and remove all ending ones; a gone cluster is left quietly."""
+    """Place all pending queries and remove all ending ones; do nothing for a deleted cluster."""
     placed = removed = waiting = 0
     while True:
         done = _run_pass_with_retries(cluster_id)
@@ -90,7 +90,7 @@ def place_as(
         raise VersionMoved(cluster.routing_version)
     if not pending:
         return 0
-    work = _Work(cluster.routing_version, pending, [], _streams(list(wanted)))
+    work = _PendingWork(cluster.routing_version, pending, [], _streams(list(wanted)))
     nodes = {node.index: node for node in cluster.nodes.all()}
     chosen = {query.pk: _as_wanted(query, wanted[query.pk], nodes) for query in pending}
     merged = _merged_as_wanted(cluster, pending, {pk: nodes[index] for pk, index in merges.items()})
@@ -139,7 +139,7 @@ def _run_pass(cluster_id: int) -> PlacementPass:
     return PlacementPass(len(chosen), len(work.ending), waiting)
 
 
-def _find_work(cluster: Cluster) -> _Work | None:
+def _find_work(cluster: Cluster) -> _PendingWork | None:
     queries = Query.objects.filter(cluster=cluster).order_by("id")
     pending = list(queries.filter(state=Query.State.PENDING)[:PASS])
     leaving = Task.objects.filter(query__cluster=cluster, query__state=Query.State.ENDING)
@@ -149,7 +149,7 @@ def _find_work(cluster: Cluster) -> _Work | None:
     if not pending and not ending:
         return None
     ids = [query.pk for query in pending] + [task.query_id for task in ending]
-    return _Work(cluster.routing_version, pending, ending, _streams(ids))
+    return _PendingWork(cluster.routing_version, pending, ending, _streams(ids))
 
 
 def _streams(ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
@@ -160,7 +160,9 @@ def _streams(ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
     return streams
 
 
-def _choose(cluster: Cluster, problem: OnlineProblem | None, work: _Work) -> dict[int, _Place]:
+def _choose(
+    cluster: Cluster, problem: OnlineProblem | None, work: _PendingWork
+) -> dict[int, _Place]:
     """Return the place of each pending query; the leaving ones make room first."""
     if problem is None:
         return {}
@@ -181,7 +183,7 @@ def _place(problem: OnlineProblem, query: Query, streams: tuple[int, ...]) -> _P
     return _Place(node, spans_over(problem.nodes, node, query.task_count))
 
 
-def _actions(work: _Work, chosen: dict[int, _Place]) -> list[Action]:
+def _actions(work: _PendingWork, chosen: dict[int, _Place]) -> list[Action]:
     removals: list[Action] = [RemoveQuery(task.query_id) for task in work.ending]
     additions = [
         _addition(query, chosen[query.pk], work.streams[query.pk])
@@ -204,7 +206,7 @@ def _addition(query: Query, place: _Place, streams: tuple[int, ...]) -> Action:
     )
 
 
-def _summary(work: _Work, chosen: dict[int, _Place]) -> str:
+def _summary(work: _PendingWork, chosen: dict[int, _Place]) -> str:
     parts = []
     if len(chosen) == 1:
         query = next(query for query in work.pending if query.pk in chosen)

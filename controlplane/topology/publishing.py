@@ -77,7 +77,7 @@ def _republish_applied(cluster: Cluster, newest: int) -> None:
 
 
 def heal(cluster: Cluster) -> bool:
-    """Republish the table if Redis has lost what was published; tells whether it had."""
+    """Republish the table if Redis has lost what was published; return whether it had."""
     published = cluster.routing_versions.filter(published_at__isnull=False)
     newest = published.aggregate(newest=Max("version"))["newest"]
     if newest is None:

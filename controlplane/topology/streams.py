@@ -37,7 +37,7 @@ class StreamSpec:
 
 
 def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
-    """Return the streams in the order of specs; known names are brought up to date.
+    """Return the streams in the order of specs; known names are updated.
 
     New ones go to the split node with the least declared rate, in one routing version. All or
     nothing. Raises `Forbidden`, `Invalid`, and `Conflict` (schema_incompatible) for a schema that

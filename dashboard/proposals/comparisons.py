@@ -1,4 +1,4 @@
-"""Comparisons: asking several planners about one snapshot, and what their plans take and bring."""
+"""Comparisons: requests to several planners for one snapshot, and their plans' costs and gains."""
 
 from typing import Any
 

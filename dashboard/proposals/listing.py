@@ -1,4 +1,4 @@
-"""Proposals: the list, asking for one, saying a verb to one."""
+"""Proposals: the list, requests for plans, and the verbs of a proposal."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -55,7 +55,7 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
 def _asked(
     actor: Actor, cluster: Cluster, planner: str, name: str, sent: Mapping[str, str]
 ) -> Proposal:
-    """Ask for what the form says; names go as they came: the service refuses unknown ones."""
+    """Request the plan of the form; the service rejects unknown names."""
     adapter = _adapter(planner)
     given = parameters(adapter.fields(_algorithm(adapter, name), cluster), sent)
     return requests.request(actor, cluster, name, given, planner=planner)
@@ -63,7 +63,7 @@ def _asked(
 
 @cluster_page
 def say(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpResponseRedirect:
-    """Say one of the verbs that the proposal's state allows; the form names seal and reason."""
+    """Apply a verb that the proposal's state allows; the form names seal and reason."""
     said = verbs.verb_at(verb)
     proposal = proposal_by_id(cluster, pk)
     given = {name: request.POST.get(name, "") for name in ("seal", "reason")}

@@ -145,7 +145,7 @@ def _fitted(landscape: Landscape, samples: Sequence[Prices], values: Floats) -> 
 
 
 class _Judge:
-    """Plays policies on the same long futures and says what they cost."""
+    """Plays policies on the same long futures and reports their costs."""
 
     def __init__(self, landscape: Landscape, seed: int, paths: int = 24, steps: int = 120) -> None:
         self.landscape = landscape

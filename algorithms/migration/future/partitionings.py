@@ -26,7 +26,7 @@ def count_partitionings(work_before: Floats, limit: float, parts: int) -> int:
 def partitionings(work_before: Floats, limit: float, parts: int, most: int) -> Ints:
     """Return every partitioning as a row of cuts, int64[K, parts + 1], in ascending order.
 
-    Raises `TooLarge`, which says how many there are, where that is more than `most`.
+    Raises `TooLarge`, which names their number, where that is more than `most`.
     """
     count = count_partitionings(work_before, limit, parts)
     if count > most:

@@ -41,7 +41,7 @@ class Replayable(Protocol):
         """Draw the history of one seed."""
 
     def settings(self, seed: int) -> dict[str, float]:
-        """Return what the algorithms are told, by the names of their parameters."""
+        """Return the parameters of the algorithms, by the names of their parameters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +109,7 @@ def replayed(
 
 
 def measures(course: Course, live_rates: Floats) -> Measures:
-    """Return the means over all samples with a live query, except where said otherwise.
+    """Return the means over all samples with a live query, except where noted.
 
     `replication_factor_end` is of the last sample, None without a live query then; `max_load` is
     the largest of all samples; `imbalance` is the largest load over the mean, less 1; `moved` and

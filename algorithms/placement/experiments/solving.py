@@ -28,7 +28,7 @@ class Drawable(Protocol):
         """Draw the instance of one seed."""
 
     def settings(self, seed: int) -> dict[str, float]:
-        """Return what the algorithms are told, by the names of their parameters."""
+        """Return the parameters of the algorithms, by the names of their parameters."""
 
 
 def solved_in_turn(

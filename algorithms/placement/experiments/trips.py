@@ -56,7 +56,7 @@ class RealTrips(Repeated):
         return trips.subscriptions.problem(self.servers, self.nu, flows)
 
     def settings(self, seed: int) -> dict[str, float]:
-        """Return what the algorithms are told, by the names of their parameters."""
+        """Return the parameters of the algorithms, by the names of their parameters."""
         return {"nu": self.nu, "alpha": self.alpha, "seed": seed}
 
 

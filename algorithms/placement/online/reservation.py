@@ -31,7 +31,7 @@ class Reservation(OnlinePlacement):
     """Places reserved by an offline plan of the expected types, section 5.2.1, else LeastCost.
 
     A query takes a reserved place of its type on the first server that has one left and is within
-    the balance constraint; without one it is overflow and goes where LeastCost says.
+    the balance constraint; without one it is overflow and is placed by LeastCost.
     """
 
     known: float = parameter(

@@ -92,13 +92,13 @@ def _broken(
     schemas: Mapping[int, StreamSchema],
     stream: int,
 ) -> dict[str, str]:
-    """Return the queries that one change would break, if it were made by itself."""
+    """Return the queries that one change would break, if it were the only one."""
     if change.action == "set":
         every = {reader.name: "its windows follow the event time" for reader in readers}
         return every if change.name == EVENT_TIME else {}
     if change.refusal and change.action != "added":
         # A change that cannot be stands for the loss of the column: what reads it is named.
-        alone = without_column(old, change.name)
+        single = without_column(old, change.name)
     else:
-        alone = applied(old, new, change)
-    return {} if alone is None else affected(readers, schemas, stream, alone)
+        single = applied(old, new, change)
+    return {} if single is None else affected(readers, schemas, stream, single)

@@ -1,7 +1,7 @@
 """Which changes of a stream's schema keep the records in the log, and what queries read, right.
 
 Pure: two schemas in, changes and refusals out. Whether queries are affected is another question
-(`readers`), asked of each change by itself.
+(`readers`), asked of each change separately.
 """
 
 from collections.abc import Mapping
