@@ -29,7 +29,7 @@ _LONGEST_MESSAGE: Final = 600
 
 
 class _Parser(ArgumentParser):
-    """A parser that says what is wrong with a call in one line, without the usage."""
+    """A parser that reports a faulty call in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         raise _BadCall(f"{message} (see {self.prog} --help)")
@@ -40,7 +40,7 @@ class _BadCall(Exception):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Carry out one call and return its exit code."""
+    """Run one call and return its exit code."""
     try:
         given = _parser().parse_args(arguments)
         answer = _listed(given) if given.planner == "list" else _planned(given)
@@ -63,15 +63,15 @@ def _parser() -> ArgumentParser:
         prog="python -m algorithms", description="Weir's planners.", allow_abbrev=False
     )
     commands = parser.add_subparsers(dest="planner", metavar="list|<planner>", required=True)
-    listing = commands.add_parser("list", help="say which planners, algorithms, parameters exist")
+    listing = commands.add_parser("list", help="list planners, algorithms and parameters")
     listing.add_argument("--json", action="store_true", help="as JSON")
-    for one in PLANNERS:
-        _add_planner(commands.add_parser(one.name, help=one.title, allow_abbrev=False), one)
+    for known in PLANNERS:
+        _add_planner(commands.add_parser(known.name, help=known.title, allow_abbrev=False), known)
     return parser
 
 
-def _add_planner(parser: ArgumentParser, one: Planner) -> None:
-    names = ", ".join(algorithm.name for algorithm in one.algorithms)
+def _add_planner(parser: ArgumentParser, planner: Planner) -> None:
+    names = ", ".join(algorithm.name for algorithm in planner.algorithms)
     parser.add_argument("algorithm", help=names)
     parser.add_argument(
         "--input", required=True, metavar="FILE", help="problem as JSON; - is stdin"
@@ -84,7 +84,7 @@ def _add_planner(parser: ArgumentParser, one: Planner) -> None:
         help="a parameter of problem or algorithm; may be repeated",
     )
     parser.add_argument("--seed", metavar="N", help="the same as --param seed=N")
-    parser.add_argument("--progress", action="store_true", help="tell the share done on stderr")
+    parser.add_argument("--progress", action="store_true", help="print the share done to stderr")
 
 
 def _listed(given: Namespace) -> str:
@@ -96,7 +96,7 @@ def _planned(given: Namespace) -> str:
     algorithm = chosen.algorithm(given.algorithm)
     values = _values(chosen, algorithm, given.param, given.seed)
     data = read_json(given.input)
-    with heeding_interrupts(_told(sys.stderr) if given.progress else None) as report:
+    with heeding_interrupts(_printing(sys.stderr) if given.progress else None) as report:
         plan = chosen.run(algorithm, data, values, report)
     return json.dumps(plan, allow_nan=False)
 
@@ -139,18 +139,18 @@ def _check_seed(text: str) -> None:
         raise BadParameters({"seed": [f"must be a whole number of at least 0, not {text!r}"]})
 
 
-def _told(stream: TextIO) -> Progress:
-    """Return what tells the share done on a stream, each whole percent once."""
+def _printing(stream: TextIO) -> Progress:
+    """Return a progress that prints each whole percent to a stream once."""
     last = -1
 
-    def tell(share: float) -> None:
+    def print_share(share: float) -> None:
         nonlocal last
         percent = int(100 * share)
         if percent > last:
             last = percent
             print(f"{percent} %", file=stream, flush=True)
 
-    return tell
+    return print_share
 
 
 def _advice(error: Exception) -> str:

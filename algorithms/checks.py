@@ -1,4 +1,4 @@
-"""Checks of input that several planners share: each says which value is wrong and why."""
+"""Checks of input that several planners share: each reports which value is wrong and why."""
 
 from typing import Any
 

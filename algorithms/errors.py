@@ -13,7 +13,7 @@ class PlanningError(Exception):
 
 
 class BadProblem(PlanningError):
-    """The input is not a problem: `where` names the value, `why` says what is wrong with it."""
+    """The input is not a problem: `where` names the value, `why` the fault."""
 
     def __init__(self, where: str, why: str) -> None:
         super().__init__(f"{where}: {why}")

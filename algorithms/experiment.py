@@ -50,7 +50,7 @@ class Experiment:
 
     `x` is named like the field of `parameters` that is swept; `values` are its values by
     default. `series` are the algorithms compared by default, `choices` all that can be.
-    `about` says what it shows, where the paper has it, and what was chosen where the paper is
+    `about` describes what it shows, where the paper has it, and what was chosen where the paper is
     silent. `trial` draws the workload of one seed and yields the measures of each series on it;
     `measures` names them.
     """
@@ -92,8 +92,8 @@ class Experiment:
         report(0.0)
         records = [
             {self.x.name: getattr(point, self.x.name), "series": name, "seed": seed, **measures}
-            for turn, (point, seed) in enumerate(trials)
-            for name, measures in self.trial(point, seed, chosen, part(report, turn, len(trials)))
+            for number, (point, seed) in enumerate(trials)
+            for name, measures in self.trial(point, seed, chosen, part(report, number, len(trials)))
         ]
         report(1.0)
         return Table.from_records(self.columns, records)
@@ -127,11 +127,11 @@ class Experiment:
             raise BadParameters({"values": bad.fields[self.x.name]}) from bad
 
 
-def part(progress: Progress, turn: int, turns: int) -> Progress:
-    """Return a progress that runs from 0 to 1 within turn `turn` of `turns` equal ones."""
+def part(progress: Progress, index: int, count: int) -> Progress:
+    """Return a progress from 0 to 1 for part `index` of `count` equal parts."""
 
     def report(share: float) -> None:
-        progress(min(1.0, (turn + share) / turns))
+        progress(min(1.0, (index + share) / count))
 
     return report
 

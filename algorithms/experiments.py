@@ -32,10 +32,10 @@ __all__ = [
     "summarised",
 ]
 
-_FOUND: Final = planner_modules("experiments")
+_MODULES: Final = planner_modules("experiments")
 # Of the planners that have any, in their order.
 EXPERIMENTS: Final[Mapping[str, tuple[Experiment, ...]]] = {
-    name: _FOUND[name].EXPERIMENTS for name in planners() if name in _FOUND
+    name: _MODULES[name].EXPERIMENTS for name in planners() if name in _MODULES
 }
 
 
@@ -46,7 +46,7 @@ def experiments(planner: str) -> tuple[Experiment, ...]:
 
 def experiment(planner: str, name: str) -> Experiment:
     """Return one experiment. Raises `UnknownExperiment`, which names those there are."""
-    found = {one.name: one for one in experiments(planner)}
-    if name not in found:
-        raise UnknownExperiment(planner, name, tuple(found))
-    return found[name]
+    known = {item.name: item for item in experiments(planner)}
+    if name not in known:
+        raise UnknownExperiment(planner, name, tuple(known))
+    return known[name]

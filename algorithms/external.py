@@ -44,13 +44,13 @@ def _heard(
     program.stdin.write(json.dumps(dict(request)))
     program.stdin.close()
     for line in program.stdout:
-        told = json.loads(line)
-        if "error" in told:
-            raise TrialFailed(told["error"])
-        if "rows" in told:
-            found: list[dict[str, Any]] = told["rows"]
-            return found
-        report(float(told["progress"]))
+        message = json.loads(line)
+        if "error" in message:
+            raise TrialFailed(message["error"])
+        if "rows" in message:
+            rows: list[dict[str, Any]] = message["rows"]
+            return rows
+        report(float(message["progress"]))
     raise TrialFailed(f"the measuring program ended with {program.wait()} and gave no rows")
 
 

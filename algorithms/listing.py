@@ -16,7 +16,7 @@ def as_json(planners: Iterable[Planner]) -> dict[str, Any]:
             {
                 "name": planner.name,
                 "title": planner.title,
-                "algorithms": [_algorithm(planner, one) for one in planner.algorithms],
+                "algorithms": [_algorithm(planner, algorithm) for algorithm in planner.algorithms],
             }
             for planner in planners
         ]
@@ -28,13 +28,13 @@ def as_text(planners: Iterable[Planner]) -> str:
     return "\n".join(line for planner in planners for line in _lines(planner))
 
 
-def _algorithm(planner: Planner, one: Algorithm) -> dict[str, Any]:
+def _algorithm(planner: Planner, algorithm: Algorithm) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "title": one.title,
-        "kind": one.kind,
-        "summary": one.summary,
-        "parameters": [_parameter(field) for field in planner.fields(one)],
+        "name": algorithm.name,
+        "title": algorithm.title,
+        "kind": algorithm.kind,
+        "summary": algorithm.summary,
+        "parameters": [_parameter(field) for field in planner.fields(algorithm)],
     }
 
 
@@ -54,9 +54,13 @@ def _parameter(field: ParameterField) -> dict[str, Any]:
 
 def _lines(planner: Planner) -> list[str]:
     lines = [f"{planner.name}: {planner.title}"]
-    for one in planner.algorithms:
-        lines += ["", f"  {one.name} ({one.kind}): {one.title}", f"    {one.summary}"]
-        lines += [f"    --param {_described(field)}" for field in planner.fields(one)]
+    for algorithm in planner.algorithms:
+        lines += [
+            "",
+            f"  {algorithm.name} ({algorithm.kind}): {algorithm.title}",
+            f"    {algorithm.summary}",
+        ]
+        lines += [f"    --param {_described(field)}" for field in planner.fields(algorithm)]
     return lines
 
 

@@ -73,15 +73,15 @@ class Planner:
 
     def algorithm(self, name: str) -> Algorithm:
         """Return one algorithm. Raises `UnknownAlgorithm`, which names those there are."""
-        found = {one.name: one for one in self.algorithms}
-        if name not in found:
-            raise UnknownAlgorithm(self.name, name, tuple(found))
-        return found[name]
+        known = {item.name: item for item in self.algorithms}
+        if name not in known:
+            raise UnknownAlgorithm(self.name, name, tuple(known))
+        return known[name]
 
     def fields(self, algorithm: Algorithm) -> tuple[ParameterField, ...]:
         """Return every parameter of a run: the problem's, then the algorithm's own."""
         shared = self.problem.fields()
-        names = {one.name for one in shared}
+        names = {field.name for field in shared}
         own = algorithm.parameters.fields()
         return (*shared, *(field for field in own if field.name not in names))
 
@@ -120,11 +120,11 @@ class Planner:
         """Return the problem without its parameters, and all parameters."""
         if not isinstance(data, Mapping):
             return data, values
-        names = {one.name for one in self.problem.fields()}
+        names = {field.name for field in self.problem.fields()}
         inside = {name: value for name, value in data.items() if name in names}
         return {k: v for k, v in data.items() if k not in names}, inside | dict(values)
 
 
 def _taken(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    names = {one.name for one in kind.fields()}
+    names = {field.name for field in kind.fields()}
     return kind.from_mapping({name: to for name, to in values.items() if name in names})

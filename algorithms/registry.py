@@ -24,10 +24,10 @@ PLANNERS: Final[tuple[Planner, ...]] = tuple(
 
 def planner(name: str) -> Planner:
     """Return one planner. Raises `UnknownPlanner`, which names those there are."""
-    found = {one.name: one for one in PLANNERS}
-    if name not in found:
-        raise UnknownPlanner(name, tuple(found))
-    return found[name]
+    known = {known_planner.name: known_planner for known_planner in PLANNERS}
+    if name not in known:
+        raise UnknownPlanner(name, tuple(known))
+    return known[name]
 
 
 @overload
@@ -46,7 +46,7 @@ def algorithms(planner_name: str, kind: Kind | None = None) -> tuple[Algorithm, 
     Raises `UnknownPlanner`.
     """
     of_planner = planner(planner_name).algorithms
-    return tuple(one for one in of_planner if kind in (None, one.kind))
+    return tuple(algorithm for algorithm in of_planner if kind in (None, algorithm.kind))
 
 
 @overload
@@ -67,4 +67,4 @@ def algorithm(planner_name: str, name: str) -> Algorithm:
 
 def planners() -> tuple[str, ...]:
     """Return the names of the planners."""
-    return tuple(one.name for one in PLANNERS)
+    return tuple(item.name for item in PLANNERS)

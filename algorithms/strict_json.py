@@ -40,12 +40,12 @@ def parse_json(raw: bytes, where: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    values = dict(pairs)
+    if len(values) != len(pairs):
         names = [name for name, _ in pairs]
-        twice = next(name for name in found if names.count(name) > 1)
+        twice = next(name for name in values if names.count(name) > 1)
         raise ValueError(f"names {twice!r} twice in one object")
-    return found
+    return values
 
 
 def _refuse_constant(word: str) -> NoReturn:

@@ -33,8 +33,8 @@ class Table:
 
     def column(self, name: str) -> tuple[Cell, ...]:
         """Return the values of one column from top to bottom. Raises `KeyError` on others."""
-        at = self._place_of(name)
-        return tuple(row[at] for row in self.rows)
+        position = self._place_of(name)
+        return tuple(row[position] for row in self.rows)
 
     def records(self) -> list[dict[str, Cell]]:
         """Return one mapping per row."""
@@ -54,9 +54,9 @@ def summarised(table: Table, x: str, y: str) -> Table:
     """
     groups: dict[tuple[Cell, Cell], list[float]] = {}
     for row in table.records():
-        found = groups.setdefault((row[x], row["series"]), [])
+        group = groups.setdefault((row[x], row["series"]), [])
         if isinstance(value := row[y], int | float):
-            found.append(float(value))
+            group.append(float(value))
     columns = (x, "series", "mean", "deviation", "smallest", "largest", "runs")
     return Table(columns, tuple((*key, *_figures(values)) for key, values in groups.items()))
 

@@ -39,7 +39,7 @@ _FALSE: Final = ("false", "no", "off", "0")
 class ParameterField:
     """One parameter as a form, an API schema or a command line shows it.
 
-    `optional`: None is a value too, and means what the help says. `choices`: of a text, what it
+    `optional`: None is a value too, and the help explains it. `choices`: of a text, what it
     may be.
     """
 
@@ -92,7 +92,7 @@ def parameter(
     maximum: float | None = None,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """Declare a field of a `Parameters` class; its annotation says the type.
+    """Declare a field of a `Parameters` class; its annotation is the type.
 
     `float | None` and the like make it optional.
     """

@@ -54,7 +54,7 @@ def main() -> None:
     with fresh_weir(postgres=options.postgres) as data:
         from django.db import connection  # noqa: PLC0415
 
-        begun = time.perf_counter()
+        started = time.perf_counter()
         user, cluster = fill(options.queries, options.streams, options.proposals)
         if connection.vendor == "postgresql":
             # As autovacuum does in a server that lives longer than a minute.
@@ -62,7 +62,7 @@ def main() -> None:
         print(
             f"{connection.vendor}: {options.queries:,} queries on {STREAMS_PER_QUERY} of "
             f"{options.streams:,} streams, {options.proposals:,} proposals, "
-            f"in {time.perf_counter() - begun:.0f} s"
+            f"in {time.perf_counter() - started:.0f} s"
         )
         with running_services(data, ["web"]) as url, api_client(url, user) as client:
             _measure_lists(client, options.pages)
@@ -85,9 +85,9 @@ def _walk(client: Any, path: str, limit: int) -> Iterator[float]:
     """Yield how long each page took, from the first to the last and again."""
     cursor = ""
     while True:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         answer = client.get(f"{path}&limit={limit}" + (f"&cursor={cursor}" if cursor else ""))
-        yield time.perf_counter() - begun
+        yield time.perf_counter() - started
         assert answer.status_code == 200, answer.content[:500]
         body = answer.json()
         cursor = (body.get("next") or "") if isinstance(body, dict) else ""
@@ -132,11 +132,11 @@ def _measure_bulk(client: Any, cluster: Any, count: int) -> None:
 def _post_bulk(client: Any, rows: Sequence[Any], status: int) -> tuple[float, int, Any]:
     """Post queries; return the seconds until the answer is read, the bytes sent and the answer."""
     sent = json.dumps({"queries": rows}).encode()
-    begun = time.perf_counter()
+    started = time.perf_counter()
     answer = client.post(
         f"{CLUSTER}/queries/bulk", content=sent, headers={"content-type": "application/json"}
     )
-    taken = time.perf_counter() - begun
+    taken = time.perf_counter() - started
     assert answer.status_code == status, answer.content[:500]
     return taken, len(sent), answer.json()
 
@@ -158,10 +158,10 @@ def _texted(name: str, number: int, half: int) -> dict[str, Any]:
 
 
 def _measure_clients(port: int, token: str, options: argparse.Namespace) -> None:
-    found = asyncio.run(_ask(port, token, options.clients, options.seconds))
-    taken = [seconds for seconds, _ in found]
-    errors = sum(1 for _, status in found if status != 200)
-    rate = len(found) / options.seconds
+    answers = asyncio.run(_ask(port, token, options.clients, options.seconds))
+    taken = [seconds for seconds, _ in answers]
+    errors = sum(1 for _, status in answers if status != 200)
+    rate = len(answers) / options.seconds
     print(
         f"{options.clients} clients for {options.seconds} s: {errors} errors, "
         f"{rate:.0f} requests/s, {figures(taken)}"
@@ -176,7 +176,7 @@ async def _ask(port: int, token: str, clients: int, seconds: float) -> list[tupl
     """
     paths = [f"{path}&limit=20" for path in LISTS.values()]
     paths += [f"{CLUSTER}", f"{CLUSTER}/queries/query-000001", f"{ROOT}/me"]
-    found: list[tuple[float, int]] = []
+    answers: list[tuple[float, int]] = []
     counted = time.perf_counter() + APART_S * clients + WARM_S
     end = counted + seconds
 
@@ -184,21 +184,21 @@ async def _ask(port: int, token: str, clients: int, seconds: float) -> list[tupl
         await asyncio.sleep(APART_S * first)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for path in islice(cycle(paths), first % len(paths), None):
-            begun = time.perf_counter()
-            if begun > end:
+            started = time.perf_counter()
+            if started > end:
                 break
             try:
                 status = await _answer(reader, writer, path, token)
             except (OSError, EOFError):
                 status = 0
-            if begun > counted:
-                found.append((time.perf_counter() - begun, status))
+            if started > counted:
+                answers.append((time.perf_counter() - started, status))
             if not status:
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.close()
 
     await asyncio.gather(*(ask(number) for number in range(clients)))
-    return found
+    return answers
 
 
 async def _answer(

@@ -132,7 +132,7 @@ def small_queries(count: int, nodes: int) -> list[Action]:
 
 
 def batch_durations(client: "redis.Redis", cluster: str) -> list[int]:
-    """Return how long each micro-batch took as Spark says, ms."""
+    """Return how long each micro-batch took as Spark reports it, ms."""
     rows: Any = client.xrange(keys.progress_key(cluster))
     return [json.loads(f[b"p"])["durations_ms"]["triggerExecution"] for _, f in rows]
 

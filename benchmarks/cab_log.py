@@ -33,7 +33,10 @@ def cab_records(limit: int | None = None) -> pd.DataFrame:
     metres = np.hypot(rows.x - before.x, rows.y - before.y)
     rows["speed"] = (100 * metres / seconds.where(seconds.between(1, 300))).round()
     tile = rows.tile_x // 10 * 1000 + rows.tile_y // 10
-    busiest = {one: at for at, one in enumerate(tile.value_counts().index[: STREAMS - 1], start=1)}
+    busiest = {
+        name: number
+        for number, name in enumerate(tile.value_counts().index[: STREAMS - 1], start=1)
+    }
     rows["stream"] = tile.map(busiest).fillna(STREAMS).astype("int64")
     return rows[[*REPORT.arrow.names, "stream"]]
 
@@ -47,9 +50,9 @@ def fill(redis_url: str, cluster: str, records: pd.DataFrame) -> None:
 
 
 def _blocks(rows: pd.DataFrame) -> Iterator[tuple[int, pa.RecordBatch]]:
-    for stream, mine in rows.groupby("stream"):
+    for stream, of_stream in rows.groupby("stream"):
         columns = [
-            pa.array(mine[field.name], field.type, from_pandas=True) for field in REPORT.arrow
+            pa.array(of_stream[field.name], field.type, from_pandas=True) for field in REPORT.arrow
         ]
         yield int(str(stream)), pa.RecordBatch.from_arrays(columns, schema=REPORT.arrow)
 

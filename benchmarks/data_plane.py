@@ -95,7 +95,10 @@ def start_weir(url: str, folder: Path, ops: Sequence[Action], nodes: int, append
 
 def split_queries(count: int, nodes: int) -> list[Action]:
     """Return queries over all streams with one task on each node, each with its own predicate."""
-    streams, spans = tuple(range(1, STREAMS + 1)), tuple((at, at, at + 1) for at in range(nodes))
+    streams, spans = (
+        tuple(range(1, STREAMS + 1)),
+        tuple((node, node, node + 1) for node in range(nodes)),
+    )
     return [
         AddQuery(query, 0, 0, streams, _split_text(query), spans) for query in range(1, count + 1)
     ]
@@ -194,8 +197,8 @@ def latencies(rows: Telemetry) -> Report:
     """Return p50, and the p95 of the batches' p95: above the p95 of all records."""
     known = [row["latency"] for row in rows if row["latency"]]
     return {
-        "p50": statistics.median(one["p50"] for one in known),
-        "p95": round(float(np.percentile([one["p95"] for one in known], 95))),
+        "p50": statistics.median(sample["p50"] for sample in known),
+        "p95": round(float(np.percentile([sample["p95"] for sample in known], 95))),
     }
 
 
@@ -303,7 +306,7 @@ def migration_report(weir: Weir, rows: Telemetry, durations: Sequence[int]) -> R
     settled = rows[5]["batch"]
     return {
         "moves": len(moved_in),
-        "state_bytes": [one["bytes"] for row in rows for one in row["moves"]],
+        "state_bytes": [move["bytes"] for row in rows for move in row["moves"]],
         "micro_batches_without_result_moving": longest_pause(weir, MOVED, settled),
         "micro_batches_without_result_staying": max(
             longest_pause(weir, 2 + node, settled) for node in range(4)
@@ -350,7 +353,7 @@ def kill(url: str, folder: Path, options: Options) -> Report:
     finally:
         driver.end()
     return {
-        "back_s": [round(one, 1) for one in back],
+        "back_s": [round(seconds, 1) for seconds in back],
         "back_s_p50": round(statistics.median(back), 1),
     }
 

@@ -48,13 +48,13 @@ def _measure_snapshots(count: int, streams: int, nodes: int) -> None:
     cluster = fill(count, streams, nodes)
     taken, kept = [], []
     for _ in range(5):
-        begun = time.perf_counter()
+        started = time.perf_counter()
         snapshot = take_snapshot(cluster.pk, 0.05)
-        taken.append(time.perf_counter() - begun)
+        taken.append(time.perf_counter() - started)
         assert len(snapshot.state) == count
-        begun = time.perf_counter()
+        started = time.perf_counter()
         row = keep_snapshot(snapshot)
-        kept.append(time.perf_counter() - begun)
+        kept.append(time.perf_counter() - started)
         row.delete()
     print(f"snapshot of {count:,} queries, read:      {figures(taken)}")
     print(f"  written, compressed: {figures(kept)}")
@@ -153,13 +153,13 @@ def _measure_proposals(url: str, count: int) -> None:
 
 def _request(client: Any) -> tuple[Any, float]:
     """Request a proposal over HTTP; return it as it is ready, and the seconds until then."""
-    begun = time.perf_counter()
+    started = time.perf_counter()
     body = {"algorithm": "mms", "parameters": {"nu": 0.5}}
     answer = client.post(SMALL, json=body).raise_for_status().json()
     while answer["state"] == "computing":
         answer = client.get(f"{SMALL}/{answer['id']}").raise_for_status().json()
     assert answer["state"] == "ready", answer
-    return answer, time.perf_counter() - begun
+    return answer, time.perf_counter() - started
 
 
 def _approve(client: Any, proposal: Any) -> float:
@@ -168,11 +168,11 @@ def _approve(client: Any, proposal: Any) -> float:
     from controlplane.wire.routing.publication import latest_version  # noqa: PLC0415
 
     before = latest_version(redis_client(), "small") or 0
-    begun = time.perf_counter()
+    started = time.perf_counter()
     path = f"{SMALL}/{proposal['id']}/approve"
     client.post(path, json={"seal": proposal["seal"]}).raise_for_status()
     wait_until(lambda: (latest_version(redis_client(), "small") or 0) > before)
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
 def _stop(actor: Any, pk: int) -> None:
@@ -205,7 +205,7 @@ def _small_cluster(actor: Any) -> Any:
     streams.register(actor, cluster, specs)
     wanted = [QuerySpec(f"q{i}", (f"s{i % 50}",), SUMMARY) for i in range(400)]
     queries.submit_many(actor, cluster, wanted)
-    placement.drain(cluster.pk)
+    placement.place_pending(cluster.pk)
     return cluster
 
 

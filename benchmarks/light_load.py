@@ -36,28 +36,28 @@ def main() -> None:
     require_checkout(options.against, "benchmarks/data_plane.py")
     print(f"this: {commit_of(HERE)}, other: {commit_of(options.against)}")
     turns: list[tuple[Report, Report]] = []
-    with running_side(HERE) as mine, running_side(options.against) as other:
-        for turn in range(options.turns):
-            order = (mine, other) if turn % 2 == 0 else (other, mine)
-            found = {id(side): measured(side, options.seconds) for side in order}
-            turns.append((found[id(mine)], found[id(other)]))
-            print(f"  turn {turn + 1}: this {turns[-1][0]}, other {turns[-1][1]}", flush=True)
+    with running_side(HERE) as own, running_side(options.against) as other:
+        for number in range(options.turns):
+            order = (own, other) if number % 2 == 0 else (other, own)
+            reports = {id(side): measured(side, options.seconds) for side in order}
+            turns.append((reports[id(own)], reports[id(other)]))
+            print(f"  turn {number + 1}: this {turns[-1][0]}, other {turns[-1][1]}", flush=True)
     report(turns[1:])
 
 
 def report(turns: Sequence[tuple[Report, Report]]) -> None:
     """Print the medians of each figure, and the median of its ratios."""
     for name in _MEASURES:
-        mine, other = ([one[side][name] for one in turns] for side in (0, 1))
-        ratio = statistics.median(a / b for a, b in zip(mine, other, strict=True))
-        told = f"this {statistics.median(mine):g}, other {statistics.median(other):g}"
+        own, other = ([reports[side][name] for reports in turns] for side in (0, 1))
+        ratio = statistics.median(a / b for a, b in zip(own, other, strict=True))
+        text = f"this {statistics.median(own):g}, other {statistics.median(other):g}"
         verdict = "reached" if ratio <= DEMANDED else "MISSED"
-        print(f"{name}: {told}, ratio {ratio:.3f}, demanded {DEMANDED:g} or less: {verdict}")
+        print(f"{name}: {text}, ratio {ratio:.3f}, demanded {DEMANDED:g} or less: {verdict}")
 
 
 @contextmanager
 def running_side(checkout: Path) -> Iterator["subprocess.Popen[str]"]:
-    """Yield a process that runs the pipeline of a checkout and measures it when it is told."""
+    """Yield a process that runs the pipeline of a checkout and measures it on request."""
     process = subprocess.Popen(
         [sys.executable, str(SIDE)],
         cwd=checkout,
@@ -83,8 +83,8 @@ def measured(side: "subprocess.Popen[str]", seconds: float) -> Report:
     assert side.stdout is not None
     side.stdin.write(f"{seconds}\n")
     side.stdin.flush()
-    found: Report = json.loads(side.stdout.readline())
-    return found
+    report: Report = json.loads(side.stdout.readline())
+    return report
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

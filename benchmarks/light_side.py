@@ -1,4 +1,4 @@
-"""One pipeline of `light_load`: is told on stdin for how many seconds records are to flow.
+"""One pipeline of `light_load`: reads from stdin for how many seconds records are to flow.
 
 Runs with the code of whatever checkout PYTHONPATH names, so it imports only what all of them have.
 """

@@ -56,7 +56,9 @@ def main() -> None:
                 if measured:
                     node_batch.measures_of(changed, 1_000)
                 spent[measured].append(time.process_time() - started)
-    with_it, without = (statistics.median(spent[one][count // 6 :]) * 1000 for one in (True, False))
+    with_it, without = (
+        statistics.median(spent[measured][count // 6 :]) * 1000 for measured in (True, False)
+    )
     share = (with_it - without) / with_it
     print(json.dumps({"ms": round(with_it, 2), "ms_without": round(without, 2),
                       "share": round(share, 4)}))  # fmt: skip
@@ -77,12 +79,12 @@ def all_tasks() -> Tasks:
         for query in range(1, 101)
     ]  # fmt: skip
     every = tuple(range(STREAMS))
-    mine = np.arange(32) % 8 == 0
+    own_tasks = np.arange(32) % 8 == 0
     groups = [Group.of(computation_of(SUMMARY, REPORT.kinds), small)]
     for query in range(4):
         text = QueryText({"n": "count(*)", "m": "mean(speed)"}, where=f"x > {query}", key=["car"])
-        one = Subscription(1_000 + query, 0, every, 32, mine)
-        groups.append(Group.of(computation_of(text, REPORT.kinds), [one]))
+        subscription = Subscription(1_000 + query, 0, every, 32, own_tasks)
+        groups.append(Group.of(computation_of(text, REPORT.kinds), [subscription]))
     return Tasks.of(groups)
 
 

@@ -13,7 +13,7 @@ usual compiler and collector (C2, G1) and 3 GB. With `--native each` it is N str
 one application. Weir's batches end with the results readable in Redis. The native query writes to
 Spark's `noop` sink, so the comparison favours it. Both read the same blocks in batches of the same
 number of records, at two splits, in as many partitions. The rate counts from the end of batch
-`--warm`; a run that does not end within `--seconds` is measured as far as it came, and says so.
+`--warm`; a run that does not end within `--seconds` is measured as far as it came, and marked.
 `--check` compares windows of both with a plain computation.
 
 The figure of 1,000 queries (docs/benchmarks.md):
@@ -126,9 +126,9 @@ def started_weir(url: str, folder: Path, options: argparse.Namespace, queries: i
     streams = tuple(range(1, cab_log.STREAMS + 1))
     spans = tuple((node, node, node + 1) for node in range(options.nodes))
     adds = [
-        AddQuery(at + 1, 0, 0, streams,
-                 json.dumps(text_of(at, options).to_json()), spans)
-        for at in range(queries)
+        AddQuery(query + 1, 0, 0, streams,
+                 json.dumps(text_of(query, options).to_json()), spans)
+        for query in range(queries)
     ]  # fmt: skip
     splits: list[Action] = [AssignStream(stream, stream % SPLITS) for stream in streams]
     splits += [SetSchema(stream, REPORT) for stream in streams]
@@ -138,12 +138,16 @@ def started_weir(url: str, folder: Path, options: argparse.Namespace, queries: i
 
 def native_rate(url: str, folder: Path, options: argparse.Namespace, queries: int) -> Rate:
     """Let native queries read the log."""
-    found = native(url, folder, options, queries, [])
+    report = native(url, folder, options, queries, [])
     batches = [
-        [(_end(one), one["numInputRows"]) for one in mine if one["numInputRows"]]
-        for mine in found["batches"]
+        [
+            (_end(progress), progress["numInputRows"])
+            for progress in rows
+            if progress["numInputRows"]
+        ]
+        for rows in report["batches"]
     ]
-    whole = all(sum(n for _, n in mine) >= options.total for mine in batches)
+    whole = all(sum(n for _, n in rows) >= options.total for rows in batches)
     return _rate(batches, options.warm, whole)
 
 
@@ -154,12 +158,12 @@ def _end(batch: dict[str, Any]) -> float:
 
 def _rate(queries: Sequence[Sequence[tuple[float, int]]], warm: int, whole: bool) -> Rate:
     """Return records of the log per second that all queries have seen, from (end, records)."""
-    if not all(len(mine) > warm for mine in queries):
+    if not all(len(rows) > warm for rows in queries):
         return Rate(0.0, 0, whole=False)
     # From when every query has its first batches behind it.
-    begun = max(mine[warm - 1][0] for mine in queries)
-    later = [(end, n) for mine in queries for end, n in mine if end > begun]
-    span = max((end for end, _ in later), default=begun) - begun
+    began = max(rows[warm - 1][0] for rows in queries)
+    later = [(end, n) for rows in queries for end, n in rows if end > began]
+    span = max((end for end, _ in later), default=began) - began
     seen = sum(n for _, n in later) / len(queries)
     return Rate(seen / span if span else 0.0, len(later), whole)
 
@@ -197,10 +201,12 @@ def check(url: str, folder: Path, options: argparse.Namespace, records: pd.DataF
     with started_weir(url, folder / "check-weir", options, 1) as weir:
         weir.batches_until(options.total, START_SECONDS + options.seconds)
         from_weir = weir_windows(url, weir.cluster, options, sample)
-    for name, found in (("native", from_native), ("weir", from_weir)):
-        if found != expected:
+    for name, windows in (("native", from_native), ("weir", from_weir)):
+        if windows != expected:
             wrong = [
-                place for place in {*found, *expected} if found.get(place) != expected.get(place)
+                place
+                for place in {*windows, *expected}
+                if windows.get(place) != expected.get(place)
             ]
             raise AssertionError(
                 f"{name}: {len(wrong)} of {len(expected)} windows differ: {wrong[:5]}"
@@ -210,8 +216,8 @@ def check(url: str, folder: Path, options: argparse.Namespace, records: pd.DataF
 
 def expected_windows(rows: pd.DataFrame, options: argparse.Namespace, sample: set[int]) -> Windows:
     """Return the windows of query 0 by a plain grouping."""
-    mine = rows[rows.start.isin(sample) & ((rows.speed > 0) | (not options.distinct))]
-    grouped = mine.groupby(["start", options.key]).agg(
+    sampled = rows[rows.start.isin(sample) & ((rows.speed > 0) | (not options.distinct))]
+    grouped = sampled.groupby(["start", options.key]).agg(
         n=("ts", "size"), mean=("speed", "mean"), highest=("speed", "max")
     )
     return {
@@ -257,10 +263,10 @@ def table(rows: Sequence[Any]) -> str:
     return "\n".join(lines)
 
 
-def _shown(one: Any) -> str:
-    if one is None:
+def _shown(value: Any) -> str:
+    if value is None:
         return "not run"
-    return f"{one['records_per_s']:,.0f}" + ("" if one["whole"] else " (part of the log)")
+    return f"{value['records_per_s']:,.0f}" + ("" if value["whole"] else " (part of the log)")
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

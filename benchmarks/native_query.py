@@ -97,9 +97,9 @@ class RecordReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the records of the split node's streams."""
         assert isinstance(partition, Split)
-        mine = [s for s in range(1, self.streams + 1) if s % self.splits == partition.split]
+        own = [s for s in range(1, self.streams + 1) if s % self.splits == partition.split]
         source = log_of("", self.redis_url, self.cluster)
-        entries = source.read_streams(mine, partition.start, partition.end)
+        entries = source.read_streams(own, partition.start, partition.end)
         batches = [
             _with_stream(decode_block(entry.block).records, stream)
             for stream, read in entries.items()
@@ -137,7 +137,7 @@ def combined(records: DataFrame, key: str, predicates: Sequence[int]) -> DataFra
 
 
 def started(
-    spark: SparkSession, options: argparse.Namespace, at: int, seen: Seen
+    spark: SparkSession, options: argparse.Namespace, index: int, seen: Seen
 ) -> StreamingQuery:
     """Start query number `at`; only a checked run looks at what comes out."""
     records = spark.readStream.format("native_log")
@@ -146,10 +146,10 @@ def started(
     if options.combined:
         counted = combined(records.load(), options.key, range(options.queries))
     else:
-        counted = aggregated(records.load(), options.key, at if options.distinct else None)
+        counted = aggregated(records.load(), options.key, index if options.distinct else None)
     writer = (
         counted.writeStream.outputMode("update")
-        .option("checkpointLocation", str(Path(options.checkpoint) / str(at)))
+        .option("checkpointLocation", str(Path(options.checkpoint) / str(index)))
         .trigger(processingTime="200 milliseconds")
     )
     if not options.sample:
@@ -166,11 +166,13 @@ def started(
 def finished(queries: Sequence[StreamingQuery], records: int, until: float) -> list[Any]:
     """Wait until all queries have read so many records; return their batches so far."""
     while True:
-        batches = [[json.loads(one.json) for one in query.recentProgress] for query in queries]
+        batches = [
+            [json.loads(progress.json) for progress in query.recentProgress] for query in queries
+        ]
         failed = [query.exception() for query in queries if not query.isActive]
         if failed:
             raise RuntimeError(str(failed[0]))
-        done = [sum(one["numInputRows"] for one in mine) >= records for mine in batches]
+        done = [sum(progress["numInputRows"] for progress in batch) >= records for batch in batches]
         if all(done) or time.monotonic() > until:
             return batches
         time.sleep(0.5)
@@ -190,7 +192,7 @@ def main() -> int:
     until = time.monotonic() + options.seconds
     seen: Seen = {}
     count = 1 if options.combined else options.queries
-    queries = [started(spark, options, at, seen) for at in range(count)]
+    queries = [started(spark, options, index, seen) for index in range(count)]
     batches = finished(queries, options.records, until)
     for query in queries:
         query.stop()

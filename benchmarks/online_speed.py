@@ -61,12 +61,12 @@ def report_service(problem: PlacementProblem) -> None:
     draw, events = np.random.default_rng(0), min(_EVENTS, len(rows))
     leaving = draw.choice(len(rows), events, replace=False).tolist()
     departures, arrivals = np.empty(events), np.empty(events)
-    for turn, query in enumerate(leaving):
-        begun = time.perf_counter()
+    for number, query in enumerate(leaving):
+        started = time.perf_counter()
         service.remove(query)
         between = time.perf_counter()
         service.place(query, rows[query])
-        departures[turn], arrivals[turn] = between - begun, time.perf_counter() - between
+        departures[number], arrivals[number] = between - started, time.perf_counter() - between
     for name, times in (("arrival", arrivals), ("departure", departures)):
         middle, tail = np.percentile(times, [50, 99]) * 1e6
         title = f"in service at {len(rows):,} live, k = {problem.servers}: one {name}"

@@ -61,14 +61,18 @@ def solved(case: Case, queries: int, seeds: Sequence[int], seconds: float) -> Ou
             queries=queries, servers=case.servers, exponent=case.exponent, seed=seed
         )
         for name, settings in contenders(seed, seconds).items():
-            if found := outcome(problem, name, settings):
-                outcomes.setdefault(name, []).append(found)
+            if result := outcome(problem, name, settings):
+                outcomes.setdefault(name, []).append(result)
     return outcomes
 
 
 def contenders(seed: int, seconds: float) -> dict[str, Mapping[str, float]]:
     plain = {"seed": seed, "seconds": seconds}
-    return {one.name: plain for one in algorithms(PLACEMENT) if one.name not in _LEFT_OUT}
+    return {
+        algorithm.name: plain
+        for algorithm in algorithms(PLACEMENT)
+        if algorithm.name not in _LEFT_OUT
+    }
 
 
 def outcome(
@@ -84,15 +88,15 @@ def outcome(
 
 
 def report(outcomes: Outcomes) -> None:
-    for name, found in sorted(outcomes.items(), key=lambda item: mean_factor(item[1])):
-        factors = [factor for factor, _ in found]
+    for name, ratios in sorted(outcomes.items(), key=lambda item: mean_factor(item[1])):
+        factors = [factor for factor, _ in ratios]
         spread = f"{min(factors):.4f} to {max(factors):.4f}"
-        seconds = statistics.median(seconds for _, seconds in found)
-        print(f"  {name:24} RF {mean_factor(found):8.4f}  ({spread})  {seconds:8.2f} s")
+        seconds = statistics.median(seconds for _, seconds in ratios)
+        print(f"  {name:24} RF {mean_factor(ratios):8.4f}  ({spread})  {seconds:8.2f} s")
 
 
 def report_ratios(case: Case, outcomes: Outcomes) -> None:
-    offline = {one.name for one in algorithms(PLACEMENT, "offline")} - {"hypergraph"}
+    offline = {algorithm.name for algorithm in algorithms(PLACEMENT, "offline")} - {"hypergraph"}
     if not offline & set(outcomes):
         return
     best = min(offline & set(outcomes), key=lambda name: mean_factor(outcomes[name]))
@@ -123,8 +127,8 @@ def report_tie_break(queries: int) -> None:
     compare(outcomes, "rare first", "least_cost", 0.95)
 
 
-def mean_factor(found: list[tuple[float, float]]) -> float:
-    return statistics.fmean(factor for factor, _ in found)
+def mean_factor(results: list[tuple[float, float]]) -> float:
+    return statistics.fmean(factor for factor, _ in results)
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

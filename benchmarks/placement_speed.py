@@ -68,10 +68,10 @@ def rebuilt(problem: PlacementProblem) -> PlacementProblem:
 
 def median_seconds(action: Callable[[], object], repeats: int) -> float:
     times = np.empty(repeats)
-    for turn in range(repeats):
+    for number in range(repeats):
         started = time.perf_counter()
         action()
-        times[turn] = time.perf_counter() - started
+        times[number] = time.perf_counter() - started
     return float(np.median(times))
 
 

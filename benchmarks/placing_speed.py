@@ -4,7 +4,7 @@
 
 Starts a private Redis, a fresh SQLite database, web server and Celery worker with the commands of
 `make run`, fills the cluster, then posts queries one by one and measures until the routing version
-with the query is in Redis, where the pipeline reads it. Also one placement by itself.
+with the query is in Redis, where the pipeline reads it. Also a single placement.
 """
 
 import argparse
@@ -33,9 +33,9 @@ def main() -> None:
     options = parse_options()
     with fresh_weir() as data:
         actor, cluster = create_cluster(options.streams)
-        begun = time.perf_counter()
+        started = time.perf_counter()
         fill(actor, cluster, options.live)
-        print(f"filled with {options.live} live queries in {time.perf_counter() - begun:.1f} s")
+        print(f"filled with {options.live} live queries in {time.perf_counter() - started:.1f} s")
         _measure_placements(actor, cluster, options.posts)
         with running_services(data) as url:
             _measure_posts(actor, cluster, url, options.posts)
@@ -87,7 +87,7 @@ def fill(actor: Any, cluster: Any, live: int) -> None:
     specs = _specs(cluster, "live", live, seed=1)
     for begin in range(0, live, BULK):
         queries.submit_many(actor, cluster, specs[begin : begin + BULK])
-        placement.drain(cluster.pk)
+        placement.place_pending(cluster.pk)
 
 
 def _specs(cluster: Any, prefix: str, count: int, seed: int) -> list[Any]:
@@ -115,9 +115,9 @@ def _measure_placements(actor: Any, cluster: Any, count: int) -> None:
     taken = []
     for spec in _specs(cluster, "alone", count, seed=2):
         queries.submit(actor, cluster, spec)
-        begun = time.perf_counter()
-        placement.drain(cluster.pk)
-        taken.append(time.perf_counter() - begun)
+        started = time.perf_counter()
+        placement.place_pending(cluster.pk)
+        taken.append(time.perf_counter() - started)
     print(f"placement of one query in this process: {figures(taken)}")
 
 
@@ -127,12 +127,12 @@ def _measure_posts(actor: Any, cluster: Any, url: str, count: int) -> None:
         for spec in _specs(cluster, "post", count, seed=3):
             before = _version(cluster.slug)
             body = {"name": spec.name, "streams": list(spec.streams), "text": spec.text.to_json()}
-            begun = time.perf_counter()
+            started = time.perf_counter()
             answer = client.post(f"/api/v1/clusters/{cluster.slug}/queries", json=body)
             answer.raise_for_status()
-            answered.append(time.perf_counter() - begun)
+            answered.append(time.perf_counter() - started)
             wait_until(lambda last=before: _version(cluster.slug) > last)  # type: ignore[misc]
-            routed.append(time.perf_counter() - begun)
+            routed.append(time.perf_counter() - started)
     print(f"POST until answered:                    {figures(answered)}")
     print(f"POST until routed in Redis:             {figures(routed)}")
 

@@ -92,9 +92,9 @@ def _measure_proposal(actor: Any, cluster: Any, limit: int) -> tuple[Any, dict[s
         effects.effects(proposal.snapshot, list(proposal.plan), places)
 
     with _stopwatches() as seconds:
-        begun, processor = time.perf_counter(), time.process_time()
+        started, processor = time.perf_counter(), time.process_time()
         proposal = _compute_proposal(actor, cluster, compute_effects)
-        whole, processor = time.perf_counter() - begun, time.process_time() - processor
+        whole, processor = time.perf_counter() - started, time.process_time() - processor
     return proposal, seconds | {
         "rest (rows, price, seal)": whole - sum(seconds.values()),
         "whole": whole,
@@ -130,11 +130,11 @@ def _stopwatch(seconds: dict[str, float], stage: str, module: Any, name: str) ->
     function = getattr(module, name)
 
     def timed(*arguments: Any, **named: Any) -> Any:
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
             return function(*arguments, **named)
         finally:
-            seconds[stage] += time.perf_counter() - begun
+            seconds[stage] += time.perf_counter() - started
 
     setattr(module, name, timed)
     try:

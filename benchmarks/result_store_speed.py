@@ -99,9 +99,12 @@ def written(query: Any, hours: int, changes: int = 50) -> dict[str, Any]:
     def put(batch: int, table: Any) -> float:
         return timed(lambda: write(client, "bench", batch, Changes([table])))
 
-    fresh = [put(at, table_of(query, at)) for at in range(hours)]
-    again = [put(hours + at, table_of(query, hours - 1)) for at in range(changes)]
-    few = [put(hours + changes + at, table_of(query, hours - 1, 1)) for at in range(4 * changes)]
+    fresh = [put(hour, table_of(query, hour)) for hour in range(hours)]
+    again = [put(hours + change, table_of(query, hours - 1)) for change in range(changes)]
+    few = [
+        put(hours + changes + change, table_of(query, hours - 1, 1))
+        for change in range(4 * changes)
+    ]
     return {
         "us_per_new_row": round(statistics.median(fresh) * 1000 / KEYS, 2),
         "us_per_changed_row": round(statistics.median(again) * 1000 / KEYS, 2),
@@ -115,7 +118,7 @@ def paged(client: Any, hours: int) -> dict[str, Any]:
     def call(filters: str) -> Any:
         return client.get(RESULTS + filters).raise_for_status()
 
-    found: dict[str, Any] = {}
+    report: dict[str, Any] = {}
     every = {
         "newest": "",
         "middle": f"&to={hours // 2 * HOUR_MS}",
@@ -125,9 +128,9 @@ def paged(client: Any, hours: int) -> dict[str, Any]:
     for name, filters in every.items():
         rows = len(call(filters).json()["windows"])
         times = [timed(partial(call, filters)) for _ in range(PAGES)]
-        found[f"{name}_ms"] = round(statistics.median(times), 1)
-        found[f"{name}_windows"] = rows
-    return found
+        report[f"{name}_ms"] = round(statistics.median(times), 1)
+        report[f"{name}_windows"] = rows
+    return report
 
 
 def archived(query: Any, count: int) -> dict[str, Any]:
@@ -139,8 +142,8 @@ def archived(query: Any, count: int) -> dict[str, Any]:
     client, known = redis_client(), archiving.ArchiverState()
     final_windows.freeze(client, "bench", {query.pk: final_windows.FOREVER}, 1)
     started = time.monotonic()
-    turn = archiving.Pass(client, query.cluster, known, 0, started + 3600)
-    moved, _ = archiving.move_windows(turn, [query.pk])
+    archiving_pass = archiving.Pass(client, query.cluster, known, 0, started + 3600)
+    moved, _ = archiving.move_windows(archiving_pass, [query.pk])
     seconds = time.monotonic() - started
     return {"windows": moved, "windows_per_s": round(moved / seconds), "all": moved == count}
 
@@ -155,18 +158,18 @@ def parquet(count: int, folder: Path) -> dict[str, Any]:
     place.mkdir()
     files = min(count // KEYS, 1_000)
     started = time.monotonic()
-    for at in range(files):
+    for number in range(files):
         rows: dict[str, Any] = {
-            "start_ms": [at * HOUR_MS] * KEYS,
+            "start_ms": [number * HOUR_MS] * KEYS,
             "key": [f'["{key}"]' for key in range(KEYS)],
             "values": ["[12,34]"] * KEYS,
         }
-        pq.write_table(pa.table(rows), place / f"{at:06}.parquet")
+        pq.write_table(pa.table(rows), place / f"{number:06}.parquet")
     rate = files * KEYS / (time.monotonic() - started)
 
     def page() -> None:
-        found = ds.dataset(place).to_table(filter=ds.field("start_ms") == files // 2 * HOUR_MS)
-        assert len(found) == KEYS
+        table = ds.dataset(place).to_table(filter=ds.field("start_ms") == files // 2 * HOUR_MS)
+        assert len(table) == KEYS
 
     def one_key() -> None:
         ds.dataset(place).to_table(filter=ds.field("key") == '["7"]')

@@ -3,8 +3,8 @@
     python -m benchmarks.typed_columns --against PATH [--queries 1] [--runs 3] [--no-distinct]
         [--key stream | car] [--records N] [--max-records 200000] [--seconds 60] [--warm 4]
 
-PATH is a git worktree of the last commit whose records had fixed columns; docs/benchmarks.md says
-which. Every run is `benchmarks.native_compare` of one checkout without its native side: with the
+PATH is a git worktree of the last commit whose records had fixed columns; docs/benchmarks.md
+names it. Every run is `benchmarks.native_compare` of one checkout without its native side: with the
 code of that checkout it fills a log with the recorded taxi reports, starts the pipeline on the full
 log, and measures records/s from the end of batch `--warm` until results of all records can be read.
 The checkouts run in turns, and who runs first alternates. Prints each run, the medians, and the
@@ -94,9 +94,9 @@ def arguments_of(options: argparse.Namespace) -> list[str]:
     }  # fmt: skip
     if options.records:
         numbers["records"] = options.records
-    found = [part for name, value in numbers.items() for part in (f"--{name}", str(value))]
+    arguments = [part for name, value in numbers.items() for part in (f"--{name}", str(value))]
     distinct = "--distinct" if options.distinct else "--no-distinct"
-    return [*found, "--key", options.key, distinct, "--json"]
+    return [*arguments, "--key", options.key, distinct, "--json"]
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -29,29 +29,31 @@ def parameters_name(parameters: Mapping[str, Any]) -> str:
 
 
 def series_names(plans: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
-    """Return names that tell plans apart: the title, and what differs of the same algorithm's."""
+    """Return distinct names: the title, and the parameters that differ for one algorithm."""
     return [
-        ", ".join(filter(None, [title_of(*one[:2]), parameters_name(_telling(one, plans))]))
-        for one in plans
+        ", ".join(
+            filter(None, [title_of(*plan[:2]), parameters_name(_distinguishing(plan, plans))])
+        )
+        for plan in plans
     ]
 
 
-def _telling(
-    one: tuple[str, str, Mapping[str, Any]], plans: Sequence[tuple[str, str, Mapping[str, Any]]]
+def _distinguishing(
+    plan: tuple[str, str, Mapping[str, Any]], plans: Sequence[tuple[str, str, Mapping[str, Any]]]
 ) -> dict[str, Any]:
     """Return the parameters in which some plan of the same algorithm differs."""
-    alike = [other[2] for other in plans if other[:2] == one[:2]]
+    alike = [other[2] for other in plans if other[:2] == plan[:2]]
     return {
         key: value
-        for key, value in one[2].items()
+        for key, value in plan[2].items()
         if any(other.get(key) != value for other in alike)
     }
 
 
 def budget_name(budget: Mapping[str, float]) -> str:
     """Return a budget as a person reads it, empty for none: “at most 10 moves, 1.0 MB”."""
-    told = [_WRITTEN[name](value) for name, value in budget.items() if name in _WRITTEN]
-    return f"at most {', '.join(told)}" if told else ""
+    limits = [_WRITTEN[name](value) for name, value in budget.items() if name in _WRITTEN]
+    return f"at most {', '.join(limits)}" if limits else ""
 
 
 def _plain(value: Any) -> str:

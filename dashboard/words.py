@@ -1,4 +1,4 @@
-"""The words of Weir as the help page explains them; docs/glossary.md says the same at length."""
+"""The words of Weir as the help page explains them; docs/glossary.md has them at length."""
 
 WORDS = (
     ("cluster", "One Spark Structured Streaming application with its nodes, streams and queries."),

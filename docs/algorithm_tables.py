@@ -13,20 +13,20 @@ _TYPES = {bool: "true or false", int: "whole number", float: "number", str: "tex
 
 def tables() -> str:
     """Return all planners with their algorithms and parameters as Markdown."""
-    return "\n".join(_planner(one) for one in PLANNERS)
+    return "\n".join(_planner(planner) for planner in PLANNERS)
 
 
 def _planner(planner: Planner) -> str:
     shared = _parameters("every one of them", planner.problem.fields())
     names = {field.name for field in planner.problem.fields()}
-    own = [_parameters(f"`{one.name}`", _own(one, names)) for one in planner.algorithms]
+    own = [_parameters(f"`{item.name}`", _own(item, names)) for item in planner.algorithms]
     return "\n".join(
         [
             f"### `{planner.name}`: {planner.title}",
             "",
             "| algorithm | kind | what it does |",
             "|---|---|---|",
-            *(f"| `{one.name}` | {one.kind} | {one.summary} |" for one in planner.algorithms),
+            *(f"| `{item.name}` | {item.kind} | {item.summary} |" for item in planner.algorithms),
             "",
             "| algorithm | parameter | type | default | what it is |",
             "|---|---|---|---|---|",
@@ -36,8 +36,8 @@ def _planner(planner: Planner) -> str:
     )
 
 
-def _own(one: Algorithm, shared: set[str]) -> tuple[ParameterField, ...]:
-    return tuple(field for field in one.parameters.fields() if field.name not in shared)
+def _own(algorithm: Algorithm, shared: set[str]) -> tuple[ParameterField, ...]:
+    return tuple(field for field in algorithm.parameters.fields() if field.name not in shared)
 
 
 def _parameters(whose: str, fields: tuple[ParameterField, ...]) -> list[str]:

@@ -37,8 +37,8 @@ def schema() -> str:
 
 def tables() -> str:
     """Return what each part holds as Markdown."""
-    found = json_schema()["$defs"]
-    return "\n".join(_table(title, found[name]) for name, title in _TITLES.items())
+    definitions = json_schema()["$defs"]
+    return "\n".join(_table(title, definitions[name]) for name, title in _TITLES.items())
 
 
 def _table(title: str, part: dict[str, Any]) -> str:
@@ -54,11 +54,11 @@ def _table(title: str, part: dict[str, Any]) -> str:
 
 def _kind(value: dict[str, Any]) -> str:
     if "anyOf" in value:
-        return " or ".join(_kind(one) for one in value["anyOf"])
+        return " or ".join(_kind(option) for option in value["anyOf"])
     if "$ref" in value:
         return _TITLES[value["$ref"].rpartition("/")[2]]
     if "enum" in value:
-        return ", ".join(f"`{one}`" for one in value["enum"])
+        return ", ".join(f"`{option}`" for option in value["enum"])
     kind = str(value.get("type", "any"))
     if kind == "array":
         kind = f"list of {_kind(value['items'])}"

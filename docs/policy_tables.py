@@ -41,20 +41,20 @@ def _settings() -> str:
     rows = []
     for name, field in PolicySettings.model_fields.items():
         about = " ".join(filter(None, [f"{field.title}.", field.description]))
-        default = _told(getattr(defaults, name))
+        default = _value_text(getattr(defaults, name))
         rows.append(f"| `{name}` | {default} | {about} |")
     head = ["### Settings and their defaults", "", "| setting | default | means |", "|---|---|---|"]
     return "\n".join([*head, *rows, ""])
 
 
-def _told(value: object) -> str:
+def _value_text(value: object) -> str:
     match value:
         case None | [] | "":
             return "none"
         case bool():
             return "yes" if value else "no"
         case list():
-            return ", ".join(str(one) for one in value)
+            return ", ".join(str(item) for item in value)
         case int():
             return f"{value:,}"
         case _:

@@ -56,8 +56,8 @@ def _states(verbs: Verbs, states: Sequence[str]) -> str:
 
 
 def _ordered(sources: Iterable[str], states: Sequence[str]) -> list[str]:
-    found = {str(one) for one in sources}
-    return [word for word in states if word in found]
+    names = {str(source) for source in sources}
+    return [word for word in states if word in names]
 
 
 def _id(word: str) -> str:

@@ -16,7 +16,7 @@ def tables() -> str:
 
 
 def _table(title: str, entries: Sequence[Entry]) -> str:
-    rows = [f"| `{one.written}` | {one.gives} | {one.about} |" for one in entries]
+    rows = [f"| `{entry.written}` | {entry.gives} | {entry.about} |" for entry in entries]
     return "\n".join(
         [f"### {title}", "", "| written | gives | meaning |", "|---|---|---|", *rows, ""]
     )

@@ -31,7 +31,7 @@ class ConsistentHashing(Parameters):
     seed: int = parameter(0, help="Same seed, same ring.", minimum=0)
 
     def solve(self, problem: MigrationProblem, progress: Progress | None = None) -> MigrationPlan:
-        """Put every task where the ring says; the last of equal nodes leave."""
+        """Assign every task to its node on the ring; the last of equal nodes leave."""
         return planned(problem, progress, self._assign)
 
     def _assign(self, problem: MigrationProblem) -> tuple[SmallInts, Ints]:
@@ -47,11 +47,11 @@ class ConsistentHashing(Parameters):
         room = dict(zip(nodes.tolist(), self._shares(problem, nodes).tolist(), strict=True))
         assignment = np.empty(problem.tasks, np.int32)
         for task in range(problem.tasks):
-            at = int(np.searchsorted(points, self._point(f"task {task}")))
-            while room[owners[at % len(owners)]] == 0:
-                at += 1
-            assignment[task] = owners[at % len(owners)]
-            room[owners[at % len(owners)]] -= 1
+            position = int(np.searchsorted(points, self._point(f"task {task}")))
+            while room[owners[position % len(owners)]] == 0:
+                position += 1
+            assignment[task] = owners[position % len(owners)]
+            room[owners[position % len(owners)]] -= 1
         return assignment, nodes
 
     def _shares(self, problem: MigrationProblem, nodes: Ints) -> Ints:
@@ -104,7 +104,7 @@ def planned(
 
 
 def target_nodes(problem: MigrationProblem) -> Ints:
-    """Return the nodes after the migration where nothing says who leaves: the last ones do."""
+    """Return the remaining nodes if the problem names no leaving ones: the last ones leave."""
     return np.flatnonzero(problem.capacities > 0)[: problem.nodes]
 
 

@@ -62,9 +62,9 @@ def _measure_faults(problem: MigrationProblem, plan: MigrationPlan) -> list[str]
         ("largest load", plan.max_load, max(loads)),
     ]
     faults = [
-        f"{name} {said} where {found} was found"
-        for name, said, found in checks
-        if not math.isclose(said, found, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
+        f"{name} {claimed} where {computed} was found"
+        for name, claimed, computed in checks
+        if not math.isclose(claimed, computed, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
     ]
     if plan.feasible != fits:
         faults.append(f"feasible is {plan.feasible}, but loads {loads} have limits {limits}")

@@ -29,7 +29,7 @@ def sequence_from_json(data: object, tau: float) -> SequenceProblem:
     nodes = fields["nodes"]
     if not isinstance(nodes, list) or not nodes:
         raise BadProblem("nodes", "must be a list with the target number of each migration")
-    steps = [_problem(fields, count, tau, f"nodes[{at}]") for at, count in enumerate(nodes)]
+    steps = [_problem(fields, count, tau, f"nodes[{index}]") for index, count in enumerate(nodes)]
     return SequenceProblem(steps[0], tuple(step.nodes for step in steps))
 
 

@@ -32,7 +32,7 @@ class Free(Parameters):
     )
 
     def solve(self, problem: MigrationProblem, progress: Progress | None = None) -> MigrationPlan:
-        """Plan one migration; `lower_bound` says how good it is.
+        """Plan one migration; `lower_bound` is the proven least cost.
 
         Raises `InfeasibleTau` where no assignment keeps tau, `NotProven` where none was found in
         time.
@@ -72,13 +72,13 @@ def _knapsack(work: Floats, worth: Floats, limit: float) -> Ints:
     """Return the items of the largest worth within the limit."""
     if is_within(float(work.sum()), limit):
         return np.arange(len(work))
-    found = milp(
+    result = milp(
         -worth,
         integrality=np.ones(len(work)),
         bounds=Bounds(0, 1),
         constraints=LinearConstraint(work[None, :], ub=limit),
     )
-    return np.flatnonzero(np.asarray(found.x) > 0.5)  # noqa: PLR2004 - a rounded yes or no
+    return np.flatnonzero(np.asarray(result.x) > 0.5)  # noqa: PLR2004 - a rounded yes or no
 
 
 def _staying(problem: MigrationProblem, worth: Floats) -> Ints:
@@ -110,21 +110,21 @@ def _filled(problem: MigrationProblem, kept: Ints, nodes: Ints) -> SmallInts | N
 def _by_integer_program(problem: MigrationProblem, seconds: float) -> tuple[SmallInts, Ints, float]:
     """Return an assignment, its nodes and a lower bound of the bytes moved, by HiGHS.
 
-    x[j, i] says that node i has task j, y[i] that node i stays; rows j * nodes + i, then y.
+    x[j, i] is 1 if node i has task j, y[i] if node i stays; rows j * nodes + i, then y.
     """
     tasks, nodes = problem.tasks, len(problem.capacities)
     stays = (problem.owner[:, None] == np.arange(nodes)[None, :]) * problem.state[:, None]
-    found = milp(
+    result = milp(
         np.concatenate([-stays.ravel(), np.zeros(nodes)]),
         integrality=np.ones(tasks * nodes + nodes),
         bounds=Bounds(0, np.concatenate([np.ones(tasks * nodes), problem.capacities > 0])),
         constraints=_rules(problem),
         options={"time_limit": seconds},
     )
-    _check(problem, found, seconds)
-    chosen = np.asarray(found.x[: tasks * nodes]).reshape(tasks, nodes)
-    open_nodes = np.flatnonzero(np.asarray(found.x[tasks * nodes :]) > 0.5)  # noqa: PLR2004
-    least = problem.total_state + float(found.mip_dual_bound)
+    _check(problem, result, seconds)
+    chosen = np.asarray(result.x[: tasks * nodes]).reshape(tasks, nodes)
+    open_nodes = np.flatnonzero(np.asarray(result.x[tasks * nodes :]) > 0.5)  # noqa: PLR2004
+    least = problem.total_state + float(result.mip_dual_bound)
     return chosen.argmax(axis=1).astype(np.int32), open_nodes, max(0.0, least)
 
 
@@ -148,9 +148,9 @@ def _rules(problem: MigrationProblem) -> list[LinearConstraint]:
     ]
 
 
-def _check(problem: MigrationProblem, found: OptimizeResult, seconds: float) -> None:
-    if found.status == _INFEASIBLE:
+def _check(problem: MigrationProblem, result: OptimizeResult, seconds: float) -> None:
+    if result.status == _INFEASIBLE:
         smallest = smallest_tau(problem, grades_of(problem))
         raise InfeasibleTau(problem.nodes, problem.tau, smallest, "assignments")
-    if found.x is None:
+    if result.x is None:
         raise NotProven(f"no assignment was found in {seconds:g} s; give it more time")

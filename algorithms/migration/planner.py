@@ -33,10 +33,10 @@ class TransferSchedule(Parameters):
 
     def solve(self, transfers: Any, progress: Progress | None = None) -> Schedule:
         """Schedule a square matrix of bytes; row i sends to column j. Raises `BadProblem`."""
-        found = scheduled(transfers)
+        schedule = scheduled(transfers)
         if progress is not None:
             progress(1.0)
-        return found
+        return schedule
 
 
 def _read(data: object, balance: Any) -> Any:

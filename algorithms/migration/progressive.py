@@ -77,7 +77,7 @@ def progressive(problem: MigrationProblem, plan: MigrationPlan, most_in: int) ->
     Every step takes what relieves the fullest nodes first, as long as nobody ends above its bound
     (or above what it had before the migration, where that was more). Where no single move keeps
     that, two nodes exchange tasks; where no exchange does either, the move that exceeds the bound
-    least is made and its step says that it is not balanced. Raises `BadParameters`.
+    least is made and its step is marked as not balanced. Raises `BadParameters`.
     """
     if most_in < 1:
         raise BadParameters({"most_in": [f"must be at least 1, not {most_in}"]})
@@ -95,15 +95,15 @@ def progressive(problem: MigrationProblem, plan: MigrationPlan, most_in: int) ->
 
 def gantt(steps: Sequence[Step]) -> tuple[Bar, ...]:
     """Return when which bytes flow between which nodes; steps follow one another."""
-    bars, at = [], 0.0
+    bars, elapsed = [], 0.0
     for number, step in enumerate(steps):
         for phase in step.schedule.phases:
-            start = at + phase.start
+            start = elapsed + phase.start
             bars += [
                 Bar(number, sent.source, sent.target, start, start + sent.amount)
                 for sent in phase.transfers
             ]
-        at += step.schedule.total
+        elapsed += step.schedule.total
     return tuple(bars)
 
 
@@ -153,7 +153,7 @@ def _exchange(moves: Sequence[Move], loads: Floats, bounds: Floats) -> list[Move
 
 
 def _excess(move: Move, loads: Floats, bounds: Floats) -> float:
-    """Return by how much a move alone would bring its target above the bound; 0 if it fits."""
+    """Return by how much a move alone would raise its target above the bound; 0 if it fits."""
     load = float(loads[move.target] + move.work)
     bound = float(bounds[move.target])
     return 0.0 if is_within(load, bound) else load - bound

@@ -79,9 +79,9 @@ def runs(assignment: SmallInts, nodes: Iterable[int]) -> tuple[Interval, ...]:
     tasks = len(assignment)
     edges = np.flatnonzero(np.diff(assignment)) + 1
     firsts, pasts = np.concatenate([[0], edges]), np.append(edges, tasks)
-    found = [
+    intervals = [
         Interval(int(assignment[first]), int(first), int(past))
         for first, past in zip(firsts, pasts, strict=True)
     ]
-    idle = sorted(set(nodes) - {run.node for run in found})
-    return (*found, *(Interval(node, tasks, tasks) for node in idle))
+    idle = sorted(set(nodes) - {run.node for run in intervals})
+    return (*intervals, *(Interval(node, tasks, tasks) for node in idle))

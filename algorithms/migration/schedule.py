@@ -156,19 +156,19 @@ def _decomposed(amounts: Ints, idle: Ints) -> tuple[Ints, Ints]:
 
 @compiled
 def _rematch(left: Ints, source: int, target_of: Ints, source_of: Ints) -> None:
-    """Match one more source along a shortest augmenting path; Hall's theorem says there is one."""
+    """Match one more source along a shortest augmenting path; Hall's theorem guarantees one."""
     nodes = len(left)
     reached_from = np.full(nodes, _UNMATCHED, np.int64)
     queue = np.empty(nodes, np.int64)
     queue[0] = source
     head, tail = 0, 1
     while head < tail:
-        at = queue[head]
+        sender = queue[head]
         head += 1
         for target in range(nodes):
-            if left[at, target] == 0 or reached_from[target] != _UNMATCHED:
+            if left[sender, target] == 0 or reached_from[target] != _UNMATCHED:
                 continue
-            reached_from[target] = at
+            reached_from[target] = sender
             if source_of[target] == _UNMATCHED:
                 _flip(target, source, reached_from, target_of, source_of)
                 return

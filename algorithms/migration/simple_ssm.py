@@ -3,7 +3,7 @@
 Lemma 3.1 tries every split of a sub-problem ([alpha, beta), [gamma, delta), n_p) into two: the
 tasks before x, the nodes up to y and n_l parts to the left, the rest to the right; y may be
 before gamma, so that parts that nobody keeps can come first. Positions and nodes count from 0
-here. Where the printed figure is wrong it is repaired as docs/papers.md says. Of use for m up to
+here. Where the printed figure is wrong it is repaired as in docs/papers.md. Of use for m up to
 a dozen: O(m^3 n^3 n'^2) time.
 """
 

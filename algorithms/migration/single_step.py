@@ -150,14 +150,14 @@ def _extend(
 
 
 @compiled
-def _window_maxima(values: Floats, lowest: Ints, start: int, past: int, found: Floats) -> None:
+def _window_maxima(values: Floats, lowest: Ints, start: int, past: int, maxima: Floats) -> None:
     """Write the largest value of the beginnings inside the interval for each end x in it.
 
     `queue` holds the beginnings that may still become the largest, falling in value.
     """
     queue = np.empty(past - start, np.int64)
     head, tail = 0, 0
-    found[start + 1] = _NEVER
+    maxima[start + 1] = _NEVER
     for x in range(start + 2, past + 1):
         while tail > head and values[queue[tail - 1]] <= values[x - 1]:
             tail -= 1
@@ -165,14 +165,14 @@ def _window_maxima(values: Floats, lowest: Ints, start: int, past: int, found: F
         tail += 1
         while head < tail and queue[head] < lowest[x]:
             head += 1
-        found[x] = values[queue[head]] if head < tail else _NEVER
+        maxima[x] = values[queue[head]] if head < tail else _NEVER
 
 
 @compiled
 def _traced(gains: Gains, lowest: Ints, kept: Floats, bounds: Ints, grades: Grades) -> Parts:
     """Go back from the best value by the choices that gave it."""
     strides = strides_of(grades.counts)
-    found = np.empty((int(grades.counts.sum()), 4), np.int64)
+    parts = np.empty((int(grades.counts.sum()), 4), np.int64)
     count, used, spent = 0, len(gains) - 1, 1
     x, node = lowest.shape[1] - 1, len(bounds) - 2
     while x > 0:
@@ -195,9 +195,9 @@ def _traced(gains: Gains, lowest: Ints, kept: Floats, bounds: Ints, grades: Grad
         low, keeper, spent, grade = chosen
         used -= strides[grade]
         if low < x:
-            found[count] = (low, x, keeper, grade)
+            parts[count] = (low, x, keeper, grade)
             count, x = count + 1, low
-    order = found[:count][::-1]
+    order = parts[:count][::-1]
     return Parts(order[:, 0].copy(), order[:, 1].copy(), order[:, 2].copy(), order[:, 3].copy())
 
 
@@ -234,7 +234,7 @@ def _beginning(
             (old[0, first], FREE, 0, True),
         )
         for value, who, before, allowed in choices:
-            mine = who == FREE or grade_of[who] == grade
-            if allowed and mine and value > best:
+            eligible = who == FREE or grade_of[who] == grade
+            if allowed and eligible and value > best:
                 best, low, keeper, spent = value, first, who, before
     return best, low, keeper, spent

@@ -54,11 +54,11 @@ def _solve(
     """Find the best x and y for the tasks from alpha on; `taken`: alpha's node may keep nothing."""
     gamma = owner[alpha] + taken
     tasks = len(lowest) - 1
-    least, begun = 1, alpha
+    least, started = 1, alpha
     for x in range(alpha + 1, tasks + 1):
-        if lowest[x] > begun:
-            least, begun = least + 1, x - 1
-        if least > count or lowest[x] > begun:
+        if lowest[x] > started:
+            least, started = least + 1, x - 1
+        if least > count or lowest[x] > started:
             return
         first = max(alpha, lowest[x])
         if x == tasks and gains[count, alpha, taken] < 0.0:
@@ -88,20 +88,18 @@ def _best_before(first: int, x: int, gamma: int, kept: Floats, bounds: Ints, own
 @compiled
 def _traced(choices: NDArray[np.int64], lowest: Ints, owner: Ints, parts: int) -> Parts:
     """Follow the choices from the whole problem on; what is before a kept part is cut greedily."""
-    found = np.empty((parts, 3), np.int64)
+    rows = np.empty((parts, 3), np.int64)
     count, alpha, taken, left = 0, 0, 0, parts
     while alpha < len(lowest) - 1:
         x, y, used = choices[left, alpha, taken]
-        first, begun = max(alpha, lowest[x]), alpha
-        while begun < first:
-            past = begun
-            while past < first and lowest[past + 1] <= begun:
+        first, started = max(alpha, lowest[x]), alpha
+        while started < first:
+            past = started
+            while past < first and lowest[past + 1] <= started:
                 past += 1
-            found[count] = (begun, past, FREE)
-            count, begun = count + 1, past
-        found[count] = (first, x, y)
+            rows[count] = (started, past, FREE)
+            count, started = count + 1, past
+        rows[count] = (first, x, y)
         count, left, alpha, taken = count + 1, left - used, x, int(y == owner[x])
-    found = found[:count]
-    return Parts(
-        found[:, 0].copy(), found[:, 1].copy(), found[:, 2].copy(), np.zeros(count, np.int64)
-    )
+    rows = rows[:count]
+    return Parts(rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy(), np.zeros(count, np.int64))

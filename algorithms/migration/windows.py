@@ -43,7 +43,7 @@ def reaches(lowest: Ints, parts: int) -> tuple[Ints, Ints]:
 def smallest_limit(work_before: Floats, parts: int) -> float:
     """Return the least work limit at which `parts` intervals hold all tasks.
 
-    Bisection on the limit; each bound is then brought down to a load that some interval has, so
+    Bisection on the limit; each bound is then lowered to a load that some interval has, so
     the answer is exact.
     """
     total = float(work_before[-1])
@@ -53,11 +53,11 @@ def smallest_limit(work_before: Floats, parts: int) -> float:
         middle = (low + high) / 2
         if middle in (low, high):
             return high
-        found = _holds(work_before, middle, parts)
-        if found is None:
+        largest = _holds(work_before, middle, parts)
+        if largest is None:
             low = middle
         else:
-            high = min(middle, found)
+            high = min(middle, largest)
     return low
 
 

@@ -27,7 +27,7 @@ class Board(NamedTuple):
     `loads`, `capacities` float64[k]; `limit` float64[1]: a safe move leaves its target at most at
     this load/capacity. A *spot* is a node and a source: `readers` int64[spots] counts units.
     Moves: `sources`, `targets` int64[n] are nodes; `own` float64[n]; entries by rows `indptr`
-    int64[n + 1]: `leaving`, `coming` int64[e] are spots, `rates` float64[e]. Moves that bring a
+    int64[n + 1]: `leaving`, `coming` int64[e] are spots, `rates` float64[e]. Moves of a
     source to a spot by rows `spot_indptr`, `spot_moves`. `added` float64[n]: load at the target;
     `bucket_of` int64[n]; `place` int64[n]: position in `heap` int64[n], -1 once made. Buckets:
     `first`, `size` int64[b] of `heap`; `origin` int64[b]: source node; `ready` bool[b]. Buckets
@@ -112,8 +112,8 @@ def _safe_bucket(board: Board) -> int:
     if worst == NONE:
         return NONE
     best, least = NONE, np.inf
-    for at in range(board.out_indptr[worst], board.out_indptr[worst + 1]):
-        bucket = board.out_buckets[at]
+    for entry in range(board.out_indptr[worst], board.out_indptr[worst + 1]):
+        bucket = board.out_buckets[entry]
         if board.ready[bucket]:
             share = _share_after(board, bucket)
             if share < least:
@@ -166,9 +166,9 @@ def _make(board: Board, bucket: int, move: int) -> None:
 
 @compiled
 def _add_again(board: Board, spot: int) -> None:
-    """Compute again what the remaining moves add that bring a source to this spot."""
-    for at in range(board.spot_indptr[spot], board.spot_indptr[spot + 1]):
-        move = board.spot_moves[at]
+    """Compute again what the remaining moves of a source to this spot add."""
+    for entry in range(board.spot_indptr[spot], board.spot_indptr[spot + 1]):
+        move = board.spot_moves[entry]
         if board.place[move] == NONE:
             continue
         board.added[move] = _addition(board, move)
@@ -212,7 +212,7 @@ def _place(board: Board, position: int, move: int) -> None:
 
 @compiled
 def _precedes(board: Board, a: int, b: int) -> bool:
-    """Tell whether a move adds less than another; of equals, the one that was given first."""
+    """Return whether a move adds less than another; of equals, the one that was given first."""
     if board.added[a] != board.added[b]:
         return bool(board.added[a] < board.added[b])
     return a < b

@@ -15,11 +15,11 @@ def ordered(loads: Loads, moves: Sequence[Move]) -> Order:
 
     The same as `order_moves`, for few moves.
     """
-    found = order_moves(MoveSet.from_loads(loads, moves))
+    order = order_moves(MoveSet.from_loads(loads, moves))
     for move in moves:
         loads.take(move.unit, move.source)
         loads.put(move.unit, move.target)
-    return found
+    return order
 
 
 def order_moves(moves: MoveSet) -> Order:

@@ -102,7 +102,7 @@ class MoveSet:
         np.cumsum(np.array(lengths, np.int64), out=indptr[1:])
         leaving = [(move.source, source) for move in moves for source in move.unit.sources]
         coming = [(move.target, source) for move in moves for source in move.unit.sources]
-        spots = {spot: at for at, spot in enumerate(dict.fromkeys(chain(leaving, coming)))}
+        spots = {spot: number for number, spot in enumerate(dict.fromkeys(chain(leaving, coming)))}
         return cls(
             loads.loads.copy(),
             loads.capacities,

@@ -45,8 +45,8 @@ def _less_loaded(
     first: NDArray[np.int64], second: NDArray[np.int64], load: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     chosen = np.empty_like(first)
-    for at in range(len(first)):
-        worker = first[at] if load[first[at]] <= load[second[at]] else second[at]
-        chosen[at] = worker
+    for record in range(len(first)):
+        worker = first[record] if load[first[record]] <= load[second[record]] else second[record]
+        chosen[record] = worker
         load[worker] += 1.0
     return chosen

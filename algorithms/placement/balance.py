@@ -63,14 +63,14 @@ def smallest_slack(queries: int, capacities: Floats) -> float:
     if missing <= 0:
         return 0.0
     steps = [
-        ((cap + 1) / share, cap, at)
-        for at, (cap, share) in enumerate(zip(places, parts, strict=True))
+        ((cap + 1) / share, cap, index)
+        for index, (cap, share) in enumerate(zip(places, parts, strict=True))
     ]
     heapq.heapify(steps)
     scale = Fraction(queries)
     for _ in range(missing):
-        scale, cap, at = steps[0]
-        heapq.heapreplace(steps, ((cap + 2) / parts[at], cap + 1, at))
+        scale, cap, index = steps[0]
+        heapq.heapreplace(steps, ((cap + 2) / parts[index], cap + 1, index))
     return _rounded_up(scale / queries - 1)
 
 

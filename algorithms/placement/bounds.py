@@ -49,15 +49,15 @@ def pair_bound(problem: "PlacementProblem", caps: Ints) -> float:
         return 0.0
     most = np.minimum(problem.readers, caps.max()).astype(np.float64)
     pairs = _pairs(types.indptr, types.indices, len(problem.rates))
-    found, position = np.unique(pairs, return_inverse=True)
+    distinct, position = np.unique(pairs, return_inverse=True)
     owner = np.repeat(np.arange(len(types)), widths * (widths - 1) // 2)
-    together = np.bincount(position, types.sizes[owner], len(found))[position]
+    together = np.bincount(position, types.sizes[owner], len(distinct))[position]
     first, second = np.divmod(pairs, max(len(problem.rates), 1))
     shares = _least_share(problem.rates, most, first, second, caps.max() + together)
     weights = types.sizes[owner] / np.maximum(widths[owner] - 1, 1)
     single = widths == 1
-    alone = types.indices[types.indptr[:-1][single]]
-    rest = types.sizes[single] * problem.rates[alone] / most[alone]
+    lone = types.indices[types.indptr[:-1][single]]
+    rest = types.sizes[single] * problem.rates[lone] / most[lone]
     return float((shares * weights).sum() + rest.sum()) * _SAFE
 
 
@@ -69,12 +69,12 @@ def _pairs(indptr: Ints, indices: SmallInts, sources: int) -> Ints:
         width = indptr[kind + 1] - indptr[kind]
         count += width * (width - 1) // 2
     pairs = np.empty(count, np.int64)
-    at = 0
+    filled = 0
     for kind in range(len(indptr) - 1):
-        for one in range(indptr[kind], indptr[kind + 1]):
-            for other in range(one + 1, indptr[kind + 1]):
-                pairs[at] = np.int64(indices[one]) * sources + indices[other]
-                at += 1
+        for entry in range(indptr[kind], indptr[kind + 1]):
+            for other in range(entry + 1, indptr[kind + 1]):
+                pairs[filled] = np.int64(indices[entry]) * sources + indices[other]
+                filled += 1
     return pairs
 
 
@@ -89,12 +89,12 @@ def _least_share(rates: Floats, most: Floats, first: Ints, second: Ints, limit: 
     roots = np.sqrt(rates[first]), np.sqrt(rates[second])
     total = roots[0] + roots[1]
     best = np.where(total > 0, limit * roots[0] / np.where(total > 0, total, 1.0), low)
-    at = np.where(a + b <= limit, a, np.clip(best, low, high))
-    beside = np.where(a + b <= limit, b, limit - at)
+    first_share = np.where(a + b <= limit, a, np.clip(best, low, high))
+    beside = np.where(a + b <= limit, b, limit - first_share)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = [
             np.where(rates[source] > 0, rates[source] / queries, 0.0)
-            for source, queries in ((first, at), (second, beside))
+            for source, queries in ((first, first_share), (second, beside))
         ]
-    found: Floats = shares[0] + shares[1]
-    return found
+    smallest: Floats = shares[0] + shares[1]
+    return smallest

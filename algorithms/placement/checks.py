@@ -1,4 +1,4 @@
-"""Checks of a placement problem's input: each says which value is wrong and why."""
+"""Checks of a placement problem's input: each reports which value is wrong and why."""
 
 import math
 import numbers

@@ -52,15 +52,15 @@ class Exact(Parameters):
             )
         start = Refined(seconds=_HEAD_START * self.seconds).solve(problem)
         program = _Program(problem)
-        found = milp(
+        result = milp(
             program.costs,
             integrality=np.ones(program.variables),
             bounds=Bounds(0, program.most),
             constraints=[*program.rules(), program.no_worse_than(start.traffic)],
             options={"time_limit": self.seconds * (1 - _HEAD_START), "mip_rel_gap": 0.0},
         )
-        _check_proof(found, start, self.seconds)
-        given = np.rint(found.x[: program.amounts]).astype(np.int64)
+        _check_proof(result, start, self.seconds)
+        given = np.rint(result.x[: program.amounts]).astype(np.int64)
         return spread(problem, program.as_rounds(given))
 
 
@@ -119,15 +119,17 @@ class _Program:
         """Of servers with one cap the lower number has as many queries: halves the search."""
         caps, servers = self.problem.caps, self.problem.servers
         pairs = [
-            (one, other)
-            for one, other in zip(range(servers), range(1, servers), strict=False)
-            if caps[one] == caps[other]
+            (server, other)
+            for server, other in zip(range(servers), range(1, servers), strict=False)
+            if caps[server] == caps[other]
         ]
         if not pairs:
             return []
         types = np.arange(len(self.problem.types)) * servers
         rows = np.repeat(np.arange(len(pairs)), 2 * len(types))
-        columns = np.concatenate([np.concatenate([types + one, types + two]) for one, two in pairs])
+        columns = np.concatenate(
+            [np.concatenate([types + left, types + right]) for left, right in pairs]
+        )
         signs = np.tile(np.repeat([-1.0, 1.0], len(types)), len(pairs))
         return [LinearConstraint(self._rows(rows, columns, signs), ub=0)]
 
@@ -136,11 +138,11 @@ class _Program:
         return csr_array((values, (rows, columns)), shape=(count, self.variables))
 
 
-def _check_proof(found: OptimizeResult, start: PlacementPlan, seconds: float) -> None:
-    if found.status == _PROVEN:
+def _check_proof(result: OptimizeResult, start: PlacementPlan, seconds: float) -> None:
+    if result.status == _PROVEN:
         return
-    bound = max(float(found.mip_dual_bound or 0.0), start.lower_bound)
-    best = min(start.traffic, np.inf if found.x is None else float(found.fun))
+    bound = max(float(result.mip_dual_bound or 0.0), start.lower_bound)
+    best = min(start.traffic, np.inf if result.x is None else float(result.fun))
     raise NotProven(
         f"no optimum was proven in {seconds:g} s: it is between {bound:g} and {best:g} "
         f"({best / bound - 1:.1%} apart); give it more time, or take refined"

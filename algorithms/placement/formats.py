@@ -19,7 +19,7 @@ def problem_from_json(data: object, nu: float) -> PlacementProblem:
 
     `{"rates": {"A": 1, "B": 1}, "queries": [["A", "B"], ["A"]], "servers": 2}`, perhaps with
     `capacities` (one number per server) and `nu`, which overrules the one given. Queries are in
-    arrival order. Raises `BadProblem` that says which value is wrong and why.
+    arrival order. Raises `BadProblem`, which names the wrong value and why.
     """
     fields = _checked_fields(data)
     rates = fields["rates"]
@@ -54,7 +54,7 @@ def problem_from_frame(
     `frame`: anything whose columns are had by `frame[name]` and turned into arrays by numpy:
     pandas, polars, pyarrow, a dict of lists. Queries are numbered in order of first appearance.
     `rates`: by source, a dict or a pandas Series; those that no query reads are kept. Raises
-    `BadProblem` that says which value is wrong and why.
+    `BadProblem`, which names the wrong value and why.
     """
     readers, names = (_column(frame, column) for column in (query, source))
     if len(readers) != len(names):
@@ -62,7 +62,7 @@ def problem_from_frame(
     by_name = _by_name(rates)
     known = {name: number for number, name in enumerate(by_name)}
     numbers: dict[Any, int] = {}
-    owner = np.array([numbers.setdefault(one, len(numbers)) for one in readers], np.int64)
+    owner = np.array([numbers.setdefault(reader, len(numbers)) for reader in readers], np.int64)
     indices = np.array(
         [_number_of(name, known, f"{source}[{row}]") for row, name in enumerate(names)], np.int64
     )
@@ -145,12 +145,12 @@ def _check_number(where: str, value: object) -> None:
 
 def _by_name(rates: Any) -> dict[Any, float]:
     try:
-        found = dict(rates.items())
+        by_name = dict(rates.items())
     except (AttributeError, TypeError):
         raise BadProblem("rates", "must have a rate for each source by name") from None
-    if len(found) != len(rates):
+    if len(by_name) != len(rates):
         raise BadProblem("rates", "names a source twice")
-    return found
+    return by_name
 
 
 def _column(frame: Any, name: str) -> list[Any]:

@@ -124,8 +124,8 @@ def repaired(kinds: SmallInts, sizes: Ints, blocks: Ints, caps: Ints) -> Ints:
     given = [list(row) for row in zip(kinds.tolist(), blocks.tolist(), sizes.tolist(), strict=True)]
     loads = np.bincount(blocks, sizes, len(caps)).astype(np.int64)
     for block in np.flatnonzero(loads > caps).tolist():
-        mine = sorted((row for row in given if row[1] == block), key=lambda row: row[2])
-        for row in mine:
+        own = sorted((row for row in given if row[1] == block), key=lambda row: row[2])
+        for row in own:
             while row[2] and loads[block] > caps[block]:
                 target = int(np.argmax(caps - loads))
                 moved = min(

@@ -55,7 +55,7 @@ class PlacementProblem:
     ) -> Self:
         """Build a problem from one collection of source numbers per query.
 
-        Raises `BadProblem` that says which value is wrong and why.
+        Raises `BadProblem`, which names the wrong value and why.
         """
         rows = [query if isinstance(query, list | tuple) else list(query) for query in queries]
         indptr = np.zeros(len(rows) + 1, np.int64)
@@ -80,7 +80,7 @@ class PlacementProblem:
 
         Servers are equal where no `capacities` are given.
 
-        Raises `BadProblem` that says which value is wrong and why.
+        Raises `BadProblem`, which names the wrong value and why.
         """
         checked = checks.checked_rates(rates)
         rows = checks.checked_indptr(indptr)

@@ -23,9 +23,9 @@ def _normalise(indptr: Ints, indices: SmallInts) -> int:
         if not _ascends(indices, start, end):
             indices[start:end].sort()
         first = kept
-        for at in range(start, end):
-            if kept == first or indices[at] != indices[kept - 1]:
-                indices[kept] = indices[at]
+        for entry in range(start, end):
+            if kept == first or indices[entry] != indices[kept - 1]:
+                indices[kept] = indices[entry]
                 kept += 1
         start = end
         indptr[row + 1] = kept
@@ -34,7 +34,7 @@ def _normalise(indptr: Ints, indices: SmallInts) -> int:
 
 @compiled
 def _ascends(indices: SmallInts, start: int, end: int) -> bool:
-    for at in range(start + 1, end):  # noqa: SIM110 - compiled to a plain loop
-        if indices[at] < indices[at - 1]:
+    for entry in range(start + 1, end):  # noqa: SIM110 - compiled to a plain loop
+        if indices[entry] < indices[entry - 1]:
             return False
     return True

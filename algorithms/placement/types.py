@@ -58,7 +58,7 @@ def _number(indptr: Ints, indices: SmallInts, of_query: SmallInts) -> Ints:
         size *= 2
     slots = np.full(size, -1, np.int32)
     firsts = np.empty(queries, np.int64)
-    found = 0
+    count = 0
     for query in range(queries):
         slot = _hash(indices, indptr[query], indptr[query + 1]) & (size - 1)
         while slots[slot] != -1:
@@ -66,30 +66,30 @@ def _number(indptr: Ints, indices: SmallInts, of_query: SmallInts) -> Ints:
                 break
             slot = (slot + 1) & (size - 1)
         if slots[slot] == -1:
-            slots[slot] = found
-            firsts[found] = query
-            found += 1
+            slots[slot] = count
+            firsts[count] = query
+            count += 1
         of_query[query] = slots[slot]
-    return firsts[:found].copy()
+    return firsts[:count].copy()
 
 
 @compiled
 def _hash(indices: SmallInts, start: int, end: int) -> np.int64:
     """Return 32 bits that depend on all of a row; the shift carries high bits to the low ones."""
     word = np.uint64(end - start)
-    for at in range(start, end):
-        word = (word ^ np.uint64(indices[at])) * _ODD
+    for entry in range(start, end):
+        word = (word ^ np.uint64(indices[entry])) * _ODD
         word ^= word >> _HALF
     return np.int64(word & _LOW)
 
 
 @compiled
-def _same(indptr: Ints, indices: SmallInts, one: int, other: int) -> bool:
-    start, shift = indptr[one], indptr[other] - indptr[one]
-    if indptr[one + 1] - start != indptr[other + 1] - indptr[other]:
+def _same(indptr: Ints, indices: SmallInts, query: int, other: int) -> bool:
+    start, shift = indptr[query], indptr[other] - indptr[query]
+    if indptr[query + 1] - start != indptr[other + 1] - indptr[other]:
         return False
-    for at in range(start, indptr[one + 1]):  # noqa: SIM110 - compiled to a plain loop
-        if indices[at] != indices[at + shift]:
+    for entry in range(start, indptr[query + 1]):
+        if indices[entry] != indices[entry + shift]:
             return False
     return True
 

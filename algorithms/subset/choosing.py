@@ -76,8 +76,8 @@ def _prefix(problem: SubsetProblem) -> np.ndarray:
     return np.asarray((spent <= problem.limits).all(axis=1))
 
 
-def _best(problem: SubsetProblem, found: Iterable[np.ndarray], until: float) -> np.ndarray:
-    mended = [_mended(problem, one, until) for one in found]
+def _best(problem: SubsetProblem, subsets: Iterable[np.ndarray], until: float) -> np.ndarray:
+    mended = [_mended(problem, subset, until) for subset in subsets]
     return min(mended, key=problem.value)
 
 
@@ -98,13 +98,13 @@ def _mended(problem: SubsetProblem, chosen: np.ndarray, until: float) -> np.ndar
 def _pruned(problem: SubsetProblem, chosen: np.ndarray, value: Value, until: float) -> np.ndarray:
     """Return it without the moves that it is as good without, the costliest first."""
     weights = problem.costs.sum(axis=1)
-    for at in sorted(np.flatnonzero(chosen).tolist(), key=lambda at: -weights[at]):
+    for move in sorted(np.flatnonzero(chosen).tolist(), key=lambda move: -weights[move]):
         if time.monotonic() > until:
             break
-        chosen[at] = False
+        chosen[move] = False
         now = problem.value(chosen)
         if (now.excess, now.traffic) > (value.excess, value.traffic):
-            chosen[at] = True
+            chosen[move] = True
     return chosen
 
 

@@ -37,10 +37,10 @@ def least_traffic(problem: SubsetProblem, excess: int, seconds: float) -> Solved
     model = _Model(problem)
     traffic = np.concatenate([np.zeros(len(problem.moves)), problem.rates, [0.0]])
     limit = problem.full + (excess + 1 - 1e-6) * EVEN
-    found = model.solved(traffic, model.balanced(limit, 0.0), seconds)
+    solved = model.solved(traffic, model.balanced(limit, 0.0), seconds)
     constant = float(problem.fixed.sum())
     return Solved(
-        found.chosen, None if found.bound is None else found.bound + constant, found.proven
+        solved.chosen, None if solved.bound is None else solved.bound + constant, solved.proven
     )
 
 
@@ -78,16 +78,16 @@ class _Model:
         moves, spots = len(self.problem.moves), len(self.problem.spots)
         whole = np.concatenate([np.ones(moves), np.zeros(spots + 1)])
         top = np.concatenate([np.ones(moves + spots), [np.inf]])
-        found = milp(
+        result = milp(
             objective,
             constraints=[balanced, *self._present(), self._budget()],
             integrality=whole,
             bounds=Bounds(0.0, top),
             options={"time_limit": seconds},
         )
-        chosen = None if found.x is None else found.x[:moves] > 0.5  # noqa: PLR2004 - of 0 and 1
-        bound = getattr(found, "mip_dual_bound", None)
-        return Solved(chosen, None if bound is None else float(bound), found.status == 0)
+        chosen = None if result.x is None else result.x[:moves] > 0.5  # noqa: PLR2004 - of 0 and 1
+        bound = getattr(result, "mip_dual_bound", None)
+        return Solved(chosen, None if bound is None else float(bound), result.status == 0)
 
     def _present(self) -> list[LinearConstraint]:
         """Return that a spot receives its source exactly if a unit there reads it."""

@@ -45,9 +45,9 @@ def greedy(problem: SubsetProblem, potential: Potential, until: float) -> np.nda
 
 def groups_of(problem: SubsetProblem) -> list[tuple[int, ...]]:
     """Return each move alone, and all that leave a spot together."""
-    together = (tuple(found) for found in problem.leaving if len(found) > 1)
-    alone = ((at,) for at in range(len(problem.moves)))
-    return list(dict.fromkeys([*alone, *together]))
+    together = (tuple(moves) for moves in problem.leaving if len(moves) > 1)
+    single = ((move,) for move in range(len(problem.moves)))
+    return list(dict.fromkeys([*single, *together]))
 
 
 class _Greedy:
@@ -63,24 +63,24 @@ class _Greedy:
         self.groups = groups_of(problem)
         self.by_move: list[list[int]] = [[] for _ in problem.moves]
         for number, group in enumerate(self.groups):
-            for at in group:
-                self.by_move[at].append(number)
+            for move in group:
+                self.by_move[move].append(number)
         self.signs_of: list[list[tuple[int, int]]] = [[] for _ in problem.moves]
-        for sign, found in ((-1, problem.leaving), (1, problem.coming)):
-            for spot, moves in enumerate(found):
-                for at in moves:
-                    self.signs_of[at].append((spot, sign))
+        for sign, by_spot in ((-1, problem.leaving), (1, problem.coming)):
+            for spot, moves in enumerate(by_spot):
+                for move in moves:
+                    self.signs_of[move].append((spot, sign))
         self.heap: list[tuple[float, int]] = []
 
     def run(self, until: float) -> np.ndarray:
         self._push(range(len(self.groups)))
         while self.heap and time.monotonic() < until:
             _, number = heapq.heappop(self.heap)
-            found = self._score(self.groups[number])
-            if found is None or found >= 0:
+            score = self._score(self.groups[number])
+            if score is None or score >= 0:
                 continue
-            if self.heap and found > self.heap[0][0] + SLACK:
-                heapq.heappush(self.heap, (found, number))
+            if self.heap and score > self.heap[0][0] + SLACK:
+                heapq.heappush(self.heap, (score, number))
                 continue
             self._take(self.groups[number])
         return self.chosen
@@ -93,7 +93,7 @@ class _Greedy:
 
     def _score(self, group: Sequence[int]) -> float | None:
         """Return the change of the potential per cost; None where it cannot be afforded."""
-        moves = [at for at in group if not self.chosen[at]]
+        moves = [move for move in group if not self.chosen[move]]
         if not moves:
             return None
         cost = self.problem.costs[moves].sum(axis=0)
@@ -108,11 +108,11 @@ class _Greedy:
         """Return the loads after some more moves, and the readers of the spots that change."""
         problem, loads = self.problem, self.loads.copy()
         changed: dict[int, int] = {}
-        for at in moves:
-            for spot, sign in self.signs_of[at]:
+        for move in moves:
+            for spot, sign in self.signs_of[move]:
                 changed[spot] = changed.get(spot, int(self.counts[spot])) + sign
-            loads[problem.sources[at]] -= problem.own[at]
-            loads[problem.targets[at]] += problem.own[at]
+            loads[problem.sources[move]] -= problem.own[move]
+            loads[problem.targets[move]] += problem.own[move]
         for spot, count in changed.items():
             before = self.counts[spot] > 0
             if before != (count > 0):
@@ -121,7 +121,7 @@ class _Greedy:
         return loads, changed
 
     def _take(self, group: Sequence[int]) -> None:
-        moves = [at for at in group if not self.chosen[at]]
+        moves = [move for move in group if not self.chosen[move]]
         self.loads, changed = self._after(moves)
         for spot, count in changed.items():
             self.counts[spot] = count
@@ -132,8 +132,8 @@ class _Greedy:
         near = {
             number
             for spot in changed
-            for at in (*self.problem.leaving[spot], *self.problem.coming[spot])
-            if not self.chosen[at]
-            for number in self.by_move[at]
+            for move in (*self.problem.leaving[spot], *self.problem.coming[spot])
+            if not self.chosen[move]
+            for number in self.by_move[move]
         }
         self._push(sorted(near))

@@ -69,10 +69,10 @@ class SubsetProblem:
     def _find_spots(self, loads: Loads, rates: Sequence[float]) -> None:
         leaving: dict[tuple[int, int], list[int]] = {}
         coming: dict[tuple[int, int], list[int]] = {}
-        for at, move in enumerate(self.moves):
+        for index, move in enumerate(self.moves):
             for source in move.unit.sources:
-                leaving.setdefault((move.source, source), []).append(at)
-                coming.setdefault((move.target, source), []).append(at)
+                leaving.setdefault((move.source, source), []).append(index)
+                coming.setdefault((move.target, source), []).append(index)
         self.spots = [
             spot
             for spot in dict.fromkeys([*leaving, *coming])
@@ -82,7 +82,7 @@ class SubsetProblem:
         self.coming = [coming.get(spot, []) for spot in self.spots]
         self.nodes = np.array([node for node, _ in self.spots], np.int64)
         self.rates = np.array([rates[source] for _, source in self.spots], np.float64)
-        self.readers = np.array([len(found) for found in self.leaving], np.int64)
+        self.readers = np.array([len(moves) for moves in self.leaving], np.int64)
         # What the nodes receive whatever is chosen; the units' own loads are where they were.
         self.fixed = loads.loads.copy()
         np.subtract.at(self.fixed, self.nodes, self.rates * (self.readers > 0))
@@ -94,8 +94,8 @@ class SubsetProblem:
     def _changes(self) -> csr_array:
         """Return by how much each move changes the readers of each spot, int64[spots, moves]."""
         rows, columns, values = [], [], []
-        for sign, found in ((-1, self.leaving), (1, self.coming)):
-            for spot, moves in enumerate(found):
+        for sign, by_spot in ((-1, self.leaving), (1, self.coming)):
+            for spot, moves in enumerate(by_spot):
                 rows += [spot] * len(moves)
                 columns += moves
                 values += [sign] * len(moves)
@@ -130,6 +130,6 @@ class SubsetProblem:
         return Value(max(0, excess), round(float(loads.sum()), 6), round(imbalance, 9))
 
     def affordable(self, chosen: np.ndarray) -> bool:
-        """Tell whether the chosen moves are within the budget."""
+        """Return whether the chosen moves are within the budget."""
         spent = self.costs[chosen].sum(axis=0)
         return bool((spent <= self.limits * (1 + SLACK) + SLACK).all())

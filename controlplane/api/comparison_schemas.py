@@ -96,19 +96,19 @@ class ComparisonOut(Schema):
     candidates: list[CandidateOut]
 
     @classmethod
-    def of(cls, found: Compared) -> dict[str, Any]:
+    def of(cls, table: Compared) -> dict[str, Any]:
         """Return a comparison as the body has it."""
-        row = found.comparison
+        row = table.comparison
         return {
             "id": row.pk,
             "requested_by": row.requested_by,
             "requested_at": row.requested_at,
             "snapshot": row.snapshot_row_id,
-            "imbalance": found.imbalance,
-            "replication_factor": found.replication_factor,
-            "cost": found.cost,
-            "computing": found.computing,
-            "candidates": found.candidates,
+            "imbalance": table.imbalance,
+            "replication_factor": table.replication_factor,
+            "cost": table.cost,
+            "computing": table.computing,
+            "candidates": table.candidates,
         }
 
 

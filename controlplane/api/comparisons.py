@@ -26,7 +26,7 @@ from controlplane.planning.adapters import adapters
 from controlplane.policies.planner_record import calibration, ledger_page, record_of
 from controlplane.proposals import comparisons, derivation
 from controlplane.proposals.comparison_table import compared, comparison_by_id, comparisons_page
-from controlplane.proposals.comparisons import Asked
+from controlplane.proposals.comparisons import PlannerRequest
 from controlplane.proposals.effects import effects_page
 from controlplane.proposals.listing import proposal_by_id
 
@@ -44,9 +44,9 @@ def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> A
     Every candidate is a proposal; the one that is approved supersedes the others.
     """
     actor, cluster = caller(request), cluster_by_slug(slug)
-    asked = [Asked(one.planner, one.algorithm, one.parameters) for one in body.asked]
-    found = comparisons.compare(actor, cluster, asked, body.budgets)
-    return Status(202, ComparisonOut.of(compared(found)))
+    asked = [PlannerRequest(item.planner, item.algorithm, item.parameters) for item in body.asked]
+    comparison = comparisons.compare(actor, cluster, asked, body.budgets)
+    return Status(202, ComparisonOut.of(compared(comparison)))
 
 
 @router.get("/{slug}/comparisons", response=ComparisonPage)
@@ -69,8 +69,8 @@ def cancel_comparison(
     request: HttpRequest, slug: str, pk: int, body: ReasonIn | None = None
 ) -> Any:
     """Stop all candidates that are still computed; one alone is cancelled as a proposal."""
-    actor, found = caller(request), comparison_by_id(cluster_by_slug(slug), pk)
-    return {"cancelled": comparisons.cancel(actor, found, body.reason if body else "")}
+    actor, comparison = caller(request), comparison_by_id(cluster_by_slug(slug), pk)
+    return {"cancelled": comparisons.cancel(actor, comparison, body.reason if body else "")}
 
 
 @router.get("/{slug}/proposals/{int:pk}/effects", response=EffectPage)

@@ -130,13 +130,13 @@ def running_execution(request: HttpRequest, slug: str) -> Any:
     """Return the execution that is under way on the cluster, null while there is none."""
     caller(request)
     cluster = cluster_by_slug(slug)
-    found = running([cluster.pk]).get(cluster.pk)
-    return _shown(found) if found is not None else None
+    progress = running([cluster.pk]).get(cluster.pk)
+    return _shown(progress) if progress is not None else None
 
 
 @router.get("/{slug}/proposals/{int:pk}/execution", response=ExecutionOut, openapi_extra=_SHOWN)
 def get_execution(request: HttpRequest, slug: str, pk: int) -> Any:
-    """Return how far a proposal is carried out; query parameters page, per_page: its steps."""
+    """Return the progress of a proposal's execution; query parameters page, per_page: its steps."""
     caller(request)
     execution = execution_of(proposal_without_plan(cluster_by_slug(slug), pk))
     page = steps_page(
@@ -148,13 +148,13 @@ def get_execution(request: HttpRequest, slug: str, pk: int) -> Any:
     return _shown(progress_of(execution)) | steps
 
 
-def _shown(found: Any) -> dict[str, Any]:
+def _shown(progress: Any) -> dict[str, Any]:
     """Return a progress and its execution as one value."""
-    row = found.execution
+    row = progress.execution
     return {
         "proposal": row.proposal_id,
         "state": row.proposal.state,
-        "total_actions": found.total,
+        "total_actions": progress.total,
         **{
             name: getattr(row, name)
             for name in (
@@ -164,7 +164,7 @@ def _shown(found: Any) -> dict[str, Any]:
             )
         },
         **{
-            name: getattr(found, name)
+            name: getattr(progress, name)
             for name in (
                 "actions", "applied", "skipped", "bytes", "total_bytes", "share", "steps", "step",
                 "eta_s",

@@ -77,7 +77,7 @@ class ByItselfOut(Schema):
 class AllowedOut(Schema):
     """What the caller may do with a proposal in its state; ask_anew makes another one.
 
-    by_itself: what the cluster's policy says of one that is ready, null for others.
+    by_itself: the policy's decision on a ready proposal, null for others.
     """
 
     state: str

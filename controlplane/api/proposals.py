@@ -31,7 +31,7 @@ from controlplane.models import Proposal
 from controlplane.pagination.cursors import Place
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
 from controlplane.plans.proposal_states import SAID, Verb
-from controlplane.policies.auto_approval import applies_by_itself
+from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.proposals import drift, requests
 from controlplane.proposals.listing import (
     ProposalFilters,
@@ -71,12 +71,12 @@ def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> A
     """
     caller(request)
     cluster, filters = cluster_of(request), ProposalFilters.of(request.GET)
-    found = (
+    page = (
         proposals_page(cluster, filters)
         if by_number(request)
         else proposals_slice(cluster, filters, Place.of(request.GET))
     )
-    return listed(request, response, found) | {"proposals": list(found.rows)}
+    return listed(request, response, page) | {"proposals": list(page.rows)}
 
 
 @router.get(PROPOSAL, response=ProposalOut)
@@ -95,8 +95,8 @@ def what_is_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
     return {
         "state": proposal.state,
         "verbs": verbs.offered(actor, proposal),
-        "ask_anew": verbs.may_ask_anew(actor, proposal),
-        "by_itself": applies_by_itself(proposal) if ready else None,
+        "ask_anew": verbs.may_request_again(actor, proposal),
+        "by_itself": decide_auto_approval(proposal) if ready else None,
     }
 
 
@@ -145,32 +145,32 @@ def _done(proposal: Proposal) -> int:
 def ask_anew(request: HttpRequest, slug: str, pk: int) -> Any:
     """Ask for the same plan on the cluster as it is now; the answer is the new proposal."""
     actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
-    return Status(202, requests.ask_anew(actor, proposal))
+    return Status(202, requests.request_again(actor, proposal))
 
 
 def _endpoint(verb: Verb) -> None:
     """Add the endpoint of one verb of the table."""
     shape: Any = BODIES[verb.seal, verb.reason]
 
-    def say(request: HttpRequest, slug: str, pk: int, body: Any) -> Any:
+    def apply_verb(request: HttpRequest, slug: str, pk: int, body: Any) -> Any:
         actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
         given = body.dict() if body is not None else {}
-        return verbs.say(actor, proposal, verb, **given)
+        return verbs.apply_verb(actor, proposal, verb, **given)
 
-    say.__name__ = f"{verb.name.replace(' ', '_')}_proposal"
-    say.__doc__ = f"{verb.about}. Role: {verb.role}, or what the policy names instead."
-    say.__annotations__["body"] = shape
+    apply_verb.__name__ = f"{verb.name.replace(' ', '_')}_proposal"
+    apply_verb.__doc__ = f"{verb.about}. Role: {verb.role}, or what the policy names instead."
+    apply_verb.__annotations__["body"] = shape
     if not (verb.seal or verb.reason):
         # Nothing must be said, so nothing needs to be sent.
-        say.__annotations__["body"] = shape | None
-        say.__defaults__ = (None,)
+        apply_verb.__annotations__["body"] = shape | None
+        apply_verb.__defaults__ = (None,)
     add = router.post(
         f"{PROPOSAL}/{verb.path}",
         response=ProposalOut,
         summary=verb.name.capitalize(),
         openapi_extra=with_examples(verb_examples(verb.seal, verb.reason)),
     )
-    add(say)
+    add(apply_verb)
 
 
 for _verb in SAID:

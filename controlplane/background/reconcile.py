@@ -27,7 +27,7 @@ def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
     queries.end_overdue(cluster.pk, now)
     stuck = cluster.queries.filter(state__in=(Query.State.PENDING, Query.State.ENDING))
     if stuck.exists():
-        placement.drain(cluster.pk)
+        placement.place_pending(cluster.pk)
     if not is_publication_blocked(cluster):
         publish(cluster)
     drop_rule_housekeeping.settle(cluster)

@@ -52,8 +52,8 @@ class Columns:
     def of(self, names: Iterable[str]) -> dict[str, Kind]:
         """Return the columns that all of these streams have.
 
-        Where there is none of them, the columns that any stream of the cluster has: what a query
-        says can be checked before its streams are chosen.
+        Without streams, return the columns that any stream of the cluster has, so that a text can
+        be checked before its streams are chosen.
         """
         known = frozenset(self._schemas[name] for name in names if name in self._schemas)
         if known not in self._kinds:
@@ -64,10 +64,10 @@ class Columns:
         rows = self._cluster.streams.exclude(schema={}).order_by("id")
         texts = (json.dumps(row, sort_keys=True)
                  for row in rows.values_list("schema", flat=True)[:MOST_LOOKED_AT])  # fmt: skip
-        found: dict[str, Kind] = {}
+        kinds: dict[str, Kind] = {}
         for text in dict.fromkeys(texts):
-            found = kinds_of([json.loads(text)]) | found
-        return found
+            kinds = kinds_of([json.loads(text)]) | kinds
+        return kinds
 
 
 def text_of(query: Query) -> QueryText:
@@ -90,10 +90,10 @@ def computation_of_query(query: Query) -> Computation:
 
     Raises `BadQuery` where a column or a function that it names is gone.
     """
-    found = computations_of({query.pk: query.text})[query.pk]
-    if isinstance(found, BadQuery):
-        raise found
-    return found
+    computation = computations_of({query.pk: query.text})[query.pk]
+    if isinstance(computation, BadQuery):
+        raise computation
+    return computation
 
 
 def computations_of(texts: Mapping[int, str]) -> dict[int, Computation | BadQuery]:
@@ -108,7 +108,7 @@ def computations_of(texts: Mapping[int, str]) -> dict[int, Computation | BadQuer
 def _computed(text: str, schemas: Mapping[int, str]) -> Computation | BadQuery:
     right = frozenset(json.loads(text).get("right", ()))
     sides = (
-        tuple(sorted({one for stream, one in schemas.items() if (stream in right) is side}))
+        tuple(sorted({schema for stream, schema in schemas.items() if (stream in right) is side}))
         for side in (False, True)
     )
     try:
@@ -120,10 +120,10 @@ def _computed(text: str, schemas: Mapping[int, str]) -> Computation | BadQuery:
 @lru_cache(maxsize=KEPT)
 def _computation(text: str, left: tuple[str, ...], right: tuple[str, ...]) -> Computation:
     query = QueryText.from_json(json.loads(text))
-    kinds = (kinds_of(json.loads(one) for one in side) for side in (left, right))
+    kinds = (kinds_of(json.loads(schema) for schema in side) for side in (left, right))
     return computation_of(query, *kinds)
 
 
 def keyed_by_stream(computation: Computation) -> bool:
-    """Tell whether the key holds the stream itself, which is shown by its name."""
+    """Return whether the key holds the stream itself, which is shown by its name."""
     return any(name == STREAM for name, _ in computation.key)

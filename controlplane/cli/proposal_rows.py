@@ -102,9 +102,9 @@ def print_measures(
 ) -> None:
     """Print the measures of the cluster before and after a plan, and their bounds."""
     rows = [
-        [one.title, before.get(one.name), after.get(one.name), bounds.get(one.name)]
-        for one in measures_of(planner)
-        if not one.per_node
+        [measure.title, before.get(measure.name), after.get(measure.name), bounds.get(measure.name)]
+        for measure in measures_of(planner)
+        if not measure.per_node
     ]
     columns = {"measure": "text", "before": "number", "after": "number", "bound": "number"}
     print_table(columns, rows)
@@ -122,7 +122,7 @@ def _print_actions(proposal: Proposal, most: int) -> None:
     plan = list(proposal.plan[:most])
     names = names_of(proposal.cluster, plan)
     columns = ACTION_COLUMNS | {"bytes": "number"}
-    rows = [[*action_cells(action_text(one, names)), one.bytes] for one in plan]
+    rows = [[*action_cells(action_text(planned, names)), planned.bytes] for planned in plan]
     print_table(columns, rows, "nothing changes")
     if len(proposal.actions) > most:
         print_sentence(f"and {len(proposal.actions) - most:,} more (--actions, --json)")

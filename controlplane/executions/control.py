@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor, require
 from controlplane.errors import Conflict, NotFound
-from controlplane.executions.startup import alone
+from controlplane.executions.startup import translate_integrity_error
 from controlplane.executions.step_limits import columns, first_cap
 from controlplane.models import Execution, Proposal
 from controlplane.plans.proposal_states import BY_NAME
@@ -60,7 +60,7 @@ def roll_back(actor: Actor, proposal: Proposal, seal: str, reason: str) -> Propo
     execution = Execution.objects.filter(proposal=proposal).first()
     if execution is None or not execution.steps.exclude(inverses=[]).exists():
         raise Conflict("nothing_applied", "No action was applied: there is nothing to revert")
-    with alone(), transaction.atomic():
+    with translate_integrity_error(), transaction.atomic():
         move_on(actor, proposal, "roll back", named=seal, reason=reason)
         _execution(
             proposal,

@@ -13,7 +13,7 @@ from django.utils import timezone
 from controlplane.errors import Away, VersionMoved
 from controlplane.executions.acknowledgement import finish_overdue
 from controlplane.executions.lease import Taken, lease_on, renew
-from controlplane.executions.startup import begun
+from controlplane.executions.startup import get_or_start
 from controlplane.executions.step_limits import step_limits
 from controlplane.executions.steps import publish, rollback_of
 from controlplane.models import Cluster, Execution, Proposal, Step
@@ -24,7 +24,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.drift import Drift, drift_of
-from controlplane.proposals.staleness import outdate
+from controlplane.proposals.staleness import mark_stale
 from controlplane.proposals.transitions import WEIR, move_on, unchanged
 from controlplane.topology.apply import Refused
 
@@ -38,7 +38,7 @@ def advance(proposal_id: int) -> None:
     proposal = _proposal(proposal_id)
     if proposal is None or proposal.state not in APPROVED:
         return
-    execution = begun(proposal)
+    execution = get_or_start(proposal)
     if execution is None:
         return
     try:
@@ -90,7 +90,9 @@ def _outdated(execution: Execution, drift: Drift) -> bool:
     """
     present = {"done": execution.done}
     with transaction.atomic():
-        if not _moved_on(execution.pk, present, present) or not outdate(execution.proposal, drift):
+        if not _moved_on(execution.pk, present, present) or not mark_stale(
+            execution.proposal, drift
+        ):
             return True
         _close(execution)
     return False
@@ -170,14 +172,14 @@ def _estimate_rollback(execution_id: int) -> None:
 @transaction.atomic
 def _fail(execution: Execution, refusal: Refused) -> bool:
     """End it as failed: the topology does not allow a step."""
-    move_on(WEIR, execution.proposal, "fail", told=f"failed: {refusal}", error=str(refusal))
+    move_on(WEIR, execution.proposal, "fail", message=f"failed: {refusal}", error=str(refusal))
     _close(execution)
     return False
 
 
 @transaction.atomic
 def _end(execution: Execution, verb: str, told: str) -> bool:
-    move_on(WEIR, execution.proposal, verb, told=told)
+    move_on(WEIR, execution.proposal, verb, message=told)
     _close(execution)
     return False
 

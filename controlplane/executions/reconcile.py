@@ -9,7 +9,7 @@ from controlplane.task_names import ADVANCE, send_on_commit
 EVERY_S = 2.0
 
 
-def tend() -> int:
+def request_advances() -> int:
     """Ask for the advance of every proposal that may have something to do; returns how many."""
     open_ = Proposal.objects.select_related("cluster").filter(
         state__in=(State.APPROVED, State.EXECUTING, State.ROLLING_BACK)

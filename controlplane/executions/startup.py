@@ -16,7 +16,7 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals.drift import Drift, drift_of
 from controlplane.proposals.review import review
-from controlplane.proposals.staleness import outdate
+from controlplane.proposals.staleness import mark_stale
 from controlplane.proposals.transitions import WEIR, move_on, role_for
 from controlplane.task_names import ADVANCE, send_on_commit
 from controlplane.wire.routing import Subject
@@ -36,7 +36,7 @@ def begin(actor: Actor, proposal: Proposal, seal: str) -> Proposal:
     drift = _drift(proposal, policy)
     if drift is not None:
         raise Conflict("stale", f"Out of date: {drift}. Ask for it anew", drift.to_json())
-    with alone(), transaction.atomic():
+    with translate_integrity_error(), transaction.atomic():
         move_on(actor, proposal, "begin", named=seal)
         _execution(proposal, policy)
         send_on_commit(ADVANCE, proposal.pk)
@@ -44,7 +44,7 @@ def begin(actor: Actor, proposal: Proposal, seal: str) -> Proposal:
 
 
 @contextmanager
-def alone() -> Iterator[None]:
+def translate_integrity_error() -> Iterator[None]:
     """Say what the database does not let be: `Conflict` for a second execution of a cluster."""
     try:
         yield
@@ -53,7 +53,7 @@ def alone() -> Iterator[None]:
         raise Conflict("another_executing", told) from None
 
 
-def begun(proposal: Proposal) -> Execution | None:
+def get_or_start(proposal: Proposal) -> Execution | None:
     """Return the execution, begun where it was not; None while another of the cluster runs."""
     if proposal.state != State.APPROVED:
         return Execution.objects.get(proposal=proposal)
@@ -62,7 +62,7 @@ def begun(proposal: Proposal) -> Execution | None:
         return None
     try:
         with transaction.atomic():
-            move_on(WEIR, proposal, "start", told="begins")
+            move_on(WEIR, proposal, "start", message="begins")
             return _execution(proposal, policy)
     except IntegrityError:
         logger.info("%s waits for the other execution of its cluster", proposal)
@@ -77,7 +77,7 @@ def _drift(proposal: Proposal, policy: PolicySettings) -> Drift | None:
         return None
     review(proposal)
     drift = drift_of(proposal, policy=policy)
-    return drift if drift.stale and outdate(proposal, drift) else None
+    return drift if drift.stale and mark_stale(proposal, drift) else None
 
 
 def _execution(proposal: Proposal, policy: PolicySettings) -> Execution:
@@ -98,7 +98,7 @@ def _supersede(started: Proposal) -> None:
     )
     for other in others:
         if not changed.isdisjoint(_subjects(other)):
-            move_on(WEIR, other, "supersede", told=f"superseded by proposal {started.pk}")
+            move_on(WEIR, other, "supersede", message=f"superseded by proposal {started.pk}")
 
 
 def _subjects(proposal: Proposal) -> set[Subject]:

@@ -41,7 +41,7 @@ def verb_at(path: str) -> Verb:
     raise NotFound("verb", path)
 
 
-def say(
+def apply_verb(
     actor: Actor, proposal: Proposal, verb: Verb, *, seal: str = "", reason: str = ""
 ) -> Proposal:
     """Say a verb. Raises `Forbidden`, `Invalid` where a reason is missing, `Conflict`."""
@@ -64,6 +64,6 @@ def offered(actor: Actor, proposal: Proposal) -> list[Verb]:
     return [verb for verb in found if moved or verb.name != "roll back"]
 
 
-def may_ask_anew(actor: Actor, proposal: Proposal) -> bool:
+def may_request_again(actor: Actor, proposal: Proposal) -> bool:
     """Tell whether the actor may ask for the same plan on the cluster as it is now."""
     return proposal.state in ANEW_FROM and actor.may("operator", proposal.cluster_id)

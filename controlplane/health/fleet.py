@@ -34,8 +34,8 @@ class FleetRow:
 
 def fleet(seen: Collection[int] | None = None) -> list[FleetRow]:
     """Return one row per cluster by slug, of all or of those with these ids."""
-    found = Cluster.objects.select_related("health").order_by("slug")
-    clusters = list(found if seen is None else found.filter(pk__in=seen))
+    rows = Cluster.objects.select_related("health").order_by("slug")
+    clusters = list(rows if seen is None else rows.filter(pk__in=seen))
     live = _count(Query.objects.filter(state=Query.State.RUNNING))
     pending = _count(Query.objects.filter(state=Query.State.PENDING))
     streams = _count(Stream.objects.all())

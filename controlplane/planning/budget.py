@@ -31,7 +31,7 @@ NAMES: Final = (*KINDS, "share")
 
 
 @dataclass(frozen=True)
-class Afforded:
+class BudgetedPlan:
     """The actions that a budget allows, in the order given; `summary`: what a proposal reports."""
 
     plan: list[PlannedAction]
@@ -62,14 +62,14 @@ def _fault(name: str, value: Any) -> str:
     return ""
 
 
-def afforded(
+def fit_to_budget(
     snapshot: ClusterSnapshot,
     plan: Sequence[PlannedAction],
     budget: Mapping[str, float],
     step_limits: StepLimits,
     step_s: float,
     progress: Callable[[float], None] = lambda _: None,
-) -> Afforded:
+) -> BudgetedPlan:
     """Return the plan with the moves that are worth most within the budget."""
     places = [place for place, planned in enumerate(plan) if planned.task_move is not None]
     moves = task_moves(plan)
@@ -83,7 +83,7 @@ def afforded(
     chosen = sorted([*first, *(rest[place] for place in choice.chosen)])
     summary = _summary(snapshot, costs, chosen, choice) | {"limits": dict(budget)}
     left_out = set(places) - {places[number] for number in chosen}
-    return Afforded(
+    return BudgetedPlan(
         [planned for place, planned in enumerate(plan) if place not in left_out], summary
     )
 

@@ -63,7 +63,7 @@ def compute_plan(
     summary: dict[str, Any] = {}
     excluded = len(plan) - len(allowed)
     if budget:
-        afforded = budgets.afforded(snapshot, allowed, budget, limits, step_s, progress)
+        afforded = budgets.fit_to_budget(snapshot, allowed, budget, limits, step_s, progress)
         allowed, summary = afforded.plan, {"budget": afforded.summary}
     ordered = execution_plan.in_order(snapshot, allowed)
     model = LoadModel.of(snapshot)

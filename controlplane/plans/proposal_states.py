@@ -57,7 +57,7 @@ class Verb:
 
     @property
     def by_weir(self) -> bool:
-        """Return whether no person says it."""
+        """Return True if only Weir applies the verb."""
         return not self.role
 
     @property
@@ -67,7 +67,7 @@ class Verb:
 
     @property
     def confirm(self) -> str:
-        """Return what the button of the dialog says."""
+        """Return the label of the dialog's button."""
         return self.label.rstrip("…")
 
 

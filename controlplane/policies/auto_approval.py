@@ -1,4 +1,4 @@
-"""Whether a ready proposal may begin without a person, and if not, what stands in the way."""
+"""Automatic approval: whether the policy approves a ready proposal without a person."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from controlplane.policies.store import policy_of
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Whether a proposal applies by itself: a stable code, the number that decided, its limit.
+class PolicyDecision:
+    """Whether the policy approves a proposal: a stable code, the number that decided, its limit.
 
     Codes of a refusal: not_ready, decided, candidate, asked, kind, day, time, blackout, moves,
     bytes, gain, spoils, record; allowed otherwise. text is a clause for people.
@@ -32,111 +32,113 @@ class Verdict:
     text: str
 
 
-_Check = Callable[[Proposal, PolicySettings, datetime], Verdict | None]
+_Check = Callable[[Proposal, PolicySettings, datetime], PolicyDecision | None]
 
 
-def applies_by_itself(
-    proposal: Proposal, policy: PolicySettings | None = None, at: datetime | None = None
-) -> Verdict:
-    """Return whether the cluster's policy lets a proposal begin at a moment (now by default)."""
+def decide_auto_approval(
+    proposal: Proposal, policy: PolicySettings | None = None, moment: datetime | None = None
+) -> PolicyDecision:
+    """Decide whether the cluster's policy approves a proposal at a moment (now by default)."""
     policy = policy or policy_of(proposal.cluster)
-    at = (at or timezone.now()).astimezone(UTC)
+    moment = (moment or timezone.now()).astimezone(UTC)
     for check in _CHECKS:
-        refusal = check(proposal, policy, at)
+        refusal = check(proposal, policy, moment)
         if refusal is not None:
             return refusal
     gain = gain_of(proposal)
-    told = f"within the policy: {len(proposal.actions)} actions, {size_text(_bytes(proposal))}"
+    text = f"within the policy: {len(proposal.actions)} actions, {size_text(_bytes(proposal))}"
     if _improves(proposal):
-        return _verdict("allowed", f"{told}, {gain}", gain.share, policy.auto_gain)
-    return _verdict("allowed", told)
+        return _decision("allowed", f"{text}, {gain}", gain.share, policy.auto_gain)
+    return _decision("allowed", text)
 
 
-def _verdict(
+def _decision(
     code: str, text: str, number: float | None = None, limit: float | None = None
-) -> Verdict:
-    return Verdict(code == "allowed", code, number, limit, text)
+) -> PolicyDecision:
+    return PolicyDecision(code == "allowed", code, number, limit, text)
 
 
-def _life(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
+def _life(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:
     if proposal.state != Proposal.State.READY:
-        return _verdict("not_ready", f"it is {proposal.state}")
+        return _decision("not_ready", f"it is {proposal.state}")
     if proposal.decided_by:
-        return _verdict("decided", f"{proposal.decided_by} has decided about it before")
+        return _decision("decided", f"{proposal.decided_by} has decided about it before")
     if proposal.comparison_id is not None or proposal.origin == Proposal.Origin.DERIVED:
-        return _verdict("candidate", "it is one of several that a person chooses from")
+        return _decision("candidate", "it is one of several that a person chooses from")
     if proposal.origin == Proposal.Origin.PERSON and not policy.auto_asked:
-        return _verdict("asked", "a person asked for it, and a person decides about it")
+        return _decision("asked", "a person asked for it, and a person decides about it")
     return None
 
 
-def _kind(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
+def _kind(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:
     if proposal.planner in policy.auto_kinds:
         return None
-    return _verdict("kind", f"{proposal.planner} is approved by a person")
+    return _decision("kind", f"{proposal.planner} is approved by a person")
 
 
-def _when(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
+def _when(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:
     begin, end = policy.auto_from, policy.auto_until
     # A window over midnight belongs to the day on which it began.
     over = begin is not None and end is not None and begin > end
-    early = over and end is not None and at.time() < end
-    day = (at - timedelta(days=1)) if early else at
+    early = over and end is not None and moment.time() < end
+    day = (moment - timedelta(days=1)) if early else moment
     if policy.auto_days and day.weekday() not in policy.auto_days:
-        return _verdict("day", f"only on {days_text(policy.auto_days)}", day.weekday())
+        return _decision("day", f"only on {days_text(policy.auto_days)}", day.weekday())
     if begin is None or end is None:
         return None
-    inside = (at.time() >= begin or early) if over else begin <= at.time() < end
+    inside = (moment.time() >= begin or early) if over else begin <= moment.time() < end
     if inside:
         return None
-    now = at.hour + at.minute / 60
-    return _verdict("time", f"only from {begin:%H:%M} to {end:%H:%M} UTC", round(now, 2))
+    now = moment.hour + moment.minute / 60
+    return _decision("time", f"only from {begin:%H:%M} to {end:%H:%M} UTC", round(now, 2))
 
 
-def _blackout(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
-    row = in_blackout(proposal.cluster, at)
-    return None if row is None else _verdict("blackout", f"in a blackout: {row.reason}")
+def _blackout(
+    proposal: Proposal, policy: PolicySettings, moment: datetime
+) -> PolicyDecision | None:
+    row = in_blackout(proposal.cluster, moment)
+    return None if row is None else _decision("blackout", f"in a blackout: {row.reason}")
 
 
-def _size(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
+def _size(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:
     moves, sent = int(proposal.predicted.get("moves", 0)), _bytes(proposal)
     if moves > policy.auto_moves:
-        told = f"{moves:,} moves, and at most {policy.auto_moves:,} go by themselves"
-        return _verdict("moves", told, moves, policy.auto_moves)
+        text = f"{moves:,} moves, and at most {policy.auto_moves:,} go by themselves"
+        return _decision("moves", text, moves, policy.auto_moves)
     if sent > policy.auto_bytes:
-        told = (
+        text = (
             f"{size_text(sent)} of state, and at most {size_text(policy.auto_bytes)} goes by itself"
         )
-        return _verdict("bytes", told, sent, policy.auto_bytes)
+        return _decision("bytes", text, sent, policy.auto_bytes)
     return None
 
 
-def _gain(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
+def _gain(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:
     if not _improves(proposal):
         return None
     gain = gain_of(proposal)
     if not proposal.actions or gain.share < policy.auto_gain:
-        told = f"it gains {gain.share:.0%} ({gain}), and {policy.auto_gain:.0%} is asked for"
-        return _verdict("gain", told, gain.share, policy.auto_gain)
+        text = f"it gains {gain.share:.0%} ({gain}), and {policy.auto_gain:.0%} is asked for"
+        return _decision("gain", text, gain.share, policy.auto_gain)
     spoilt = worsened(proposal, policy)
     if spoilt is None:
         return None
-    return _verdict("spoils", str(spoilt), spoilt.after, spoilt.limit)
+    return _decision("spoils", str(spoilt), spoilt.after, spoilt.limit)
 
 
-def _record(proposal: Proposal, policy: PolicySettings, at: datetime) -> Verdict | None:
+def _record(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:
     if not policy.auto_record:
         return None
     record = record_of(proposal.cluster, proposal.planner)
     if record.runs < policy.auto_record_runs:
-        told = (
+        text = (
             f"{record.runs} plans of it were executed, and {policy.auto_record_runs} are asked for"
         )
-        return _verdict("record", told, record.runs, policy.auto_record_runs)
+        return _decision("record", text, record.runs, policy.auto_record_runs)
     error, limit = record.median_error, policy.auto_record_error
     if error is None or error > limit:
         off = "not known" if error is None else f"{error:.0%}"
-        return _verdict(
+        return _decision(
             "record", f"its predictions were off by {off}, {limit:.0%} is allowed", error, limit
         )
     return None

@@ -41,12 +41,12 @@ def blackout_until(row: Blackout, moment: datetime) -> datetime | None:
         return row.ends_at if row.starts_at <= moment < row.ends_at else None
     # The last moment of the cron line before `at`: if its minutes are over, so are all before.
     try:
-        begun = next(
+        started = next(
             CronSim(row.cron, moment.astimezone(UTC) + timedelta(microseconds=1), reverse=True)
         )
     except (StopIteration, CronSimError):
         return None
-    until = begun + timedelta(minutes=row.minutes)
+    until = started + timedelta(minutes=row.minutes)
     return until if moment < until else None
 
 

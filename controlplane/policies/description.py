@@ -10,7 +10,7 @@ _UNITS: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
 def summary(policy: PolicySettings) -> str:
-    """Return what applies by itself, in a few sentences."""
+    """Return what is approved automatically, in a few sentences."""
     known = adapters()
     kinds = [known[kind].effect for kind in policy.auto_kinds if kind in known]
     moving = [adapter for adapter in known.values() if adapter.moves_state]

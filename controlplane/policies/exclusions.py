@@ -1,4 +1,4 @@
-"""Exclusions: what no plan may move, for as long as its owner says."""
+"""Exclusions: what no plan may move, until the owner's end time."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -18,9 +18,9 @@ LONGEST: Final = timedelta(days=90)
 WEIR: Final = Automatic("weir")
 
 
-def live_exclusions(cluster: Cluster, at: datetime) -> QuerySet[Exclusion]:
+def live_exclusions(cluster: Cluster, moment: datetime) -> QuerySet[Exclusion]:
     """Return the exclusions that hold at a moment, the one that ends first first."""
-    return Exclusion.objects.filter(cluster=cluster, expires_at__gt=at)
+    return Exclusion.objects.filter(cluster=cluster, expires_at__gt=moment)
 
 
 @transaction.atomic
@@ -29,7 +29,7 @@ def add_exclusion(
 ) -> Exclusion:
     """Let no plan move a query, what is on a node, or what reads a stream, until it expires.
 
-    Said again of the same subject, it has a new owner, reason and end. Raises `Forbidden` for who
+    A second exclusion of a subject replaces owner, reason and end. Raises `Forbidden` for who
     is no operator of the cluster, and `Invalid` per field.
     """
     require_operator(actor, cluster)
@@ -71,7 +71,7 @@ def remove_exclusion(actor: Actor, cluster: Cluster, pk: int, reason: str = "") 
 
 def prune_exclusions(now: datetime) -> int:
     """Delete the exclusions that have expired, each with its audit row; returns how many."""
-    gone = 0
+    deleted = 0
     for row in Exclusion.objects.filter(expires_at__lte=now).select_related("cluster"):
         with transaction.atomic():
             # Its owner may have said it again meanwhile.
@@ -80,10 +80,10 @@ def prune_exclusions(now: datetime) -> int:
             audit.record(
                 WEIR, "exclusion.expire", str(row), cluster=row.cluster, before=_plain(row)
             )
-            told = f"The exclusion of {row} by {row.owner} has expired"
-            announce(row.cluster_id, event("policy", told))
-        gone += 1
-    return gone
+            message = f"The exclusion of {row} by {row.owner} has expired"
+            announce(row.cluster_id, event("policy", message))
+        deleted += 1
+    return deleted
 
 
 def _faults(

@@ -56,8 +56,8 @@ def gain_between(
     """Return the gain of a planner's plan with these measures before and after it."""
     adapter = adapters().get(planner)
     names = [measure] if measure else list(adapter.improves) if adapter is not None else []
-    found = [_gain(before, after, name) for name in names or [IMBALANCE.name]]
-    return max(found, key=lambda gain: gain.share)
+    gains = [_gain(before, after, name) for name in names or [IMBALANCE.name]]
+    return max(gains, key=lambda gain: gain.share)
 
 
 def worsened(proposal: Proposal, policy: PolicySettings) -> Worsened | None:

@@ -73,7 +73,7 @@ def record_of(cluster: Cluster, planner: str) -> Record:
     """
     rows = _tried(cluster).filter(planner=planner)
     values = rows.order_by("-at", "-id").values_list("approved", "measured")[:RECENT]
-    errors = [error for one in values if (error := _run_error(*one)) is not None]
+    errors = [error for pair in values if (error := _run_error(*pair)) is not None]
     return Record(len(errors), median(errors) if errors else None)
 
 
@@ -87,13 +87,13 @@ def _run_error(approved: Mapping[str, Any], measured: Mapping[str, Any]) -> floa
 
 
 def _tried(cluster: Cluster) -> QuerySet[LedgerEntry]:
-    """Return the entries of plans that tell something about their planner.
+    """Return the entries of plans that count for their planner's record.
 
     Of one rolled back nothing was to be measured; one that went stale was made for rates, nodes or
     queries that were others by then.
     """
-    told = (LedgerEntry.Outcome.DONE, LedgerEntry.Outcome.STOPPED)
-    return LedgerEntry.objects.filter(cluster=cluster, outcome__in=told)
+    outcomes = (LedgerEntry.Outcome.DONE, LedgerEntry.Outcome.STOPPED)
+    return LedgerEntry.objects.filter(cluster=cluster, outcome__in=outcomes)
 
 
 def calibration(cluster: Cluster) -> list[Calibration]:
@@ -107,7 +107,7 @@ def calibration(cluster: Cluster) -> list[Calibration]:
             if figure in approved and figure in measured:
                 pair = (approved[figure], measured[figure])
                 pairs[planner, algorithm, figure].append(pair)
-    return [_calibrated(*key, found) for key, found in pairs.items()]
+    return [_calibrated(*key, values) for key, values in pairs.items()]
 
 
 def _calibrated(
@@ -130,5 +130,5 @@ def _ratios(pairs: Iterable[tuple[float, float]]) -> Iterable[float]:
 
 def ledger_page(cluster: Cluster, number: int, per_page: int = PER_PAGE) -> Page[LedgerEntry]:
     """Return one page of the ledger, the newest first."""
-    found = LedgerEntry.objects.filter(cluster=cluster).order_by("-at", "-id")
-    return page_of(found, number, per_page, list)
+    entries = LedgerEntry.objects.filter(cluster=cluster).order_by("-at", "-id")
+    return page_of(entries, number, per_page, list)

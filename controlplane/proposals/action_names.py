@@ -11,9 +11,9 @@ from controlplane.wire.routing import Kind
 def names_of(cluster: Cluster, plan: Iterable[PlannedAction]) -> Names:
     """Return the names of the objects that these actions change, and of all nodes."""
     subjects = [subject for planned in plan for subject in planned.action.subjects()]
-    queries = {one.id for one in subjects if one.kind == Kind.QUERY}
-    queries |= {one.query for one in subjects if one.query}
-    streams = {one.id for one in subjects if one.kind in (Kind.STREAM, Kind.EDGE)}
+    queries = {subject.id for subject in subjects if subject.kind == Kind.QUERY}
+    queries |= {subject.query for subject in subjects if subject.query}
+    streams = {subject.id for subject in subjects if subject.kind in (Kind.STREAM, Kind.EDGE)}
     return Names(
         dict(Query.objects.filter(pk__in=queries).values_list("pk", "name")),
         dict(Stream.objects.filter(pk__in=streams).values_list("pk", "name")),

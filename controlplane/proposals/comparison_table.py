@@ -48,7 +48,7 @@ class Candidate:
 
     @property
     def has_plan(self) -> bool:
-        """Tell whether its figures are known."""
+        """Return whether its figures are known."""
         return self.bytes is not None
 
 
@@ -68,14 +68,14 @@ class Compared:
     @property
     def computing(self) -> int:
         """Return how many candidates are still computed."""
-        return sum(one.state == Proposal.State.COMPUTING for one in self.candidates)
+        return sum(candidate.state == Proposal.State.COMPUTING for candidate in self.candidates)
 
 
 def comparison_by_id(cluster: Cluster, pk: int) -> Comparison:
     """Return a comparison of the cluster; raises `NotFound`."""
-    found = Comparison.objects.select_related("cluster", "snapshot_row")
+    comparisons = Comparison.objects.select_related("cluster", "snapshot_row")
     try:
-        return found.get(cluster=cluster, pk=pk)
+        return comparisons.get(cluster=cluster, pk=pk)
     except Comparison.DoesNotExist:
         raise NotFound("comparison", pk) from None
 
@@ -83,10 +83,10 @@ def comparison_by_id(cluster: Cluster, pk: int) -> Comparison:
 def comparisons_page(cluster: Cluster, number: int, per_page: int = PER_PAGE) -> Page[Comparison]:
     """Return one page, the newest first; each with its counts `total` and `computing`."""
     computing = Count("candidates", filter=Q(candidates__state=Proposal.State.COMPUTING))
-    found: QuerySet[Comparison] = Comparison.objects.filter(cluster=cluster).annotate(
+    comparisons: QuerySet[Comparison] = Comparison.objects.filter(cluster=cluster).annotate(
         total=Count("candidates"), computing=computing
     )
-    return page_of(found, number, per_page, list)
+    return page_of(comparisons, number, per_page, list)
 
 
 def compared(comparison: Comparison) -> Compared:

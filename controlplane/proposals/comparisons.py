@@ -21,7 +21,7 @@ MAX_CANDIDATES = 24
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlannerRequest:
     """One planner's algorithm with its parameters, as for a proposal."""
 
     planner: str
@@ -32,10 +32,10 @@ class Asked:
 def compare(
     actor: Actor,
     cluster: Cluster,
-    asked: Sequence[Asked | tuple[str, str, Mapping[str, Any]]],
+    asked: Sequence[PlannerRequest | tuple[str, str, Mapping[str, Any]]],
     budget: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
 ) -> Comparison:
-    """Take one snapshot and ask all for a plan on it, each under each budget.
+    """Take one snapshot and request a plan of each planner under each budget.
 
     budget: one (planning.budget), several for a curve, or none; an empty one is no limit. Workers
     compute the candidates side by side; each is a proposal like any other, of which one can be
@@ -43,7 +43,10 @@ def compare(
     """
     if not isinstance(actor, Automatic):
         require_operator(actor, cluster)
-    wanted = [_named(one if isinstance(one, Asked) else Asked(*one)) for one in asked]
+    wanted = [
+        _named(item if isinstance(item, PlannerRequest) else PlannerRequest(*item))
+        for item in asked
+    ]
     budgets = _budgets(budget)
     candidates = _candidates(wanted, budgets)
     row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu))
@@ -55,10 +58,10 @@ def compare(
             requested_at=timezone.now(),
             budget={"levels": budgets},
         )
-        for one in candidates:
+        for candidate in candidates:
             requests.request(
-                actor, cluster, one.algorithm, one.parameters,
-                planner=one.planner, comparison=comparison,
+                actor, cluster, candidate.algorithm, candidate.parameters,
+                planner=candidate.planner, comparison=comparison,
             )  # fmt: skip
         audit.record(
             actor, "comparison.request", str(comparison), cluster=cluster,
@@ -67,7 +70,7 @@ def compare(
     return comparison
 
 
-def _named(asked: Asked) -> Asked:
+def _named(asked: PlannerRequest) -> PlannerRequest:
     """Return what is asked with the planner that an empty name means."""
     return asked if asked.planner else replace(asked, planner=requests.default_planner())
 
@@ -76,7 +79,9 @@ def cancel(actor: Actor, comparison: Comparison, reason: str = "") -> int:
     """Stop the computing of all candidates that still do; returns how many. Raises `Forbidden`."""
     require_operator(actor, comparison.cluster)
     computing = comparison.candidates.filter(state=Proposal.State.COMPUTING)
-    return sum(_cancelled(actor, one, reason) for one in computing.select_related("cluster"))
+    return sum(
+        _cancelled(actor, candidate, reason) for candidate in computing.select_related("cluster")
+    )
 
 
 def _cancelled(actor: Actor, proposal: Proposal, reason: str) -> bool:
@@ -90,23 +95,24 @@ def _cancelled(actor: Actor, proposal: Proposal, reason: str) -> bool:
 
 def _budgets(given: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> list[dict[str, Any]]:
     levels = [given] if given is None or isinstance(given, Mapping) else list(given)
-    found = {canonical(level): level for level in map(checked_budget, levels or [{}])}
-    return list(found.values())
+    by_text = {canonical(level): level for level in map(checked_budget, levels or [{}])}
+    return list(by_text.values())
 
 
-def _candidates(wanted: Sequence[Asked], budgets: Sequence[Mapping[str, Any]]) -> list[Asked]:
+def _candidates(
+    wanted: Sequence[PlannerRequest], budgets: Sequence[Mapping[str, Any]]
+) -> list[PlannerRequest]:
     """Return every planner under every budget, each once."""
-    found: dict[str, Asked] = {}
-    for one in wanted:
+    candidates: dict[str, PlannerRequest] = {}
+    for item in wanted:
         for budget in budgets:
-            parameters = dict(one.parameters) | ({"budget": dict(budget)} if budget else {})
-            key = repr((one.planner, one.algorithm, sorted(parameters.items(), key=str)))
-            found.setdefault(key, Asked(one.planner, one.algorithm, parameters))
-    if not found:
+            parameters = dict(item.parameters) | ({"budget": dict(budget)} if budget else {})
+            key = repr((item.planner, item.algorithm, sorted(parameters.items(), key=str)))
+            candidates.setdefault(key, PlannerRequest(item.planner, item.algorithm, parameters))
+    if not candidates:
         raise Invalid({"asked": ["Choose one planner at least"]})
-    if len(found) > MAX_CANDIDATES:
-        told = (
-            f"{len(found)} plans are too many, {MAX_CANDIDATES} at most: fewer planners or budgets"
-        )
-        raise Invalid({"asked": [told]})
-    return list(found.values())
+    if len(candidates) > MAX_CANDIDATES:
+        count = len(candidates)
+        text = f"{count} plans are too many, {MAX_CANDIDATES} at most: fewer planners or budgets"
+        raise Invalid({"asked": [text]})
+    return list(candidates.values())

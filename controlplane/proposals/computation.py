@@ -19,7 +19,7 @@ from controlplane.planning.snapshots import (
     without_garbage_collection,
 )
 from controlplane.policies.store import limits_of, policy_of
-from controlplane.proposals.notifications import tell
+from controlplane.proposals.notifications import notify
 from controlplane.proposals.transitions import WEIR, move_on
 from controlplane.task_names import JUDGE_PROPOSAL, send_on_commit
 from controlplane.telemetry.time_series import latest_values
@@ -59,8 +59,8 @@ def fail_lost(now: datetime) -> int:
     lost = Proposal.objects.select_related("cluster").filter(
         state=Proposal.State.COMPUTING, requested_at__lt=now - LOST_AFTER
     )
-    told = "The worker that computed it was lost"
-    return sum(_save(proposal, "fail", error=told) for proposal in lost)
+    message = "The worker that computed it was lost"
+    return sum(_save(proposal, "fail", error=message) for proposal in lost)
 
 
 def _computed(proposal: Proposal) -> dict[str, Any]:
@@ -115,13 +115,13 @@ def _progress_of(proposal: Proposal) -> Callable[[float], None]:
         computing = Proposal.objects.filter(pk=proposal.pk, state=Proposal.State.COMPUTING)
         if computing.update(progress=share) != 1:
             raise Cancelled
-        tell(proposal, f"{share:.0%} computed", passing=True)
+        notify(proposal, f"{share:.0%} computed", passing=True)
 
     return report
 
 
 def _save(proposal: Proposal, verb: str, **columns: Any) -> bool:
-    """Save what became of the computing; tells whether nobody had decided it meanwhile."""
+    """Save the result of the computation; return False if the proposal was decided meanwhile."""
     try:
         with transaction.atomic():
             move_on(WEIR, proposal, verb, **columns)

@@ -6,7 +6,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor, Automatic, require
 from controlplane.models import Proposal
 from controlplane.policies.store import policy_of
-from controlplane.proposals.derivation import retire_rivals
+from controlplane.proposals.derivation import supersede_rivals
 from controlplane.proposals.staleness import refuse_if_stale
 from controlplane.proposals.transitions import approver_role, move_on
 from controlplane.task_names import ADVANCE, send_on_commit
@@ -25,7 +25,7 @@ def reject(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
 
 
 def approve(actor: Actor, proposal: Proposal, seal: str, reason: str = "") -> Proposal:
-    """Approve exactly the moves that the seal names; they begin at once if the policy says so.
+    """Approve exactly the moves that the seal names; the policy may start them at once.
 
     Raises `Forbidden`, and `Conflict` with code not_allowed, wrong_seal, own_proposal, or stale
     (data: the drift), which leaves the proposal stale.
@@ -38,7 +38,7 @@ def approve(actor: Actor, proposal: Proposal, seal: str, reason: str = "") -> Pr
             actor, proposal, "approve", named=seal, reason=reason,
             approved_by=actor.name, approved_at=timezone.now(),
         )  # fmt: skip
-        retire_rivals(proposal)
+        supersede_rivals(proposal)
         if policy_of(proposal.cluster).starts:
             send_on_commit(ADVANCE, proposal.pk)
     return proposal
@@ -46,5 +46,5 @@ def approve(actor: Actor, proposal: Proposal, seal: str, reason: str = "") -> Pr
 
 @transaction.atomic
 def withdraw(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
-    """Take an approval back before it begins. Raises `Forbidden`, `Invalid`, `Conflict`."""
+    """Withdraw an approval before the start. Raises `Forbidden`, `Invalid`, `Conflict`."""
     return move_on(actor, proposal, "withdraw", reason=reason, approved_by="", approved_at=None)

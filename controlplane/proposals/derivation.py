@@ -16,7 +16,7 @@ from controlplane.planning.computation import compute_plan
 from controlplane.plans.proposal_states import BY_NAME
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
-from controlplane.proposals.notifications import tell
+from controlplane.proposals.notifications import notify
 from controlplane.proposals.transitions import WEIR, move_on
 from controlplane.wire.routing import action_to_json
 
@@ -50,7 +50,7 @@ def without(actor: Actor, proposal: Proposal, places: Collection[int]) -> Propos
         after={"actions": len(derived.actions), "removed": removed},
         seal=derived.seal,
     )
-    tell(derived, f"proposal {proposal.pk} without {len(dropped)} of its actions")
+    notify(derived, f"proposal {proposal.pk} without {len(dropped)} of its actions")
     return derived
 
 
@@ -97,8 +97,8 @@ def _columns(proposal: Proposal, dropped: set[int], actor: Actor) -> dict[str, A
     }
 
 
-def retire_rivals(approved: Proposal) -> int:
-    """Supersede what the approved proposal was chosen instead of; returns how many.
+def supersede_rivals(approved: Proposal) -> int:
+    """Supersede the alternatives of an approved proposal; return how many.
 
     These are the proposals that it was derived from, all that were derived from these or from it,
     and the other candidates of their comparison. Within the caller's transaction.
@@ -109,10 +109,10 @@ def retire_rivals(approved: Proposal) -> int:
         Q(pk__in=family) | Q(comparison__in=comparisons.values("comparison")),
         state__in=BY_NAME["supersede"].sources,
     )
-    found = list(rivals.select_related("cluster"))
-    for rival in found:
-        move_on(WEIR, rival, "supersede", told=f"proposal {approved.pk} was chosen instead")
-    return len(found)
+    superseded = list(rivals.select_related("cluster"))
+    for rival in superseded:
+        move_on(WEIR, rival, "supersede", message=f"proposal {approved.pk} was chosen instead")
+    return len(superseded)
 
 
 def _family(proposal: Proposal) -> set[int]:

@@ -44,9 +44,9 @@ class Drift:
 
     def __str__(self) -> str:
         """Return one sentence for a person."""
-        told = [f"{self.ended} queries ended, {self.new} are new"]
-        told += [f"rates changed by {self.rate_change:.0%}"]
-        return "; ".join([*self.exceeded, ", ".join(told)])
+        parts = [f"{self.ended} queries ended, {self.new} are new"]
+        parts += [f"rates changed by {self.rate_change:.0%}"]
+        return "; ".join([*self.exceeded, ", ".join(parts)])
 
 
 def drift_of(proposal: Proposal, done: int = 0, policy: PolicySettings | None = None) -> Drift:
@@ -58,30 +58,30 @@ def drift_of(proposal: Proposal, done: int = 0, policy: PolicySettings | None = 
             cluster=proposal.cluster_id, state=Query.State.RUNNING
         ).values_list("id", flat=True)
     )  # fmt: skip
-    gone, capacities = _nodes(proposal, done)
-    found = Drift(
+    deactivated, capacities = _nodes(proposal, done)
+    drift = Drift(
         ended=len(known - running),
         new=len(running - known),
         queries=len(known),
-        gone_nodes=gone,
+        gone_nodes=deactivated,
         capacities=capacities,
         obstacles=counted(obstacles(proposal.cluster, proposal.plan[done:])),
         rate_change=_rate_change(proposal),
         gain_lost=_gain_lost(proposal),
     )
-    exceeded = _exceeded(found, policy or policy_of(proposal.cluster))
-    return Drift(**{**asdict(found), "exceeded": exceeded})
+    exceeded = _exceeded(drift, policy or policy_of(proposal.cluster))
+    return Drift(**{**asdict(drift), "exceeded": exceeded})
 
 
 def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
-    told = []
+    exceeded = []
     if drift.gone_nodes:
-        told.append(f"nodes {_numbers(drift.gone_nodes)} are not active any more")
+        exceeded.append(f"nodes {_numbers(drift.gone_nodes)} are not active any more")
     if drift.capacities:
-        told.append(f"the capacity of nodes {_numbers(drift.capacities)} has changed")
+        exceeded.append(f"the capacity of nodes {_numbers(drift.capacities)} has changed")
     changed = drift.obstacles.get(Obstacle.CHANGED, 0)
     if changed:
-        told.append(f"{changed} actions: {OBSTACLES[Obstacle.CHANGED]}")
+        exceeded.append(f"{changed} actions: {OBSTACLES[Obstacle.CHANGED]}")
     bounds = (
         ("of the queries have ended", drift.ended, policy.tolerated_ended),
         ("as many queries are new", drift.new, policy.tolerated_new),
@@ -89,17 +89,17 @@ def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
     for what, count, tolerated in bounds:
         share = count / drift.queries if drift.queries else 0.0
         if share > tolerated:
-            told.append(f"{share:.0%} {what}, {tolerated:.0%} are tolerated")
+            exceeded.append(f"{share:.0%} {what}, {tolerated:.0%} are tolerated")
     if drift.rate_change > policy.tolerated_rates:
-        told.append(
+        exceeded.append(
             f"rates changed by {drift.rate_change:.0%}, {policy.tolerated_rates:.0%} is tolerated"
         )
     if drift.gain_lost is not None and drift.gain_lost > policy.tolerated_gain_loss:
-        told.append(
+        exceeded.append(
             f"{drift.gain_lost:.0%} of the gain is lost, {policy.tolerated_gain_loss:.0%} is"
             " tolerated"
         )
-    return told
+    return exceeded
 
 
 def _gain_lost(proposal: Proposal) -> float | None:

@@ -36,7 +36,7 @@ ENDED = (
 )  # fmt: skip
 
 
-def tend(now: datetime) -> int:
+def write_entries(now: datetime) -> int:
     """Write the entries of the executions that have settled; returns how many."""
     return sum(_written(execution, now) for execution in _unwritten())
 
@@ -64,7 +64,7 @@ def _written(execution: Execution, now: datetime) -> bool:
 
 
 def _must_be_judged(execution: Execution, now: datetime) -> bool:
-    """Tell whether no more samples will come, or nobody should wait for them."""
+    """Return whether no more samples are expected, or the wait has been long enough."""
     assert execution.finished_at is not None
     return now - execution.finished_at >= LATEST or _next_began(execution) is not None
 
@@ -192,7 +192,7 @@ def _measured(
 
 
 def _is_split(proposal: Proposal) -> bool:
-    """Tell whether split queries ran: these are delivered, too, and no part of the prediction."""
+    """Return whether split queries ran: these are delivered, too, and no part of the prediction."""
     return bool(proposal.snapshot.split)
 
 
@@ -207,12 +207,12 @@ def _mean_loads(samples: Sequence[Sample]) -> list[float]:
     nodes = max(len(sample["loads"]) for sample in samples)
     return [
         sum(
-            sample["loads"][at] * _seconds(sample)
+            sample["loads"][node] * _seconds(sample)
             for sample in samples
-            if at < len(sample["loads"])
+            if node < len(sample["loads"])
         )
         / seconds
-        for at in range(nodes)
+        for node in range(nodes)
     ]
 
 

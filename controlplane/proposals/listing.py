@@ -48,12 +48,12 @@ def proposals_slice(cluster: Cluster, filters: ProposalFilters, place: Place) ->
 
 
 def _filtered(cluster: Cluster, filters: ProposalFilters) -> QuerySet[Proposal]:
-    found = Proposal.objects.filter(cluster=cluster).defer(*HEAVY).select_related("cluster")
+    proposals = Proposal.objects.filter(cluster=cluster).defer(*HEAVY).select_related("cluster")
     if filters.state:
-        found = found.filter(state=filters.state)
+        proposals = proposals.filter(state=filters.state)
     if filters.planner:
-        found = found.filter(planner=filters.planner)
-    return found
+        proposals = proposals.filter(planner=filters.planner)
+    return proposals
 
 
 def proposal_by_id(cluster: Cluster, pk: int) -> Proposal:
@@ -66,8 +66,8 @@ def proposal_by_id(cluster: Cluster, pk: int) -> Proposal:
 
 def proposal_without_plan(cluster: Cluster, pk: int) -> Proposal:
     """Return a proposal whose plan is read when it is accessed; raises `NotFound`."""
-    found = Proposal.objects.select_related("cluster").defer(*HEAVY)
+    proposals = Proposal.objects.select_related("cluster").defer(*HEAVY)
     try:
-        return found.get(cluster=cluster, pk=pk)
+        return proposals.get(cluster=cluster, pk=pk)
     except Proposal.DoesNotExist:
         raise NotFound("proposal", pk) from None

@@ -36,7 +36,9 @@ def offered_planners(cluster: Cluster) -> list[OfferedPlanner]:
 
 def _offered(adapter: PlannerAdapter, cluster: Cluster) -> OfferedPlanner:
     algorithms = [
-        OfferedAlgorithm(one, adapter.fields(one, cluster), one.name == adapter.default)
-        for one in adapter.algorithms
+        OfferedAlgorithm(
+            algorithm, adapter.fields(algorithm, cluster), algorithm.name == adapter.default
+        )
+        for algorithm in adapter.algorithms
     ]
     return OfferedPlanner(adapter, algorithms, measures_of(adapter.name))

@@ -14,7 +14,7 @@ from controlplane.planning.adapter import Defaults, PlannerAdapter
 from controlplane.planning.adapters import adapter_of, adapters
 from controlplane.planning.budget import checked_budget
 from controlplane.policies.store import policy_of
-from controlplane.proposals.notifications import tell
+from controlplane.proposals.notifications import notify
 from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
 
 
@@ -60,12 +60,12 @@ def request(
     )
     asked = {"planner": adapter.name, "algorithm": chosen.name, "parameters": checked}
     audit.record(actor, "proposal.request", str(proposal), cluster=cluster, after=asked)
-    tell(proposal, f"requested by {actor.name}")
+    notify(proposal, f"requested by {actor.name}")
     send_on_commit(COMPUTE_PROPOSAL, proposal.pk)
     return proposal
 
 
-def ask_anew(actor: Actor, proposal: Proposal) -> Proposal:
+def request_again(actor: Actor, proposal: Proposal) -> Proposal:
     """Request the same plan for the cluster as it is now. Raises `Forbidden`."""
     return request(
         actor,
@@ -83,5 +83,5 @@ def checked_parameters(
     """Return all parameters of a plan, and its budget if there is one. Raises `Invalid`."""
     budget = checked_budget(given.get("budget"))
     own = {name: value for name, value in given.items() if name != "budget"}
-    found = adapter.checked(chosen, own, cluster)
-    return found | ({"budget": budget} if budget else {})
+    checked = adapter.checked(chosen, own, cluster)
+    return checked | ({"budget": budget} if budget else {})

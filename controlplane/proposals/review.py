@@ -51,9 +51,11 @@ def review(proposal: Proposal) -> Review:
     """
     started, cluster = time.monotonic(), proposal.cluster
     snapshot = take_snapshot(cluster.pk, proposal.snapshot.nu)
-    found = obstacles(cluster, proposal.plan)
+    stopped_by = obstacles(cluster, proposal.plan)
     plan = [
-        planned for planned, obstacle in zip(proposal.plan, found, strict=True) if obstacle is None
+        planned
+        for planned, obstacle in zip(proposal.plan, stopped_by, strict=True)
+        if obstacle is None
     ]
     adapter = adapters().get(proposal.planner)
     more = adapter.measures if adapter is not None else ()
@@ -63,7 +65,7 @@ def review(proposal: Proposal) -> Review:
         at=timezone.now().isoformat(),
         took_s=round(time.monotonic() - started, 3),
         applicable=len(plan),
-        obstacles=counted(found),
+        obstacles=counted(stopped_by),
         before=before,
         after=after,
         gain_lost=gain_lost(proposal, before, after),

@@ -13,7 +13,7 @@ from controlplane.models import Proposal
 from controlplane.plans.proposal_states import State
 from controlplane.policies.store import policy_of
 from controlplane.proposals.drift import Drift, drift_of
-from controlplane.proposals.notifications import tell
+from controlplane.proposals.notifications import notify
 from controlplane.proposals.review import Review, review
 from controlplane.proposals.transitions import WEIR, move_on, unchanged
 
@@ -31,21 +31,21 @@ def refuse_if_stale(proposal: Proposal) -> None:
     if proposal.snapshot_row is not None:
         review(proposal)
     drift = drift_of(proposal)
-    if drift.stale and outdate(proposal, drift):
-        told = f"Out of date: {drift}. Ask for it anew"
-        raise Conflict("stale", told, drift.to_json())
+    if drift.stale and mark_stale(proposal, drift):
+        message = f"Out of date: {drift}. Ask for it anew"
+        raise Conflict("stale", message, drift.to_json())
 
 
 @transaction.atomic
-def outdate(proposal: Proposal, drift: Drift, by: Actor = WEIR) -> bool:
+def mark_stale(proposal: Proposal, drift: Drift, by: Actor = WEIR) -> bool:
     """Mark a proposal as stale, with what drifted by how much.
 
-    Returns whether it was: not where it has gone on since it was read. What its own execution has
-    moved by now is no drift.
+    Return False if its state has changed since it was read. What its own execution has moved
+    is no drift.
     """
     if not unchanged(proposal):
         return False
-    move_on(by, proposal, "outdate", told=f"stale: {drift}", error=str(drift),
+    move_on(by, proposal, "outdate", message=f"stale: {drift}", error=str(drift),
             drift=drift.to_json())  # fmt: skip
     return True
 
@@ -78,9 +78,9 @@ def _review_one(proposal: Proposal) -> None:
     before, fresh = proposal.review, review(proposal)
     lost = fresh.gain_lost
     if lost is not None and lost > policy_of(proposal.cluster).tolerated_gain_loss:
-        outdate(proposal, drift_of(proposal))
+        mark_stale(proposal, drift_of(proposal))
     elif _differs(before, fresh):
-        tell(proposal, f"{fresh.applicable} of {len(proposal.actions)} actions apply now")
+        notify(proposal, f"{fresh.applicable} of {len(proposal.actions)} actions apply now")
 
 
 def _is_due(proposal: Proposal, now: datetime) -> bool:

@@ -1,4 +1,4 @@
-"""One step in the life of a proposal: checked, conditional, audited and told."""
+"""One step in the life of a proposal: checked, conditional, audited and announced."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from controlplane.models import Proposal
 from controlplane.plans.plan import seal_of
 from controlplane.plans.proposal_states import BY_NAME, Verb, verbs_from
 from controlplane.policies.store import policy_of
-from controlplane.proposals.notifications import tell
+from controlplane.proposals.notifications import notify
 
 # Who does what nobody asked for.
 WEIR = Automatic("weir")
@@ -24,7 +24,7 @@ def move_on(
     *,
     named: str = "",
     reason: str = "",
-    told: str = "",
+    message: str = "",
     **columns: Any,
 ) -> Proposal:
     """Apply a verb to a proposal within the caller's transaction; columns are saved with it.
@@ -37,22 +37,22 @@ def move_on(
     verb = BY_NAME[name]
     _require(actor, proposal, verb, named, reason)
     before = proposal.state
-    found = Proposal.objects.filter(pk=proposal.pk, state__in=verb.sources)
+    rows = Proposal.objects.filter(pk=proposal.pk, state__in=verb.sources)
     if verb.target is not None:
         columns["state"] = verb.target
     if not verb.by_weir and name != "approve":
         columns |= {"decided_by": actor.name, "decided_at": timezone.now()}
-    changed = found.update(**columns) if columns else int(found.exists())
+    changed = rows.update(**columns) if columns else int(rows.exists())
     proposal.refresh_from_db()
     if changed != 1:
         raise _not_allowed(proposal, verb)
     _record(actor, proposal, verb, before, reason)
-    tell(proposal, told or _sentence(actor, proposal, verb))
+    notify(proposal, message or _sentence(actor, proposal, verb))
     return proposal
 
 
 def unchanged(proposal: Proposal) -> bool:
-    """Tell whether the proposal is in the state it was read in, and keep it there until commit."""
+    """Return whether the proposal still has the state it was read in; lock it until commit."""
     rows = Proposal.objects.select_for_update().filter(pk=proposal.pk, state=proposal.state)
     return rows.values_list("pk", flat=True).first() is not None
 
@@ -89,8 +89,8 @@ def _require(actor: Actor, proposal: Proposal, verb: Verb, seal: str, reason: st
     if verb.seal:
         require_seal(proposal, seal)
     if verb.name == "approve" and _is_own(actor, proposal):
-        told = "The policy wants another person to approve than the one who asked"
-        raise Conflict("own_proposal", told, {"requested_by": proposal.requested_by})
+        message = "The policy wants another person to approve than the one who asked"
+        raise Conflict("own_proposal", message, {"requested_by": proposal.requested_by})
 
 
 def _is_own(actor: Actor, proposal: Proposal) -> bool:
@@ -108,9 +108,9 @@ def require_seal(proposal: Proposal, seal: str) -> None:
 
 
 def _not_allowed(proposal: Proposal, verb: Verb) -> Conflict:
-    allowed = [one.name for one in verbs_from(proposal.state)]
-    told = f"The proposal is {proposal.state}: that does not allow “{verb.name}”"
-    return Conflict("not_allowed", told, {"state": proposal.state, "allowed": allowed})
+    allowed = [allowed_verb.name for allowed_verb in verbs_from(proposal.state)]
+    message = f"The proposal is {proposal.state}: that does not allow “{verb.name}”"
+    return Conflict("not_allowed", message, {"state": proposal.state, "allowed": allowed})
 
 
 def _record(actor: Actor, proposal: Proposal, verb: Verb, before: str, reason: str) -> None:

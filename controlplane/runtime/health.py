@@ -94,7 +94,7 @@ def wait_until_ready(
     It has no timeout: a process that cannot start dies, which `pause` notices.
     """
     open_probes = dict(probes)
-    begun = told_at = time.monotonic()
+    started = told_at = time.monotonic()
     reported = ""
     while open_probes:
         missing = {
@@ -104,7 +104,7 @@ def wait_until_ready(
         text = ", ".join(missing.values())
         now = time.monotonic()
         if text and (text != reported or now - told_at > TOLD_EVERY_S):
-            say(f"waiting for {text}{_so_far(now - begun)}")
+            say(f"waiting for {text}{_so_far(now - started)}")
             reported, told_at = text, now
         pause(0.25)
 

@@ -69,7 +69,7 @@ def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
     Returns after such an end. Raises `RunError` if it cannot start or go on. Either way no
     process is left.
     """
-    begun = time.monotonic()
+    started = time.monotonic()
     place, own = prepare(options, say)
     login = ensure_login(options.data) if options.demos else None
     processes.adopt_orphans()
@@ -79,7 +79,7 @@ def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
     )  # fmt: skip
     try:
         start_all(supervisor, place, own, options, say)
-        say(f"Weir is live after {time.monotonic() - begun:.0f} s: {place.address}")
+        say(f"Weir is live after {time.monotonic() - started:.0f} s: {place.address}")
         _print_login(login, say)
         say("Ctrl-C ends it; the data stays in " + str(options.data))
         while True:

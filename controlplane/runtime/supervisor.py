@@ -162,10 +162,10 @@ class Supervisor:
         running = [child for child in children if child.process and child.process.poll() is None]
         for child in running:
             _signal(child, signal.SIGTERM)
-        begun = time.monotonic()
+        started = time.monotonic()
         while running and not hurry():
             time.sleep(0.05)
-            running = [child for child in running if _waits(child, time.monotonic() - begun)]
+            running = [child for child in running if _waits(child, time.monotonic() - started)]
         for child in children:
             _signal(child, signal.SIGKILL)
 

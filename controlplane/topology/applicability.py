@@ -42,20 +42,20 @@ def obstacles(cluster: Cluster, plan: Sequence[PlannedAction]) -> list[Obstacle 
     owners = owners_of(move.query for planned in plan if (move := planned.task_move) is not None)
     others = [planned.action for planned in plan if planned.task_move is None]
     draft = read_part(cluster, scope_of(others, everything=True)) if others else None
-    found: list[Obstacle | None] = []
+    stopped_by: list[Obstacle | None] = []
     for planned in plan:
         move = planned.task_move
         if move is not None:
-            found.append(_of_move(cluster, owners, move))
+            stopped_by.append(_of_move(cluster, owners, move))
         else:
             assert draft is not None
-            found.append(_of_other(draft, planned))
-    return found
+            stopped_by.append(_of_other(draft, planned))
+    return stopped_by
 
 
-def counted(found: Iterable[Obstacle | None]) -> dict[str, int]:
+def counted(stopped_by: Iterable[Obstacle | None]) -> dict[str, int]:
     """Return the number of actions that each obstacle stops."""
-    return dict(Counter(str(obstacle) for obstacle in found if obstacle is not None))
+    return dict(Counter(str(obstacle) for obstacle in stopped_by if obstacle is not None))
 
 
 def owners_of(queries: Iterable[int]) -> dict[tuple[int, int], int]:

@@ -19,7 +19,7 @@ from controlplane.models import Cluster, Drop, Query
 from controlplane.telemetry.samples import Row, Sample
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology.apply import Change, apply
-from controlplane.topology.drop_rules import arc_told
+from controlplane.topology.drop_rules import edge_text
 from controlplane.topology.event_time import tip_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.log.values import position_key
@@ -35,7 +35,7 @@ PER_S_TAU: Final = 10.0
 def settle(cluster: Cluster) -> int:
     """Forget the steps of a cluster's drops that no open window needs; returns of how many drops.
 
-    Raises `Away` where the log does not tell how far it goes.
+    Raises `Away` if the newest position of the log is unknown.
     """
     drops = [drop for drop in cluster.drops.all() if drop.value.window_ms]
     if not drops:
@@ -107,11 +107,11 @@ def _has_processed(sample: dict[str, Any], position: str) -> bool:
 
 def _forget(drop: Drop) -> int:
     cluster = Cluster.objects.get(pk=drop.cluster_id)
-    found = Drop.objects.select_related("stream", "query").filter(pk=drop.pk).first()
-    if found is None or found.settles is None:
+    row = Drop.objects.select_related("stream", "query").filter(pk=drop.pk).first()
+    if row is None or row.settles is None:
         return 0
-    left = remove_old_steps(found.value, found.settles["since"])
-    stream, query = found.arc
-    told = f"{arc_told(found)}: what it dropped before is forgotten"
-    apply(cluster, [SetDropRule(stream, query, left)], Change(told))
+    left = remove_old_steps(row.value, row.settles["since"])
+    stream, query = row.arc
+    message = f"{edge_text(row)}: what it dropped before is forgotten"
+    apply(cluster, [SetDropRule(stream, query, left)], Change(message))
     return 1

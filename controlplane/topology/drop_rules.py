@@ -30,7 +30,7 @@ def set_drop(
     """Let an arc drop a share, or another one than before; without a query the input arc.
 
     Raises `Forbidden`, `Invalid` per field, `Conflict` after too many changes in a short time, and
-    `Away` where the log does not tell its newest event time.
+    `Away` if the newest event time of the log is unknown.
     """
     require_operator(actor, stream.cluster)
     if faults := spec_faults(spec):
@@ -62,13 +62,13 @@ def scheduled(
     if windows is None:
         return wanted, None
     if wanted is not None and wanted.window_ms != windows.window_ms:
-        raise Conflict("other_windows", f"It drops {windows_told(windows)}: delete that rule first")
+        raise Conflict("other_windows", f"It drops {windows_text(windows)}: delete that rule first")
     start = first_group(windows, ahead_of(cluster, stream_id))
     share = wanted.steps[-1][1] if wanted is not None else 0.0
     if present is None or not present.window_ms:
         return replace(windows, steps=((start, share),)), _event_time(start)
     if replace(present, steps=()) != replace(windows, steps=()):
-        raise Conflict("other_windows", f"It drops {windows_told(present)}: delete that rule first")
+        raise Conflict("other_windows", f"It drops {windows_text(present)}: delete that rule first")
     return _bounded(add_step(present, start, share)), _event_time(start)
 
 
@@ -77,22 +77,22 @@ def _event_time(start: int) -> int | None:
     return None if start == ALWAYS else start
 
 
-def arc_told(drop: Drop) -> str:
+def edge_text(drop: Drop) -> str:
     """Return the arc as people read it."""
     return f"{drop.stream.name} to {drop.query.name}" if drop.query else drop.stream.name
 
 
-def windows_told(shed: DropRule) -> str:
+def windows_text(shed: DropRule) -> str:
     """Return what goes: records, or windows of so many seconds."""
     if not shed.window_ms:
         return "records"
-    told = f"{shed.window_ms / 1000:g} s windows"
+    text = f"{shed.window_ms / 1000:g} s windows"
     if shed.slide_ms != shed.window_ms:
-        told += f" every {shed.slide_ms / 1000:g} s"
-    return told if shed.batch == 1 else f"{told}, {shed.batch} together"
+        text += f" every {shed.slide_ms / 1000:g} s"
+    return text if shed.batch == 1 else f"{text}, {shed.batch} together"
 
 
-def share_told(share: float) -> str:
+def share_text(share: float) -> str:
     """Return a share in percent."""
     return f"{100 * share:.3g} %"
 
@@ -106,8 +106,8 @@ def _set(actor: Actor, stream: Stream, spec: DropSpec, query_name: str, reason: 
         shed = replace(shed, steps=((_begin(shed, cluster, stream), spec.share),))
     if drop is None:
         drop = Drop(cluster=cluster, stream=stream, query=query)
-    told = f"{arc_told(drop)} drops {share_told(spec.share)} of its {windows_told(shed)}"
-    _write(actor, cluster, drop, shed, told, reason)
+    summary = f"{edge_text(drop)} drops {share_text(spec.share)} of its {windows_text(shed)}"
+    _write(actor, cluster, drop, shed, summary, reason)
     stored = _rule(stream, query)
     assert stored is not None
     return stored
@@ -123,8 +123,8 @@ def _lift(actor: Actor, stream: Stream, query_name: str, reason: str) -> Drop | 
         if not shed.steps[-1][1]:
             return drop  # it is being lifted already
         left = _bounded(add_step(shed, _begin(shed, cluster, stream), 0.0))
-    told = f"{arc_told(drop)} drops nothing any more"
-    _write(actor, cluster, drop, left, told, reason)
+    summary = f"{edge_text(drop)} drops nothing any more"
+    _write(actor, cluster, drop, left, summary, reason)
     return _rule(stream, query) if left is not None else None
 
 
@@ -143,10 +143,10 @@ def _rule(stream: Stream, query: Query | None) -> Drop | None:
 
 def _reader(cluster: Cluster, stream: Stream, name: str) -> Query:
     running = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING, name=name)
-    found = running.filter(streams=stream).first()
-    if found is None:
+    query = running.filter(streams=stream).first()
+    if query is None:
         raise Invalid({"query": [f"No running query {name[:100]} reads {stream.name}"]})
-    return found
+    return query
 
 
 def _shed(spec: DropSpec, query: Query | None) -> DropRule:
@@ -162,8 +162,8 @@ def _shed(spec: DropSpec, query: Query | None) -> DropRule:
         if spec.slide_s is None:
             slide_ms = own.slide_ms
         if (window_ms, slide_ms) != (own.size_ms, own.slide_ms):
-            own_told = f"{own.size_ms / 1000:g} s every {own.slide_ms / 1000:g} s"
-            raise Invalid({"window_s": [f"The windows of {query.name} are {own_told}"]})
+            own_text = f"{own.size_ms / 1000:g} s every {own.slide_ms / 1000:g} s"
+            raise Invalid({"window_s": [f"The windows of {query.name} are {own_text}"]})
     return replace(shed, window_ms=window_ms, slide_ms=slide_ms, batch=spec.batch)
 
 
@@ -176,8 +176,8 @@ def _following(
             return wanted
         return replace(wanted, steps=((_begin(wanted, cluster, stream), spec.share),))
     if replace(before, steps=()) != replace(wanted, steps=()):
-        told = f"It drops {windows_told(before)}: lift that first"
-        raise Invalid({"window_s": [told]})
+        message = f"It drops {windows_text(before)}: lift that first"
+        raise Invalid({"window_s": [message]})
     after = _bounded(add_step(before, _begin(before, cluster, stream), spec.share))
     assert after is not None
     return after
@@ -189,18 +189,18 @@ def _begin(shed: DropRule, cluster: Cluster, stream: Stream) -> int:
 
 def _bounded(shed: DropRule | None) -> DropRule | None:
     if shed is not None and len(shed.steps) > MAX_STEPS:
-        told = f"It was changed {MAX_STEPS} times, and windows are open that know of each"
-        raise Conflict("too_many_steps", told, {"steps": MAX_STEPS})
+        message = f"It was changed {MAX_STEPS} times, and windows are open that know of each"
+        raise Conflict("too_many_steps", message, {"steps": MAX_STEPS})
     return shed
 
 
 def _write(
-    actor: Actor, cluster: Cluster, drop: Drop, shed: DropRule | None, told: str, reason: str
+    actor: Actor, cluster: Cluster, drop: Drop, shed: DropRule | None, summary: str, reason: str
 ) -> None:
     change = Change(
-        told,
+        summary,
         "drop.lift" if shed is None or not shed.steps[-1][1] else "drop.set",
-        arc_told(drop),
+        edge_text(drop),
         reason=reason,
         before=dict(drop.shed or {}),
         after={} if shed is None else shed.to_json(),

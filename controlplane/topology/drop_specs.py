@@ -26,13 +26,13 @@ class DropSpec:
 
 def spec_faults(spec: DropSpec) -> Fields:
     """Return what is wrong with a drop, by field."""
-    told = {
+    by_field = {
         "share": _share_faults(spec.share),
         "window_s": [] if spec.window_s is None else _seconds_faults(spec.window_s),
         "slide_s": _slide_faults(spec),
         "batch": _batch_faults(spec),
     }
-    return {field: faults for field, faults in told.items() if faults}
+    return {field: faults for field, faults in by_field.items() if faults}
 
 
 def _share_faults(share: float) -> list[str]:
@@ -53,8 +53,8 @@ def _slide_faults(spec: DropSpec) -> list[str]:
         return []
     if spec.window_s is None:
         return ["Needs a window"]
-    if told := _seconds_faults(spec.slide_s):
-        return told
+    if faults := _seconds_faults(spec.slide_s):
+        return faults
     return ["Is longer than the window"] if spec.slide_s > spec.window_s else []
 
 

@@ -42,11 +42,11 @@ def tip_of(cluster: Cluster, streams: list[int]) -> LogHead:
 def _speed(cluster: Cluster) -> float:
     """Return the seconds of event time that pass in one, at least 1."""
     now = timezone.now()
-    found = [one for one in samples(cluster, now - WATCHED, now, 1) if one.get("event_ms")]
-    if len(found) < 2:  # noqa: PLR2004 - a speed takes two moments
+    timed = [sample for sample in samples(cluster, now - WATCHED, now, 1) if sample.get("event_ms")]
+    if len(timed) < 2:  # noqa: PLR2004 - a speed takes two moments
         return 1.0
-    passed: int = max(1, found[-1]["t"] - found[0]["t"])
-    events: int = found[-1]["event_ms"] - found[0]["event_ms"]
+    passed: int = max(1, timed[-1]["t"] - timed[0]["t"])
+    events: int = timed[-1]["event_ms"] - timed[0]["event_ms"]
     return min(max(1.0, events / passed), FASTEST)
 
 

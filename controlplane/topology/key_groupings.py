@@ -31,8 +31,8 @@ def scheme_faults(scheme: str, tasks: int, *, joins: bool) -> Fields:
     """Return what is wrong with the scheme of a query, "" for none, by field."""
     if not scheme:
         return {}
-    if told := _name_faults(scheme, joins=joins):
-        return {"scheme": told}
+    if faults := _name_faults(scheme, joins=joins):
+        return {"scheme": faults}
     if tasks <= 1:
         return {"scheme": ["Needs more than one task: it says which of them a key goes to"]}
     return {}
@@ -45,8 +45,8 @@ def set_scheme(actor: Actor, query: Query, scheme: str, reason: str = "") -> Que
     `Invalid`, and `Conflict` for a query that does not run or has no merge node.
     """
     require_operator(actor, query.cluster)
-    if told := _name_faults(scheme, joins=_joins(query)):
-        raise Invalid({"scheme": told})
+    if faults := _name_faults(scheme, joins=_joins(query)):
+        raise Invalid({"scheme": faults})
     return retry_when_moved(lambda: _set_scheme(actor, query, scheme, reason))
 
 
@@ -106,8 +106,8 @@ def _fresh(query: Query) -> tuple[Cluster, Query]:
     cluster = Cluster.objects.get(pk=query.cluster_id)
     query = Query.objects.select_related("merge_node").get(pk=query.pk)
     if query.state != Query.State.RUNNING:
-        told = f"{query.name} is {query.state}, not running"
-        raise Conflict("not_running", told, {"state": query.state})
+        message = f"{query.name} is {query.state}, not running"
+        raise Conflict("not_running", message, {"state": query.state})
     if query.merge_node is None:
         raise Conflict("no_merge_node", NO_MERGE_NODE.format(name=query.name))
     return cluster, query
@@ -124,10 +124,10 @@ def _active(cluster: Cluster, index: int) -> Node:
 
 def _least_loaded(cluster: Cluster, present: Node) -> Node:
     problem = read_online(cluster)
-    found = None if problem is None else MergeNodes(cluster, problem).other_than(present)
-    if found is None:
+    node = None if problem is None else MergeNodes(cluster, problem).other_than(present)
+    if node is None:
         raise Invalid({"node": ["No other node is active"]})
-    return found
+    return node
 
 
 def _joins(query: Query) -> bool:

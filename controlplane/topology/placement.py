@@ -30,7 +30,7 @@ NO_NODE = "Waiting: no node of the cluster is active"
 
 
 @dataclass(frozen=True)
-class Drained:
+class PlacementPass:
     """How many queries were placed and removed, and how many wait for a node."""
 
     placed: int = 0
@@ -39,7 +39,7 @@ class Drained:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _PendingWork:
     version: int
     pending: list[Query]
     ending: list[Task]
@@ -55,20 +55,20 @@ class _Place:
     merge: Node | None = None
 
 
-def drain(cluster_id: int) -> Drained:
-    """Place all pending queries and remove all ending ones; a gone cluster is left quietly."""
+def place_pending(cluster_id: int) -> PlacementPass:
+    """Place all pending queries and remove all ending ones; do nothing for a deleted cluster."""
     placed = removed = waiting = 0
     while True:
-        done = _pass_when_moved(cluster_id)
+        done = _run_pass_with_retries(cluster_id)
         placed, removed, waiting = placed + done.placed, removed + done.removed, done.waiting
         if done.placed < PASS and done.removed < PASS:
-            return Drained(placed, removed, waiting)
+            return PlacementPass(placed, removed, waiting)
 
 
-def _pass_when_moved(cluster_id: int) -> Drained:
+def _run_pass_with_retries(cluster_id: int) -> PlacementPass:
     for _ in range(TRIES):
         try:
-            return _pass(cluster_id)
+            return _run_pass(cluster_id)
         except VersionMoved as moved:
             logger.info("%s: placing again", moved)
     raise Conflict("busy", "The routing table changes too quickly; try again")
@@ -90,10 +90,10 @@ def place_as(
         raise VersionMoved(cluster.routing_version)
     if not pending:
         return 0
-    work = _Work(cluster.routing_version, pending, [], _streams(list(wanted)))
+    work = _PendingWork(cluster.routing_version, pending, [], _streams(list(wanted)))
     nodes = {node.index: node for node in cluster.nodes.all()}
     chosen = {query.pk: _as_wanted(query, wanted[query.pk], nodes) for query in pending}
-    merged = _merged_as_wanted(cluster, pending, {pk: nodes[at] for pk, at in merges.items()})
+    merged = _merged_as_wanted(cluster, pending, {pk: nodes[index] for pk, index in merges.items()})
     chosen |= {pk: replace(chosen[pk], merge=node) for pk, node in merged.items()}
     apply(cluster, _actions(work, chosen), Change(_summary(work, chosen)))
     return len(pending)
@@ -103,28 +103,28 @@ def _merged_as_wanted(
     cluster: Cluster, pending: Sequence[Query], named: Mapping[int, Node]
 ) -> dict[int, Node]:
     """Return who merges each query with a scheme: whom it names, else the least loaded."""
-    found = {query.pk: named.get(query.pk) for query in pending if query.scheme}
-    if None not in found.values():
-        return {pk: node for pk, node in found.items() if node is not None}
+    mergers_by_query = {query.pk: named.get(query.pk) for query in pending if query.scheme}
+    if None not in mergers_by_query.values():
+        return {pk: node for pk, node in mergers_by_query.items() if node is not None}
     problem = read_online(cluster)
     if problem is None:
         raise Conflict("no_node", "No node of the cluster is active: none can merge")
     mergers = MergeNodes(cluster, problem)
-    for node in found.values():
+    for node in mergers_by_query.values():
         if node is not None:
             mergers.give(node)
-    return {pk: node or mergers.take() for pk, node in found.items()}
+    return {pk: node or mergers.take() for pk, node in mergers_by_query.items()}
 
 
 def _as_wanted(query: Query, spans: Sequence[TaskRange], nodes: Mapping[int, Node]) -> _Place:
     return _Place(nodes[spans[0][0]], () if query.task_count == 1 else tuple(spans))
 
 
-def _pass(cluster_id: int) -> Drained:
+def _run_pass(cluster_id: int) -> PlacementPass:
     cluster = Cluster.objects.filter(pk=cluster_id).first()
     work = None if cluster is None else _find_work(cluster)
     if cluster is None or work is None:
-        return Drained()
+        return PlacementPass()
     problem = read_online(cluster) if work.pending else None
     if not is_at(cluster_id, work.version):
         # What was read before and after the move does not fit together.
@@ -135,11 +135,11 @@ def _pass(cluster_id: int) -> Drained:
         apply(cluster, actions, Change(_summary(work, chosen)))
     waiting = len(work.pending) - len(chosen)
     if waiting:
-        _tell_waiting(work.pending)
-    return Drained(len(chosen), len(work.ending), waiting)
+        _mark_waiting(work.pending)
+    return PlacementPass(len(chosen), len(work.ending), waiting)
 
 
-def _find_work(cluster: Cluster) -> _Work | None:
+def _find_work(cluster: Cluster) -> _PendingWork | None:
     queries = Query.objects.filter(cluster=cluster).order_by("id")
     pending = list(queries.filter(state=Query.State.PENDING)[:PASS])
     leaving = Task.objects.filter(query__cluster=cluster, query__state=Query.State.ENDING)
@@ -149,18 +149,20 @@ def _find_work(cluster: Cluster) -> _Work | None:
     if not pending and not ending:
         return None
     ids = [query.pk for query in pending] + [task.query_id for task in ending]
-    return _Work(cluster.routing_version, pending, ending, _streams(ids))
+    return _PendingWork(cluster.routing_version, pending, ending, _streams(ids))
 
 
 def _streams(ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    found: dict[int, tuple[int, ...]] = {}
+    streams: dict[int, tuple[int, ...]] = {}
     rows = QueryStream.objects.filter(query__in=ids).order_by("stream_id")
     for query, stream in rows.values_list("query_id", "stream_id"):
-        found[query] = (*found.get(query, ()), stream)
-    return found
+        streams[query] = (*streams.get(query, ()), stream)
+    return streams
 
 
-def _choose(cluster: Cluster, problem: OnlineProblem | None, work: _Work) -> dict[int, _Place]:
+def _choose(
+    cluster: Cluster, problem: OnlineProblem | None, work: _PendingWork
+) -> dict[int, _Place]:
     """Return the place of each pending query; the leaving ones make room first."""
     if problem is None:
         return {}
@@ -181,7 +183,7 @@ def _place(problem: OnlineProblem, query: Query, streams: tuple[int, ...]) -> _P
     return _Place(node, spans_over(problem.nodes, node, query.task_count))
 
 
-def _actions(work: _Work, chosen: dict[int, _Place]) -> list[Action]:
+def _actions(work: _PendingWork, chosen: dict[int, _Place]) -> list[Action]:
     removals: list[Action] = [RemoveQuery(task.query_id) for task in work.ending]
     additions = [
         _addition(query, chosen[query.pk], work.streams[query.pk])
@@ -204,26 +206,26 @@ def _addition(query: Query, place: _Place, streams: tuple[int, ...]) -> Action:
     )
 
 
-def _summary(work: _Work, chosen: dict[int, _Place]) -> str:
-    told = []
+def _summary(work: _PendingWork, chosen: dict[int, _Place]) -> str:
+    parts = []
     if len(chosen) == 1:
         query = next(query for query in work.pending if query.pk in chosen)
-        told.append(f"{query.name} placed on {_told(chosen[query.pk])}")
+        parts.append(f"{query.name} placed on {_node_text(chosen[query.pk])}")
     elif chosen:
-        told.append(f"{len(chosen)} queries placed")
+        parts.append(f"{len(chosen)} queries placed")
     if len(work.ending) == 1:
-        told.append(f"{work.ending[0].query.name} removed")
+        parts.append(f"{work.ending[0].query.name} removed")
     elif work.ending:
-        told.append(f"{len(work.ending)} queries removed")
-    return ", ".join(told)
+        parts.append(f"{len(work.ending)} queries removed")
+    return ", ".join(parts)
 
 
-def _told(place: _Place) -> str:
+def _node_text(place: _Place) -> str:
     others = len(place.spans) - 1
     return f"{place.node.name} and {others} more" if others > 0 else place.node.name
 
 
-def _tell_waiting(pending: Sequence[Query]) -> None:
+def _mark_waiting(pending: Sequence[Query]) -> None:
     waiting = Query.objects.filter(
         pk__in=[query.pk for query in pending], state=Query.State.PENDING
     )

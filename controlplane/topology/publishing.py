@@ -77,15 +77,15 @@ def _republish_applied(cluster: Cluster, newest: int) -> None:
 
 
 def heal(cluster: Cluster) -> bool:
-    """Republish the table if Redis has lost what was published; tells whether it had."""
+    """Republish the table if Redis has lost what was published; return whether it had."""
     published = cluster.routing_versions.filter(published_at__isnull=False)
     newest = published.aggregate(newest=Max("version"))["newest"]
     if newest is None:
         return False
-    found = latest_version(redis_client(), cluster.slug)
-    if found is not None and found >= newest:
+    latest = latest_version(redis_client(), cluster.slug)
+    if latest is not None and latest >= newest:
         return False
-    logger.warning("Redis has routing version %s of %s, not %s", found, cluster.slug, newest)
+    logger.warning("Redis has routing version %s of %s, not %s", latest, cluster.slug, newest)
     republish(cluster)
     return True
 

@@ -92,13 +92,13 @@ def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
     seen: set[str] = set()
     computing: dict[Any, Fields] = {}
     for index, spec in enumerate(specs):
-        told = _faults(spec, known, now)
+        own_faults = _faults(spec, known, now)
         # What queries of a bulk share is checked once.
         shared = _shared(spec, columns)
         if shared not in computing:
             computing[shared] = _computing_faults(spec, known, columns)
         # What is wrong with the streams of a side is the reason for what else is said of it.
-        faults = told | computing[shared] | told
+        faults = own_faults | computing[shared] | own_faults
         if spec.name in taken or spec.name in seen:
             faults.setdefault("name", []).append(f"A live query is called {spec.name} already")
         seen.add(spec.name)
@@ -129,7 +129,7 @@ def checked(cluster: Cluster, spec: QuerySpec) -> Checked:
     except Invalid as invalid:
         fields = dict(invalid.rows[0])
     absent = {"name": not spec.name, "streams": not spec.streams}
-    fields = {field: told for field, told in fields.items() if not absent.get(field)}
+    fields = {field: messages for field, messages in fields.items() if not absent.get(field)}
     wrong = [field for field in fields if field == "tasks" or field.startswith(query_text.PREFIX)]
     known, columns = _stream_ids(cluster, [spec]), _columns(cluster, [spec])
     usable = usable_columns(_resolved(spec, known), *_kinds(spec, columns))
@@ -150,10 +150,10 @@ def end(actor: Actor, cluster: Cluster, wanted: Sequence[str], reason: str = "")
     if not 1 <= len(wanted) <= MAX_BULK:
         raise Invalid({"names": [f"Give 1 to {MAX_BULK} names, not {len(wanted)}"]})
     with transaction.atomic():
-        found = _live(cluster, wanted)
-        if missing := [name for name in wanted if name not in found]:
+        live = _live(cluster, wanted)
+        if missing := [name for name in wanted if name not in live]:
             raise Invalid({"names": [f"No live query is called {name}" for name in missing]})
-        ended = begin_end(cluster.pk, list(found.values()))
+        ended = begin_end(cluster.pk, list(live.values()))
         audit.record(
             actor,
             "query.end",
@@ -211,7 +211,7 @@ def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Qu
         for name in spec.reads
     ]
     insert_rows(QueryStream, ("query_id", "stream_id"), reads)
-    _tell(actor, cluster, specs, known)
+    _announce_submission(actor, cluster, specs, known)
     send_on_commit(PLACE, cluster.pk)
     return queries
 
@@ -233,13 +233,13 @@ def _resolved(spec: QuerySpec, known: Mapping[str, int]) -> QueryText:
     return replace(spec.text, right=[known.get(name, 0) for name in spec.right])
 
 
-def _tell(
+def _announce_submission(
     actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec], known: Mapping[str, int]
 ) -> None:
-    one = len(specs) == 1
-    subject = specs[0].name if one else f"{len(specs)} queries"
+    is_single = len(specs) == 1
+    subject = specs[0].name if is_single else f"{len(specs)} queries"
     after: dict[str, Any] = {"names": [spec.name for spec in specs]}
-    if one:
+    if is_single:
         spec = specs[0]
         after |= {"streams": list(spec.streams), **_computed_columns(spec, known)}
         after |= {"right": list(spec.right)} if spec.right else {}
@@ -249,20 +249,20 @@ def _tell(
 
 def _stream_ids(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
     wanted = sorted({name for spec in specs for name in spec.reads})
-    found: dict[str, int] = {}
+    ids: dict[str, int] = {}
     for begin in range(0, len(wanted), CHUNK):
         rows = cluster.streams.filter(name__in=wanted[begin : begin + CHUNK])
-        found |= dict(rows.values_list("name", "id"))
-    return found
+        ids |= dict(rows.values_list("name", "id"))
+    return ids
 
 
 def _columns(cluster: Cluster, specs: Sequence[QuerySpec]) -> Columns:
     wanted = sorted({name for spec in specs for name in spec.reads})
-    found: dict[str, dict[str, Any]] = {}
+    schemas: dict[str, dict[str, Any]] = {}
     for begin in range(0, len(wanted), CHUNK):
         rows = cluster.streams.filter(name__in=wanted[begin : begin + CHUNK])
-        found |= dict(rows.values_list("name", "schema"))
-    return Columns(cluster, found)
+        schemas |= dict(rows.values_list("name", "schema"))
+    return Columns(cluster, schemas)
 
 
 def _kinds(spec: QuerySpec, columns: Columns) -> tuple[dict[str, Kind], dict[str, Kind]]:
@@ -275,21 +275,21 @@ def _taken_names(cluster: Cluster, specs: Sequence[QuerySpec]) -> set[str]:
 
 
 def _live(cluster: Cluster, wanted: Sequence[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    ids: dict[str, int] = {}
     for begin in range(0, len(wanted), CHUNK):
         rows = cluster.queries.filter(name__in=wanted[begin : begin + CHUNK], state__in=LIVE_STATES)
-        found |= dict(rows.values_list("name", "id"))
-    return found
+        ids |= dict(rows.values_list("name", "id"))
+    return ids
 
 
 def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
-    told = {
+    by_field = {
         "name": names.faults(spec.name),
         "streams": _stream_faults(spec, known),
         "ends_at": _end_faults(spec.ends_at, now),
         f"{query_text.PREFIX}right": _right_faults(spec, known),
     }
-    faults = {field: faults for field, faults in told.items() if faults}
+    faults = {field: faults for field, faults in by_field.items() if faults}
     faults |= retention_faults(spec.retention_s, spec.retention_windows)
     return faults | scheme_faults(spec.scheme, spec.tasks, joins=bool(spec.right))
 

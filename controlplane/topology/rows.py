@@ -81,9 +81,9 @@ def node_states(cluster_id: int) -> tuple[int, int, dict[int, NodeState]]:
 
 def _whole(cluster_id: int) -> TableDraft:
     count, splits, nodes = node_states(cluster_id)
-    mine = Q(query__cluster=cluster_id)
+    of_cluster = Q(query__cluster=cluster_id)
     draft = TableDraft(nodes=nodes, node_count=count, split_count=splits)
-    draft.queries = _routes(mine, _streams_of(mine & Q(query__tasks__index=0)))
+    draft.queries = _routes(of_cluster, _streams_of(of_cluster & Q(query__tasks__index=0)))
     _read_streams(draft, Stream.objects.filter(cluster=cluster_id))
     _read_drop_rules(draft, cluster_id, None)
     return draft
@@ -128,7 +128,7 @@ def _spans(condition: Q) -> dict[int, tuple[TaskRange, ...]]:
     for query, count, index, node in split.order_by("query_id", "index").values_list(*columns):
         begins.setdefault(query, []).append((index, node))
         counts[query] = count
-    return {query: spans_from(found, counts[query]) for query, found in begins.items()}
+    return {query: spans_from(pairs, counts[query]) for query, pairs in begins.items()}
 
 
 def _read_streams(draft: TableDraft, streams: "Iterable[Stream]") -> None:

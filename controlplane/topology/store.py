@@ -134,7 +134,7 @@ class _QueryRows:
         Task.objects.bulk_create(
             task for query, route in added.items() for task in self._tasks(query, route)
         )
-        self._set_aggregators({query: one.merge for query, one in added.items()})
+        self._set_aggregators({query: route.merge for query, route in added.items()})
 
     def _change(self, changed: Mapping[int, tuple[Route, Route]]) -> None:
         whole: dict[int, list[int]] = defaultdict(list)

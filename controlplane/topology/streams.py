@@ -37,7 +37,7 @@ class StreamSpec:
 
 
 def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
-    """Return the streams in the order of specs; known names are brought up to date.
+    """Return the streams in the order of specs; known names are updated.
 
     New ones go to the split node with the least declared rate, in one routing version. All or
     nothing. Raises `Forbidden`, `Invalid`, and `Conflict` (schema_incompatible) for a schema that
@@ -63,8 +63,8 @@ def _register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> li
         if stream.schema != before.get(stream.pk) and (schema := schema_of(stream.schema))
     ]
     if ops:
-        told = f"{len(new)} new streams assigned to split nodes" if new else "schemas of streams"
-        apply(cluster, ops, Change(told, author=actor.name))
+        summary = f"{len(new)} new streams assigned to split nodes" if new else "schemas of streams"
+        apply(cluster, ops, Change(summary, author=actor.name))
     if new or changed:
         audit.record(
             actor,
@@ -108,7 +108,7 @@ def _update(pairs: Sequence[tuple[Stream, StreamSpec]]) -> int:
 
 def _require_schemas(new: Sequence[StreamSpec], specs: Sequence[StreamSpec]) -> None:
     """Raise `Invalid` if a new stream comes without a schema."""
-    places = {spec.name: at for at, spec in enumerate(specs)}
+    places = {spec.name: index for index, spec in enumerate(specs)}
     missing = {places[spec.name]: dict(_NO_SCHEMA) for spec in new if not spec.schema}
     if missing:
         raise Invalid({}, missing)
@@ -140,8 +140,8 @@ def _check(specs: Sequence[StreamSpec]) -> None:
 
 def _faults(spec: StreamSpec) -> Fields:
     faults: Fields = {}
-    if told := names.faults(spec.name):
-        faults["name"] = told
+    if messages := names.faults(spec.name):
+        faults["name"] = messages
     if len(spec.title) > 200:  # noqa: PLR2004 - the column's length
         faults["title"] = ["At most 200 characters"]
     if spec.declared_rate is not None and not 0 <= spec.declared_rate <= 1e9:  # noqa: PLR2004

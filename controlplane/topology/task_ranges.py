@@ -18,11 +18,11 @@ def spans_over(nodes: Sequence[Node], first: Node, tasks: int) -> tuple[TaskRang
     if not counts[0]:
         counts[counts.index(max(counts))] -= 1
         counts[0] = 1
-    spans, at = [], 0
+    spans, start = [], 0
     for node, count in zip(ordered, counts, strict=True):
         if count:
-            spans.append((node.index, at, at + count))
-            at += count
+            spans.append((node.index, start, start + count))
+            start += count
     return tuple(spans)
 
 
@@ -30,7 +30,7 @@ def _shares(weights: Sequence[float], tasks: int) -> list[int]:
     total = sum(weights)
     exact = [tasks * weight / total for weight in weights]
     counts = [int(share) for share in exact]
-    by_rest = sorted(range(len(weights)), key=lambda at: (counts[at] - exact[at], at))
-    for at in by_rest[: tasks - sum(counts)]:
-        counts[at] += 1
+    by_rest = sorted(range(len(weights)), key=lambda index: (counts[index] - exact[index], index))
+    for index in by_rest[: tasks - sum(counts)]:
+        counts[index] += 1
     return counts

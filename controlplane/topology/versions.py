@@ -65,7 +65,7 @@ def delta_of(row: RoutingVersion) -> RoutingDelta:
 
 
 def is_at(cluster_id: int, version: int) -> bool:
-    """Tell whether the routing is still at a version, so that reads around it fit together."""
+    """Return whether the routing is still at a version, so that reads around it fit together."""
     return version_of(cluster_id) == version
 
 

@@ -17,14 +17,14 @@ FRUITLESS: Final = (Proposal.State.REJECTED, Proposal.State.FAILED)
 
 def planners_for(seen: Observation, loop: Loop) -> list[str]:
     """Return the planners that serve a loop and can plan for the cluster, the best first."""
-    found: list[tuple[WatchSupport, str]] = []
+    candidates: list[tuple[WatchSupport, str]] = []
     for adapter in adapters().values():
         watch = adapter.watch
         if watch is None or loop.name not in watch.loops:
             continue
         if watch.needs(seen.whole_queries, seen.split_queries):
-            found.append((watch, adapter.name))
-    return [name for _, name in sorted(found, key=lambda pair: pair[0].order)]
+            candidates.append((watch, adapter.name))
+    return [name for _, name in sorted(candidates, key=lambda pair: pair[0].order)]
 
 
 def request_plan(seen: Observation, loop: Loop, planners: list[str]) -> Proposal:

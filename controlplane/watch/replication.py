@@ -45,10 +45,10 @@ def replication_of(cluster: Cluster, now: datetime) -> Replication | None:
         most = KEEP_SAME_S if kept.version == cluster.routing_version else KEEP_S
         if (now - kept.at).total_seconds() < max(most, KEEP_TIMES * kept.took_s):
             return kept
-    begun = time.monotonic()
+    started = time.monotonic()
     computed = _computed(cluster, now)
     if computed is not None:
-        computed = _KEPT[key] = replace(computed, took_s=time.monotonic() - begun)
+        computed = _KEPT[key] = replace(computed, took_s=time.monotonic() - started)
     return computed
 
 

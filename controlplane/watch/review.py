@@ -10,13 +10,13 @@ from controlplane.access.roles import Automatic
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Decision, Proposal
 from controlplane.planning.measures import IMBALANCE
-from controlplane.policies.auto_approval import Verdict, applies_by_itself
+from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
 from controlplane.policies.gains import gain_of, worsened
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions
 from controlplane.proposals.drift import drift_of
-from controlplane.proposals.staleness import outdate
+from controlplane.proposals.staleness import mark_stale
 from controlplane.watch.codes import is_calm
 from controlplane.watch.decision import Outcome
 from controlplane.watch.decision_log import last_decision, record_decision
@@ -39,9 +39,9 @@ def review_proposal(proposal_id: int) -> None:
         return
     now = timezone.now()
     if proposal.origin != Proposal.Origin.WATCH or proposal.comparison_id is not None:
-        verdict = applies_by_itself(proposal, at=now)
-        if verdict.allowed:
-            _approve(proposal, verdict)
+        decision = decide_auto_approval(proposal, moment=now)
+        if decision.allowed:
+            _approve(proposal, decision)
         return
     if proposal.state == Proposal.State.FAILED:
         failed = _about(proposal, "failed", proposal.error)
@@ -60,12 +60,12 @@ def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> N
         age = now - proposal.requested_at
         judged = Decision.objects.filter(proposal=proposal, code__in=JUDGED).exists()
         acts = policy.watch == "act"
-        if not judged or (acts and applies_by_itself(proposal, policy, now).allowed):
+        if not judged or (acts and decide_auto_approval(proposal, policy, now).allowed):
             # The message that it is ready may have been lost.
             review_proposal(proposal.pk)
         elif age >= timedelta(seconds=policy.cooldown_s) and (drift := drift_of(proposal)).stale:
             # It would stand in the way of a plan that fits.
-            if not outdate(proposal, drift, WATCH):
+            if not mark_stale(proposal, drift, WATCH):
                 continue
             text = f"Proposal {proposal.pk} fits no more: {drift}"
             record_decision(cluster, loop_of(proposal), _about(proposal, "drifted", text), now)
@@ -101,11 +101,11 @@ def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetim
     if policy.watch != "act":
         text = f"{message}; the watch loops only recommend"
         return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
-    verdict = applies_by_itself(proposal, policy, now)
-    if not verdict.allowed:
-        text = f"{message}; it waits for a person: {verdict.text}"
+    decision = decide_auto_approval(proposal, policy, now)
+    if not decision.allowed:
+        text = f"{message}; it waits for a person: {decision.text}"
         return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
-    refusal = _approve(proposal, verdict)
+    refusal = _approve(proposal, decision)
     if refusal is not None:
         code = "drifted" if refusal.code == "stale" else "recommended"
         return _about(proposal, code, f"{message}; {refusal}")
@@ -118,10 +118,10 @@ def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome
     left_out = int(proposal.predicted.get("left_out", 0))
     if not proposal.actions:
         if left_out:
-            told = f"Exclusions forbid all {left_out} actions of the plan"
-            return Outcome("excluded", left_out, 0, told, MOVES, proposal.pk)
-        told = f"The {proposal.planner} planner would change nothing"
-        return Outcome("no_gain", 0.0, _least_gain(policy), told, proposal=proposal.pk)
+            text = f"Exclusions forbid all {left_out} actions of the plan"
+            return Outcome("excluded", left_out, 0, text, MOVES, proposal.pk)
+        text = f"The {proposal.planner} planner would change nothing"
+        return Outcome("no_gain", 0.0, _least_gain(policy), text, proposal=proposal.pk)
     measure = BY_NAME[loop].measure if loop in BY_NAME else ""
     if not measure:
         # Whatever it costs: tasks cannot stay where nothing runs.
@@ -133,15 +133,15 @@ def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome
     spoilt = worsened(proposal, policy)
     if spoilt is None:
         return None
-    told = f"The plan would bring {gain}, but {spoilt}"
+    text = f"The plan would bring {gain}, but {spoilt}"
     unit = SHARE if spoilt.measure == IMBALANCE.name else RATIO
-    return Outcome("spoils", spoilt.after, spoilt.limit, told, unit, proposal.pk)
+    return Outcome("spoils", spoilt.after, spoilt.limit, text, unit, proposal.pk)
 
 
-def _approve(proposal: Proposal, verdict: Verdict) -> Conflict | None:
+def _approve(proposal: Proposal, decision: PolicyDecision) -> Conflict | None:
     """Approve a proposal by its seal; return the conflict if it cannot be approved."""
     try:
-        decisions.approve(POLICY, proposal, proposal.seal, f"Applies by itself: {verdict.text}")
+        decisions.approve(POLICY, proposal, proposal.seal, f"Applies by itself: {decision.text}")
     except Conflict as refusal:
         return refusal
     return None

@@ -63,7 +63,7 @@ class FormSection:
 
 # What the choices of a setting are called.
 _WORDS: Final[Mapping[str, Mapping[str, str]]] = {
-    "auto_kinds": {name: f"{name}: {one.effect}" for name, one in adapters().items()},
+    "auto_kinds": {name: f"{name}: {row.effect}" for name, row in adapters().items()},
     "auto_days": {str(day): name for day, name in enumerate(DAY_NAMES)},
     "watch": {
         "off": "off: look at nothing",

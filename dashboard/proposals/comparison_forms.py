@@ -11,7 +11,7 @@ from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.planning.budget import KINDS
-from controlplane.proposals.comparisons import Asked
+from controlplane.proposals.comparisons import PlannerRequest
 from controlplane.proposals.planners import (
     OfferedAlgorithm,
     OfferedPlanner,
@@ -94,7 +94,7 @@ def _named(planner: str, offered: OfferedAlgorithm) -> list[ParameterField]:
     ]
 
 
-def requests_in(cluster: Cluster, sent: QueryDict) -> list[Asked]:
+def requests_in(cluster: Cluster, sent: QueryDict) -> list[PlannerRequest]:
     """Return the requested planners. Raises `Invalid` for invalid text."""
     wanted, requested = set(sent.getlist("asked")), []
     faults: Fields = {}
@@ -110,7 +110,7 @@ def requests_in(cluster: Cluster, sent: QueryDict) -> list[Asked]:
                 faults |= invalid.fields
                 continue
             plain = {key.rpartition(".")[2]: value for key, value in given.items()}
-            requested.append(Asked(asked, name, plain))
+            requested.append(PlannerRequest(asked, name, plain))
     if faults:
         raise Invalid(faults)
     return requested

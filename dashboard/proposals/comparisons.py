@@ -1,4 +1,4 @@
-"""Comparisons: asking several planners about one snapshot, and what their plans take and bring."""
+"""Comparisons: requests to several planners for one snapshot, and their plans' costs and gains."""
 
 from typing import Any
 
@@ -34,52 +34,54 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
     require_operator(request.actor, cluster)
     try:
         asked, budgets = requests_in(cluster, request.POST), budgets_of(texts(request.POST))
-        found = comparisons.compare(request.actor, cluster, asked, budgets)
+        comparison = comparisons.compare(request.actor, cluster, asked, budgets)
     except Invalid as invalid:
         return _refused(request, cluster, invalid.fields)
     except Conflict as busy:
         notify_refusal(request, busy)
         return redirect("comparisons", cluster.slug)
-    return redirect("comparison", cluster.slug, found.pk)
+    return redirect("comparison", cluster.slug, comparison.pk)
 
 
 @cluster_page
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show the table of a comparison: progress, then measures and the Pareto set."""
-    found = compared(comparison_by_id(cluster, pk))
+    table = compared(comparison_by_id(cluster, pk))
     rows = [
         {
-            "one": one,
-            "name": title_of(one.planner, one.algorithm),
-            "parameters": parameters_name(one.parameters),
-            "budget": budget_name(one.budget),
-            "percent": round(100 * one.progress),
+            "one": candidate,
+            "name": title_of(candidate.planner, candidate.algorithm),
+            "parameters": parameters_name(candidate.parameters),
+            "budget": budget_name(candidate.budget),
+            "percent": round(100 * candidate.progress),
         }
-        for one in found.candidates
+        for candidate in table.candidates
     ]
-    context = {"cluster": cluster, "found": found, "rows": rows}
+    context = {"cluster": cluster, "found": table, "rows": rows}
     return render_list(request, "comparison.html", "_comparison_body.html", context)
 
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return the plans as points, as JSON; each point names the page of its proposal."""
-    found = compared(comparison_by_id(cluster, pk))
-    known = [one for one in found.candidates if one.has_plan]
-    names = series_names([(one.planner, one.algorithm, one.parameters) for one in known])
+    table = compared(comparison_by_id(cluster, pk))
+    known = [candidate for candidate in table.candidates if candidate.has_plan]
+    names = series_names(
+        [(candidate.planner, candidate.algorithm, candidate.parameters) for candidate in known]
+    )
     plans = [
         Plan(
             series=name,
-            name=f"Proposal {one.proposal}, {budget_name(one.budget) or 'no limit'}",
-            url=f"/clusters/{cluster.slug}/proposals/{one.proposal}/",
-            cost=getattr(one, found.cost) or 0,
-            imbalance=one.imbalance or 0.0,
-            replication_factor=one.replication_factor,
-            pareto=one.pareto,
+            name=f"Proposal {candidate.proposal}, {budget_name(candidate.budget) or 'no limit'}",
+            url=f"/clusters/{cluster.slug}/proposals/{candidate.proposal}/",
+            cost=getattr(candidate, table.cost) or 0,
+            imbalance=candidate.imbalance or 0.0,
+            replication_factor=candidate.replication_factor,
+            pareto=candidate.pareto,
         )
-        for one, name in zip(known, names, strict=True)
+        for candidate, name in zip(known, names, strict=True)
     ]
-    drawn = comparison_figures(plans, found.cost, found.imbalance, found.replication_factor)
+    drawn = comparison_figures(plans, table.cost, table.imbalance, table.replication_factor)
     return JsonResponse({"figures": drawn})
 
 
@@ -87,11 +89,11 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
 def cancel(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Stop all candidates that are still computed, or the one that the form names."""
     comparison = comparison_by_id(cluster, pk)
-    one = whole(request.POST, "proposal", 0)
+    candidate = whole(request.POST, "proposal", 0)
     try:
-        if one:
-            decisions.cancel(request.actor, proposal_by_id(cluster, one))
-            notify(request, f"Proposal {one} is cancelled.")
+        if candidate:
+            decisions.cancel(request.actor, proposal_by_id(cluster, candidate))
+            notify(request, f"Proposal {candidate} is cancelled.")
         else:
             count = comparisons.cancel(request.actor, comparison)
             notify(request, f"{count} plan{'' if count == 1 else 's'} cancelled.")
@@ -104,13 +106,13 @@ def _refused(request: PageRequest, cluster: Cluster, faults: Fields) -> HttpResp
     form = comparison_form(cluster, request.POST, faults)
     shown = {*form["values"], "asked", "algorithm", "planner"}
     shown |= {
-        one["field"].name
+        row["field"].name
         for choices in form["planners"].values()
         for choice in choices
-        for one in choice.fields
+        for row in choice.fields
     }
     # What the services refuse by a parameter's own name belongs to no field of this form.
-    form["others"] += [f"{n}: {t}" for n, told in faults.items() if n not in shown for t in told]
+    form["others"] += [f"{n}: {t}" for n, lines in faults.items() if n not in shown for t in lines]
     return _index(request, cluster, form, 422)
 
 

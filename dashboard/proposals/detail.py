@@ -25,7 +25,7 @@ from controlplane.executions.progress import (
 from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.pagination.pages import whole
 from controlplane.plans.proposal_states import ACTIVE
-from controlplane.policies.auto_approval import applies_by_itself
+from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.proposals import drift
 from controlplane.proposals.listing import proposal_by_id
 from dashboard.figures.proposal import StepShown, balance_of_steps, proposal_figures
@@ -63,8 +63,8 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
 def step_charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return the imbalance after each step, predicted and measured, as JSON."""
     proposal = proposal_by_id(cluster, pk)
-    found = Step.objects.filter(execution__proposal=proposal).order_by("number")
-    done = [step for step in found if step.state == Step.State.DONE]
+    steps = Step.objects.filter(execution__proposal=proposal).order_by("number")
+    done = [step for step in steps if step.state == Step.State.DONE]
     start = proposal.before.get("imbalance", 0.0)
     drawn = balance_of_steps(start, proposal.imbalance_after, _shown(done))
     return JsonResponse({"figures": {"steps": drawn}})
@@ -85,10 +85,10 @@ def actions_csv(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse
     answer = HttpResponse(content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="proposal-{pk}-actions.csv"'
     proposal = proposal_by_id(cluster, pk)
-    found = statuses(proposal, steps_of(proposal))
+    action_statuses = statuses(proposal, steps_of(proposal))
     writer = csv.writer(answer)
     writer.writerow(ACTION_COLUMNS)
-    for row in actions_page(proposal, found, 1, max(1, len(found))).rows:
+    for row in actions_page(proposal, action_statuses, 1, max(1, len(action_statuses))).rows:
         writer.writerow([_cell(value) for value in _columns(row)])
     return answer
 
@@ -106,33 +106,33 @@ def _cell(value: Any) -> Any:
 
 
 def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
-    found = statuses(proposal, steps_of(proposal))
+    action_statuses = statuses(proposal, steps_of(proposal))
     page = whole(request.GET, "page", 1)
     ready = proposal.state == Proposal.State.READY
     return {
         "title": _title(proposal),
-        "actions": actions_page(proposal, found, page, ACTIONS_PER_PAGE),
+        "actions": actions_page(proposal, action_statuses, page, ACTIONS_PER_PAGE),
         "measures": measure_rows(
             proposal.planner, proposal.before, proposal.after, proposal.bounds
         ),
         "review": shown_review(proposal),
         "outcome": shown_outcome(proposal),
-        "outcomes": counted(found) if _begun(found) else [],
+        "outcomes": counted(action_statuses) if _has_started(action_statuses) else [],
         "tasks": sum(proposal.before.get("loads", [])),
         "node_count": len(proposal.before.get("loads", [])),
         "worst": max(proposal.imbalance_after, default=None),
         "drift": drift.drift_of(proposal) if ready else None,
         "under_way": proposal.state in UNDER_WAY,
         "percent": round(100 * proposal.progress),
-        "verdict": applies_by_itself(proposal) if ready else None,
+        "verdict": decide_auto_approval(proposal) if ready else None,
         "buttons": sorted(verbs.offered(request.actor, proposal), key=lambda verb: verb.rank),
-        "may_ask_anew": verbs.may_ask_anew(request.actor, proposal),
+        "may_ask_anew": verbs.may_request_again(request.actor, proposal),
         "waits": waiting_for(proposal),
     } | _execution(request, proposal)
 
 
-def _begun(found: list[ActionStatus]) -> bool:
-    return any(status.step is not None for status in found)
+def _has_started(action_statuses: list[ActionStatus]) -> bool:
+    return any(status.step is not None for status in action_statuses)
 
 
 def _execution(request: PageRequest, proposal: Proposal) -> dict[str, Any]:

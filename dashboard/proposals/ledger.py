@@ -24,8 +24,8 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     page = ledger_page(cluster, whole(request.GET, "page", 1), PER_PAGE)
     records = {planner: record_of(cluster, planner) for planner in adapters()}
     calibrated = [
-        {"one": one, "title": title_of(one.planner, one.algorithm), "figure": TITLES[one.figure]}
-        for one in calibration(cluster)
+        {"one": row, "title": title_of(row.planner, row.algorithm), "figure": TITLES[row.figure]}
+        for row in calibration(cluster)
     ]
     context = {
         "cluster": cluster,
@@ -44,13 +44,13 @@ def charts(request: PageRequest, cluster: Cluster) -> JsonResponse:
     newest = ledger_page(cluster, 1, DRAWN).rows
     entries = [
         (
-            title_of(one.planner, one.algorithm),
-            f"/clusters/{cluster.slug}/proposals/{one.proposal_id}/",
-            one.approved,
-            one.measured,
+            title_of(entry.planner, entry.algorithm),
+            f"/clusters/{cluster.slug}/proposals/{entry.proposal_id}/",
+            entry.approved,
+            entry.measured,
         )
-        for one in newest
-        if one.outcome != LedgerEntry.Outcome.ROLLED_BACK
+        for entry in newest
+        if entry.outcome != LedgerEntry.Outcome.ROLLED_BACK
     ]
     return JsonResponse({"figures": ledger_figures(entries, UNITS)})
 

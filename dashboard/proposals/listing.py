@@ -1,4 +1,4 @@
-"""Proposals: the list, asking for one, saying a verb to one."""
+"""Proposals: the list, requests for plans, and the verbs of a proposal."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -55,7 +55,7 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
 def _asked(
     actor: Actor, cluster: Cluster, planner: str, name: str, sent: Mapping[str, str]
 ) -> Proposal:
-    """Ask for what the form says; names go as they came: the service refuses unknown ones."""
+    """Request the plan of the form; the service rejects unknown names."""
     adapter = _adapter(planner)
     given = parameters(adapter.fields(_algorithm(adapter, name), cluster), sent)
     return requests.request(actor, cluster, name, given, planner=planner)
@@ -63,12 +63,12 @@ def _asked(
 
 @cluster_page
 def say(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpResponseRedirect:
-    """Say one of the verbs that the proposal's state allows; the form names seal and reason."""
+    """Apply a verb that the proposal's state allows; the form names seal and reason."""
     said = verbs.verb_at(verb)
     proposal = proposal_by_id(cluster, pk)
     given = {name: request.POST.get(name, "") for name in ("seal", "reason")}
     try:
-        verbs.say(request.actor, proposal, said, **given)
+        verbs.apply_verb(request.actor, proposal, said, **given)
         notify(request, said.done)
     except Forbidden:
         raise
@@ -80,7 +80,7 @@ def say(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpRespo
 @cluster_page
 def ask_anew(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Ask for the same plan on the cluster as it is now."""
-    anew = requests.ask_anew(request.actor, proposal_by_id(cluster, pk))
+    anew = requests.request_again(request.actor, proposal_by_id(cluster, pk))
     return redirect("proposal", cluster.slug, anew.pk)
 
 
@@ -119,7 +119,7 @@ def _adapter(planner: str) -> PlannerAdapter:
 def _algorithm(adapter: PlannerAdapter, name: str) -> Algorithm:
     """Return the named algorithm, the best known one for an unknown name."""
     offered = adapter.algorithms
-    return next((one for one in offered if one.name == name), offered[0])
+    return next((algorithm for algorithm in offered if algorithm.name == name), offered[0])
 
 
 post_ask: Any = require_POST(ask)

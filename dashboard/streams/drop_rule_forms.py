@@ -10,7 +10,7 @@ from controlplane.catalog.drop_rules import drop_rules_of, moment_of
 from controlplane.catalog.queries import computed_by
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Drop, Query, Stream
-from controlplane.topology.drop_rules import windows_told
+from controlplane.topology.drop_rules import windows_text
 from controlplane.topology.drop_specs import DropSpec
 
 # A list to choose from that a browser still shows at once.
@@ -56,7 +56,7 @@ def drop_rule_row(drop: Drop) -> DropRuleRow:
     return DropRuleRow(
         drop=drop,
         share=shed.steps[-1][1],
-        what=windows_told(shed),
+        what=windows_text(shed),
         steps=steps if shed.window_ms else (),
         window_s=_seconds(shed.window_ms),
         slide_s=_seconds(shed.slide_ms),

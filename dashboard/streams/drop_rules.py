@@ -30,8 +30,8 @@ def set_drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRed
     with notify_refusals(request):
         spec = drop_spec(stream, values)
         drop = drop_rules.set_drop(request.actor, stream, spec, query, reason)
-        text = f"{drop_rules.share_told(spec.share)} of its {drop_rules.windows_told(drop.value)}"
-        notify(request, f"{drop_rules.arc_told(drop)} drops {text}.")
+        text = f"{drop_rules.share_text(spec.share)} of its {drop_rules.windows_text(drop.value)}"
+        notify(request, f"{drop_rules.edge_text(drop)} drops {text}.")
     return _back(cluster, pk)
 
 

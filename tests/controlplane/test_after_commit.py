@@ -40,7 +40,7 @@ def test_query_submitted_while_redis_is_away_is_placed_when_it_is_back(
     """The submission succeeds, the version is decided, and the beat's task publishes it."""
     settings.REDIS_URL = f"redis://127.0.0.1:{free_port()}/0"
     submit(operator, sf, {"q": ["s0"]})
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     assert Query.objects.get(name="q").state == Query.State.RUNNING
     assert sf.routing_versions.filter(published_at=None).exists()
     settings.REDIS_URL = redis_url

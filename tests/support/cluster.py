@@ -56,7 +56,7 @@ def submit(by: Actor, cluster: Cluster, wanted: Mapping[str, Sequence[str]]) -> 
 def placed(by: Actor, cluster: Cluster, wanted: Mapping[str, Sequence[str]]) -> list[Query]:
     """Submit queries and place them."""
     saved = submit(by, cluster, wanted)
-    placement.drain(cluster.pk)
+    placement.place_pending(cluster.pk)
     return list(Query.objects.filter(pk__in=[query.pk for query in saved]).order_by("pk"))
 
 
@@ -65,7 +65,7 @@ def placed_split(by: Actor, cluster: Cluster, name: str = "q", scheme: str = "")
     text = QueryText({"n": "count(*)"}, key=("car",), window_s=60)
     spec = QuerySpec(name, ("s0", "s1"), text=text, tasks=8, scheme=scheme)
     query = queries.submit(by, cluster, spec)
-    placement.drain(cluster.pk)
+    placement.place_pending(cluster.pk)
     query.refresh_from_db()
     return query
 

@@ -30,13 +30,13 @@ def advance(proposal_id: int) -> None:
 @shared_task(name=RECONCILE_EXECUTIONS)
 def tend_executions() -> None:
     """Ask for the advance of executions that a crash may have left."""
-    reconcile.tend()
+    reconcile.request_advances()
 
 
 @shared_task(name=UPDATE_LEDGER)
 def tend_ledger() -> None:
     """Write what became of executions that have settled; the next beat writes what this did not."""
-    ledger.tend(timezone.now())
+    ledger.write_entries(timezone.now())
 
 
 @shared_task(name=REVIEW_PROPOSALS)

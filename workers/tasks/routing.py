@@ -22,7 +22,7 @@ from controlplane.topology import placement
 )
 def place(cluster_id: int) -> None:
     """Place all pending queries of a cluster and remove all ending ones."""
-    placement.drain(cluster_id)
+    placement.place_pending(cluster_id)
 
 
 @shared_task(name=RECONCILE_ROUTING)

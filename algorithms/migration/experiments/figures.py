@@ -52,15 +52,15 @@ def _trial(
     parameters: Migrating, seed: int, series: Sequence[str], report: Progress
 ) -> Iterator[tuple[str, Measures]]:
     history = parameters.history(seed)
-    for turn, name in enumerate(series):
-        mine = part(report, turn, len(series))
+    for number, name in enumerate(series):
+        own_report = part(report, number, len(series))
         mtm = parameters.foreseeing(seed)
 
-        def preparing(share: float, mine: Progress = mine) -> None:
-            mine(_PREPARING * share)
+        def preparing(share: float, own_report: Progress = own_report) -> None:
+            own_report(_PREPARING * share)
 
-        def living(share: float, mine: Progress = mine) -> None:
-            mine(_PREPARING + (1 - _PREPARING) * share)
+        def living(share: float, own_report: Progress = own_report) -> None:
+            own_report(_PREPARING + (1 - _PREPARING) * share)
 
         policy, prepared = policy_of(name, history, mtm, seed, preparing)
         course = lived(history, policy, prepared, living)

@@ -47,8 +47,8 @@ def _trial(
         raise BadParameters({"minutes": [why]})
     asked = parameters.to_mapping()
     del asked["minute"], asked["seeds"]
-    for turn, name in enumerate(series):
-        rows = _course({**asked, "seed": seed, "series": name}, part(report, turn, len(series)))
+    for number, name in enumerate(series):
+        rows = _course({**asked, "seed": seed, "series": name}, part(report, number, len(series)))
         yield name, {measure: rows[parameters.minute - 1][measure] for measure in MEASURES}
 
 

@@ -45,7 +45,7 @@ def arrivals(state: Floats, owner: Ints, plan: MigrationPlan) -> Floats:
     waiting: dict[tuple[int, int], list[int]] = {way: [] for way in sent}
     for task in moved.tolist():
         waiting[int(owner[task]), int(plan.assignment[task])].append(task)
-    found = np.zeros(len(state))
+    waits = np.zeros(len(state))
     for phase in scheduled(amounts).phases:
         for source, target, amount in phase.transfers:
             way, flown = (source, target), 0.0
@@ -54,6 +54,6 @@ def arrivals(state: Floats, owner: Ints, plan: MigrationPlan) -> Floats:
                 task = tasks.pop(0)
                 flown += state[task] - sent[way]
                 sent[way] = 0.0
-                found[task] = phase.start + flown
+                waits[task] = phase.start + flown
             sent[way] += amount - flown
-    return found
+    return waits

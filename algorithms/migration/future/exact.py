@@ -40,8 +40,8 @@ class ExactProjection:
         Minimises bytes moved now plus gamma times the projected cost, definition 4.1.
         """
         costs = costs_between(kept, present[None, :], self.cuts[row])[0]
-        at = int(np.argmin(costs + self.gamma * self.values[row]))
-        return self.cuts[row][at], float(costs[at]), float(self.values[row][at])
+        choice = int(np.argmin(costs + self.gamma * self.values[row]))
+        return self.cuts[row][choice], float(costs[choice]), float(self.values[row][choice])
 
 
 def project(

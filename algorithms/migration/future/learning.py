@@ -111,9 +111,11 @@ def priced(job: Job) -> Prices:
     ]
     loads, costs = np.empty((len(path), BINS)), np.empty(len(path))
     for step, row in enumerate(path.tolist()):
-        at = visited[step, : counts[row] + 1]
-        loads[step] = interval_loads(setting[0], at, BINS, scale)
-        costs[step] = discounted_cost(*setting, at, *rules, common[row], job.values, scale, gamma)
+        position = visited[step, : counts[row] + 1]
+        loads[step] = interval_loads(setting[0], position, BINS, scale)
+        costs[step] = discounted_cost(
+            *setting, position, *rules, common[row], job.values, scale, gamma
+        )
     return Prices(path, loads, costs)
 
 
@@ -125,25 +127,25 @@ def even_cuts(landscape: Landscape, row: int) -> Ints:
     return np.concatenate([[0], inner, [len(before) - 1]]).astype(np.int64)
 
 
-def _fitted(landscape: Landscape, found: Sequence[Prices], values: Floats) -> Floats:
+def _fitted(landscape: Landscape, samples: Sequence[Prices], values: Floats) -> Floats:
     """Fit the values of loads to the prices, by ridge regression with smooth neighbours."""
-    rows = np.concatenate([prices.rows for prices in found])
-    loads = np.concatenate([prices.loads for prices in found])
-    costs = np.concatenate([prices.costs for prices in found])
+    rows = np.concatenate([prices.rows for prices in samples])
+    loads = np.concatenate([prices.loads for prices in samples])
+    costs = np.concatenate([prices.costs for prices in samples])
     smooth = np.vstack([0.3 * np.eye(BINS), 3.0 * np.diff(np.eye(BINS), axis=0)])
     fitted = values.copy()
     for row in range(len(landscape.transitions.counts)):
-        mine = rows == row
-        if mine.sum() <= BINS // 2:
+        of_row = rows == row
+        if of_row.sum() <= BINS // 2:
             continue
-        left = np.vstack([loads[mine] - loads[mine].mean(axis=0), smooth])
-        right = np.concatenate([costs[mine] - costs[mine].mean(), np.zeros(len(smooth))])
+        left = np.vstack([loads[of_row] - loads[of_row].mean(axis=0), smooth])
+        right = np.concatenate([costs[of_row] - costs[of_row].mean(), np.zeros(len(smooth))])
         fitted[row] = np.linalg.lstsq(left, right, rcond=None)[0]
     return fitted
 
 
 class _Judge:
-    """Plays policies on the same long futures and says what they cost."""
+    """Plays policies on the same long futures and reports their costs."""
 
     def __init__(self, landscape: Landscape, seed: int, paths: int = 24, steps: int = 120) -> None:
         self.landscape = landscape

@@ -35,7 +35,7 @@ def most_kept_between(kept: Floats, old: Ints, new: Ints) -> float:
 def costs_between(kept: Floats, olds: Ints, news: Ints) -> Floats:
     """Return the bytes that move from each of `olds` to each of `news`, float64[K, K']."""
     costs = np.empty((len(olds), len(news)))
-    for one in range(len(olds)):
+    for number in range(len(olds)):
         for other in range(len(news)):
-            costs[one, other] = kept[-1] - most_kept_between(kept, olds[one], news[other])
+            costs[number, other] = kept[-1] - most_kept_between(kept, olds[number], news[other])
     return costs

@@ -19,14 +19,14 @@ def named(kept: Floats, old: Ints, names: Sequence[int], new: Ints) -> list[int]
     high = np.minimum(old[1:, None], new[None, 1:])
     stays = np.where(high > low, kept[high] - kept[np.minimum(low, high)], 0.0)
     rows, columns = linear_sum_assignment(stays, maximize=True)
-    found = {
+    pairs = {
         int(column): names[row]
         for row, column in zip(rows, columns, strict=True)
         if stays[row, column] > 0
     }
-    idle = sorted(set(names) - set(found.values()))
+    idle = sorted(set(names) - set(pairs.values()))
     fresh = iter(range(max(names) + 1, max(names) + 1 + len(new)))
     return [
-        found[part] if part in found else idle.pop(0) if idle else next(fresh)
+        pairs[part] if part in pairs else idle.pop(0) if idle else next(fresh)
         for part in range(len(new) - 1)
     ]

@@ -26,7 +26,7 @@ def count_partitionings(work_before: Floats, limit: float, parts: int) -> int:
 def partitionings(work_before: Floats, limit: float, parts: int, most: int) -> Ints:
     """Return every partitioning as a row of cuts, int64[K, parts + 1], in ascending order.
 
-    Raises `TooLarge`, which says how many there are, where that is more than `most`.
+    Raises `TooLarge`, which names their number, where that is more than `most`.
     """
     count = count_partitionings(work_before, limit, parts)
     if count > most:
@@ -46,7 +46,7 @@ def _listed(lowest: Ints, parts: int, count: int) -> Ints:
         earliest[left] = lowest[earliest[left - 1]]
     rows = np.empty((count, parts + 1), np.int64)
     cuts = np.zeros(parts + 1, np.int64)
-    found, part = 0, 1
+    number, part = 0, 1
     cuts[1] = max(0, earliest[parts - 1])
     while part > 0:
         x = cuts[part]
@@ -54,8 +54,8 @@ def _listed(lowest: Ints, parts: int, count: int) -> Ints:
             part -= 1
             cuts[part] += 1
         elif part == parts:
-            rows[found] = cuts
-            found += 1
+            rows[number] = cuts
+            number += 1
             part -= 1
             cuts[part] += 1
         else:

@@ -176,14 +176,14 @@ class Sequence(Parameters):
         started = time.perf_counter()
         taus = [problem.tau] * len(foreseen.nodes)
         before = problem.work_before, problem.state_before, problem.bounds
-        found = optimal_sequence(*before, foreseen.nodes, taus, progress)
-        return _plans(problem, found, time.perf_counter() - started)
+        sequence = optimal_sequence(*before, foreseen.nodes, taus, progress)
+        return _plans(problem, sequence, time.perf_counter() - started)
 
 
 def _candidates(
     landscape: Landscape, problem: MigrationProblem, projection: Projection, row: int
 ) -> list[Ints]:
-    found = {}
+    by_count = {}
     for boldness in _BOLDNESS:
         cuts = best_cuts(
             landscape.work_before,
@@ -194,8 +194,8 @@ def _candidates(
             boldness * landscape.gamma * projection.values[row],
             landscape.scale,
         )
-        found[tuple(cuts.tolist())] = cuts
-    return list(found.values())
+        by_count[tuple(cuts.tolist())] = cuts
+    return list(by_count.values())
 
 
 def _require_all_feasible(foreseen: ForeseenProblem) -> None:
@@ -212,11 +212,13 @@ def _require_feasible_on(problem: MigrationProblem, nodes: int) -> None:
     require_feasible(on_so_many, Grades(present.grade_of, np.array([limit]), np.array([nodes])))
 
 
-def _plans(problem: MigrationProblem, found: list[Ints], seconds: float) -> list[MigrationPlan]:
+def _plans(
+    problem: MigrationProblem, assignments: list[Ints], seconds: float
+) -> list[MigrationPlan]:
     """Measure each migration from the intervals that the one before left."""
     plans = []
     names, cuts = list(range(problem.present)), problem.bounds
-    for after in found:
+    for after in assignments:
         later = named(problem.state_before, cuts, names, after)
         known = max(*names, *later) + 1
         owner = np.repeat(names, np.diff(cuts))
@@ -225,6 +227,6 @@ def _plans(problem: MigrationProblem, found: list[Ints], seconds: float) -> list
             problem.work, problem.state, owner, known, target, problem.tau
         )
         assignment = np.repeat(np.array(later, np.int32), np.diff(after))
-        plans.append(measured(step, assignment, later, seconds / len(found)))
+        plans.append(measured(step, assignment, later, seconds / len(assignments)))
         names, cuts = later, after
     return plans

@@ -83,12 +83,12 @@ class Projection:
         """Read what `to_json` wrote. Raises `BadProblem` on anything else."""
         try:
             values = np.array(data["values"], np.float64)
-            found = cls(str(data["key"]), values, float(data["gain"]))
+            projection = cls(str(data["key"]), values, float(data["gain"]))
         except (KeyError, TypeError, ValueError) as error:
             raise BadProblem("projection", f"is not one: {error}") from None
         if values.ndim != 2 or values.shape[1] != BINS or not np.isfinite(values).all():  # noqa: PLR2004 - a table
             raise BadProblem("projection", f"must have {BINS} finite values per row")
-        return found
+        return projection
 
     @classmethod
     def read(cls, text: str) -> Self:

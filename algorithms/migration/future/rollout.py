@@ -27,13 +27,13 @@ def discounted_cost(
     """
     total = 0.0
     for path in range(len(futures)):
-        at, discount = cuts, 1.0
+        present, discount = cuts, 1.0
         for row in futures[path]:
             after = best_cuts(
-                work_before, kept, at, limits[row], counts[row], gamma * values[row], scale
+                work_before, kept, present, limits[row], counts[row], gamma * values[row], scale
             )
-            total += discount * (kept[-1] - most_kept_between(kept, at, after))
-            at, discount = after, discount * gamma
+            total += discount * (kept[-1] - most_kept_between(kept, present, after))
+            present, discount = after, discount * gamma
     return total / len(futures)
 
 
@@ -55,14 +55,14 @@ def played(
     """
     visited = np.zeros((len(future), counts.max() + 1), np.int64)
     costs = np.empty(len(future))
-    at = cuts
+    present = cuts
     for step, row in enumerate(future):
         after = best_cuts(
-            work_before, kept, at, limits[row], counts[row], gamma * values[row], scale
+            work_before, kept, present, limits[row], counts[row], gamma * values[row], scale
         )
-        costs[step] = kept[-1] - most_kept_between(kept, at, after)
+        costs[step] = kept[-1] - most_kept_between(kept, present, after)
         visited[step, : len(after)] = after
-        at = after
+        present = after
     return visited, costs
 
 
@@ -71,9 +71,9 @@ def interval_loads(work_before: Floats, cuts: Ints, bins: int, scale: float) -> 
     """Return how much of each knot's value the intervals have together, float64[bins]."""
     weights = np.zeros(bins)
     for part in range(len(cuts) - 1):
-        at = (work_before[cuts[part + 1]] - work_before[cuts[part]]) * scale
-        low = min(int(at), bins - 2)
-        share = min(at - low, 1.0)
+        position = (work_before[cuts[part + 1]] - work_before[cuts[part]]) * scale
+        low = min(int(position), bins - 2)
+        share = min(position - low, 1.0)
         weights[low] += 1.0 - share
         weights[low + 1] += share
     return weights

@@ -42,11 +42,11 @@ def optimal_sequence(
         after = costs.min(axis=1)
         if progress is not None:
             progress((len(choices) - step) / len(choices))
-    at = int((costs_between(kept, present[None, :], choices[0])[0] + after).argmin())
-    found = [choices[0][at]]
+    choice = int((costs_between(kept, present[None, :], choices[0])[0] + after).argmin())
+    sequence = [choices[0][choice]]
     for step, best in enumerate(following):
-        at = int(best[at])
-        found.append(choices[step + 1][at])
+        choice = int(best[choice])
+        sequence.append(choices[step + 1][choice])
     if progress is not None:
         progress(1.0)
-    return found
+    return sequence

@@ -56,9 +56,9 @@ class Transitions:
         counts = np.array(sorted(numbers), np.int64)
         chances = np.zeros((len(counts), len(counts)))
         for name, row in matrix.items():
-            at = int(np.searchsorted(counts, _number(name)))
+            row_number = int(np.searchsorted(counts, _number(name)))
             to = np.searchsorted(counts, [_number(other) for other in row])
-            chances[at, to] = amounts(f"matrix.{name}", list(row.values()))
+            chances[row_number, to] = amounts(f"matrix.{name}", list(row.values()))
         wrong = np.flatnonzero(np.abs(chances.sum(axis=1) - 1) > _TOLERANCE)
         if not len(counts) or len(wrong):
             where = f"matrix.{counts[wrong[0]]}" if len(wrong) else "matrix"
@@ -67,11 +67,11 @@ class Transitions:
 
     def position(self, nodes: int) -> int:
         """Return the row of a number of nodes. Raises `BadProblem` for one that never occurs."""
-        at = int(np.searchsorted(self.counts, nodes))
-        if at == len(self.counts) or self.counts[at] != nodes:
+        row = int(np.searchsorted(self.counts, nodes))
+        if row == len(self.counts) or self.counts[row] != nodes:
             known = f"{self.counts[0]} to {self.counts[-1]}"
             raise BadProblem("nodes", f"{nodes} nodes do not occur in the transitions ({known})")
-        return at
+        return row
 
     @property
     def totals(self) -> Floats:
@@ -95,8 +95,8 @@ def futures(totals: Floats, start: int, paths: int, steps: int, state: Words) ->
     drawn = np.empty((paths, steps), np.int64)
     last = totals.shape[1] - 1
     for path in range(paths):
-        at = start
+        row = start
         for step in range(steps):
-            at = min(np.searchsorted(totals[at], unit(state), side="right"), last)
-            drawn[path, step] = at
+            row = min(np.searchsorted(totals[row], unit(state), side="right"), last)
+            drawn[path, step] = row
     return drawn

@@ -21,9 +21,9 @@ _NEVER = -np.inf
 @compiled
 def value_at(values: Floats, load: float, scale: float) -> float:
     """Return the value of a load, linear between the knots at 0, 1, 2, ... times 1 / scale."""
-    at = load * scale
-    low = min(int(at), len(values) - 2)
-    share = min(at - low, 1.0)
+    position = load * scale
+    low = min(int(position), len(values) - 2)
+    share = min(position - low, 1.0)
     return float(values[low] * (1.0 - share) + values[low + 1] * share)
 
 
@@ -94,10 +94,10 @@ def _worths(
     when the last does.
     """
     tasks = len(lowest) - 1
-    at, splits = np.zeros(tasks + 1, np.int64), np.zeros(tasks + 1, np.int64)
+    offsets, splits = np.zeros(tasks + 1, np.int64), np.zeros(tasks + 1, np.int64)
     count = 0
     for x in range(tasks + 1):
-        at[x] = count - lowest[x]
+        offsets[x] = count - lowest[x]
         count += x - lowest[x]
     bare, keeping, last = np.empty(count), np.empty(count), np.empty(count)
     for x in range(1, tasks + 1):
@@ -105,18 +105,18 @@ def _worths(
         splits[x] = max(present[node], lowest[x])
         for low in range(splits[x], x):
             worth = -value_at(values, work[x] - work[low], scale)
-            bare[at[x] + low], keeping[at[x] + low] = worth, worth + (kept[x] - kept[low])
-        earlier, whole, mine = node, 0.0, kept[x] - kept[present[node]]
+            bare[offsets[x] + low], keeping[offsets[x] + low] = worth, worth + (kept[x] - kept[low])
+        earlier, whole, own = node, 0.0, kept[x] - kept[present[node]]
         for low in range(splits[x] - 1, lowest[x] - 1, -1):
             while present[earlier] > low:
                 if earlier < node:
                     whole = max(whole, kept[present[earlier + 1]] - kept[present[earlier]])
                 earlier -= 1
             worth = -value_at(values, work[x] - work[low], scale)
-            bare[at[x] + low] = worth + whole
-            keeping[at[x] + low] = worth + (kept[present[earlier + 1]] - kept[low])
-            last[at[x] + low] = worth + mine
-    return Worths(at, splits, bare, keeping, last)
+            bare[offsets[x] + low] = worth + whole
+            keeping[offsets[x] + low] = worth + (kept[present[earlier + 1]] - kept[low])
+            last[offsets[x] + low] = worth + own
+    return Worths(offsets, splits, bare, keeping, last)
 
 
 @compiled
@@ -128,18 +128,18 @@ def _gains_at(
     Without the node of the task before x, and when that may have a part. Choices are not kept, so
     the loops have no branches; the few that were taken are found again by `_traced`.
     """
-    at, bare, keeping, whole = worths.at[x], worths.bare, worths.keeping, worths.last
+    offset, bare, keeping, whole = worths.at[x], worths.bare, worths.keeping, worths.last
     without, with_node, beyond = _NEVER, _NEVER, _NEVER
     for low in range(max(worths.splits[x], first), min(x - 1, last) + 1):
-        fresh, kept = old[0, low] + bare[at + low], old[0, low] + keeping[at + low]
-        spent = old[1, low] + bare[at + low]
+        fresh, kept = old[0, low] + bare[offset + low], old[0, low] + keeping[offset + low]
+        spent = old[1, low] + bare[offset + low]
         without = fresh if fresh > without else without
         with_node = kept if kept > with_node else with_node
         beyond = spent if spent > beyond else beyond
     with_node, beyond = max(with_node, beyond), _NEVER
     for low in range(max(lowest, first), min(worths.splits[x] - 1, last) + 1):
-        fresh, kept = old[0, low] + keeping[at + low], old[1, low] + whole[at + low]
-        spent = old[1, low] + bare[at + low]
+        fresh, kept = old[0, low] + keeping[offset + low], old[1, low] + whole[offset + low]
+        spent = old[1, low] + bare[offset + low]
         without = fresh if fresh > without else without
         with_node = kept if kept > with_node else with_node
         beyond = spent if spent > beyond else beyond
@@ -180,12 +180,14 @@ def _began_inside(
     x: int, first: int, last: int, old: Floats, worths: Worths, gain: float, with_node: bool
 ) -> int:
     """Return twice where the part of this gain begins plus its u, within one node's interval."""
-    at, bare, keeping = worths.at[x], worths.bare, worths.keeping
+    offset, bare, keeping = worths.at[x], worths.bare, worths.keeping
     for low in range(min(x - 1, last), max(worths.splits[x], first) - 1, -1):
         fresh, spent = old[0, low], old[1, low]
-        if fresh + bare[at + low] == gain or (with_node and fresh + keeping[at + low] == gain):
+        if fresh + bare[offset + low] == gain or (
+            with_node and fresh + keeping[offset + low] == gain
+        ):
             return 2 * low
-        if with_node and spent + bare[at + low] == gain:
+        if with_node and spent + bare[offset + low] == gain:
             return 2 * low + 1
     return -1
 
@@ -195,11 +197,13 @@ def _began_beyond(
     x: int, first: int, last: int, old: Floats, worths: Worths, gain: float, with_node: bool
 ) -> int:
     """Return twice where the part of this gain begins plus its u, in an earlier node's interval."""
-    at, bare, keeping, whole = worths.at[x], worths.bare, worths.keeping, worths.last
+    offset, bare, keeping, whole = worths.at[x], worths.bare, worths.keeping, worths.last
     for low in range(min(worths.splits[x] - 1, last), first - 1, -1):
         fresh, spent = old[0, low], old[1, low]
-        if spent + bare[at + low] == gain or (with_node and spent + whole[at + low] == gain):
+        if spent + bare[offset + low] == gain or (
+            with_node and spent + whole[offset + low] == gain
+        ):
             return 2 * low + 1
-        if fresh + keeping[at + low] == gain:
+        if fresh + keeping[offset + low] == gain:
             return 2 * low
     raise ValueError("no part has this gain")

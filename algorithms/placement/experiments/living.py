@@ -65,7 +65,7 @@ class Departing(setup.Synthetic):
         return History(graph.problem(self.servers, self.nu), events, self.steps / 2, self.steps)
 
     def settings(self, seed: int) -> dict[str, float]:
-        """Return what the algorithms are told, by the names of their parameters."""
+        """Return the parameters of the algorithms, by the names of their parameters."""
         return super().settings(seed) | {"alpha": self.alpha}
 
     def _lifetimes(self, queries: int, seed: int) -> Floats:

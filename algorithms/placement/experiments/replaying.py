@@ -41,7 +41,7 @@ class Replayable(Protocol):
         """Draw the history of one seed."""
 
     def settings(self, seed: int) -> dict[str, float]:
-        """Return what the algorithms are told, by the names of their parameters."""
+        """Return the parameters of the algorithms, by the names of their parameters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,11 @@ class Course:
 
 def replayable() -> tuple[str, ...]:
     """Return the algorithms that can live through a history; reservations are for one workload."""
-    return tuple(one.name for one in algorithms(PLACEMENT, "online") if one.name != "reservation")
+    return tuple(
+        algorithm.name
+        for algorithm in algorithms(PLACEMENT, "online")
+        if algorithm.name != "reservation"
+    )
 
 
 def replayed_in_turn(
@@ -73,10 +77,10 @@ def replayed_in_turn(
     history = parameters.history(seed)
     positions = history.positions(parameters.samples)
     rates = history.live_rates(positions)
-    for turn, name in enumerate(series):
+    for number, name in enumerate(series):
         algorithm = configured(name, parameters.settings(seed))
         assert isinstance(algorithm, OnlinePlacement)
-        course = replayed(algorithm, history, positions, part(report, turn, len(series)))
+        course = replayed(algorithm, history, positions, part(report, number, len(series)))
         yield name, measures(course, rates)
 
 
@@ -105,7 +109,7 @@ def replayed(
 
 
 def measures(course: Course, live_rates: Floats) -> Measures:
-    """Return the means over all samples with a live query, except where said otherwise.
+    """Return the means over all samples with a live query, except where noted.
 
     `replication_factor_end` is of the last sample, None without a live query then; `max_load` is
     the largest of all samples; `imbalance` is the largest load over the mean, less 1; `moved` and

@@ -58,7 +58,7 @@ class Synthetic(Repeated):
         return bipartite(queries, self.sources_per_query, self.exponent, seed, self.largest_degree)
 
     def settings(self, seed: int) -> dict[str, float]:
-        """Return what the algorithms are told, by the names of their parameters."""
+        """Return the parameters of the algorithms, by the names of their parameters."""
         return {"nu": self.nu, "seed": seed}
 
 
@@ -80,7 +80,7 @@ class OneByOne(AllAtOnce):
     alpha: float = absolute_slack()
 
     def settings(self, seed: int) -> dict[str, float]:
-        """Return what the algorithms are told, by the names of their parameters."""
+        """Return the parameters of the algorithms, by the names of their parameters."""
         return super().settings(seed) | {"alpha": self.alpha}
 
 

@@ -28,7 +28,7 @@ class Drawable(Protocol):
         """Draw the instance of one seed."""
 
     def settings(self, seed: int) -> dict[str, float]:
-        """Return what the algorithms are told, by the names of their parameters."""
+        """Return the parameters of the algorithms, by the names of their parameters."""
 
 
 def solved_in_turn(
@@ -36,9 +36,9 @@ def solved_in_turn(
 ) -> Iterator[tuple[str, Measures]]:
     """Yield what each algorithm of `series` reaches on the instance of one seed."""
     problem = parameters.problem(seed)
-    for turn, name in enumerate(series):
+    for number, name in enumerate(series):
         chosen = configured(name, parameters.settings(seed))
-        plan = algorithm(PLACEMENT, name).solve(problem, chosen, part(report, turn, len(series)))
+        plan = algorithm(PLACEMENT, name).solve(problem, chosen, part(report, number, len(series)))
         yield name, measures(problem, plan)
 
 

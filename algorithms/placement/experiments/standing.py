@@ -33,7 +33,7 @@ def _figure(
     series: tuple[str, ...],
 ) -> Experiment:
     x, values = sweep
-    choices = tuple(one.name for one in algorithms(PLACEMENT))
+    choices = tuple(algorithm.name for algorithm in algorithms(PLACEMENT))
     return Experiment(
         planner=PLACEMENT,
         name=name,

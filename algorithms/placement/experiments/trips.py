@@ -56,7 +56,7 @@ class RealTrips(Repeated):
         return trips.subscriptions.problem(self.servers, self.nu, flows)
 
     def settings(self, seed: int) -> dict[str, float]:
-        """Return what the algorithms are told, by the names of their parameters."""
+        """Return the parameters of the algorithms, by the names of their parameters."""
         return {"nu": self.nu, "alpha": self.alpha, "seed": seed}
 
 
@@ -104,7 +104,7 @@ TRIPS: Final = Experiment(
     parameters=RealTrips,
     values=setup.SERVER_COUNTS,
     series=("ic", "mms", "off_rand", *setup.ONLINE_SERIES),
-    choices=tuple(one.name for one in algorithms(PLACEMENT)),
+    choices=tuple(algorithm.name for algorithm in algorithms(PLACEMENT)),
     measures=solving.MEASURES,
     trial=solving.solved_in_turn,
 )

@@ -30,13 +30,13 @@ def _random(problem: PlacementProblem, seed: int) -> SmallInts:
     for kind in draw.permutation(len(problem.types)).tolist():
         waiting = int(problem.types.sizes[kind])
         while waiting:
-            at = int(draw.integers(len(open_servers)))
-            server = open_servers[at]
+            position = int(draw.integers(len(open_servers)))
+            server = open_servers[position]
             queries = min(waiting, free[server])
             given.append((kind, server, queries))
             waiting -= queries
             free[server] -= queries
             if not free[server]:
-                open_servers[at] = open_servers[-1]
+                open_servers[position] = open_servers[-1]
                 open_servers.pop()
     return spread(problem, np.array(given, np.int64).reshape(-1, 3))

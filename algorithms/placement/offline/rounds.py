@@ -230,8 +230,8 @@ def _offer_readers(board: Board, pool: Pool, server: int, source: int) -> Pool:
     added_of, cells, marks = pool
     rates, indptr, indices, received = board.rates, board.indptr, board.indices, board.received
     waiting, readers, root = board.waiting, board.readers, board.roots[server]
-    for at in range(first, last):
-        kind = readers[at]
+    for entry in range(first, last):
+        kind = readers[entry]
         if waiting[kind] > 0:
             added = _rate_to_add(rates, indptr, indices, received, server, kind)
             root = heaps.insert(added_of, cells, marks, root, added, waiting[kind], kind)
@@ -277,8 +277,8 @@ def _rate_to_add(
     """Return f(Q_j with the type) - f(Q_j), summed in order of the sources: the same bits."""
     added = 0.0
     word, bit = server >> 6, np.uint64(1) << np.uint64(server & 63)
-    for at in range(indptr[kind], indptr[kind + 1]):
-        source = indices[at]
+    for entry in range(indptr[kind], indptr[kind + 1]):
+        source = indices[entry]
         if not received[source, word] & bit:
             added += rates[source]
     return added

@@ -24,8 +24,8 @@ def enter_all(
 @compiled
 def enter_counts(board: Board, rows: Ints) -> None:
     """Enter how many queries of a server read a source, int64[r, 3]: server, source, queries."""
-    for at in range(len(rows)):
-        server, source, queries = rows[at]
+    for index in range(len(rows)):
+        server, source, queries = rows[index]
         if queries > 0:
             record(board, source, server, queries)
 
@@ -94,4 +94,4 @@ def same(board: Board, other: Board) -> bool:
         (board.loads, other.loads),
         *zip(entries_of(board.sources), entries_of(other.sources), strict=True),
     )
-    return all(np.array_equal(one, two) for one, two in pairs)
+    return all(np.array_equal(left, right) for left, right in pairs)

@@ -17,7 +17,7 @@ LEAST_COST, LEAST_COST_RARE, LEAST_SOURCE, LEAST_QT, ON_RAND = range(5)
 # Up to so many sources every case is tried; beyond, every server is.
 MOST_CASES = 4
 
-_ONE = np.uint64(1)
+_BIT = np.uint64(1)
 _NONE = np.uint64(0)
 _ALL = ~_NONE
 
@@ -96,8 +96,8 @@ def least_cost(
         for word in range(len(open_servers)):
             left = _in_group(holds, indices, first, last, group, word) & open_servers[word]
             while left != _NONE:
-                server = (word << 6) + position(left & (~left + _ONE))
-                left &= left - _ONE
+                server = (word << 6) + position(left & (~left + _BIT))
+                left &= left - _BIT
                 relative = (loads[server] + 1) / capacities[server]
                 if relative < least:
                     best, least = server, relative
@@ -144,15 +144,15 @@ def _in_group(
     holds: Words, indices: SmallInts, first: int, last: int, group: int, word: int
 ) -> np.uint64:
     """Return the servers of a word that are in any case of the group."""
-    found = _NONE
+    hosts = _NONE
     for case in range(1 << (last - first)):
         if group >> case & 1:
             servers = _ALL
             for i in range(last - first):
                 has = holds[indices[first + i], word]
                 servers &= has if case >> i & 1 else ~has
-            found |= servers
-    return found
+            hosts |= servers
+    return hosts
 
 
 @compiled
@@ -170,7 +170,7 @@ def _by_scan(board: Board, rule: int, sources: SmallInts, kind: int) -> int:
     for word in range(len(within)):
         left = within[word]
         while left != _NONE:
-            bit = left & (~left + _ONE)
+            bit = left & (~left + _BIT)
             left ^= bit
             server = (word << 6) + position(bit)
             penalty, rank = _added(rates, holds, readers, sources, word, bit)
@@ -207,15 +207,15 @@ def _at_random(words: Words, seed: int, arrival: int) -> int:
     for word in words:
         left = word
         while left:
-            left &= left - _ONE
+            left &= left - _BIT
             count += 1
     skip = int(_mixed(seed, arrival) % np.uint64(count))
-    for at in range(len(words)):
-        left = words[at]
+    for index in range(len(words)):
+        left = words[index]
         while left:
             if skip == 0:
-                return (at << 6) + position(left & (~left + _ONE))
-            left &= left - _ONE
+                return (index << 6) + position(left & (~left + _BIT))
+            left &= left - _BIT
             skip -= 1
     return -1
 

@@ -139,7 +139,7 @@ def _rehash(
     old_stride: int,
     stride: int,
 ) -> None:
-    for at in range(len(old_keys)):
-        if old_counts[at] > 0:
-            row, server = old_keys[at] // old_stride, old_keys[at] % old_stride
-            counts[_slot(keys, row * stride + server, used)] = old_counts[at]
+    for index in range(len(old_keys)):
+        if old_counts[index] > 0:
+            row, server = old_keys[index] // old_stride, old_keys[index] % old_stride
+            counts[_slot(keys, row * stride + server, used)] = old_counts[index]

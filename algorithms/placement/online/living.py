@@ -47,12 +47,12 @@ class LivingCluster:
         """Let the events from `begin` to `end` happen."""
         kinds = events.kinds[begin:end]
         servers = (kinds == Happening.SERVER_ADDED) | (kinds == Happening.SERVER_REMOVED)
-        at = begin
+        position = begin
         for stop in (*(begin + np.flatnonzero(servers)).tolist(), end):
-            self._queries(events, at, stop)
+            self._queries(events, position, stop)
             if stop < end:
                 self._server(int(events.kinds[stop]), int(events.subjects[stop]))
-            at = stop + 1
+            position = stop + 1
 
     def _queries(self, events: Events, begin: int, end: int) -> None:
         queries = events.subjects[begin:end].astype(np.int64)

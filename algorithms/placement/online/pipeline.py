@@ -27,7 +27,7 @@ _ARRIVALS_PER_REPORT = 10_000
 
 @dataclass(frozen=True)
 class OnlinePlacement(Parameters):
-    """The pipeline of Figure 2; a subclass says which server is best."""
+    """The pipeline of Figure 2; a subclass chooses the best server."""
 
     needs_kinds: ClassVar[bool] = False
 

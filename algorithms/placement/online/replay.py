@@ -107,11 +107,11 @@ def live_through(
     homes: SmallInts,
 ) -> None:
     """Let queries arrive (`arrives` 1) and depart (0) in this order."""
-    for at in range(len(queries)):
-        query = queries[at]
+    for index in range(len(queries)):
+        query = queries[index]
         sources = indices[indptr[query] : indptr[query + 1]]
         kind = int(kinds[query]) if len(kinds) else -1
-        if arrives[at]:
+        if arrives[index]:
             homes[query] = take(board, rule, seed, sources, kind)
         else:
             leave(board, sources, kind, homes[query])

@@ -31,7 +31,7 @@ class Reservation(OnlinePlacement):
     """Places reserved by an offline plan of the expected types, section 5.2.1, else LeastCost.
 
     A query takes a reserved place of its type on the first server that has one left and is within
-    the balance constraint; without one it is overflow and goes where LeastCost says.
+    the balance constraint; without one it is overflow and is placed by LeastCost.
     """
 
     known: float = parameter(
@@ -68,8 +68,8 @@ class Reservation(OnlinePlacement):
         offline = Mms() if self.plan == "mms" else IncrementalCost()
         plan = offline.solve(known)
         cells = problem.types.of_query[:seen].astype(np.int64) * problem.servers + plan.assignment
-        found, counts = np.unique(cells, return_counts=True)
-        kinds, servers = np.divmod(found, problem.servers)
+        distinct, counts = np.unique(cells, return_counts=True)
+        kinds, servers = np.divmod(distinct, problem.servers)
         starts = np.searchsorted(kinds, np.arange(types + 1)).astype(np.int64)
         left = np.ceil(counts * problem.queries / seen).astype(np.int64)
         return Reserved(starts, servers.astype(np.int64), left)

@@ -64,17 +64,17 @@ def anneal(field: Field, state: Words, temperature: float, steps: int) -> float:
     The field is taken apart once and the helpers are compiled into this function: numba counts
     references whenever an array is reached through a tuple, at more cost than the step itself.
     """
-    rates, indptr, indices, spans, readers, sizes, at, caps, loads = field[:9]
+    rates, indptr, indices, spans, readers, sizes, host, caps, loads = field[:9]
     row, counts, hosted, starts, numbers, position, gain = field[9:]
     change = 0.0
     for _ in range(steps):
         piece = below(state, len(sizes))
-        target = _attracting(state, piece, indptr, indices, spans, readers, at)
-        home = at[piece]
+        target = _attracting(state, piece, indptr, indices, spans, readers, host)
+        home = host[piece]
         if target == home:
             continue
         worth, traffic = _worth(
-            piece, home, target, rates, indptr, indices, spans, readers, at, row, counts, gain
+            piece, home, target, rates, indptr, indices, spans, readers, host, row, counts, gain
         )
         other = _NONE
         if loads[target] + sizes[piece] > caps[target]:
@@ -83,18 +83,18 @@ def anneal(field: Field, state: Words, temperature: float, steps: int) -> float:
                 continue
             # As if the two shared no source; what the exchange does is counted exactly below.
             worth += _worth(
-                other, target, home, rates, indptr, indices, spans, readers, at, row, counts, gain
+                other, target, home, rates, indptr, indices, spans, readers, host, row, counts, gain
             )[0]
         if not _accepted(state, worth, temperature):
             continue
-        _move(piece, home, target, indptr, indices, row, counts, at, sizes, loads)
+        _move(piece, home, target, indptr, indices, row, counts, host, sizes, loads)
         _rehost(piece, home, target, hosted, starts, numbers, position)
         change += traffic
         if other != _NONE:
             change += _worth(
-                other, target, home, rates, indptr, indices, spans, readers, at, row, counts, gain
+                other, target, home, rates, indptr, indices, spans, readers, host, row, counts, gain
             )[1]
-            _move(other, target, home, indptr, indices, row, counts, at, sizes, loads)
+            _move(other, target, home, indptr, indices, row, counts, host, sizes, loads)
             _rehost(other, target, home, hosted, starts, numbers, position)
     return change
 
@@ -115,13 +115,13 @@ def _attracting(
     indices: SmallInts,
     spans: Ints,
     readers: SmallInts,
-    at: SmallInts,
+    host: SmallInts,
 ) -> int:
     """Return the server of a random reader of one of the piece's sources."""
     first = indptr[piece]
     source = indices[first + below(state, indptr[piece + 1] - first)]
     first = spans[source]
-    return int(at[readers[first + below(state, spans[source + 1] - first)]])
+    return int(host[readers[first + below(state, spans[source + 1] - first)]])
 
 
 @inlined
@@ -143,7 +143,7 @@ def _worth(
     indices: SmallInts,
     spans: Ints,
     readers: SmallInts,
-    at: SmallInts,
+    host: SmallInts,
     row: Ints,
     counts: SmallInts,
     gain: Floats,
@@ -157,7 +157,7 @@ def _worth(
             here, there = counts[row[source], home], counts[row[source], target]
         else:
             for other in range(spans[source], spans[source + 1]):
-                server = at[readers[other]]
+                server = host[readers[other]]
                 here += server == home
                 there += server == target
         added = gain[min(there, TABLE - 1)] - gain[min(here, TABLE) - 1]
@@ -175,7 +175,7 @@ def _move(
     indices: SmallInts,
     row: Ints,
     counts: SmallInts,
-    at: SmallInts,
+    host: SmallInts,
     sizes: Ints,
     loads: Ints,
 ) -> None:
@@ -184,7 +184,7 @@ def _move(
         if counted >= 0:
             counts[counted, home] -= 1
             counts[counted, target] += 1
-    at[piece] = target
+    host[piece] = target
     loads[home] -= sizes[piece]
     loads[target] += sizes[piece]
 

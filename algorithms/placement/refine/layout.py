@@ -13,7 +13,7 @@ _FEW_READERS = 4
 
 
 def laid_out(problem: PlacementProblem, pieces: Pieces) -> Field:
-    """Return the field in which every piece is where `pieces` says; it shares no memory."""
+    """Return the field with every piece on its server of `pieces`; it shares no memory."""
     indptr, indices = _rows_of_pieces(problem, pieces)
     owner = np.repeat(np.arange(len(pieces.kinds), dtype=np.int32), np.diff(indptr))
     read_by = np.bincount(indices, minlength=len(problem.rates))

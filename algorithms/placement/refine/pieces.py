@@ -44,6 +44,6 @@ def assignment_of(problem: PlacementProblem, pieces: Pieces) -> SmallInts:
 def _parts(problem: PlacementProblem, assignment: SmallInts) -> tuple[Ints, Ints, Ints]:
     """Return type, server and number of queries of everything that shares type and server."""
     cells = problem.types.of_query.astype(np.int64) * problem.servers + assignment
-    found, sizes = np.unique(cells, return_counts=True)
-    kinds, servers = np.divmod(found, problem.servers)
+    distinct, sizes = np.unique(cells, return_counts=True)
+    kinds, servers = np.divmod(distinct, problem.servers)
     return kinds, servers, sizes.astype(np.int64)

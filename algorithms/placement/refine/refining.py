@@ -48,7 +48,7 @@ class _Search:
         started = time.perf_counter()
         most = steps
         stage = max(1, min(_LONGEST_STAGE, steps // _STAGES))
-        done, told, gain, largest = 0, 0.0, 0.0, 0.0
+        done, reported, gain, largest = 0, 0.0, 0.0, 0.0
         while done < steps:
             annealing.set_power(board, schedule.exponent(done / steps))
             temperature = self.unit * schedule.temperature(done / steps)
@@ -57,8 +57,8 @@ class _Search:
             largest = max(largest, gain)
             if gain > self.gain + _ROUNDING * self.unit:
                 self.gain, self.best = gain, board.at.copy()
-            told = max(told, done / steps)
-            report(told)
+            reported = max(reported, done / steps)
+            report(reported)
             elapsed = time.perf_counter() - started
             if elapsed >= seconds:
                 break

@@ -50,8 +50,8 @@ def zipf_degrees(edges: int, exponent: float, largest: int, draw: np.random.Gene
     drawn = np.empty(0, np.int64)
     while (missing := edges - int(drawn.sum())) > 0:
         more = draw.random(int(missing / mean * 1.01) + 16) * cumulated[-1]
-        found = np.searchsorted(cumulated, more, side="right") + 1
-        drawn = np.concatenate([drawn, np.minimum(found, largest)])
+        degrees_drawn = np.searchsorted(cumulated, more, side="right") + 1
+        drawn = np.concatenate([drawn, np.minimum(degrees_drawn, largest)])
     totals = np.cumsum(drawn)
     last = int(np.searchsorted(totals, edges))
     degrees = drawn[: last + 1]
@@ -98,11 +98,11 @@ def _may_swap(rows: SmallInts, query: int, column: int, other: int, place: int) 
 
 @compiled
 def _count(rows: SmallInts, query: int, source: int) -> int:
-    found = 0
+    count = 0
     for column in range(rows.shape[1]):
         if rows[query, column] == source:
-            found += 1
-    return found
+            count += 1
+    return count
 
 
 def _check(queries: int, sources_per_query: int, largest_degree: int | None) -> None:

@@ -37,10 +37,10 @@ def comings_and_goings(arrivals: Floats, lifetimes: Floats, until: float) -> Eve
     """
     numbers = np.arange(len(arrivals), dtype=np.int32)
     leaving = arrivals + lifetimes
-    gone = leaving <= until
+    departed = leaving <= until
     return in_order(
         of_kind(Happening.ARRIVAL, numbers, arrivals),
-        of_kind(Happening.DEPARTURE, numbers[gone], leaving[gone]),
+        of_kind(Happening.DEPARTURE, numbers[departed], leaving[departed]),
     )
 
 

@@ -43,12 +43,12 @@ class History:
         It is the same whatever the placement: the denominator of the replication factor.
         """
         readers = np.zeros(len(self.problem.rates), np.int64)
-        found = np.empty(len(positions))
+        sums = np.empty(len(positions))
         for sample, (begin, end) in enumerate(pairwise([0, *positions.tolist()])):
             readers += self._readers_of(Happening.ARRIVAL, begin, end)
             readers -= self._readers_of(Happening.DEPARTURE, begin, end)
-            found[sample] = self.problem.rates[readers > 0].sum()
-        return found
+            sums[sample] = self.problem.rates[readers > 0].sum()
+        return sums
 
     def _readers_of(self, kind: Happening, begin: int, end: int) -> Ints:
         """Count, per source, the queries of the events of one kind from `begin` to `end`."""

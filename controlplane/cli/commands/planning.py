@@ -39,8 +39,8 @@ ACTIONS_SHOWN = 20
 def planned(given: Namespace) -> int:
     """Print a plan for a described cluster, or request a proposal."""
     if (given.input is None) == (given.cluster is None):
-        told = "name a cluster that Weir runs, or give --input FILE"
-        raise Refused(Code.WRONG, told, advice="weir plan --help")
+        message = "name a cluster that Weir runs, or give --input FILE"
+        raise Refused(Code.WRONG, message, advice="weir plan --help")
     planner, name = given.planner or default_planner(), given.algorithm
     given.planner = planner
     parameters = _parameters(planner, name, given.param)
@@ -95,7 +95,7 @@ def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]
     """Return the parameters as their fields have them. Raises `Refused`, `Invalid`."""
     adapter = adapter_of(planner)
     chosen = adapter.algorithm(name)
-    fields = {one.name: one for one in adapter.planner.fields(chosen)}
+    fields = {field.name: field for field in adapter.planner.fields(chosen)}
     parameters: dict[str, Any] = {}
     for pair in given:
         key, equals, text = pair.partition("=")
@@ -109,22 +109,22 @@ def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]
     return parameters
 
 
-def _print_plan(description: ClusterDescription, found: Planned) -> None:
-    computed = found.computed
-    print_sentence(f"{description.cluster.slug}: {found.planner} by {found.algorithm}")
-    print_measures(found.planner, computed.before, computed.after, found.bounds)
+def _print_plan(description: ClusterDescription, planned: Planned) -> None:
+    computed = planned.computed
+    print_sentence(f"{description.cluster.slug}: {planned.planner} by {planned.algorithm}")
+    print_measures(planned.planner, computed.before, computed.after, planned.bounds)
     print_facts(
         {
             "actions": computed.predicted["actions"],
             "bytes": computed.predicted["bytes"],
-            "least bytes": found.bounds.get("bytes"),
+            "least bytes": planned.bounds.get("bytes"),
             "steps": computed.predicted["steps"],
-            "newly placed": len(found.placed) or None,
+            "newly placed": len(planned.placed) or None,
         }
     )
     nodes = {node.index: node.name for node in description.nodes}
-    placed = [["Node", name, None, nodes[node]] for name, node in found.placed.items()]
-    rows = [*placed, *map(action_cells, found.texts)]
+    placed = [["Node", name, None, nodes[node]] for name, node in planned.placed.items()]
+    rows = [*placed, *map(action_cells, planned.texts)]
     print_table(ACTION_COLUMNS, rows[:ACTIONS_SHOWN], "nothing changes")
     if len(rows) > ACTIONS_SHOWN:
         print_sentence(f"and {len(rows) - ACTIONS_SHOWN:,} more (--json has all)")

@@ -66,7 +66,7 @@ def said(given: Namespace) -> None:
     """Apply a verb to a proposal."""
     actor, proposal = _proposal(given)
     verb = verbs.verb_at(given.verb)
-    proposal = verbs.say(actor, proposal, verb, seal=given.seal, reason=given.reason)
+    proposal = verbs.apply_verb(actor, proposal, verb, seal=given.seal, reason=given.reason)
     if given.json:
         print_json(proposal_row(actor, proposal))
     else:

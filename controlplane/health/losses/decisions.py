@@ -57,10 +57,12 @@ def adopt_database(cluster: Cluster, known: int) -> list[str]:
     published = latest_version(redis_client(), cluster.slug) or 0
     newest = max(known, published, cluster.routing_version)
     Cluster.objects.filter(pk=cluster.pk).update(routing_version=newest + 1)
-    begun = restart_queries(cluster, "the database was restored: versions are void", _RUNS_AHEAD)
+    restarted = restart_queries(
+        cluster, "the database was restored: versions are void", _RUNS_AHEAD
+    )
     cluster.refresh_from_db()
     republish(cluster)
     return [
         f"Declared routing versions up to {newest} void; the newest is {cluster.routing_version}",
-        f"Began a new run of {begun} queries; windows open at the loss may be incomplete",
+        f"Began a new run of {restarted} queries; windows open at the loss may be incomplete",
     ]

@@ -68,8 +68,8 @@ class Facts:
     @property
     def newest(self) -> int:
         """Return the newest batch of all three stores."""
-        begun = self.checkpoint.begun if self.checkpoint else -1
-        return max(self.redis.batch, self.redis.generation.floor, self.database.batch, begun)
+        started = self.checkpoint.begun if self.checkpoint else -1
+        return max(self.redis.batch, self.redis.generation.floor, self.database.batch, started)
 
     def without_checkpoint(self) -> "Facts":
         """Return the facts without the checkpoint, which a running driver uses."""

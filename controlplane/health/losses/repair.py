@@ -123,15 +123,15 @@ def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -
 
 @transaction.atomic
 def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -> None:
-    begun = restart_queries(cluster, "the checkpoint was lost: every query begins a new run")
-    lost = [f"The states of {begun} queries, with records that waited at nodes"]
+    restarted = restart_queries(cluster, "the checkpoint was lost: every query begins a new run")
+    lost = [f"The states of {restarted} queries, with records that waited at nodes"]
     lost.append("Pairs of joins between a record before the loss and one after it")
     if facts.redis.half_written is not None:
         lost.append(
             f"Exactness of micro-batch {facts.redis.half_written}: it was half written, "
             "and its records are read again"
         )
-    done = [f"Began a new run of {begun} queries; its results add to those of the run before"]
+    done = [f"Began a new run of {restarted} queries; its results add to those of the run before"]
     if aside:
         done.append(f"Moved what there was of the checkpoint to {aside}")
     _record(cluster, kind, lost, done, facts)

@@ -47,14 +47,14 @@ class Assessed:
 
     def sentence(self) -> str:
         """Return the change, and why it is refused, as a sentence."""
-        told = f"{self.change.name} {self.change.action}"
+        change = f"{self.change.name} {self.change.action}"
         if not self.refusal:
-            return told
+            return change
         named = ", ".join(self.queries[:MAX_NAMED])
         more = len(self.queries) - MAX_NAMED
         many = f" and {more:,} more" if more > 0 else ""
         broken = f" (would break {named}{many})" if self.queries else ""
-        return f"{told}: {self.refusal}{broken}"
+        return f"{change}: {self.refusal}{broken}"
 
 
 def assess(
@@ -69,19 +69,19 @@ def assess(
 
     `schemas`: of all streams that the readers read, as they are.
     """
-    found = []
+    assessments = []
     for change in changes_between(old, new, retired):
         broken = _broken(old, new, change, readers, schemas, stream)
         refusal = change.refusal or (_READ if broken else "")
         why = next(iter(broken.values()), "")
-        found.append(Assessed(change, refusal, tuple(broken) if refusal else (), why))
-    if found and not any(one.refusal for one in found):
+        assessments.append(Assessed(change, refusal, tuple(broken) if refusal else (), why))
+    if assessments and not any(assessed.refusal for assessed in assessments):
         together = affected(readers, schemas, stream, new)
         if together:
             change = Change("columns", "changed", "all changes together")
             why = next(iter(together.values()))
-            found.append(Assessed(change, _TOGETHER, tuple(together), why))
-    return found
+            assessments.append(Assessed(change, _TOGETHER, tuple(together), why))
+    return assessments
 
 
 def _broken(
@@ -92,13 +92,13 @@ def _broken(
     schemas: Mapping[int, StreamSchema],
     stream: int,
 ) -> dict[str, str]:
-    """Return the queries that one change would break, if it were made by itself."""
+    """Return the queries that one change would break, if it were the only one."""
     if change.action == "set":
         every = {reader.name: "its windows follow the event time" for reader in readers}
         return every if change.name == EVENT_TIME else {}
     if change.refusal and change.action != "added":
         # A change that cannot be stands for the loss of the column: what reads it is named.
-        alone = without_column(old, change.name)
+        single = without_column(old, change.name)
     else:
-        alone = applied(old, new, change)
-    return {} if alone is None else affected(readers, schemas, stream, alone)
+        single = applied(old, new, change)
+    return {} if single is None else affected(readers, schemas, stream, single)

@@ -116,15 +116,15 @@ def set_columns(stream: Stream, new: StreamSchema) -> bool:
 
 def require_compatible(stream: Stream, new: StreamSchema) -> None:
     """Raise `Conflict` with the changes that are refused, if any."""
-    refused = [one for one in preview(stream, new) if one.refusal]
+    refused = [change for change in preview(stream, new) if change.refusal]
     if not refused:
         return
-    named = "; ".join(one.sentence() for one in refused[:_NAMED])
+    named = "; ".join(change.sentence() for change in refused[:_NAMED])
     more = f"; and {len(refused) - _NAMED} more" if len(refused) > _NAMED else ""
     raise Conflict(
         CODE,
         f"The schema of {stream.name} cannot change so: {named}{more}",
-        {"stream": stream.name, "columns": [one.to_json() for one in refused]},
+        {"stream": stream.name, "columns": [change.to_json() for change in refused]},
     )
 
 

@@ -1,7 +1,7 @@
 """Which changes of a stream's schema keep the records in the log, and what queries read, right.
 
 Pure: two schemas in, changes and refusals out. Whether queries are affected is another question
-(`readers`), asked of each change by itself.
+(`readers`), asked of each change separately.
 """
 
 from collections.abc import Mapping
@@ -45,16 +45,16 @@ def changes_between(
     """
     before = {column.name: column for column in old.columns}
     after = {column.name: column for column in new.columns}
-    found: list[Change] = []
+    changes: list[Change] = []
     for name, column in before.items():
         if name not in after:
-            found.append(_removed(column, old))
+            changes.append(_removed(column, old))
         elif after[name] != column:
-            found += _altered(column, after[name])
+            changes += _altered(column, after[name])
     for name, column in after.items():
         if name not in before:
-            found.append(_added(column, (retired or {}).get(name)))
-    return found + _settings(old, new)
+            changes.append(_added(column, (retired or {}).get(name)))
+    return changes + _settings(old, new)
 
 
 def applied(old: StreamSchema, new: StreamSchema, change: Change) -> StreamSchema | None:
@@ -87,8 +87,8 @@ def retired_after(
 ) -> dict[str, str]:
     """Return the types of the columns that are gone once a change was made, by name."""
     present = {column.name for column in new.columns}
-    gone = {column.name: column.type for column in old.columns if column.name not in present}
-    return {name: kind for name, kind in {**retired, **gone}.items() if name not in present}
+    removed = {column.name: column.type for column in old.columns if column.name not in present}
+    return {name: kind for name, kind in {**retired, **removed}.items() if name not in present}
 
 
 def widens(old: Any, new: Any) -> bool:
@@ -103,9 +103,11 @@ def _widens_list(old: Any, new: Any) -> bool:
 
 
 def _widens_fields(old: Any, new: Any) -> bool:
-    if not pa.types.is_struct(new) or [one.name for one in old] != [one.name for one in new]:
+    if not pa.types.is_struct(new) or [field.name for field in old] != [
+        column.name for column in new
+    ]:
         return False
-    return all(widens(one.type, other.type) for one, other in zip(old, new, strict=True))
+    return all(widens(field.type, other.type) for field, other in zip(old, new, strict=True))
 
 
 def _widens_integer(old: Any, new: Any) -> bool:
@@ -165,27 +167,27 @@ def _added(column: ColumnSpec, retired: str | None) -> Change:
 
 
 def _altered(old: ColumnSpec, new: ColumnSpec) -> list[Change]:
-    found = []
+    changes = []
     if old.type != new.type:
         fits = widens(arrow_type(old.type), arrow_type(new.type))
         refusal = "" if fits else f"{new.type} does not hold every {old.type}"
-        found.append(Change(old.name, "retyped", f"{old.type} to {new.type}", refusal))
+        changes.append(Change(old.name, "retyped", f"{old.type} to {new.type}", refusal))
     if old.nullable and not new.nullable:
         refusal = "records that are there may have null in it"
-        found.append(Change(old.name, "made not nullable", "", refusal))
+        changes.append(Change(old.name, "made not nullable", "", refusal))
     elif new.nullable and not old.nullable:
-        found.append(Change(old.name, "made nullable"))
-    return found
+        changes.append(Change(old.name, "made nullable"))
+    return changes
 
 
 def _settings(old: StreamSchema, new: StreamSchema) -> list[Change]:
-    found = []
+    changes = []
     if old.event_time != new.event_time:
         detail = f"{old.event_time or 'time of arrival'} to {new.event_time or 'time of arrival'}"
         refusal = "the event time of a stream stays as it is: declare another stream"
-        found.append(Change(EVENT_TIME, "set", detail, refusal))
+        changes.append(Change(EVENT_TIME, "set", detail, refusal))
     for name in SETTINGS:
         before, after = getattr(old, name), getattr(new, name)
         if before != after:
-            found.append(Change(name, "set", f"{before:g} s to {after:g} s"))
-    return found
+            changes.append(Change(name, "set", f"{before:g} s to {after:g} s"))
+    return changes

@@ -63,19 +63,19 @@ def infer(sample: bytes, kind: Format) -> Inferred:
     """Return the schema that a sample suggests. Raises `Invalid` (field `sample`)."""
     table = read_sample(sample, kind)
     faults: dict[str, str] = {}
-    columns = tuple(_column(field, table.column(at), faults)
-                    for at, field in enumerate(table.schema))  # fmt: skip
+    columns = tuple(_column(field, table.column(index), faults)
+                    for index, field in enumerate(table.schema))  # fmt: skip
     times = [column.name for column in columns if column.may_be_event_time]
     first = sorted(times, key=lambda name: not _TIME_NAMES.fullmatch(name))
     event_time = first[0] if first else ""
-    found = Inferred(kind.value, table.num_rows, columns, event_time, faults)
+    inferred = Inferred(kind.value, table.num_rows, columns, event_time, faults)
     try:
         specs = tuple(ColumnSpec(c.name, c.type, c.nullable) for c in columns)
         StreamSchema(specs, event_time)
     except BadSchema as bad:
         # What Arrow's type was says more than that its text is none.
         faults |= {name: why for name, why in bad.fields.items() if name not in faults}
-    return found
+    return inferred
 
 
 def _column(field: Any, values: Any, faults: dict[str, str]) -> InferredColumn:
@@ -157,8 +157,8 @@ def _is_uint64(array: Any) -> bool:
 
 
 def _bounds(array: Any) -> tuple[Any, Any]:
-    found = pc.min_max(array).as_py()
-    return found["min"], found["max"]
+    bounds = pc.min_max(array).as_py()
+    return bounds["min"], bounds["max"]
 
 
 def _storable(arrow: Any) -> Any:

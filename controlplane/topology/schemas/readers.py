@@ -38,20 +38,20 @@ def live_readers(stream: Stream) -> list[Reader]:
         for pk, name, text in rows.values_list("query_id", "query__name", "query__text")
     }
     reads = _reads(list(texts))
-    found = [_reader(name, text, reads.get(pk, [])) for pk, (name, text) in texts.items()]
-    return sorted(found, key=lambda reader: reader.name)
+    readers = [_reader(name, text, reads.get(pk, [])) for pk, (name, text) in texts.items()]
+    return sorted(readers, key=lambda reader: reader.name)
 
 
 def schemas_of(readers: Iterable[Reader]) -> dict[int, StreamSchema]:
     """Return the schemas of all streams that queries read, by id; streams without one are not."""
     ids = sorted({pk for reader in readers for pk in (*reader.left, *reader.right)})
-    found: dict[int, StreamSchema] = {}
+    schemas: dict[int, StreamSchema] = {}
     for begin in range(0, len(ids), MAX_STATEMENT):
         rows = Stream.objects.filter(pk__in=ids[begin : begin + MAX_STATEMENT])
         for pk, row in rows.values_list("pk", "schema"):
             if (schema := schema_of(row)) is not None:
-                found[pk] = schema
-    return found
+                schemas[pk] = schema
+    return schemas
 
 
 def affected(
@@ -63,14 +63,14 @@ def affected(
     """
     changed = {**schemas, stream: new}
     compiler = _Compiler()
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for reader in readers:
         before = compiler.compiled(reader, schemas)
         after = compiler.compiled(reader, changed)
         if before != after:
-            told = after if isinstance(after, str) else "it would compute something else"
-            found[reader.name] = told
-    return found
+            reason = after if isinstance(after, str) else "it would compute something else"
+            reasons[reader.name] = reason
+    return reasons
 
 
 class _Compiler:
@@ -102,12 +102,12 @@ def _kinds(side: Iterable[int], schemas: Mapping[int, StreamSchema]) -> dict[str
 
 
 def _reads(queries: Sequence[int]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    reads: dict[int, list[int]] = {}
     for begin in range(0, len(queries), MAX_STATEMENT):
         rows = QueryStream.objects.filter(query__in=queries[begin : begin + MAX_STATEMENT])
         for query, stream in rows.order_by("id").values_list("query_id", "stream_id"):
-            found.setdefault(query, []).append(stream)
-    return found
+            reads.setdefault(query, []).append(stream)
+    return reads
 
 
 def _reader(name: str, text: str, streams: Sequence[int]) -> Reader:

@@ -149,7 +149,7 @@ def test_ended_queries_are_forgotten_after_the_retention(operator: Actor, sf: Cl
     """A living query is never forgotten, however old."""
     placed(operator, sf, {"old": ["s0"], "alive": ["s0"]})
     queries.end(operator, sf, ["old"])
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     now = Query.objects.get(name="old").ended_at
     assert now is not None
     assert retention.prune_queries(now + timedelta(hours=7)) == 0, "its results are kept longer"

@@ -56,7 +56,7 @@ def faults(by: Actor, cluster: Cluster, **changed: Any) -> dict[str, list[str]]:
 def test_a_text_is_kept_and_reaches_the_pipeline_as_it_is(operator: Actor, sf: Cluster) -> None:
     """Also the order of its columns, each of which may name those before it."""
     query = queries.submit(operator, sf, spec())
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     sf.refresh_from_db()
     route = read_table(redis_client(), "sf", sf.routing_version).queries[query.pk]
     sent = QueryText.from_json(json.loads(route.text))
@@ -170,7 +170,7 @@ def test_a_split_query_is_on_all_nodes_by_capacity(operator: Actor, sf: Cluster)
     """From the fastest node, which is chosen first, contiguous, and as one row per node."""
     nodes.set_capacity(operator, sf.nodes.get(index=2), 1500)
     query = queries.submit(operator, sf, spec(tasks=12))
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     table = rows.current_table(sf.pk)
     assert table == replayed_table(sf)
     assert table.queries[query.pk].spans == ((2, 0, 6), (3, 6, 8), (0, 8, 10), (1, 10, 12))
@@ -184,7 +184,7 @@ def test_a_split_query_is_one_row_of_the_list(operator: Actor, sf: Cluster) -> N
     """Whatever it is sorted by; it is found under each of its nodes."""
     placed(operator, sf, {"a": ["s5"]})
     queries.submit(operator, sf, spec(tasks=8))
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     for order in ("node", "-node", "name", ""):
         page = queries_page(sf, QueryFilters(order=order))
         assert sorted(row.query.name for row in page.rows) == ["a", "q"]
@@ -194,9 +194,9 @@ def test_a_split_query_is_one_row_of_the_list(operator: Actor, sf: Cluster) -> N
 
 def test_a_split_query_leaves_the_table_whole(operator: Actor, sf: Cluster) -> None:
     queries.submit(operator, sf, spec(tasks=8))
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     queries.end(operator, sf, ["q"])
-    assert placement.drain(sf.pk) == placement.Drained(removed=1)
+    assert placement.place_pending(sf.pk) == placement.PlacementPass(removed=1)
     assert not Task.objects.exists()
     assert replayed_table(sf).queries == {}
 
@@ -204,7 +204,7 @@ def test_a_split_query_leaves_the_table_whole(operator: Actor, sf: Cluster) -> N
 def test_a_split_query_weighs_once_in_placement(operator: Actor, sf: Cluster) -> None:
     """LeastCost sees it on its first node: the next reader of its stream goes there."""
     queries.submit(operator, sf, spec(streams=["s5"], tasks=8))
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     (other,) = placed(operator, sf, {"a": ["s5"]})
     assert Task.objects.get(query=other).node == Task.objects.get(query__name="q", index=0).node
 
@@ -212,7 +212,7 @@ def test_a_split_query_weighs_once_in_placement(operator: Actor, sf: Cluster) ->
 def test_the_message_that_places_a_whole_query_is_small(operator: Actor, sf: Cluster) -> None:
     """It may be one of thousands: what it does not need is left out."""
     submit(operator, sf, {"q": ["s0"]})
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     (op,) = sf.routing_versions.latest("version").ops
     assert set(op) == {"op", "query", "run", "node", "streams", "text"}
     assert op["text"] == SUMMARY_TEXT

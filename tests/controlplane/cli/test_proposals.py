@@ -106,7 +106,7 @@ def test_watching_tells_what_happens_meanwhile(
 
 
 def weir_of_another(approver: Actor, proposal: Proposal) -> None:
-    verbs.say(approver, proposal, verbs.verb_at("approve"), seal=proposal.seal)
+    verbs.apply_verb(approver, proposal, verbs.verb_at("approve"), seal=proposal.seal)
     progression.advance(proposal.pk)
 
 

@@ -204,7 +204,7 @@ def test_queries_that_end_meanwhile_are_left_out(
     proposal = begun(approver, cluster)
     gone = moves_of(proposal)[-1]
     queries.end(operator, cluster, [moved_names(proposal)[-1]])
-    placement.drain(cluster.pk)
+    placement.place_pending(cluster.pk)
     batch(cluster, _step(proposal))
     execution = carried_out(proposal)
     assert proposal.state == "done"
@@ -229,7 +229,7 @@ def test_drift_on_the_way_makes_it_stale_and_says_by_how_much(
     assert proposal.drift["capacities"] == [0]
     assert "the capacity of nodes 0 has changed" in proposal.error
     assert {verb.name for verb in transitions.allowed_verbs(operator, proposal)} == {"roll back"}
-    anew = requests.ask_anew(operator, proposal)
+    anew = requests.request_again(operator, proposal)
     assert (anew.base, anew.algorithm) == (proposal, proposal.algorithm)
 
 
@@ -285,7 +285,7 @@ def test_where_the_policy_says_so_a_person_begins(
     proposal = ready(approver, cluster)
     decisions.approve(approver, proposal, proposal.seal)
     progression.advance(proposal.pk)
-    reconcile.tend()
+    reconcile.request_advances()
     proposal.refresh_from_db()
     assert proposal.state == "approved"
     with pytest.raises(Conflict) as refused:

@@ -193,7 +193,7 @@ def test_objects_that_are_gone_are_skipped_and_counted_apart(
     assert (step.applied, step.skipped) == (1, [[1, "ended"]])
     finished = Execution.objects.get(proposal=proposal).finished_at
     assert finished is not None
-    assert ledger.tend(finished + ledger.LATEST) == 1
+    assert ledger.write_entries(finished + ledger.LATEST) == 1
     entry = proposal.ledger
     assert (entry.applied, entry.skipped) == (1, 1)
     assert entry.approved["imbalance"] == pytest.approx(proposal.after["imbalance"])

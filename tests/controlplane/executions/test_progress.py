@@ -118,7 +118,7 @@ def test_moves_tell_what_became_of_them(approver: Actor, operator: Actor, cluste
     proposal = begun(approver, cluster)
     gone = moved_names(proposal)[-1]
     queries.end(operator, cluster, [gone])
-    placement.drain(cluster.pk)
+    placement.place_pending(cluster.pk)
     assert [str(fate) for fate in states(proposal)[:2]] == ["applying in step 1", "waiting"]
     carried_out(proposal)
     last = Step.objects.count()

@@ -183,14 +183,14 @@ class Life(RuleBasedStateMachine):
         names = list(_running(self.cluster).order_by("id").values_list("name", flat=True))
         if len(names) > 4:
             queries.end(self.by, self.cluster, [names[which % len(names)]])
-            placement.drain(self.cluster.pk)
+            placement.place_pending(self.cluster.pk)
 
     @rule(stream=st.integers(0, 3))
     def submit_a_query(self, stream: int) -> None:
         if _running(self.cluster).count() < 14:
             name = f"new{next(_numbers)}"
             queries.submit(self.by, self.cluster, QuerySpec(name, [f"s{stream}"], SUMMARY))
-            placement.drain(self.cluster.pk)
+            placement.place_pending(self.cluster.pk)
 
     @rule(capacity=st.sampled_from([400.0, 500.0]))
     def change_a_capacity(self, capacity: float) -> None:

@@ -23,7 +23,7 @@ def test_a_fault_in_the_telemetry_ends_its_query_as_failed(operator: Actor, sf: 
         sf, [telemetry(at, 1_000 * at, faults=[fault | {"sample": ""}, fault]) for at in (1, 2)]
     )
     ingestion.record(sf, [telemetry(3, 3_000, faults=[fault])])
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     for query in (bad, good):
         query.refresh_from_db()
     assert (bad.state, bad.detail) == ("failed", "f raised ValueError: no")

@@ -232,7 +232,7 @@ def test_an_older_database_holds_everything_back_until_somebody_decides(sf: Clus
     row = Incident.objects.get()
     assert (row.state, row.choices) == ("undecided", ["adopt-database", "stop"])
     submit(actor(name="late"), sf, {"d": ["s4"]})
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     background_reconcile.reconcile_cluster(sf, timezone.now())
     assert latest_version(redis_client(), "sf") == newest
     check(sf, version=newest)
@@ -261,7 +261,7 @@ def test_adopting_the_database_voids_what_it_does_not_know(sf: Cluster) -> None:
     assert (entry.actor, entry.reason) == (admin.name, "backup of noon")
     assert check(sf, version=newest) == []
     submit(actor(name="later"), sf, {"d": ["s4"]})
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     assert len(table(sf).queries) == 4
 
 
@@ -270,7 +270,7 @@ def test_a_version_that_was_published_with_other_contents_is_asked_about(sf: Clu
     newest = sf.routing_version
     restore_database(sf, newest - 1)
     submit(actor(name="late"), sf, {"d": ["s4"]})
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     sf.refresh_from_db()
     assert sf.routing_version == newest
     background_reconcile.reconcile_cluster(sf, timezone.now())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controlplane.errors import Invalid
-from controlplane.planning.budget import afforded, checked_budget
+from controlplane.planning.budget import checked_budget, fit_to_budget
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.measures import measures
 from controlplane.planning.resolution import resolve
@@ -38,7 +38,7 @@ def test_it_is_kept_and_what_is_told_is_true(seed: int, budget: dict[str, float]
     """Counted again from the moves; the bounds hold for the measures of what was chosen."""
     snapshot = drawn(seed)
     moves = gathered(snapshot)
-    found = afforded(snapshot, moves, budget, LIMITS, STEP_S)
+    found = fit_to_budget(snapshot, moves, budget, LIMITS, STEP_S)
     spent = sum(move.bytes for move in found.plan)
     assert spent <= budget.get("bytes", spent)
     assert len(found.plan) <= budget.get("moves", len(moves))
@@ -66,7 +66,7 @@ def test_no_three_moves_are_better(seed: int) -> None:
         found = measures(snapshot, chosen)
         return max(0, int((found["imbalance"] - whole) / 0.01 + 1e-9)), found["replication_factor"]
 
-    found = value(afforded(snapshot, moves, {"moves": 3}, LIMITS, STEP_S).plan)
+    found = value(fit_to_budget(snapshot, moves, {"moves": 3}, LIMITS, STEP_S).plan)
     best = min(value(chosen) for size in range(4) for chosen in combinations(moves, size))
     assert found[0] == best[0]
     assert found[1] <= best[1] * 1.001
@@ -79,13 +79,13 @@ def test_where_more_may_be_spent_nothing_gets_worse() -> None:
     whole = measures(snapshot, moves)["imbalance"]
     values = []
     for share in (0.0, 0.1, 0.25, 0.5, 0.75):
-        plan = afforded(snapshot, moves, {"share": share}, LIMITS, STEP_S).plan
+        plan = fit_to_budget(snapshot, moves, {"share": share}, LIMITS, STEP_S).plan
         found = measures(snapshot, plan)
         excess = max(0, int((found["imbalance"] - whole) / 0.01 + 1e-9))
         values.append((excess, found["replication_factor"] / 1.001))
     assert values == sorted(values, reverse=True)
-    assert afforded(snapshot, moves, {"share": 0.0}, LIMITS, STEP_S).plan == []
-    assert afforded(snapshot, moves, {"share": 1.0}, LIMITS, STEP_S).plan == moves
+    assert fit_to_budget(snapshot, moves, {"share": 0.0}, LIMITS, STEP_S).plan == []
+    assert fit_to_budget(snapshot, moves, {"share": 1.0}, LIMITS, STEP_S).plan == moves
 
 
 def test_a_lost_node_is_emptied_first() -> None:
@@ -95,7 +95,7 @@ def test_a_lost_node_is_emptied_first() -> None:
     moves = gathered(snapshot)
     off = [move for move in moves if source_of(move) == 2]
     assert off
-    found = afforded(snapshot, moves, {"moves": len(off)}, LIMITS, STEP_S)
+    found = fit_to_budget(snapshot, moves, {"moves": len(off)}, LIMITS, STEP_S)
     assert found.plan == off
 
 
@@ -104,17 +104,17 @@ def test_actions_of_other_kinds_stay_in_the_plan() -> None:
     snapshot = drawn(3)
     others = resolve(snapshot, [AssignStream(1, 0), SetNodeActive(1, active=False)])
     plan = [others[0], *gathered(snapshot), others[1]]
-    found = afforded(snapshot, plan, {"moves": 2}, LIMITS, STEP_S)
+    found = fit_to_budget(snapshot, plan, {"moves": 2}, LIMITS, STEP_S)
     assert found.plan[0] == others[0]
     assert found.plan[-1] == others[1]
     assert len(found.plan) == 4
-    assert afforded(snapshot, others, {"moves": 2}, LIMITS, STEP_S).plan == others
+    assert fit_to_budget(snapshot, others, {"moves": 2}, LIMITS, STEP_S).plan == others
 
 
 def test_without_known_state_a_share_is_one_of_the_moves() -> None:
     snapshot = drawn(1)
     moves = [replace(move, bytes=0) for move in gathered(snapshot)]
-    found = afforded(snapshot, moves, {"share": 0.5}, LIMITS, STEP_S)
+    found = fit_to_budget(snapshot, moves, {"share": 0.5}, LIMITS, STEP_S)
     assert 0 < len(found.plan) <= len(moves) / 2
 
 

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Blackout, Cluster, LedgerEntry, Proposal
-from controlplane.policies.auto_approval import applies_by_itself
+from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.policies.settings import PolicySettings, settings_of
 from tests.support.execution import ready, scattered
 
@@ -27,11 +27,11 @@ def policy(plan: Proposal, **changed: Any) -> PolicySettings:
 
 
 def code(plan: Proposal, at: datetime = WEDNESDAY, **changed: Any) -> str:
-    return applies_by_itself(plan, policy(plan, **changed), at).code
+    return decide_auto_approval(plan, policy(plan, **changed), at).code
 
 
 def test_what_the_policy_allows_is_allowed_with_its_gain(plan: Proposal) -> None:
-    verdict = applies_by_itself(plan, policy(plan), WEDNESDAY)
+    verdict = decide_auto_approval(plan, policy(plan), WEDNESDAY)
     assert verdict.allowed
     was, becomes = (one["replication_factor"] for one in (plan.before, plan.after))
     assert verdict.number == pytest.approx((was - becomes) / was)
@@ -39,23 +39,23 @@ def test_what_the_policy_allows_is_allowed_with_its_gain(plan: Proposal) -> None
 
 
 def test_by_default_nothing_that_moves_state_does(plan: Proposal) -> None:
-    verdict = applies_by_itself(plan, PolicySettings(), WEDNESDAY)
+    verdict = decide_auto_approval(plan, PolicySettings(), WEDNESDAY)
     assert (verdict.allowed, verdict.code) == (False, "kind")
     assert "approved by a person" in verdict.text
     assert PolicySettings().auto_kinds == []
 
 
 def test_size_is_bounded(plan: Proposal) -> None:
-    verdict = applies_by_itself(plan, policy(plan, auto_moves=1), WEDNESDAY)
+    verdict = decide_auto_approval(plan, policy(plan, auto_moves=1), WEDNESDAY)
     assert (verdict.code, verdict.number, verdict.limit) == ("moves", len(plan.actions), 1)
     plan.predicted["bytes"] = 11_000_000
-    verdict = applies_by_itself(plan, policy(plan), WEDNESDAY)
+    verdict = decide_auto_approval(plan, policy(plan), WEDNESDAY)
     assert (verdict.code, verdict.number, verdict.limit) == ("bytes", 11_000_000, 10_000_000)
     assert "11 MB of state, and at most 10 MB" in verdict.text
 
 
 def test_a_gain_is_asked_for(plan: Proposal) -> None:
-    verdict = applies_by_itself(plan, policy(plan, auto_gain=0.99), WEDNESDAY)
+    verdict = decide_auto_approval(plan, policy(plan, auto_gain=0.99), WEDNESDAY)
     assert (verdict.code, verdict.limit) == ("gain", 0.99)
     plan.actions = []
     assert code(plan, auto_gain=0.0) == "gain", "nothing to move is no gain at all"
@@ -97,7 +97,7 @@ def test_not_in_a_blackout(plan: Proposal) -> None:
         cluster=plan.cluster, cron="0 11 * * *", minutes=120, reason="rush", owner="x",
         created_at=WEDNESDAY,
     )  # fmt: skip
-    verdict = applies_by_itself(plan, policy(plan), WEDNESDAY)
+    verdict = decide_auto_approval(plan, policy(plan), WEDNESDAY)
     assert (verdict.code, "rush" in verdict.text) == ("blackout", True)
 
 

@@ -10,7 +10,7 @@ from controlplane.errors import Forbidden, Invalid
 from controlplane.models import Cluster, Comparison, Proposal, Snapshot, Stream
 from controlplane.proposals import comparisons, computation, decisions, requests
 from controlplane.proposals.comparison_table import compared
-from controlplane.proposals.comparisons import Asked
+from controlplane.proposals.comparisons import PlannerRequest
 from tests.support.cluster import placed_split
 from tests.support.execution import scattered
 
@@ -123,7 +123,10 @@ def test_one_or_all_can_be_cancelled(operator: Actor, viewer: Actor, cluster: Cl
 
 def test_planners_of_every_kind_are_compared(operator: Actor, cluster: Cluster) -> None:
     placed_split(operator, cluster)
-    asked = [Asked("placement", "mms", {}), Asked("migration", "single_step", {"tau": 0.2})]
+    asked = [
+        PlannerRequest("placement", "mms", {}),
+        PlannerRequest("migration", "single_step", {"tau": 0.2}),
+    ]
     rows = computed(comparisons.compare(operator, cluster, asked))
     assert [row.state for row in rows] == ["ready", "ready"]
     assert [row.planner for row in rows] == ["placement", "migration"]

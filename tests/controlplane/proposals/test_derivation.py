@@ -92,7 +92,7 @@ def test_derived_from_a_candidate_it_stands_against_the_others(
 
 def test_one_asked_for_anew_is_no_rival(operator: Actor, approver: Actor, base: Proposal) -> None:
     """It is a later plan of the cluster as it is by then."""
-    anew = requests.ask_anew(operator, base)
+    anew = requests.request_again(operator, base)
     computation.compute(anew.pk)
     anew.refresh_from_db()
     decisions.approve(approver, anew, anew.seal)

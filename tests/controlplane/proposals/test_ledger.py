@@ -60,9 +60,9 @@ def test_an_entry_is_written_once_it_has_settled(done: Proposal, cluster: Cluste
     """Predicted is what the proposal said; measured are means over the samples after the end."""
     end = end_of(done)
     measure(cluster, end - timedelta(seconds=40), 10, p95=300.0)
-    assert ledger.tend(end + timedelta(seconds=10)) == 0
+    assert ledger.write_entries(end + timedelta(seconds=10)) == 0
     measure(cluster, end + timedelta(seconds=6), 40)
-    assert ledger.tend(end + timedelta(seconds=50)) == 1
+    assert ledger.write_entries(end + timedelta(seconds=50)) == 1
     entry = LedgerEntry.objects.get()
     assert (entry.proposal, entry.planner, entry.outcome) == (done, "placement", "done")
     assert (entry.applied, entry.skipped, entry.samples) == (len(done.actions), 0, 30)
@@ -83,14 +83,14 @@ def test_an_entry_is_written_once_it_has_settled(done: Proposal, cluster: Cluste
 def test_the_latency_that_was_before_is_what_is_predicted(done: Proposal, cluster: Cluster) -> None:
     begin = Execution.objects.get(proposal=done).started_at
     measure(cluster, begin - timedelta(seconds=30), 20, p95=250.0)
-    ledger.tend(end_of(done) + ledger.LATEST)
+    ledger.write_entries(end_of(done) + ledger.LATEST)
     assert LedgerEntry.objects.get().approved["latency_ms"] == 250.0
 
 
 def test_asked_again_it_is_written_once(done: Proposal, cluster: Cluster) -> None:
     later = end_of(done) + ledger.LATEST
-    assert ledger.tend(later) == 1
-    assert ledger.tend(later) == 0
+    assert ledger.write_entries(later) == 1
+    assert ledger.write_entries(later) == 0
     execution = Execution.objects.get(proposal=done)
     assert not ledger._write(execution, [], later), "as after a crash in between"
     assert LedgerEntry.objects.count() == 1
@@ -98,8 +98,8 @@ def test_asked_again_it_is_written_once(done: Proposal, cluster: Cluster) -> Non
 
 def test_what_is_not_measured_is_absent(done: Proposal) -> None:
     """A cluster that stopped is judged by its steps alone, after five minutes."""
-    assert ledger.tend(end_of(done) + ledger.LATEST - timedelta(seconds=1)) == 0
-    assert ledger.tend(end_of(done) + ledger.LATEST) == 1
+    assert ledger.write_entries(end_of(done) + ledger.LATEST - timedelta(seconds=1)) == 0
+    assert ledger.write_entries(end_of(done) + ledger.LATEST) == 1
     entry = LedgerEntry.objects.get()
     assert set(entry.measured) == {"bytes", "pause_ms"}
     assert entry.samples == 0
@@ -116,7 +116,7 @@ def test_the_next_execution_ends_the_waiting(
     other.state = "executing"
     other.save()
     Execution.objects.create(proposal=other, cluster=cluster, started_at=end + timedelta(seconds=7))
-    assert ledger.tend(end + timedelta(seconds=9)) == 1
+    assert ledger.write_entries(end + timedelta(seconds=9)) == 1
     assert LedgerEntry.objects.get().samples == 2
 
 
@@ -128,7 +128,7 @@ def test_of_a_stopped_one_the_moves_that_were_made_count(
     assert step is not None
     control.stop(operator, proposal, "enough")
     batch(cluster, step)
-    ledger.tend(end_of(proposal) + ledger.LATEST)
+    ledger.write_entries(end_of(proposal) + ledger.LATEST)
     entry = LedgerEntry.objects.get()
     assert (entry.outcome, entry.applied) == ("stopped", 1)
     found = measures(proposal.snapshot, proposal.plan[:1])
@@ -148,7 +148,7 @@ def test_one_that_went_stale_is_written_and_says_nothing_of_its_planner(
     progression.advance(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == "stale"
-    assert ledger.tend(end_of(proposal) + ledger.LATEST) == 1
+    assert ledger.write_entries(end_of(proposal) + ledger.LATEST) == 1
     entry = LedgerEntry.objects.get()
     assert (entry.outcome, entry.applied) == ("stale", 1)
     assert record_of(cluster, proposal.planner).runs == 0
@@ -158,9 +158,9 @@ def test_of_one_rolled_back_the_state_before_is_predicted(
     approver: Actor, operator: Actor, done: Proposal, cluster: Cluster
 ) -> None:
     control.roll_back(operator, done, done.seal, "worse than thought")
-    assert ledger.tend(timezone.now() + timedelta(hours=1)) == 0, "it is under way"
+    assert ledger.write_entries(timezone.now() + timedelta(hours=1)) == 0, "it is under way"
     carried_out(done)
-    ledger.tend(end_of(done) + ledger.LATEST)
+    ledger.write_entries(end_of(done) + ledger.LATEST)
     entry = LedgerEntry.objects.get()
     assert (entry.outcome, entry.applied) == ("rolled back", 0)
     assert entry.expected["imbalance"] == pytest.approx(done.before["imbalance"])
@@ -179,6 +179,6 @@ def test_one_that_cannot_be_judged_keeps_no_other_waiting(
         proposal=broken, cluster=cluster, done=1,
         started_at=end - timedelta(minutes=5), finished_at=end - timedelta(minutes=4),
     )  # fmt: skip
-    assert ledger.tend(end + ledger.LATEST) == 1
+    assert ledger.write_entries(end + ledger.LATEST) == 1
     assert "No ledger entry" in caplog.text
     assert LedgerEntry.objects.get().proposal == done

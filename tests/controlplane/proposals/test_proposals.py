@@ -60,7 +60,7 @@ def test_no_placement_moves_a_split_query(operator: Actor, scattered: Cluster) -
     """It is on all nodes anyway: no plan for queries of one task speaks of it."""
     text = QueryText({"records": "count(*)"}, key=["car"])
     split = queries.submit(operator, scattered, QuerySpec("split", ["s0"], text=text, tasks=8))
-    placement.drain(scattered.pk)
+    placement.place_pending(scattered.pk)
     proposal = ready(operator, scattered)
     assert split.pk in {query for query, *_ in proposal.snapshot.split}
     assert split.pk not in {move.query for move in moves_of(proposal)}

@@ -36,7 +36,7 @@ def test_an_unchanged_cluster_has_the_planned_effect(proposal: Proposal) -> None
 def test_queries_that_ended_are_counted_apart(operator: Actor, proposal: Proposal) -> None:
     names = moved_names(proposal)[:2]
     queries.end(operator, proposal.cluster, names)
-    placement.drain(proposal.cluster_id)
+    placement.place_pending(proposal.cluster_id)
     fresh = review(proposal)
     assert fresh.applicable == len(proposal.actions) - 2
     assert fresh.obstacles == {"ended": 2}
@@ -66,7 +66,7 @@ def test_a_part_of_the_gain_may_be_lost(
 ) -> None:
     set_policy(proposal.cluster, tolerated_gain_loss=0.9, tolerated_ended=1.0)
     queries.end(operator, proposal.cluster, moved_names(proposal)[:2])
-    placement.drain(proposal.cluster_id)
+    placement.place_pending(proposal.cluster_id)
     later = timezone.now() + timedelta(minutes=1)
     assert staleness.review_waiting(later) == 1
     proposal.refresh_from_db()

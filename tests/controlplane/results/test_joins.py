@@ -56,7 +56,7 @@ def faults(by: Actor, cluster: Cluster, **changed: Any) -> dict[str, list[str]]:
 def test_the_right_side_is_stored_and_sent_by_ids(operator: Actor, sf: Cluster) -> None:
     """The query reads the streams of both sides, in its rows and in the routing table."""
     query = queries.submit(operator, sf, spec())
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     sf.refresh_from_db()
     ids = {name: stream_id(sf, name) for name in ("s0", "s1", "s2", "s3")}
     read = QueryStream.objects.filter(query=query).values_list("stream", flat=True)
@@ -188,7 +188,7 @@ def test_a_check_tells_the_columns_of_a_join(operator: Actor, sf: Cluster) -> No
 
 
 def read_after_drain(sf: Cluster) -> Any:
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     sf.refresh_from_db()
     return read_table(redis_client(), "sf", sf.routing_version)
 

@@ -200,7 +200,7 @@ def test_what_a_query_drops_ends_with_it(operator: Actor, sf: Cluster, stream: S
     drop_rules.set_drop(operator, stream, DropSpec(0.5))
     drop_rules.set_drop(operator, stream, DropSpec(0.5), "q")
     queries.end(operator, sf, ["q"])
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     assert set(published(sf)) == {(stream.pk, INPUT)}
     assert Drop.objects.get().query is None
 

@@ -54,7 +54,7 @@ def test_the_node_with_the_least_traffic_merges(operator: Actor, sf: Cluster) ->
     text = QueryText({"n": "count(*)"}, key=("car",))
     specs = [QuerySpec(f"q{i}", ("s5",), text=text, tasks=4, scheme="hash") for i in range(3)]
     queries.submit_many(operator, sf, specs)
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     merged = list(Query.objects.filter(merge_node__isnull=False).order_by("id"))
     assert [query.merge_node_id == idle.pk for query in merged] == [True, False, True]
 
@@ -147,7 +147,7 @@ def test_an_ended_query_is_merged_nowhere(operator: Actor, sf: Cluster) -> None:
     """The node is free to go."""
     query = placed_split(operator, sf, scheme="two_choices")
     queries.end(operator, sf, ["q"])
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     query.refresh_from_db()
     assert (query.state, query.merge_node, query.scheme) == ("ended", None, "two_choices")
     assert current_table(sf.pk).queries == {}

@@ -52,7 +52,7 @@ def test_no_active_node_leaves_the_query_pending_and_says_why(operator: Actor) -
     (query,) = placed(operator, cluster, {"q": ["s0"]})
     assert (query.state, query.detail) == ("pending", placement.NO_NODE)
     Node.objects.create(cluster=cluster, index=0, name="node 0", capacity=1)
-    assert placement.drain(cluster.pk) == placement.Drained(placed=1)
+    assert placement.place_pending(cluster.pk) == placement.PlacementPass(placed=1)
     query.refresh_from_db()
     assert (query.state, query.detail) == ("running", "")
 
@@ -68,7 +68,7 @@ def test_an_ending_query_leaves_the_table(operator: Actor, sf: Cluster) -> None:
     """Removal is a version like any other."""
     (query,) = placed(operator, sf, {"q": ["s0"]})
     queries.end(operator, sf, ["q"])
-    assert placement.drain(sf.pk) == placement.Drained(removed=1)
+    assert placement.place_pending(sf.pk) == placement.PlacementPass(removed=1)
     query.refresh_from_db()
     assert query.state == "ended"
     assert query.ended_at is not None
@@ -77,7 +77,7 @@ def test_an_ending_query_leaves_the_table(operator: Actor, sf: Cluster) -> None:
 
 def test_a_gone_cluster_is_left_quietly(db: None) -> None:
     """A task may outlive the row it was sent for."""
-    assert placement.drain(4711) == placement.Drained()
+    assert placement.place_pending(4711) == placement.PlacementPass()
 
 
 def test_a_version_taken_meanwhile_is_told(operator: Actor, sf: Cluster) -> None:
@@ -93,7 +93,7 @@ def test_more_than_one_pass_is_placed(
     """A pass is bounded, a drain is not."""
     monkeypatch.setattr(placement, "PASS", 3)
     submit(operator, sf, {f"q{i}": ["s0"] for i in range(10)})
-    assert placement.drain(sf.pk) == placement.Drained(placed=10)
+    assert placement.place_pending(sf.pk) == placement.PlacementPass(placed=10)
 
 
 def test_reading_the_problem_does_not_grow_with_the_queries(operator: Actor, sf: Cluster) -> None:
@@ -102,7 +102,7 @@ def test_reading_the_problem_does_not_grow_with_the_queries(operator: Actor, sf:
     for size in (1, 30):
         submit(operator, sf, {f"q{size}-{i}": ["s1"] for i in range(size)})
         with CaptureQueriesContext(connection) as captured:
-            placement.drain(sf.pk)
+            placement.place_pending(sf.pk)
         counts.append(len(captured))
     assert counts[0] == counts[1]
 
@@ -115,7 +115,7 @@ def test_drains_at_the_same_time_place_each_query_once(operator: Actor, sf: Clus
     def drain() -> int:
         barrier.wait(10)
         try:
-            return placement.drain(sf.pk).placed
+            return placement.place_pending(sf.pk).placed
         finally:
             connection.close()
 
@@ -129,7 +129,7 @@ def test_drains_at_the_same_time_place_each_query_once(operator: Actor, sf: Clus
     with ThreadPoolExecutor(3) as pool:
         work = [pool.submit(call) for call in (drain, drain, end_some)]
         placed_first, placed_second, ended = (done.result(30) for done in work)
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     assert ended == 30
     assert 30 <= placed_first + placed_second <= 60
     assert Query.objects.filter(state="running").count() == Task.objects.count() == 30
@@ -156,12 +156,12 @@ def test_no_query_is_lost_or_doubled_whatever_the_order(
     cluster = small_cluster(by, nodes=2, stream_count=4, alpha=1.0)
     for number, step in enumerate(steps):
         if step is None:
-            placement.drain(cluster.pk)
+            placement.place_pending(cluster.pk)
         elif isinstance(step, set):
             submit(by, cluster, {f"q{number}": [f"s{i}" for i in sorted(step)]})
         elif live := list(cluster.queries.filter(state__in=("pending", "running"))):
             queries.end(by, cluster, [live[step % len(live)].name])
-    placement.drain(cluster.pk)
+    placement.place_pending(cluster.pk)
     table = replayed_table(cluster)
     assert table == rows.current_table(cluster.pk)
     assert read_table(redis_client(), "sf", table.version) == table

@@ -114,12 +114,12 @@ def test_a_rebuilt_table_is_the_one_that_all_deltas_make(
     # Something to begin with, so that little is refused.
     submit(by, cluster, "q0", {"s0", "s1"}, 5, "hash")
     submit(by, cluster, "q1", {"s1", "s2"}, 3, "")
-    placement.drain(cluster.pk)
+    placement.place_pending(cluster.pk)
     for verb, *parts in steps:
         # What is refused must have changed nothing.
         with suppress(WeirError):
             VERBS[verb](by, cluster, *parts)
-        placement.drain(cluster.pk)
+        placement.place_pending(cluster.pk)
     table = replayed_table(cluster)
     assert rows.current_table(cluster.pk) == table
     assert read_table(redis_client(), "sf", table.version) == table
@@ -130,7 +130,7 @@ def test_a_republished_table_loses_nothing(operator: Actor, sf: Cluster) -> None
     text = QueryText({"n": "count(*)"}, key=("car",))
     queries.submit(operator, sf, QuerySpec("q", ("s0",), text=text, tasks=8, scheme="two_choices"))
     queries.submit(operator, sf, QuerySpec("whole", ("s1",), SUMMARY))
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     drop_rules.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.5), "q")
     drop_rules.set_drop(operator, sf.streams.get(name="s1"), DropSpec(0.5, window_s=60))
     nodes.set_capacity(operator, sf.nodes.get(index=1), 300.0, emulated=True)

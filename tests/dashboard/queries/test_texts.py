@@ -32,7 +32,7 @@ def submitted(client: Client, **changed: str) -> Query:
     answer = client.post(NEW, FORM | changed)
     query = Query.objects.get(name=FORM["name"])
     assert answer["Location"] == f"/clusters/sf/queries/{query.pk}/"
-    placement.drain(query.cluster_id)
+    placement.place_pending(query.cluster_id)
     query.refresh_from_db()
     return query
 

@@ -77,4 +77,4 @@ def test_unpublished_versions_are_published_in_order(redis_url: str) -> None:
     redis_client().set("weir:{sf}:route:latest", 1)
     assert publishing.publish_unpublished(cluster.pk) == version - 1
     assert latest_version(redis_client(), "sf") == version
-    assert placement.drain(cluster.pk) == placement.Drained()
+    assert placement.place_pending(cluster.pk) == placement.PlacementPass()

@@ -117,7 +117,7 @@ def test_a_query_is_submitted_with_a_scheme_and_changes_it(script: Client, sf: C
     body = {"name": "hot", "streams": ["s0"], "text": text, "tasks": 8, "scheme": "two_choices"}
     told = send(script, "post", f"{BASE}/queries", body).json()
     assert (told["scheme"], told["merge_node"]) == ("two_choices", None), "not placed yet"
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     first = script.get(f"{BASE}/queries/hot").json()["merge_node"]
     assert first in range(4)
     told = send(script, "post", f"{BASE}/queries/hot/scheme", {"scheme": "hash"}).json()

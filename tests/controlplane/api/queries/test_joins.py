@@ -31,7 +31,7 @@ def test_what_was_submitted_is_read_back(script: Client, sf: Cluster) -> None:
     """Names on both sides; a reading posted again under another name is the same query."""
     answer = post(script, QUERIES, GOOD)
     assert answer.status_code == 201, answer.content
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     shown = script.get(f"{QUERIES}/q").json()
     assert shown["streams"] == ["s0", "s1"]
     assert shown["text"] == TEXT | {"right": ["s2", "s3"]}

@@ -41,7 +41,7 @@ def post(client: Client, path: str, body: Any) -> Any:
 def test_a_text_is_submitted_and_shown(script: Client, sf: Cluster) -> None:
     answer = post(script, QUERIES, GOOD)
     assert answer.status_code == 201, answer.content
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     shown = script.get(f"{QUERIES}/q").json()
     assert shown["text"] == TEXT
     assert list(shown["text"]["aggregates"]) == ["n", "fast", "last"]

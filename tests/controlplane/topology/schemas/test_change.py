@@ -41,7 +41,7 @@ def orders(operator: Actor, sf: Cluster) -> Stream:
     """A stream of orders that a running and a pending query read."""
     (stream,) = streams.register(operator, sf, [StreamSpec("orders", schema=ORDERS.to_json())])
     submit(operator, sf, "busy", key=("customer",), aggregates={"n": "sum(lines)"})
-    placement.drain(sf.pk)
+    placement.place_pending(sf.pk)
     submit(operator, sf, "gifts", where="gift")
     return stream
 
