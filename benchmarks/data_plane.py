@@ -95,10 +95,8 @@ def start_weir(url: str, folder: Path, ops: Sequence[Action], nodes: int, append
 
 def split_queries(count: int, nodes: int) -> list[Action]:
     """Return queries over all streams with one task on each node, each with its own predicate."""
-    streams, spans = (
-        tuple(range(1, STREAMS + 1)),
-        tuple((node, node, node + 1) for node in range(nodes)),
-    )
+    streams = tuple(range(1, STREAMS + 1))
+    spans = tuple((node, node, node + 1) for node in range(nodes))
     return [
         AddQuery(query, 0, 0, streams, _split_text(query), spans) for query in range(1, count + 1)
     ]

@@ -140,11 +140,7 @@ def native_rate(url: str, folder: Path, options: argparse.Namespace, queries: in
     """Let native queries read the log."""
     report = native(url, folder, options, queries, [])
     batches = [
-        [
-            (_end(progress), progress["numInputRows"])
-            for progress in rows
-            if progress["numInputRows"]
-        ]
+        [(_end(batch), batch["numInputRows"]) for batch in rows if batch["numInputRows"]]
         for rows in report["batches"]
     ]
     whole = all(sum(n for _, n in rows) >= options.total for rows in batches)

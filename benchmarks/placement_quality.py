@@ -68,11 +68,8 @@ def solved(case: Case, queries: int, seeds: Sequence[int], seconds: float) -> Ou
 
 def contenders(seed: int, seconds: float) -> dict[str, Mapping[str, float]]:
     plain = {"seed": seed, "seconds": seconds}
-    return {
-        algorithm.name: plain
-        for algorithm in algorithms(PLACEMENT)
-        if algorithm.name not in _LEFT_OUT
-    }
+    names = (algorithm.name for algorithm in algorithms(PLACEMENT))
+    return {name: plain for name in names if name not in _LEFT_OUT}
 
 
 def outcome(

@@ -128,18 +128,18 @@ def _gains_at(
     Without the node of the task before x, and when that may have a part. Choices are not kept, so
     the loops have no branches; the few that were taken are found again by `_traced`.
     """
-    offset, bare, keeping, whole = worths.at[x], worths.bare, worths.keeping, worths.last
+    base, bare, keeping, whole = worths.at[x], worths.bare, worths.keeping, worths.last
     without, with_node, beyond = _NEVER, _NEVER, _NEVER
     for low in range(max(worths.splits[x], first), min(x - 1, last) + 1):
-        fresh, kept = old[0, low] + bare[offset + low], old[0, low] + keeping[offset + low]
-        spent = old[1, low] + bare[offset + low]
+        fresh, kept = old[0, low] + bare[base + low], old[0, low] + keeping[base + low]
+        spent = old[1, low] + bare[base + low]
         without = fresh if fresh > without else without
         with_node = kept if kept > with_node else with_node
         beyond = spent if spent > beyond else beyond
     with_node, beyond = max(with_node, beyond), _NEVER
     for low in range(max(lowest, first), min(worths.splits[x] - 1, last) + 1):
-        fresh, kept = old[0, low] + keeping[offset + low], old[1, low] + whole[offset + low]
-        spent = old[1, low] + bare[offset + low]
+        fresh, kept = old[0, low] + keeping[base + low], old[1, low] + whole[base + low]
+        spent = old[1, low] + bare[base + low]
         without = fresh if fresh > without else without
         with_node = kept if kept > with_node else with_node
         beyond = spent if spent > beyond else beyond
@@ -180,14 +180,12 @@ def _began_inside(
     x: int, first: int, last: int, old: Floats, worths: Worths, gain: float, with_node: bool
 ) -> int:
     """Return twice where the part of this gain begins plus its u, within one node's interval."""
-    offset, bare, keeping = worths.at[x], worths.bare, worths.keeping
+    base, bare, keeping = worths.at[x], worths.bare, worths.keeping
     for low in range(min(x - 1, last), max(worths.splits[x], first) - 1, -1):
         fresh, spent = old[0, low], old[1, low]
-        if fresh + bare[offset + low] == gain or (
-            with_node and fresh + keeping[offset + low] == gain
-        ):
+        if fresh + bare[base + low] == gain or (with_node and fresh + keeping[base + low] == gain):
             return 2 * low
-        if with_node and spent + bare[offset + low] == gain:
+        if with_node and spent + bare[base + low] == gain:
             return 2 * low + 1
     return -1
 
@@ -197,13 +195,11 @@ def _began_beyond(
     x: int, first: int, last: int, old: Floats, worths: Worths, gain: float, with_node: bool
 ) -> int:
     """Return twice where the part of this gain begins plus its u, in an earlier node's interval."""
-    offset, bare, keeping, whole = worths.at[x], worths.bare, worths.keeping, worths.last
+    base, bare, keeping, whole = worths.at[x], worths.bare, worths.keeping, worths.last
     for low in range(min(worths.splits[x] - 1, last), first - 1, -1):
         fresh, spent = old[0, low], old[1, low]
-        if spent + bare[offset + low] == gain or (
-            with_node and spent + whole[offset + low] == gain
-        ):
+        if spent + bare[base + low] == gain or (with_node and spent + whole[base + low] == gain):
             return 2 * low + 1
-        if fresh + keeping[offset + low] == gain:
+        if fresh + keeping[base + low] == gain:
             return 2 * low
     raise ValueError("no part has this gain")

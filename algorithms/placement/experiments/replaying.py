@@ -63,11 +63,8 @@ class Course:
 
 def replayable() -> tuple[str, ...]:
     """Return the algorithms that can live through a history; reservations are for one workload."""
-    return tuple(
-        algorithm.name
-        for algorithm in algorithms(PLACEMENT, "online")
-        if algorithm.name != "reservation"
-    )
+    names = (algorithm.name for algorithm in algorithms(PLACEMENT, "online"))
+    return tuple(name for name in names if name != "reservation")
 
 
 def replayed_in_turn(
