@@ -40,7 +40,7 @@ def weir_prints(weir: RunningWeir, *words: str) -> Any:
     """Return what the command line prints as JSON."""
     name, _ = weir.login()
     found = subprocess.run(
-        [sys.executable, "-c", CLI, *words, "--user", name, "--json"],
+        [sys.executable, "-c", CLI, *words, "--as", name, "--json"],
         env={**os.environ, **weir.environment}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert found.returncode == 0, found.stderr

@@ -286,7 +286,7 @@ def test_a_planner_that_is_installed_has_its_place_everywhere(
     assert all(row["values"]["relief"] > 0 for row in mixed)
     assert mixed[1]["moves"] <= 1 < mixed[0]["moves"]
     assert mixed[1]["actions"] > mixed[1]["moves"], "only moves cost what a budget limits"
-    shown = weir_prints(weir, "plan", "mixed", "sf", "--wait")
+    shown = weir_prints(weir, "plan", "mixed", "sf")
     assert (shown["state"], shown["planner"]) == ("ready", "mixed")
     page.goto(f"/clusters/sf/proposals/{shown['id']}/")
     expect(page.get_by_text("Load shed").first).to_be_visible()
@@ -296,7 +296,6 @@ def test_a_planner_that_is_installed_has_its_place_everywhere(
 def test_a_mixed_plan_is_stopped_rolled_back_and_executed(weir: RunningWeir, page: Page) -> None:
     """On the real pipeline; after the rollback every object is as before."""
     page.goto("/")
-    post(page, "policy", {"cluster_moves": 2, "tolerated_rates": 5.0}, "patch")
     first = post(page, "proposals", {"planner": "mixed"})["id"]
     row = wait_for(page, first, "ready")
     actions = actions_of(page, first)
@@ -306,7 +305,8 @@ def test_a_mixed_plan_is_stopped_rolled_back_and_executed(weir: RunningWeir, pag
     }  # fmt: skip
     before = state_of(weir, actions)
     post(page, f"proposals/{first}/approve", {"seal": row["seal"]})
-    wait_for_steps(page, first, 3)
+    wait_for(page, first, "executing")
+    wait_for_steps(page, first, 1)
     post(page, f"proposals/{first}/finish-step", {"reason": "half-way"})
     wait_for(page, first, "stopped")
     applied = [one for one in actions_of(page, first) if one["status"] == "applied"]

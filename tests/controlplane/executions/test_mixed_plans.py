@@ -58,7 +58,7 @@ ACTIONS: Final = st.lists(
     max_size=8,
 )  # fmt: skip
 LAW: Final = settings(
-    max_examples=25, deadline=None,
+    max_examples=12, deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 

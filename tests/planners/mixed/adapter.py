@@ -37,11 +37,15 @@ def plan(request: PlanRequest) -> PlannerResult:
     found = request.algorithm.solve(problem, request.own, request.progress)
     records, windows = found.relieved
     present = snapshot.splits[found.redirected]
+    # More and more of one stream is dropped, so that the plan takes three steps at least.
+    ladder = [SetDropRule(records, INPUT, DropRule.of(share * n / 3, INPUT)) for n in (1, 2, 3)]
     actions: list[Action] = [
-        SetDropRule(records, INPUT, DropRule.of(share, INPUT)),
+        ladder[0],
         *(MoveTasks(query, ((node, 0, 1),)) for query, node in found.targets.items()),
+        ladder[1],
         SetDropRule(windows, INPUT, DropRule(((ALWAYS, share),), INPUT, 2000, 2000)),
         AssignStream(found.redirected, (present + 1) % snapshot.split_count),
+        ladder[2],
     ]
     for query, grouping, _ in snapshot.groupings:
         other = next(name for name in KEY_GROUPINGS if key_grouping_text(name) != grouping)
