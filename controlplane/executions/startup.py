@@ -15,8 +15,7 @@ from controlplane.plans.proposal_states import BY_NAME, State
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals.drift import Drift, drift_of
-from controlplane.proposals.review import review
-from controlplane.proposals.staleness import mark_stale
+from controlplane.proposals.staleness import mark_stale, review_if_due
 from controlplane.proposals.transitions import WEIR, move_on, role_for
 from controlplane.task_names import ADVANCE, send_on_commit
 from controlplane.wire.routing import Subject
@@ -75,7 +74,7 @@ def _drift(proposal: Proposal, policy: PolicySettings) -> Drift | None:
     """Return the drift that forbids the beginning, and mark the proposal with it."""
     if proposal.state != State.APPROVED:
         return None
-    review(proposal)
+    review_if_due(proposal)
     drift = drift_of(proposal, policy=policy)
     return drift if drift.stale and mark_stale(proposal, drift) else None
 

@@ -37,8 +37,10 @@ def _cost(cost: dict[str, Any]) -> dict[str, Any]:
 
 def convert_proposals(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """Rewrite moves as actions; a proposal that waits for approval becomes stale."""
-    proposals = apps.get_model("controlplane", "Proposal")
-    for row in proposals.objects.iterator(chunk_size=20):
+    proposals = apps.get_model("controlplane", "Proposal").objects
+    # One by one: plans are large, and a row that was converted must not be read again.
+    for pk in list(proposals.order_by("pk").values_list("pk", flat=True)):
+        row = proposals.get(pk=pk)
         row.actions = [_row(move) for move in row.actions]
         if row.seal and row.snapshot_row_id:
             row.seal = _seal(row.actions, row.snapshot_row_id)
@@ -53,7 +55,9 @@ def convert_proposals(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> No
 
 def convert_steps(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """Give each step the codes of skipped actions, and what reverts the others."""
-    for execution in apps.get_model("controlplane", "Execution").objects.iterator():
+    executions = apps.get_model("controlplane", "Execution").objects
+    for pk in list(executions.order_by("pk").values_list("pk", flat=True)):
+        execution = executions.select_related("proposal").get(pk=pk)
         execution.rollback_cost = _cost(execution.rollback_cost)
         execution.save()
         actions = execution.proposal.actions
@@ -72,7 +76,9 @@ def convert_steps(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
 
 def convert_ledger(apps: Apps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """Take what was approved from the proposals; earlier entries kept what was applied only."""
-    for entry in apps.get_model("controlplane", "LedgerEntry").objects.iterator():
+    entries = apps.get_model("controlplane", "LedgerEntry").objects
+    for pk in list(entries.order_by("pk").values_list("pk", flat=True)):
+        entry = entries.select_related("proposal").get(pk=pk)
         after, predicted = entry.proposal.after, entry.proposal.predicted
         known = {**entry.expected, **after, **predicted}
         entry.approved = {

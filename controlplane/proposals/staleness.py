@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
+from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict
@@ -72,6 +73,12 @@ def review_waiting(now: datetime) -> int:
             continue
         reviewed += 1
     return reviewed
+
+
+def review_if_due(proposal: Proposal) -> None:
+    """Review a proposal unless it was reviewed a moment ago."""
+    if _is_due(proposal, timezone.now()):
+        review(proposal)
 
 
 def _review_one(proposal: Proposal) -> None:
