@@ -25,6 +25,7 @@ STAGES: Final = (
     "snapshot, read",
     "snapshot, written",
     "planner",
+    "resolution",
     "ordering",
     "measures",
     "effects",
@@ -107,12 +108,14 @@ def _stopwatches() -> Iterator[dict[str, float]]:
     """Yield the seconds spent in the function of each stage, while the context is entered."""
     from controlplane.planning import computation as plans  # noqa: PLC0415
     from controlplane.planning import effects, execution_plan  # noqa: PLC0415
+    from controlplane.planning.adapter import PlannerAdapter  # noqa: PLC0415
     from controlplane.proposals import computation  # noqa: PLC0415
 
     functions = (
         ("snapshot, read", computation, "take_snapshot"),
         ("snapshot, written", computation, "keep_snapshot"),
-        ("planner", plans, "planned"),
+        ("planner", PlannerAdapter, "run"),
+        ("resolution", computation, "resolve"),
         ("ordering", execution_plan, "in_order"),
         ("measures", plans, "measures"),
         ("effects", effects, "effects"),
@@ -151,7 +154,7 @@ def _print_plan(proposal: Any) -> None:
         "replication factor "
         f"{before['replication_factor']:.2f} to {after['replication_factor']:.2f}; imbalance "
         f"{before['imbalance']:.3f} to {after['imbalance']:.3f}, on the way at most "
-        f"{max(proposal.path, default=0.0):.3f}; queries per node {min(after['loads']):,} to "
+        f"{max(proposal.imbalance_after, default=0.0):.3f}; queries per node {min(after['loads']):,} to "
         f"{max(after['loads']):,}"
     )
 
