@@ -154,8 +154,8 @@ def _print_plan(proposal: Any) -> None:
         "replication factor "
         f"{before['replication_factor']:.2f} to {after['replication_factor']:.2f}; imbalance "
         f"{before['imbalance']:.3f} to {after['imbalance']:.3f}, on the way at most "
-        f"{max(proposal.imbalance_after, default=0.0):.3f}; queries per node {min(after['loads']):,} to "
-        f"{max(after['loads']):,}"
+        f"{max(proposal.imbalance_after, default=0.0):.3f}; queries per node "
+        f"{min(after['loads']):,} to {max(after['loads']):,}"
     )
 
 
