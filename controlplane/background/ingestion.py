@@ -19,9 +19,9 @@ from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Str
 from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.topology import drop_rule_housekeeping
 
-# The time in which a stream's rate follows a change by 63 %: longer than the gaps between the
-# reports of one car (a minute) would be sluggish, shorter would be noise.
-RATE_TAU_S = 30.0
+# The time in which a stream's rate follows a change by 63 %. Plans are computed, read and executed
+# over minutes: a rate that follows sooner would make them stale by its noise.
+RATE_TAU_S = 120.0
 # Below this a stream counts as silent, and its declared rate stands in.
 SILENT = 1e-3
 

@@ -32,25 +32,19 @@ class DemoCluster:
     policy: Mapping[str, Any] = field(default_factory=dict)
 
 
-# The nodes' capacities are about twice the usual load: peaks take most of them. Replayed at 60
-# times real time a trip's query lives for seconds: half of all queries are others after six of
-# them, and what has ended is left out of a plan anyway. So drift of that kind is tolerated; that of
-# nodes, capacities and moved queries is not.
+# The nodes' capacities are about twice the usual load: peaks take most of them.
 CLUSTERS: Final[Mapping[str, DemoCluster]] = {
     demo.slug: demo
     for demo in (
         DemoCluster(
             "sf", "San Francisco taxis",
-            "Position reports of taxis, one stream per map tile of 1 km.", 4, 2, 800.0,
-            {
-                "tolerated_ended": 1.0, "tolerated_new": 100.0, "tolerated_rates": 2.0,
-                "node_moves": 40, "cluster_moves": 160,
-            },
+            "Position reports of taxis, one stream per map tile of 1 km.", 4, 2, 130.0,
+            {"node_moves": 40, "cluster_moves": 160},
         ),
         DemoCluster(
             "web", "Web server",
             "Requests to a web server, one stream per directory, with skewed text keys.", 3, 2,
-            150.0,
+            25.0,
         ),
     )
 }  # fmt: skip

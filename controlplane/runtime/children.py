@@ -27,10 +27,10 @@ LOCAL: Final = "127.0.0.1,localhost"
 WORKER: Final = "worker@weir"
 # Webhooks that are told at the same time; one webhook is told by one of them.
 WEBHOOK_THREADS: Final = "8"
-# Trips live for seconds at sixty times real time; long-lived queries give a placement something to
-# improve that is still there when somebody has read the proposal.
-DEMO_QUERIES: Final = 200
-DEMO_SPEED: Final = 60
+# At ten times real time rates change little in the ten minutes in which a proposal is read; a trip
+# lives for a minute, so most queries are long-lived.
+DEMO_QUERIES: Final = 300
+DEMO_SPEED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)

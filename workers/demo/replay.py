@@ -170,7 +170,7 @@ def _parser() -> argparse.ArgumentParser:
         "--token-file", type=Path, required=True, help="file of an operator's token"
     )
     parser.add_argument("--redis-url", required=True, help="Redis of the clusters' logs")
-    parser.add_argument("--speed", type=_positive, default=60.0, help="recorded over real seconds")
+    parser.add_argument("--speed", type=_positive, default=10.0, help="recorded over real seconds")
     parser.add_argument(
         "--long-lived", type=_count, default=0, help="long-lived queries of sf beside its trips"
     )

@@ -1,7 +1,7 @@
 """The demonstration `sf`: a day of taxis; each map tile is a stream, each trip a query."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -9,6 +9,10 @@ from workers.demo.long_lived import draw_long_lived
 from workers.demo.program import Wanted
 from workers.demo.recording import Recording, load_recording
 from workers.demo.timeline import reports_between, trips_at
+
+# One trip in so many is a query: most of the load is that of the long-lived queries, so that a
+# plan still fits after it was read for ten minutes, in which all trips have been replaced.
+TRIPS_PER_QUERY: Final = 4
 
 
 class Taxis:
@@ -34,5 +38,6 @@ class Taxis:
         return {self._recording.tiles[tile].name: batch for tile, batch in result.items()}
 
     def queries_at(self, moment: int) -> Sequence[Wanted]:
-        """Return the long-lived queries and the trips that are in progress."""
-        return [*self._long_lived, *trips_at(self._recording, moment)]
+        """Return the long-lived queries, and those of the trips that are in progress."""
+        trips = trips_at(self._recording, moment, TRIPS_PER_QUERY)
+        return [*self._long_lived, *trips]

@@ -46,8 +46,8 @@ def reports_between(recording: Recording, after: int, until: int) -> dict[int, p
     }
 
 
-def trips_at(recording: Recording, moment: int) -> list[Wanted]:
-    """Return the trips on the way at a moment: started, and not yet at their end."""
+def trips_at(recording: Recording, moment: int, one_in: int = 1) -> list[Wanted]:
+    """Return the trips on the way at a moment, one in `one_in`: started, not yet at their end."""
     loop, within = divmod(moment, SPAN_MS)
     # A trip may still be on its way when the day begins again; none takes a day.
     begun = [(loop - 1, within + SPAN_MS), (loop, within)]
@@ -55,7 +55,7 @@ def trips_at(recording: Recording, moment: int) -> list[Wanted]:
         trip
         for number, index in begun
         if number >= 0
-        for trip in _on_the_way(recording, number, index)
+        for trip in _on_the_way(recording, number, index, one_in)
     ]
 
 
@@ -64,9 +64,10 @@ def trip_name(number: int, loop: int) -> str:
     return f"trip-{number}-{loop}"
 
 
-def _on_the_way(recording: Recording, loop: int, within: int) -> list[Wanted]:
+def _on_the_way(recording: Recording, loop: int, within: int, one_in: int) -> list[Wanted]:
     trips = recording.trips
-    result = np.flatnonzero((trips.start <= within) & (within < trips.end))
+    chosen = trips.number % one_in == 0
+    result = np.flatnonzero(chosen & (trips.start <= within) & (within < trips.end))
     return [
         Wanted(
             trip_name(int(trips.number[index]), loop),

@@ -114,6 +114,17 @@ def test_a_trip_reads_the_tiles_it_crosses() -> None:
     assert trips_at(small(), 10)[0].streams == ("tile-52-65", "tile-50-66")
 
 
+def test_one_trip_in_four_keeps_its_name_while_it_lasts(recording: Recording) -> None:
+    moments = range(2 * HOUR, 3 * HOUR, 600_000)
+    every = [{trip.name for trip in trips_at(recording, moment)} for moment in moments]
+    some = [{trip.name for trip in trips_at(recording, moment, 4)} for moment in moments]
+    for trips, chosen in zip(every, some, strict=True):
+        assert chosen < trips
+        assert len(trips) / 8 < len(chosen) < len(trips) / 2
+        # A trip that is chosen once is chosen at every moment.
+        assert chosen == trips & set().union(*some)
+
+
 def test_no_trip_outlasts_the_next_loop(recording: Recording) -> None:
     """Only one loop back is looked at."""
     assert recording.trips.end.max() < 2 * SPAN_MS
