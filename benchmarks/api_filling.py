@@ -116,7 +116,7 @@ def _proposals(cluster: Any, count: int) -> None:
         "replication_factor": 1.4, "traffic": 900.0, "imbalance": 0.2, "max_load": 0.9,
         "loads": [100] * NODES, "rates": [450.0] * NODES,
     }  # fmt: skip
-    actions = rows_of(TaskMove(query, 0, 0, 1, 900).planned() for query in range(MOVES))
+    actions = rows_of(TaskMove(query, 0, 0, 1, 900) for query in range(MOVES))
     Proposal.objects.bulk_create(
         (
             Proposal(

@@ -121,7 +121,7 @@ def _action(proposal: Proposal, row: ActionRow) -> dict[str, Any]:
         **vars(row),
         **vars(row.text),
         **vars(row.status),
-        "action": proposal.actions[row.place]["action"],
+        "action": proposal.plan[row.place].action_json(),
         "imbalance": imbalance[row.place] if row.place < len(imbalance) else None,
     }
 

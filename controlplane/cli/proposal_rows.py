@@ -33,7 +33,7 @@ def proposal_row(actor: Actor, proposal: Proposal) -> dict[str, Any]:
         "predicted": proposal.predicted,
         "rollback_cost": proposal.rollback_cost,
         "imbalance_after": proposal.imbalance_after,
-        "actions": proposal.actions,
+        "actions": proposal.plan.to_json(),
         "review": proposal.review or None,
         "drift": proposal.drift or None,
         "error": proposal.error or None,

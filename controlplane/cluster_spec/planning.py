@@ -18,7 +18,7 @@ from controlplane.planning.adapter import Progress
 from controlplane.planning.adapters import adapter_of
 from controlplane.planning.computation import Computed, compute_plan
 from controlplane.planning.resolution import resolve
-from controlplane.plans.plan import Plan, PlannedAction, task_moves
+from controlplane.plans.plan import Plan, PlannedAction, TaskMove, task_moves
 from controlplane.plans.snapshot import (
     ClusterSnapshot,
     Excluded,
@@ -106,8 +106,7 @@ def plan_for(
 
 
 def _is_placed(planned: PlannedAction) -> bool:
-    move = planned.task_move
-    return move is not None and move.source == _NOWHERE
+    return isinstance(planned, TaskMove) and planned.source == _NOWHERE
 
 
 def _names(description: ClusterDescription) -> Names:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from controlplane.models import Execution, Proposal, Query, Step
 from controlplane.pagination.pages import Page
 from controlplane.planning.action_text import ActionText, Names, action_text
-from controlplane.plans.plan import PlannedAction
+from controlplane.plans.plan import PlannedAction, TaskMove, task_moves
 from controlplane.proposals.action_names import names_of
 from controlplane.proposals.ledger import rollback_places
 from controlplane.topology.applicability import OBSTACLES
@@ -122,7 +122,7 @@ def actions_page(
 
 
 def _split_queries(plan: Iterable[PlannedAction]) -> set[int]:
-    moved = {move.query for planned in plan if (move := planned.task_move) is not None}
+    moved = {move.query for move in task_moves(plan)}
     split = Query.objects.filter(pk__in=moved, task_count__gt=1)
     return set(split.values_list("pk", flat=True))
 
@@ -130,14 +130,14 @@ def _split_queries(plan: Iterable[PlannedAction]) -> set[int]:
 def _row(
     place: int, planned: PlannedAction, names: Names, split: set[int], status: ActionStatus
 ) -> ActionRow:
-    subject, move = planned.action.subjects()[0], planned.task_move
+    subject = planned.action.subjects()[0]
     edge_query = subject.query or None
     return ActionRow(
         place=place,
         text=action_text(planned, names),
         query=subject.id if subject.kind == Kind.QUERY else edge_query,
         stream=subject.id if subject.kind in (Kind.STREAM, Kind.EDGE) else None,
-        task=move.task if move is not None and move.query in split else None,
+        task=planned.task if isinstance(planned, TaskMove) and planned.query in split else None,
         bytes=planned.bytes,
         status=status,
     )

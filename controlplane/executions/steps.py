@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Execution, Step
-from controlplane.plans.plan import PlannedAction
+from controlplane.plans.plan import PlannedAction, TaskMove, planned_action
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology.applicability import Obstacle, obstacles
 from controlplane.topology.apply import Change, apply
@@ -50,7 +50,7 @@ def select(cluster: Cluster, plan: Sequence[PlannedAction], first: int) -> Selec
         if obstacle is not None:
             skipped.append((place, str(obstacle)))
             continue
-        tasks += planned.task_move is not None
+        tasks += isinstance(planned, TaskMove)
         try:
             actions[place], effective_at = _timed(cluster, planned.action)
         except Conflict:
@@ -135,10 +135,11 @@ def rollback_of(execution: Execution) -> list[PlannedAction]:
     way: list[PlannedAction] = []
     for rows in steps.values_list("inverses", flat=True):
         for place, inverse in reversed(rows):
-            planned = plan[place]
+            applied = plan[place]
             # Several actions revert one together: none of them alone is its opposite.
-            before = (planned.action,) if len(inverse) == 1 else ()
+            before = (applied.action,) if len(inverse) == 1 else ()
             way += [
-                PlannedAction(action_from_json(action), before, planned.bytes) for action in inverse
+                planned_action(action_from_json(action), before, applied.bytes)
+                for action in inverse
             ]
     return way

@@ -120,6 +120,11 @@ class Proposal(models.Model):
     def __str__(self) -> str:
         return f"proposal {self.pk}"
 
+    @classmethod
+    def light(cls) -> list[str]:
+        """Return the names of the columns that do not grow with the plan."""
+        return [field.name for field in cls._meta.concrete_fields if field.name not in cls.HEAVY]
+
     @property
     def plan(self) -> Plan:
         """Return the actions in the order of execution."""

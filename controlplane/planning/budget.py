@@ -71,13 +71,13 @@ def fit_to_budget(
     progress: Callable[[float], None] = lambda _: None,
 ) -> BudgetedPlan:
     """Return the plan with the moves that are worth most within the budget."""
-    places = [place for place, planned in enumerate(plan) if planned.task_move is not None]
+    places = [place for place, planned in enumerate(plan) if isinstance(planned, TaskMove)]
     moves = task_moves(plan)
     costs = _costs(moves, step_limits, step_s)
     limits = _limits(budget, costs)
     first = _first(snapshot, moves, costs, limits)
     rest = sorted(set(range(len(moves))) - set(first))
-    others = [planned for planned in plan if planned.task_move is None]
+    others = [planned for planned in plan if not isinstance(planned, TaskMove)]
     problem = _problem(snapshot, others, moves, first, rest, costs, limits)
     choice = choose(problem, progress)
     chosen = sorted([*first, *(rest[place] for place in choice.chosen)])
@@ -119,7 +119,7 @@ def _problem(
     limits: Mapping[str, float],
 ) -> SubsetProblem:
     """Return the problem of choosing among the rest once the first moves are made."""
-    made = [moves[place].planned() for place in first]
+    made = [moves[place] for place in first]
     model = LoadModel.of(snapshot).after([*others, *made])
     left = [moves[place] for place in rest]
     units, targets = model.units_of(left)

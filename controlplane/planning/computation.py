@@ -11,7 +11,7 @@ from controlplane.planning.adapter import PlannerAdapter, Progress
 from controlplane.planning.execution_plan import ExecutionCost, StepLimits
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import cluster_values, measures
-from controlplane.plans.plan import PlannedAction, rows_of, seal_of
+from controlplane.plans.plan import PlannedAction, Row, rows_of, seal_of
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Computed:
     the end.
     """
 
-    actions: list[dict[str, Any]]
+    actions: list[Row]
     imbalance: list[float]
     before: Mapping[str, Any]
     after: Mapping[str, Any]
@@ -70,18 +70,17 @@ def compute_plan(
     before = measures(snapshot, (), adapter.measures, model)
     after = measures(snapshot, ordered.plan, adapter.measures, model)
     cost = execution_plan.estimate_cost(ordered.plan, limits, step_s)
-    rows = rows_of(ordered.plan)
     return Computed(
-        actions=rows,
+        actions=rows_of(ordered.plan),
         imbalance=ordered.imbalance,
         before=before,
         after=after,
         predicted=cost.to_json()
         | cluster_values(after)
-        | {"safe": ordered.safe, "excluded": excluded, "left_out": len(plan) - len(rows)}
+        | {"safe": ordered.safe, "excluded": excluded, "left_out": len(plan) - len(ordered.plan)}
         | summary,
         rollback_cost=rollback_cost(ordered.plan, limits, step_s),
-        seal=seal_of(rows, row.digest),
+        seal=seal_of(ordered.plan, row.digest),
     )
 
 

@@ -49,7 +49,7 @@ def effects(
     before = LoadModel.of(snapshot)
     after = before.after(plan)
     chosen = {place: plan[place] for place in wanted}
-    moves = {place: move for place, one in chosen.items() if (move := one.task_move) is not None}
+    moves = {place: one for place, one in chosen.items() if isinstance(one, TaskMove)}
     found = _effects_of_moves(after, moves)
     for place in chosen.keys() - moves.keys():
         rest = [*plan[:place], *plan[place + 1 :]]

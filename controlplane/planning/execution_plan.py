@@ -1,18 +1,21 @@
 """How a plan is executed: the order of its actions, its steps, its cost, and its rollback."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from algorithms.ordering import order_moves
+from algorithms.ordering.steps import bounds_of, step_stops
+from algorithms.vocabulary import Ints
+from controlplane.planning.footprints import footprints_of
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import IMBALANCE
-from controlplane.plans.plan import PlannedAction, task_moves
+from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove, task_moves
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.wire.routing import CLUSTER, Kind, Subject
+from controlplane.wire.routing import Kind, Subject
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,7 @@ def in_order(snapshot: ClusterSnapshot, plan: Sequence[PlannedAction]) -> Ordere
     ordered: list[PlannedAction] = []
     imbalance: list[float] = []
     safe = True
-    for are_moves, group in groupby(plan, key=lambda planned: planned.task_move is not None):
+    for are_moves, group in groupby(plan, key=lambda planned: isinstance(planned, TaskMove)):
         chosen = list(group)
         if are_moves:
             order = order_moves(model.move_set(task_moves(chosen)))
@@ -112,9 +115,8 @@ def allowed(snapshot: ClusterSnapshot, plan: Iterable[PlannedAction]) -> list[Pl
 def concerned(planned: PlannedAction) -> list[Subject]:
     """Return the objects that an action changes, and the nodes that a move leaves and enters."""
     subjects = list(planned.action.subjects())
-    move = planned.task_move
-    if move is not None:
-        subjects += [Subject(Kind.NODE, node) for node in (move.source, move.target)]
+    if isinstance(planned, TaskMove):
+        subjects += [Subject(Kind.NODE, node) for node in (planned.source, planned.target)]
     return subjects
 
 
@@ -124,82 +126,16 @@ def next_step(plan: Sequence[PlannedAction], limits: StepLimits, seconds: float)
     `seconds`: how long a step takes, within which its bytes must arrive.
     """
     # No step has more actions than the limit.
-    sizes = list(map(_Size.of, plan[: limits.cluster_moves + 1]))
-    return _step_stop(sizes, 0, limits, seconds)
+    few = plan[: limits.cluster_moves + 1]
+    return int(_step_stops(few, limits, limits.cluster_moves, seconds)[0])
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """What decides whether an action fits into a step.
-
-    `own`: objects that no other action of the step may change; `query`: that of a move, of which
-    other tasks may move in the step; `nodes`: that a move leaves and enters.
-    """
-
-    own: tuple[object, ...]
-    bytes: int = 0
-    query: Subject | None = None
-    nodes: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, planned: PlannedAction) -> "_Size":
-        move = planned.task_move
-        if move is None:
-            return cls(planned.action.subjects())
-        (query,) = planned.action.subjects()
-        task, nodes = (move.query, move.task), (move.source, move.target)
-        return cls((task,), move.bytes, query, nodes)
-
-    @property
-    def alone(self) -> bool:
-        """Return whether the action takes a step of its own: it changes the whole cluster."""
-        return CLUSTER in self.own
-
-
-class _Step:
-    """The actions that a step has so far."""
-
-    def __init__(self, limits: StepLimits, seconds: float) -> None:
-        self._limits = limits
-        self._most_bytes = limits.bytes_per_s * seconds
-        self._count = self._bytes = 0
-        self._busy: dict[int, int] = {}
-        self._changed: set[object] = set()
-        self._moved: set[object] = set()
-
-    def fits(self, size: _Size) -> bool:
-        """Return whether the step may have one more action; the first always fits."""
-        limits = self._limits
-        return not self._count or not (
-            self._count >= limits.cluster_moves
-            or self._bytes + size.bytes > self._most_bytes
-            or any(self._busy.get(node, 0) >= limits.node_moves for node in size.nodes)
-            or size.alone
-            or CLUSTER in self._changed
-            or size.query in self._changed
-            or not self._changed.isdisjoint(size.own)
-            or not self._moved.isdisjoint(size.own)
-        )
-
-    def add(self, size: _Size) -> None:
-        """Add an action."""
-        self._count += 1
-        self._bytes += size.bytes
-        self._changed.update(size.own)
-        if size.query is not None:
-            self._moved.add(size.query)
-        for node in size.nodes:
-            self._busy[node] = self._busy.get(node, 0) + 1
-
-
-def _step_stop(sizes: Sequence[_Size], first: int, limits: StepLimits, seconds: float) -> int:
-    """Return where the step that starts at `first` stops."""
-    step = _Step(limits, seconds)
-    for place in range(first, len(sizes)):
-        if not step.fits(sizes[place]):
-            return place
-        step.add(sizes[place])
-    return len(sizes)
+def _step_stops(
+    plan: Sequence[PlannedAction], limits: StepLimits, first: int, seconds: float
+) -> Ints:
+    """Return where each step stops if the first has at most `first` actions."""
+    bounds = bounds_of(first, limits.cluster_moves, limits.node_moves, limits.bytes_per_s * seconds)
+    return step_stops(footprints_of(plan), bounds)
 
 
 def first_cap(most: int) -> int:
@@ -214,14 +150,11 @@ def estimate_cost(
 
     The first step has few actions, and each step one more than the one before.
     """
-    sizes = [_Size.of(planned) for planned in plan]
-    steps, place, cap = 0, 0, first_cap(limits.cluster_moves)
-    while place < len(sizes):
-        place = _step_stop(sizes, place, replace(limits, cluster_moves=cap), step_s)
-        steps, cap = steps + 1, min(cap + 1, limits.cluster_moves)
-    sent, moves = sum(size.bytes for size in sizes), sum(bool(size.nodes) for size in sizes)
+    actions = list(plan)
+    steps = len(_step_stops(actions, limits, first_cap(limits.cluster_moves), step_s))
+    sent, moves = sum(one.bytes for one in actions), len(task_moves(actions))
     return ExecutionCost(
-        actions=len(sizes),
+        actions=len(actions),
         moves=moves,
         bytes=sent,
         steps=steps,
@@ -233,8 +166,10 @@ def estimate_cost(
 
 def rollback(plan: Sequence[PlannedAction]) -> list[PlannedAction]:
     """Return the actions that revert a plan, the last first."""
-    return [
-        PlannedAction(before, (planned.action,), planned.bytes)
-        for planned in reversed(plan)
-        for before in planned.before
-    ]
+    way: list[PlannedAction] = []
+    for one in reversed(plan):
+        if isinstance(one, TaskMove):
+            way.append(one._replace(source=one.target, target=one.source))
+        else:
+            way += [OtherAction(before, (one.action,), one.bytes) for before in one.before]
+    return way

@@ -81,10 +81,11 @@ class LoadModel:
         """Return the loads after these actions. Raises `KeyError` on an unknown node."""
         moves, capacities, rates = [], self.capacities, self.rates
         for planned in plan:
-            move, action = planned.task_move, planned.action
-            if move is not None:
-                moves.append(move)
-            elif isinstance(action, SetCapacity):
+            if isinstance(planned, TaskMove):
+                moves.append(planned)
+                continue
+            action = planned.action
+            if isinstance(action, SetCapacity):
                 capacities = np.where(self.indices == action.node, action.capacity, capacities)
             elif isinstance(action, SetDropRule) and action.query == INPUT:
                 kept = self.offered * (1 - last_share(action.shed))

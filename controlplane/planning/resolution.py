@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from controlplane.errors import Conflict
-from controlplane.plans.plan import PLANNABLE, PlannedAction, TaskMove
+from controlplane.plans.plan import PLANNABLE, OtherAction, PlannedAction, TaskMove
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing import (
@@ -42,7 +42,7 @@ def resolve(snapshot: ClusterSnapshot, actions: Iterable[Action]) -> list[Planne
             message = f"Action {index + 1} of the plan, {kind_of(action)}: {error}"
             raise Conflict("impossible_action", message, {"action": index}) from None
         if before != (action,):
-            plan.append(PlannedAction(action, before))
+            plan.append(OtherAction(action, before))
     return plan
 
 
@@ -65,7 +65,7 @@ def _moves(
         source = owners[action.query, task]
         if source != target:
             owners[action.query, task] = target
-            yield TaskMove(action.query, task, source, target, sizes[task]).planned()
+            yield TaskMove(action.query, task, source, target, sizes[task])
 
 
 def _require(action: Action, draft: TableDraft) -> None:

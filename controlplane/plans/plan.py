@@ -1,11 +1,13 @@
 """Plans: actions in their order, each with what it replaces and the state that it moves.
 
-A plan is stored as a list of rows; `seal_of` seals its actions. Nothing here imports Django.
+A plan is stored as a list of rows, `seal_of` seals its actions. Plans of large clusters are moves
+of single tasks, a hundred thousand of them: a move is a tuple, and its row a list of numbers.
+Nothing here imports Django.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, overload
+from typing import Any, Final, NamedTuple, overload
 
 from controlplane.plans.snapshot import canonical, digest_of
 from controlplane.wire.routing import (
@@ -21,9 +23,11 @@ from controlplane.wire.routing import (
     SetSplitCount,
     action_from_json,
     action_to_json,
+    kind_of,
 )
 
-Row = Mapping[str, Any]
+# A stored action: [query, task, source, target, bytes] of a `TaskMove`, `to_json` of the others.
+Row = Sequence[int] | Mapping[str, Any]
 # The kinds of actions that a plan may have; people start, stop and change queries themselves.
 PLANNABLE: Final = (
     MoveTasks, AssignStream, SetDropRule, SetKeyGrouping, SetAggregator, SetCapacity,
@@ -31,60 +35,87 @@ PLANNABLE: Final = (
 )  # fmt: skip
 
 
+class TaskMove(NamedTuple):
+    """The action that moves a task with its state from node `source` to node `target` (indices).
+
+    `bytes`: the state that moves, as last measured.
+    """
+
+    query: int
+    task: int
+    source: int
+    target: int
+    bytes: int = 0
+
+    @property
+    def action(self) -> MoveTasks:
+        """Return the move as an action on a routing table."""
+        return MoveTasks(self.query, ((self.target, self.task, self.task + 1),))
+
+    @property
+    def before(self) -> tuple[Action, ...]:
+        """Return the move back."""
+        return (MoveTasks(self.query, ((self.source, self.task, self.task + 1),)),)
+
+    def row(self) -> Row:
+        """Return the row that a proposal stores."""
+        return list(self)
+
+    def action_json(self) -> dict[str, Any]:
+        """Return `action_to_json` of the action, which is not created."""
+        query, task, _, target, _ = self
+        return {"op": "move_tasks", "query": query, "moves": [[target, task, task + 1]]}
+
+
 @dataclass(frozen=True, slots=True)
-class PlannedAction:
-    """An action of a plan. A `MoveTasks` of a plan moves one task.
+class OtherAction:
+    """An action of a plan that is not the move of one task.
 
     `before`: the actions that restore what it replaces when all earlier actions of the plan are
-    applied to the snapshot; empty if it replaces nothing. `bytes`: the state that moves, as last
-    measured.
+    applied to the snapshot; empty if it replaces nothing. `bytes`: the state that moves.
     """
 
     action: Action
     before: tuple[Action, ...]
     bytes: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the planned action as JSON values."""
-        return {
-            "action": action_to_json(self.action),
-            "before": [action_to_json(action) for action in self.before],
-            "bytes": self.bytes,
-        }
+    def row(self) -> Row:
+        """Return the row that a proposal stores."""
+        return to_json(self)
 
-    @classmethod
-    def from_json(cls, row: Row) -> "PlannedAction":
-        """Return the planned action that `to_json` wrote."""
-        before = tuple(action_from_json(action) for action in row["before"])
-        return cls(action_from_json(row["action"]), before, row["bytes"])
-
-    @property
-    def task_move(self) -> "TaskMove | None":
-        """Return the move of a task, None for an action of another kind."""
-        if not isinstance(self.action, MoveTasks) or not isinstance(self.before[0], MoveTasks):
-            return None
-        ((target, task, _),) = self.action.moves
-        return TaskMove(self.action.query, task, self.before[0].moves[0][0], target, self.bytes)
+    def action_json(self) -> dict[str, Any]:
+        """Return the action as JSON values."""
+        return action_to_json(self.action)
 
 
-@dataclass(frozen=True, slots=True)
-class TaskMove:
-    """A task that moves with its state from node `source` to node `target` (indices)."""
+PlannedAction = TaskMove | OtherAction
 
-    query: int
-    task: int
-    source: int
-    target: int
-    bytes: int
 
-    def planned(self) -> PlannedAction:
-        """Return the move as an action of a plan."""
-        span = self.task, self.task + 1
-        return PlannedAction(
-            MoveTasks(self.query, ((self.target, *span),)),
-            (MoveTasks(self.query, ((self.source, *span),)),),
-            self.bytes,
-        )
+def planned_action(action: Action, before: tuple[Action, ...], size: int = 0) -> PlannedAction:
+    """Return an action of a plan; the move of one task from a known node is a `TaskMove`."""
+    back = before[0] if len(before) == 1 else None
+    if isinstance(action, MoveTasks) and isinstance(back, MoveTasks) and len(action.moves) == 1:
+        (target, task, stop), (source, *_) = action.moves[0], back.moves[0]
+        if stop - task == 1:
+            return TaskMove(action.query, task, source, target, size)
+    return OtherAction(action, before, size)
+
+
+def to_json(planned: PlannedAction) -> dict[str, Any]:
+    """Return a planned action as JSON values: the action, what it replaces, and its bytes."""
+    return {
+        "action": planned.action_json(),
+        "before": [action_to_json(action) for action in planned.before],
+        "bytes": planned.bytes,
+    }
+
+
+def _from_row(row: Row) -> PlannedAction:
+    if not isinstance(row, Mapping):
+        return TaskMove._make(row)
+    # An earlier release stored moves of tasks in this form, too.
+    before = tuple(action_from_json(action) for action in row["before"])
+    return planned_action(action_from_json(row["action"]), before, row["bytes"])
 
 
 class Plan(Sequence[PlannedAction]):
@@ -105,27 +136,31 @@ class Plan(Sequence[PlannedAction]):
     def __getitem__(self, place: int | slice) -> "PlannedAction | Plan":
         if isinstance(place, slice):
             return Plan(self._rows[place])
-        return PlannedAction.from_json(self._rows[place])
+        return _from_row(self._rows[place])
 
-    def of_kinds(self, *kinds: str) -> "Plan":
+    def of_kinds(self, *kinds: str) -> list[PlannedAction]:
         """Return the actions of these kinds (`kind_of`), in their order."""
-        return Plan([row for row in self._rows if row["action"]["op"] in kinds])
+        return [one for one in self if kind_of(one.action) in kinds]
 
     def __iter__(self) -> Iterator[PlannedAction]:
-        return map(PlannedAction.from_json, self._rows)
+        return map(_from_row, self._rows)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the planned actions as JSON values."""
+        return list(map(to_json, self))
 
 
-def rows_of(plan: Iterable[PlannedAction]) -> list[dict[str, Any]]:
+def rows_of(plan: Iterable[PlannedAction]) -> list[Row]:
     """Return the rows that a proposal stores of a plan."""
-    return [planned.to_json() for planned in plan]
+    return [planned.row() for planned in plan]
 
 
-def seal_of(rows: Iterable[Row], digest: str) -> str:
-    """Return the sha256 in hex of the actions of stored rows in order, and a snapshot's digest."""
-    actions = [row["action"] for row in rows]
+def seal_of(plan: Iterable[PlannedAction], digest: str) -> str:
+    """Return the sha256 in hex of the canonical JSON of the actions and a snapshot's digest."""
+    actions = [planned.action_json() for planned in plan]
     return digest_of(canonical({"actions": actions, "snapshot": digest}))
 
 
 def task_moves(plan: Iterable[PlannedAction]) -> list[TaskMove]:
     """Return the moves of tasks among the actions, in their order."""
-    return [move for planned in plan if (move := planned.task_move) is not None]
+    return [one for one in plan if isinstance(one, TaskMove)]

@@ -18,7 +18,6 @@ from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.notifications import notify
 from controlplane.proposals.transitions import WEIR, move_on
-from controlplane.wire.routing import action_to_json
 
 # Actions that an audit record lists.
 MAX_LISTED = 20
@@ -40,7 +39,7 @@ def without(actor: Actor, proposal: Proposal, places: Collection[int]) -> Propos
     dropped = _checked(places, len(proposal.actions))
     derived = Proposal.objects.create(**_kept(proposal), **_columns(proposal, dropped, actor))
     plan = proposal.plan
-    removed = [action_to_json(plan[place].action) for place in sorted(dropped)[:MAX_LISTED]]
+    removed = [plan[place].action_json() for place in sorted(dropped)[:MAX_LISTED]]
     audit.record(
         actor,
         "proposal.derive",

@@ -7,6 +7,7 @@ from controlplane.models import Proposal
 from controlplane.pagination.pages import PER_PAGE, Page
 from controlplane.planning.action_text import ActionText, action_text
 from controlplane.planning.effects import Effect, effects
+from controlplane.plans.plan import TaskMove
 from controlplane.proposals.action_names import names_of
 
 
@@ -37,7 +38,7 @@ def effects_page(proposal: Proposal, number: int, per_page: int = PER_PAGE) -> P
     rows = []
     for effect in effects(snapshot, plan, places):
         planned = plan[effect.place]
-        move = planned.task_move
+        move = planned if isinstance(planned, TaskMove) else None
         rows.append(
             EffectRow(
                 place=effect.place,

@@ -1,5 +1,6 @@
 """One step in the life of a proposal: checked, conditional, audited and announced."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.utils import timezone
@@ -43,7 +44,7 @@ def move_on(
     if not verb.by_weir and name != "approve":
         columns |= {"decided_by": actor.name, "decided_at": timezone.now()}
     changed = rows.update(**columns) if columns else int(rows.exists())
-    proposal.refresh_from_db()
+    _refresh(proposal, columns if changed == 1 else {})
     if changed != 1:
         raise _not_allowed(proposal, verb)
     _record(actor, proposal, verb, before, reason)
@@ -83,7 +84,8 @@ def _require(actor: Actor, proposal: Proposal, verb: Verb, seal: str, reason: st
     if verb.reason and not reason.strip():
         raise Invalid({"reason": ["Say why, for those who ask later"]})
     # Whoever decides at the same moment waits here, and finds what the other has made of it.
-    proposal.refresh_from_db(from_queryset=Proposal.objects.select_for_update())
+    rows = Proposal.objects.select_for_update()
+    proposal.refresh_from_db(fields=None if verb.seal else Proposal.light(), from_queryset=rows)
     if proposal.state not in verb.sources:
         raise _not_allowed(proposal, verb)
     if verb.seal:
@@ -93,6 +95,13 @@ def _require(actor: Actor, proposal: Proposal, verb: Verb, seal: str, reason: st
         raise Conflict("own_proposal", message, {"requested_by": proposal.requested_by})
 
 
+def _refresh(proposal: Proposal, columns: Mapping[str, Any]) -> None:
+    """Set the columns that were saved, and read all others but those that grow with the plan."""
+    for name, value in columns.items():
+        setattr(proposal, name, value)
+    proposal.refresh_from_db(fields=[name for name in Proposal.light() if name not in columns])
+
+
 def _is_own(actor: Actor, proposal: Proposal) -> bool:
     return proposal.four_eyes and actor.name == proposal.requested_by
 
@@ -100,7 +109,7 @@ def _is_own(actor: Actor, proposal: Proposal) -> bool:
 def require_seal(proposal: Proposal, seal: str) -> None:
     """Raise `Conflict` unless the seal names exactly these actions and this snapshot."""
     row = proposal.snapshot_row
-    holds = row is not None and row.is_whole and seal == seal_of(proposal.actions, row.digest)
+    holds = row is not None and row.is_whole and seal == seal_of(proposal.plan, row.digest)
     if not seal or seal != proposal.seal or not holds:
         raise Conflict(
             "wrong_seal", "The seal does not name these actions", {"seal": proposal.seal}

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from controlplane.models import Cluster, Query, Task
-from controlplane.plans.plan import PlannedAction, TaskMove
+from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove, task_moves
 from controlplane.topology.apply import nodes_of, scope_of
 from controlplane.topology.rows import read_part
 from controlplane.wire.errors import InconsistentDelta
@@ -39,14 +39,13 @@ def obstacles(cluster: Cluster, plan: Sequence[PlannedAction]) -> list[Obstacle 
     An action can be applied if its object is as it was when the plan was computed, or as the
     earlier actions of the plan leave it.
     """
-    owners = owners_of(move.query for planned in plan if (move := planned.task_move) is not None)
-    others = [planned.action for planned in plan if planned.task_move is None]
+    owners = owners_of(move.query for move in task_moves(plan))
+    others = [planned.action for planned in plan if not isinstance(planned, TaskMove)]
     draft = read_part(cluster, scope_of(others, everything=True)) if others else None
     stopped_by: list[Obstacle | None] = []
     for planned in plan:
-        move = planned.task_move
-        if move is not None:
-            stopped_by.append(_of_move(cluster, owners, move))
+        if isinstance(planned, TaskMove):
+            stopped_by.append(_of_move(cluster, owners, planned))
         else:
             assert draft is not None
             stopped_by.append(_of_other(draft, planned))
@@ -89,7 +88,7 @@ def _of_move(
     return None
 
 
-def _of_other(draft: TableDraft, planned: PlannedAction) -> Obstacle | None:
+def _of_other(draft: TableDraft, planned: OtherAction) -> Obstacle | None:
     action = planned.action
     if any(not 0 <= node < draft.node_count for node in nodes_of(action)):
         return Obstacle.NO_NODE

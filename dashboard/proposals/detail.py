@@ -74,7 +74,8 @@ def step_charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse
 def actions_json(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return seal and actions as a file."""
     proposal = proposal_by_id(cluster, pk)
-    answer = JsonResponse({"proposal": pk, "seal": proposal.seal, "actions": proposal.actions})
+    content = {"proposal": pk, "seal": proposal.seal, "actions": proposal.plan.to_json()}
+    answer = JsonResponse(content)
     answer["Content-Disposition"] = f'attachment; filename="proposal-{pk}-actions.json"'
     return answer
 

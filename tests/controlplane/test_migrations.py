@@ -193,13 +193,13 @@ def test_moves_become_actions_and_executions_go_on() -> None:
     assert (waiting.state, bool(waiting.error)) == ("stale", True)
     assert running.state == "executing"
     assert task_moves(running.plan) == [TaskMove(5, 0, 0, 1, 7), TaskMove(6, 4, 2, 3, 7)]
-    assert running.seal == seal_of(running.actions, "d" * 64) != "old"
+    assert running.seal == seal_of(running.plan, "d" * 64) != "old"
     assert running.bounds == {"replication_factor": 1.5, "bytes": 3.0}
     assert (running.predicted["actions"], running.rollback_cost["actions"]) == (2, 2)
     (step,) = running.execution.steps.all()
     assert (step.applied, step.stop, step.skipped) == (1, 2, [[1, "changed"]])
     (back,) = rollback_of(running.execution)
-    assert back.task_move == TaskMove(5, 0, 1, 0, 7)
+    assert back == TaskMove(5, 0, 1, 0, 7)
     entry = running.ledger
     assert (entry.expected, entry.applied, entry.skipped) == ({"bytes": 7, "imbalance": 0.4}, 1, 1)
     assert entry.approved == {"bytes": 14, "imbalance": 0.4}

@@ -190,7 +190,7 @@ def test_actions_come_in_pages_with_their_status(approving: Client, proposal: Pr
     assert (first["status"], first["step"], second["status"]) == ("applied", 1, "applying")
     assert first["imbalance"] == proposal.imbalance_after[0]
     assert first["before"] == f"node {moves_of(proposal)[0].source}"
-    assert (first["kind"], first["action"]) == ("move_tasks", proposal.actions[0]["action"])
+    assert (first["kind"], first["action"]) == ("move_tasks", proposal.plan[0].action_json())
     assert "actions" not in get(approving, proposal)
 
 

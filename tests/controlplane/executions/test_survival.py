@@ -224,7 +224,7 @@ class Life(RuleBasedStateMachine):
         for execution in Execution.objects.filter(cluster=self.cluster):
             proposal = execution.proposal
             assert proposal.snapshot_row is not None
-            assert proposal.seal == seal_of(proposal.actions, proposal.snapshot_row.digest)
+            assert proposal.seal == seal_of(proposal.plan, proposal.snapshot_row.digest)
             approved = AuditEntry.objects.filter(
                 action="proposal.approve", object=str(proposal), seal=proposal.seal
             )

@@ -35,7 +35,7 @@ def test_loads_are_those_of_the_snapshot_after_moves(seed: int) -> None:
     snapshot.streams.reverse()
     plan = gathered(snapshot)
     targets = {(move.query, move.task): move.target for move in task_moves(plan)}
-    model = LoadModel.of(snapshot).after([*plan, TaskMove(999, 0, 0, 1, 0).planned()])
+    model = LoadModel.of(snapshot).after([*plan, TaskMove(999, 0, 0, 1, 0)])
     nodes, streams = model.indices.tolist(), model.streams.tolist()
     assert nodes == [node.index for node in snapshot.nodes]
     for unit, (query, _, node, read) in enumerate(snapshot.queries):

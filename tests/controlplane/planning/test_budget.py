@@ -11,7 +11,7 @@ from controlplane.planning.budget import checked_budget, fit_to_budget
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.measures import measures
 from controlplane.planning.resolution import resolve
-from controlplane.plans.plan import PlannedAction
+from controlplane.plans.plan import PlannedAction, TaskMove, task_moves
 from controlplane.wire.routing import AssignStream, SetNodeActive
 from tests.controlplane.planning.drawn import drawn, gathered
 
@@ -20,9 +20,8 @@ STEP_S = 2.0
 
 
 def source_of(planned: PlannedAction) -> int:
-    move = planned.task_move
-    assert move is not None
-    return move.source
+    assert isinstance(planned, TaskMove)
+    return planned.source
 
 
 def pause_ms(moves: Any) -> float:
@@ -113,7 +112,7 @@ def test_actions_of_other_kinds_stay_in_the_plan() -> None:
 
 def test_without_known_state_a_share_is_one_of_the_moves() -> None:
     snapshot = drawn(1)
-    moves = [replace(move, bytes=0) for move in gathered(snapshot)]
+    moves = [move._replace(bytes=0) for move in task_moves(gathered(snapshot))]
     found = fit_to_budget(snapshot, moves, {"share": 0.5}, LIMITS, STEP_S)
     assert 0 < len(found.plan) <= len(moves) / 2
 

@@ -15,7 +15,7 @@ from controlplane.planning.execution_plan import (
 )
 from controlplane.planning.measures import measures
 from controlplane.planning.resolution import resolve
-from controlplane.plans.plan import PlannedAction, TaskMove
+from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove, task_moves
 from controlplane.plans.snapshot import ClusterSnapshot, Excluded
 from controlplane.wire.routing import (
     AssignStream,
@@ -60,9 +60,10 @@ def test_only_moves_between_other_actions_change_their_places(seed: int) -> None
     snapshot = drawn(seed)
     plan = mixed(snapshot)
     found = in_order(snapshot, plan)
-    moves = [planned.task_move is not None for planned in plan]
-    assert [planned.task_move is not None for planned in found.plan] == moves
-    assert [p for p in found.plan if p.task_move is None] == [p for p in plan if not p.task_move]
+    moves = [isinstance(one, TaskMove) for one in plan]
+    assert [isinstance(one, TaskMove) for one in found.plan] == moves
+    others = [one for one in plan if isinstance(one, OtherAction)]
+    assert [one for one in found.plan if isinstance(one, OtherAction)] == others
     assert sorted(found.plan, key=repr) == sorted(plan, key=repr)
     last = measures(snapshot, found.plan)["imbalance"]
     assert found.imbalance[-1] == pytest.approx(last, abs=2e-6)
@@ -76,7 +77,7 @@ def test_no_moves_are_an_empty_path() -> None:
 
 def test_a_move_of_an_unknown_query_is_an_error() -> None:
     with pytest.raises(KeyError):
-        in_order(drawn(0), [TaskMove(999, 0, 0, 1, 0).planned()])
+        in_order(drawn(0), [TaskMove(999, 0, 0, 1, 0)])
 
 
 def test_a_drop_rule_and_a_capacity_change_the_loads() -> None:
@@ -129,11 +130,11 @@ def test_steps_keep_their_limits(
     rows: list[tuple[int, int, int, int]], node_moves: int, cluster_moves: int
 ) -> None:
     """Every step has an action; more than one only within all limits."""
-    plan = [TaskMove(query, 0, *row).planned() for query, *row in rows]
+    plan = [TaskMove(query, 0, *row) for query, *row in rows]
     limits, place = StepLimits(node_moves, cluster_moves, 1000.0), 0
     while place < len(plan):
         count = next_step(plan[place:], limits, 1.0)
-        moves = [move for one in plan[place : place + count] if (move := one.task_move)]
+        moves = task_moves(plan[place : place + count])
         assert 1 <= count <= cluster_moves
         busy = [node for move in moves for node in (move.source, move.target)]
         if count > 1:
@@ -145,13 +146,13 @@ def test_steps_keep_their_limits(
 def test_the_cost_counts_actions_moves_and_bytes() -> None:
     snapshot = drawn(2)
     plan = mixed(snapshot)
-    moves = [move for planned in plan if (move := planned.task_move) is not None]
+    moves = task_moves(plan)
     cost = estimate_cost(plan, WIDE, 2.0)
     sent = sum(move.bytes for move in moves)
     assert (cost.actions, cost.moves, cost.bytes) == (len(plan), len(moves), sent)
     assert cost.pause_ms == 2000
     assert estimate_cost([], WIDE, 2.0) == ExecutionCost(0, 0, 0, 0, 0, 0.0)
-    assert estimate_cost([p for p in plan if not p.task_move], WIDE, 2.0).pause_ms == 0
+    assert estimate_cost(set(plan) - set(moves), WIDE, 2.0).pause_ms == 0
 
 
 def test_a_rollback_reverts_the_last_action_first() -> None:
@@ -185,6 +186,6 @@ def test_an_excluded_node_is_neither_left_nor_entered() -> None:
     snapshot = drawn(1)
     snapshot.excluded.append(Excluded("node", "n1"))
     left = allowed(snapshot, gathered(snapshot))
-    nodes = {n for one in left if (move := one.task_move) for n in (move.source, move.target)}
+    nodes = {node for move in task_moves(left) for node in (move.source, move.target)}
     assert left
     assert 1 not in nodes

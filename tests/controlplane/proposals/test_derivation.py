@@ -35,9 +35,9 @@ def test_it_is_measured_priced_and_sealed_anew(operator: Actor, base: Proposal) 
     assert derived.predicted["dropped"] == 2
     assert derived.snapshot_row == base.snapshot_row
     assert derived.snapshot_row is not None
-    assert derived.seal == seal_of(derived.actions, derived.snapshot_row.digest) != base.seal
+    assert derived.seal == seal_of(derived.plan, derived.snapshot_row.digest) != base.seal
     noted = AuditEntry.objects.get(action="proposal.derive")
-    assert noted.after["removed"] == [base.actions[place]["action"] for place in (0, 2)]
+    assert noted.after["removed"] == [base.plan[place].action_json() for place in (0, 2)]
     base.refresh_from_db()
     assert base.state == "ready"
 

@@ -1,7 +1,6 @@
 """A proposal runs exactly as sealed, or is refused with what drifted."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -51,7 +50,7 @@ def test_a_ready_proposal_holds_plan_bound_and_seal(operator: Actor, scattered: 
     assert sum(after["loads"]) == 12
     assert after["traffic"] == pytest.approx(sum(after["rates"]))
     assert proposal.snapshot_row is not None
-    assert proposal.seal == seal_of(proposal.actions, proposal.snapshot_row.digest)
+    assert proposal.seal == seal_of(proposal.plan, proposal.snapshot_row.digest)
     assert proposal.predicted["moves"] == proposal.rollback_cost["actions"] == len(proposal.actions)
     assert proposal.imbalance_after[-1] == pytest.approx(after["imbalance"], abs=1e-5)
 
@@ -78,8 +77,8 @@ def test_moves_changed_behind_the_seal_are_refused(approver: Actor, scattered: C
     """The seal is recomputed: a row edited in the database is not what was approved."""
     proposal = ready(approver, scattered)
     move = moves_of(proposal)[0]
-    other = replace(move, target=(move.target + 1) % 4).planned()
-    proposal.actions[0] = other.to_json()
+    other = move._replace(target=(move.target + 1) % 4)
+    proposal.actions[0] = other.row()
     proposal.save()
     with pytest.raises(Conflict) as refused:
         decisions.approve(approver, proposal, proposal.seal)

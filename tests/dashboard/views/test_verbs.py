@@ -191,7 +191,7 @@ def test_actions_are_downloaded_without_formulas(operating: Client, ready: Propo
     """A query's name must not run as a formula in a reviewer's spreadsheet."""
     query = Query.objects.all()[0]
     Query.objects.filter(pk=query.pk).update(name="=1+1")
-    rows = rows_of([TaskMove(query.pk, 0, 0, 1, 5).planned()])
+    rows = rows_of([TaskMove(query.pk, 0, 0, 1, 5)])
     Proposal.objects.filter(pk=ready.pk).update(actions=rows)
     table = operating.get(f"/clusters/sf/proposals/{ready.pk}/actions.csv").content.decode()
     assert table.splitlines() == [
