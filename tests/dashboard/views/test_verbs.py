@@ -199,7 +199,7 @@ def test_actions_are_downloaded_without_formulas(operating: Client, ready: Propo
         "move_tasks,'=1+1,,node 0,node 1,5,waiting,,",
     ]
     answer = operating.get(f"/clusters/sf/proposals/{ready.pk}/actions.json").json()
-    stored = json.loads(json.dumps(rows))
+    stored = json.loads(json.dumps(Plan(rows).to_json()))
     assert answer == {"proposal": ready.pk, "seal": ready.seal, "actions": stored}
 
 
