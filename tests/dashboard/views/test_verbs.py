@@ -9,7 +9,7 @@ from django.contrib.messages import get_messages
 from django.test import Client
 
 from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query, Task
-from controlplane.plans.plan import Plan, rows_of, TaskMove
+from controlplane.plans.plan import Plan, TaskMove, rows_of
 from controlplane.plans.proposal_states import SAID
 from dashboard.queries.forms import DEFAULTS
 
