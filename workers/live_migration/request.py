@@ -18,7 +18,7 @@ from controlplane.wire.routing import (
     MoveTasks,
     SetSchema,
     TaskRange,
-    spans_of,
+    task_ranges_of,
 )
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 
@@ -71,9 +71,9 @@ class Request:
     def beginning(self) -> list[Action]:
         """Return the first routing table."""
         streams = tuple(range(1, STREAMS + 1))
-        spans = spans_of(self.owners())
+        task_ranges = task_ranges_of(self.owners())
         text = json.dumps(TEXT.to_json())
-        query = AddQuery(QUERY, 0, 0, streams, text, spans)
+        query = AddQuery(QUERY, 0, 0, streams, text, task_ranges)
         assigned = [AssignStream(stream, stream % 2) for stream in streams]
         return [*assigned, *(SetSchema(stream, SCHEMA) for stream in streams), query]
 

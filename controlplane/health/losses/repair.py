@@ -79,9 +79,9 @@ def _restart_queries(pk: int, reason: str, ahead: int) -> int:
     cluster, table = Cluster.objects.get(pk=pk), current_table(pk)
     ops: list[Action] = []
     for query, route in table.queries.items():
-        ops.append(RestartQuery(query, route.run + ahead, route.node))
-        if route.spans:
-            ops.append(MoveTasks(query, route.spans))
+        ops.append(RestartQuery(query, route.incarnation + ahead, route.node))
+        if route.task_ranges:
+            ops.append(MoveTasks(query, route.task_ranges))
     if not ops:
         return 0
     if cluster.routing_version != table.version:

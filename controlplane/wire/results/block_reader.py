@@ -96,7 +96,7 @@ def _within(rows: Any, ref: Ref, held: TaskOwnership, wanted: Wanted) -> Any:
 
 def _as_of(rows: Any, query: int, ref: Ref) -> Any:
     """Return rows as those of this query."""
-    for name, value in (("query", query), ("run", ref.run)):
+    for name, value in (("query", query), ("run", ref.incarnation)):
         column_index = rows.schema.get_field_index(name)
         rows = rows.set_column(column_index, name, pa.array(np.full(len(rows), value, np.int64)))
     return rows.append_column("batch", pa.array(np.full(len(rows), ref.batch, np.int64)))

@@ -57,21 +57,21 @@ class Ref:
     first_ms: int
     last_ms: int
     windows: int
-    run: int
+    incarnation: int
     batch: int
     after_ms: int | None = None
 
     def to_bytes(self) -> bytes:
         """Return all but `block` and `after_ms`."""
         first, last = start_bytes(self.first_ms), start_bytes(self.last_ms)
-        return _REF.pack(first, last, self.windows, self.run, self.batch)
+        return _REF.pack(first, last, self.windows, self.incarnation, self.batch)
 
     @classmethod
     def from_bytes(cls, block: bytes, data: bytes) -> "Ref":
         """Return the reference that `to_bytes` wrote; the text after it is `after_ms`."""
-        first, last, windows, run, batch = _REF.unpack_from(data)
+        first, last, windows, incarnation, batch = _REF.unpack_from(data)
         after = data[_REF.size :]
-        return cls(block, start_of(first), start_of(last), windows, run, batch,
+        return cls(block, start_of(first), start_of(last), windows, incarnation, batch,
                    int(after) if after else None)  # fmt: skip
 
 

@@ -259,14 +259,17 @@ def is_live(rows: Any, members: Mapping[int, Member]) -> NDArray[np.bool_]:
     if not len(rows):
         return np.zeros(0, np.bool_)
     owners, owner_of = np.unique(np.stack(identity), axis=1, return_inverse=True)
-    known = [_has(members.get(query), run, task) for query, run, task in owners.T.tolist()]
+    known = [
+        _has(members.get(query), incarnation, task)
+        for query, incarnation, task in owners.T.tolist()
+    ]
     return np.array(known, np.bool_)[owner_of.reshape(-1)]
 
 
-def _has(member: Member | None, run: int, task: int) -> bool:
+def _has(member: Member | None, incarnation: int, task: int) -> bool:
     return (
         member is not None
-        and member.subscription.run == run
+        and member.subscription.incarnation == incarnation
         and task < member.subscription.tasks
         and bool(member.subscription.mine[task])
     )

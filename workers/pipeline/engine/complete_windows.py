@@ -117,6 +117,6 @@ def group_alike(group: Group) -> Iterator[tuple[Group, list[Subscription]]]:
 def block_of(recipients: Sequence[Subscription], tables: Sequence[tuple[str, Any]]) -> Block:
     """Return the block of complete windows, from rows of the first recipient's tasks."""
     return Block(
-        [(recipient.query, recipient.run) for recipient in recipients],
+        [(recipient.query, recipient.incarnation) for recipient in recipients],
         [(name, schema_named(name), rows) for name, rows in tables],
     )

@@ -138,10 +138,10 @@ def _merge_query(
     result, query = [], member.subscription.query
     for name, rows in tables.items():
         form, key = schema_named(name), f"{MERGED}/{query}/{name}"
-        run = member.subscription.run
-        state = _of_run(from_bytes(form, store.get(key)), run)
-        new = [_open(_of_run(row, run), member, closes.before_ms) for row in rows]
-        kept, changed = _merge(form, state, new, run, _work(member))
+        incarnation = member.subscription.incarnation
+        state = _of_incarnation(from_bytes(form, store.get(key)), incarnation)
+        new = [_open(_of_incarnation(row, incarnation), member, closes.before_ms) for row in rows]
+        kept, changed = _merge(form, state, new, incarnation, _work(member))
         result.append((name, changed, to_bytes(_open(kept, member, closes.now_ms))))
     return result
 
@@ -186,14 +186,14 @@ def _forget(store: Store, known: dict[str, list[str]], query: str) -> None:
         store.remove(f"{MERGED}/{query}/{name}")
 
 
-def _of_run(rows: Any, run: int) -> Any:
+def _of_incarnation(rows: Any, incarnation: int) -> Any:
     """Return the rows of a run; rows of an earlier run stay separate."""
-    mine = np.asarray(rows["run"]) == run
+    mine = np.asarray(rows["run"]) == incarnation
     return rows if mine.all() else rows.filter(pa.array(mine))
 
 
 def _merge(
-    form: StateSchema, state: Any, new: Sequence[Any], run: int, work: UserAggregates
+    form: StateSchema, state: Any, new: Sequence[Any], incarnation: int, work: UserAggregates
 ) -> tuple[Any, Any]:
     """Return the newest parts, and the windows with new parts, merged as a row of `run`."""
     entries = [(0, state), *((1, rows) for rows in new)]
@@ -201,7 +201,7 @@ def _merge(
     is_changed = np.asarray(marked["batch"]) == 1
     rows = marked.select(form.arrow.names)
     same = rows
-    for name, value in {**dict.fromkeys(_PARTS, 0), "run": run}.items():
+    for name, value in {**dict.fromkeys(_PARTS, 0), "run": incarnation}.items():
         column = pa.array(np.full(len(rows), value, np.int64))
         same = same.set_column(same.schema.get_field_index(name), name, column)
     users = work if "state" in form.arrow.names else None

@@ -115,10 +115,10 @@ def join_windows(computation: Computation, query: int, rows: Any) -> dict[str, A
     # The task stands where a stream would: both tell parts of a window apart.
     records = Records(pa.table(columns), pane, task, watermarks, frozenset(task.tolist()))
     result = panes_of(records, bare)
-    run = int(rows["run"][0].as_py())
+    incarnation = int(rows["run"][0].as_py())
     tables = zip(schema_names(layout), (result.rows, result.cells, result.blobs), strict=True)
     return {
-        name: _owned(table, query, run).select(schema_named(name).arrow.names)
+        name: _owned(table, query, incarnation).select(schema_named(name).arrow.names)
         for name, table in tables
         if table is not None and len(table)
     }
@@ -145,11 +145,11 @@ def _paired(join: Join, query: int, rows: Any) -> Any:
     return met.take(pa.array(np.repeat(np.arange(len(met)), count)))
 
 
-def _owned(table: Any, query: int, run: int) -> Any:
+def _owned(table: Any, query: int, incarnation: int) -> Any:
     column_index = table.schema.get_field_index("stream")
     size, task = len(table), table["stream"]
     table = table.set_column(column_index, "stream", pa.array(np.zeros(size, np.int64)))
     table = table.append_column("task", task)
-    for name, value in (("query", query), ("run", run)):
+    for name, value in (("query", query), ("run", incarnation)):
         table = table.append_column(name, pa.array(np.full(size, value)))
     return table

@@ -215,8 +215,8 @@ def _count(group: Group, taken: _Taken, changes: BatchChanges) -> None:
     # Each part of the queries has the late records of all that share the computation.
     changes.late += counts[0].late if counts else 0
     for count in counts:
-        for arc, lost in count.dropped.items():
-            changes.dropped[arc] = changes.dropped.get(arc, 0) + lost
+        for edge, lost in count.dropped.items():
+            changes.dropped[edge] = changes.dropped.get(edge, 0) + lost
 
 
 class _Counted(NamedTuple):

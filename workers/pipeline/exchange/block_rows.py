@@ -67,7 +67,7 @@ def unpack_blocks(payload: bytes) -> Iterator[ReceivedBlock]:
         offset += _HEAD.size
         pairs = np.frombuffer(payload, np.int64, 2 * count, offset).reshape(-1, 2)
         offset += pairs.nbytes
-        recipients = [(query, run) for query, run in pairs.tolist()]
+        recipients = [(query, incarnation) for query, incarnation in pairs.tolist()]
         yield ReceivedBlock(first, last, windows, recipients, payload[offset : offset + size])
         offset += size
 

@@ -89,13 +89,15 @@ class NodeBacklog:
         result = [envelope for envelope in envelopes if envelope.streams]
         self._state.pieces += [self._kept(item.encode(), _records(item), tasks) for item in result]
 
-    def prepend(self, data: Iterable[bytes], task: Task, run: int) -> None:
+    def prepend(self, data: Iterable[bytes], task: Task, incarnation: int) -> None:
         """Put envelopes that waited elsewhere for a task before all others."""
         column = task_column(task[0])
         pieces = []
         for item in data:
             envelope = Envelope.decode(item)
-            held = TaskOwnership(run, [task[1]], column if column in envelope.extras else "")
+            held = TaskOwnership(
+                incarnation, [task[1]], column if column in envelope.extras else ""
+            )
             pieces.append(self._kept(item, _records(envelope), {task[0]: held}))
         for piece in pieces:
             piece.forwarded = True

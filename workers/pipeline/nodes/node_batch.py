@@ -16,7 +16,7 @@ import redis
 from controlplane.wire import measures
 from controlplane.wire.aggregates.state_schema import StateSchema
 from controlplane.wire.attempts import FAILURES
-from controlplane.wire.routing import NOBODY
+from controlplane.wire.routing import NO_AGGREGATOR
 from controlplane.wire.routing.state_transfer import AGGREGATOR_TASK, TaskTransfer
 from workers.pipeline.engine import final_aggregation
 from workers.pipeline.engine.advance import advance_state
@@ -73,8 +73,10 @@ class NodeBatch:
         self.backlog = NodeBacklog(self.store)
         self.table = self.tables.of_batch(header.export_version, header.version)
         self.tasks = self.table.tasks_of_node(self.input.node)
-        runs = {query: route.run for query, route in self.table.table.queries.items()}
-        self.faults = read_faults(self.store, runs)
+        incarnations = {
+            query: route.incarnation for query, route in self.table.table.queries.items()
+        }
+        self.faults = read_faults(self.store, incarnations)
         broken = self.table.invalid_queries_of_node(self.input.node)
         self.add_faults({query: Fault(why, "compile") for query, why in broken.items()})
         self.add_faults(self.excluded)
@@ -115,7 +117,7 @@ class NodeBatch:
         """Remember that these queries have failed on this node, and why."""
         queries = self.table.table.queries
         self.faults |= {
-            query: (queries[query].run, fault)
+            query: (queries[query].incarnation, fault)
             for query, fault in faults.items()
             if query in queries and query not in self.faults
         }
@@ -151,9 +153,9 @@ class NodeBatch:
                 final_aggregation.import_state(self.store, query, forms)
                 continue
             pieces = [data for name, data in forms.items() if name.startswith(BACKLOG)]
-            run = self.table.table.queries[query].run
-            run_stage(IMPORT, [query], partial(self.backlog.prepend, pieces, (query, task), run),
-                      faults, no_sample)  # fmt: skip
+            incarnation = self.table.table.queries[query].incarnation
+            prepend = partial(self.backlog.prepend, pieces, (query, task), incarnation)
+            run_stage(IMPORT, [query], prepend, faults, no_sample)
             rows[query, task] = {n: data for n, data in forms.items() if not n.startswith(BACKLOG)}
         state_transfer.import_state(self.store, self.tasks, rows, faults)
         self.add_faults(faults)
@@ -205,7 +207,7 @@ class NodeBatch:
     def _aggregated_queries(self) -> list[int]:
         """Return the node's queries whose windows an aggregator node merges."""
         queries = self.table.table.queries
-        return [query for query in self.tasks.members if queries[query].merge != NOBODY]
+        return [query for query in self.tasks.members if queries[query].aggregator != NO_AGGREGATOR]
 
     def _export_states(self) -> dict[Task, dict[str, bytes]]:
         """Export the state and the backlog of tasks that move to another node."""
@@ -267,7 +269,7 @@ class NodeBatch:
             cpu_ms=round(spent.cpu_ms, 2),
             state_us=changed.state_us,
             elapsed_ms=header.elapsed_ms,
-            dropped=[[*arc, lost] for arc, lost in changed.dropped.items() if lost],
+            dropped=[[*edge, lost] for edge, lost in changed.dropped.items() if lost],
             faults=fault_rows(self.faults),
         )
 

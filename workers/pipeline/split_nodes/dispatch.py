@@ -134,7 +134,7 @@ def _read_stream(
     dead: DeadLetterBuffer,
 ) -> StreamRecords | None:
     """Return the records that the stream's input edge keeps; None without readers."""
-    rule = table.table.sheds.get((stream, INPUT))
+    rule = table.table.drop_rules.get((stream, INPUT))
     readers = table.readers_of_stream.get(stream)
     schema = table.table.schemas.get(stream)
     if schema is None or (rule is None and readers is None):

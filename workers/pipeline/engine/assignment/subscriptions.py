@@ -40,7 +40,7 @@ class TaskOwnership(NamedTuple):
     `column`: what says the task of each of these records, empty if their key does.
     """
 
-    run: int
+    incarnation: int
     tasks: Sequence[int]
     column: str = ""
 
@@ -53,7 +53,7 @@ class Subscription:
     """
 
     query: int
-    run: int
+    incarnation: int
     streams: tuple[int, ...]
     tasks: int
     mine: NDArray[np.bool_]
@@ -63,7 +63,11 @@ class Subscription:
         allowed = np.zeros(self.tasks, np.bool_)
         allowed[[task for task in ownership.tasks if task < self.tasks]] = True
         mine = self.mine & allowed
-        return replace(self, mine=mine) if ownership.run == self.run and mine.any() else None
+        return (
+            replace(self, mine=mine)
+            if ownership.incarnation == self.incarnation and mine.any()
+            else None
+        )
 
 
 @dataclass(frozen=True)
@@ -122,8 +126,12 @@ class Group:
         plain = rows.drop_columns(["task"]) if self.intake.column else rows
         spread = plain.take(pa.array(row))
         query = np.array([item.query for item in self.subscriptions], np.int64)[member]
-        run = np.array([subscription.run for subscription in self.subscriptions], np.int64)[member]
-        for index, (name, values) in enumerate((("query", query), ("run", run), ("task", task))):
+        incarnation = np.array(
+            [subscription.incarnation for subscription in self.subscriptions], np.int64
+        )[member]
+        for index, (name, values) in enumerate(
+            (("query", query), ("run", incarnation), ("task", task))
+        ):
             spread = spread.add_column(index, name, pa.array(values))
         return spread
 

@@ -110,7 +110,9 @@ class Tasks:
         """Return by query the tasks that the node owns."""
         return {
             subscription.query: TaskOwnership(
-                subscription.run, np.flatnonzero(subscription.mine).tolist(), group.intake.column
+                subscription.incarnation,
+                np.flatnonzero(subscription.mine).tolist(),
+                group.intake.column,
             )
             for group in self.groups
             for subscription in group.subscriptions
