@@ -138,10 +138,10 @@ class Driver:
 
     def kill(self) -> bool:
         """Kill (-9) all its processes; return whether all are gone."""
-        gone = processes.kill_all(lambda: strays(self._mark))
-        if gone:
+        all_ended = processes.kill_all(lambda: strays(self._mark))
+        if all_ended:
             self._wait()
-        return gone
+        return all_ended
 
     def _wait(self) -> None:
         try:

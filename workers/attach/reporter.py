@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from .event_queue import EventQueue
 from .events import IDLE, PROGRESS, Event
 from .post import Answer, Poster, Unreachable
-from .waiting import WaitingEvents
 
 _log = logging.getLogger("weir.attach")
 
@@ -61,19 +61,19 @@ class Reporter:
         self,
         post: Poster | Callable[[bytes], Answer],
         job: dict[str, str],
-        waiting: WaitingEvents | None = None,
+        waiting: EventQueue | None = None,
         every: float = EVERY_SECONDS,
         beat: float = BEAT_SECONDS,
         delay: Callable[[int], float] = delay_before,
     ) -> None:
         self._post = post
         self._job = json.dumps(job)
-        self._waiting = WaitingEvents() if waiting is None else waiting
+        self._waiting = EventQueue() if waiting is None else waiting
         self._every, self._beat, self._delay = every, beat, delay
         self._closing = threading.Event()
         self._over = threading.Event()
         self._ended = False
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._thread = threading.Thread(target=self._run, name="weir-attach", daemon=True)
 
     @property
@@ -182,6 +182,6 @@ class Reporter:
 
     def _warn(self, kind: str, text: str, *values: object) -> None:
         """Warn once per kind of trouble: a job's log is its owner's."""
-        if kind not in self._told:
-            self._told.add(kind)
+        if kind not in self._reported:
+            self._reported.add(kind)
             _log.warning(text, *values)

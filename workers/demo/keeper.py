@@ -42,13 +42,13 @@ class QueryKeeper:
         step after somebody ended a query by hand; call again later, what lives is asked again.
         """
         try:
-            return self._carry_out(wanted)
+            return self._apply(wanted)
         except Exception:
             # Whether the last request was carried out is not known: ask before the next step.
             self._live = None
             raise
 
-    def _carry_out(self, wanted: Sequence[Wanted]) -> Changes:
+    def _apply(self, wanted: Sequence[Wanted]) -> Changes:
         if self._live is None:
             self._live = {
                 name for prefix in self._prefixes for name in self._api.live_names(prefix)

@@ -108,9 +108,9 @@ class Request:
             tick += 1
 
     def _blocks(self, rng: np.random.Generator, cars: Any, tick: int) -> Iterator[pa.RecordBatch]:
-        for mine in np.array_split(cars, STREAMS):
-            size = len(mine)
+        for stream_cars in np.array_split(cars, STREAMS):
+            size = len(stream_cars)
             times = np.full(size, _FIRST_MS + tick * 100, "datetime64[ms]")
-            columns: list[Any] = [times, mine, rng.integers(0, 3_000, size)]
+            columns: list[Any] = [times, stream_cars, rng.integers(0, 3_000, size)]
             arrays = [pa.array(c).cast(f.type) for c, f in zip(columns, SCHEMA.arrow, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA.arrow)

@@ -13,7 +13,7 @@ from controlplane.wire.language.aggregates import Merge
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
 
-# `run`: which life of the query the row belongs to; a move without state begins the next.
+# `run`: the incarnation of the query that wrote the row; a restart without state begins the next.
 OWNER: Final = ("query", "run", "task")
 PLACE: Final = (*OWNER, "stream", "pane")
 # What names a cell of a sketch: which aggregate it is of, and its number or text.

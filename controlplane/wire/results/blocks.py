@@ -28,7 +28,7 @@ BLOCK_BYTES: Final = 512 << 10
 ID_BYTES: Final = 16
 # A block that nobody refers to yet continues its own: its writer was killed in between.
 _ORPHAN_S: Final = 3_600
-# First and last start of the windows, how many there are, the query's run, the batch.
+# First and last start of the windows, how many there are, the query's incarnation, the batch.
 _REF: Final = struct.Struct(">8s8sIIQ")
 _SIZE: Final = struct.Struct(">Q")
 _CODEC: Final = "zstd"
@@ -38,7 +38,7 @@ _CODEC: Final = "zstd"
 class Block:
     """Complete windows of one computation, as the tasks of some queries have them.
 
-    `recipients`: query and run of each; `tables`: rows by state schema, of any one of these
+    `recipients`: query and incarnation of each; `tables`: rows by state schema, of any one of these
     queries.
     """
 

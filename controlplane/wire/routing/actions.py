@@ -140,10 +140,8 @@ class RestartQuery:
     def apply_to(self, draft: TableDraft) -> None:
         """Move all tasks to the node and set the incarnation."""
         route = draft.route(self.query)
-        everything = (self.node, 0, len(route.owners()))
-        draft.queries[self.query] = replace(
-            with_moves(self.query, route, [everything]), incarnation=self.incarnation
-        )
+        moved = with_moves(self.query, route, [(self.node, 0, len(route.owners()))])
+        draft.queries[self.query] = replace(moved, incarnation=self.incarnation)
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
         """Return the restart of the earlier incarnation, and the moves of the tasks back."""
@@ -393,9 +391,8 @@ class SetDropRule:
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
         """Return the present drop rule of the edge, or that there is none."""
-        return (
-            SetDropRule(self.stream, self.query, draft.drop_rules.get((self.stream, self.query))),
-        )
+        edge = self.stream, self.query
+        return (SetDropRule(*edge, draft.drop_rules.get(edge)),)
 
     def subjects(self) -> tuple[Subject, ...]:
         """Return the edge."""

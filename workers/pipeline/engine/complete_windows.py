@@ -108,7 +108,7 @@ def group_alike(group: Group) -> Iterator[tuple[Group, list[Subscription]]]:
     result: dict[tuple[Any, ...], list[Subscription]] = {}
     for subscription in group.subscriptions:
         result.setdefault(
-            (subscription.streams, subscription.tasks, subscription.mine.tobytes()), []
+            (subscription.streams, subscription.tasks, subscription.owned.tobytes()), []
         ).append(subscription)
     for some in result.values():
         yield Group.of(group.computation, some[:1], group.intake), some

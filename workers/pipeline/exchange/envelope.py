@@ -38,8 +38,8 @@ class Envelope:
     `marks_ms[i]` (None for none). `records` holds the runs one after the other, its first column
     the event time in ms; under which name queries read that, `event_time` says. `extras`: what the
     split node says of each record, by name. `source` is what the split node has to report about
-    its own work, in one envelope of each batch; `read_ms`: when the newest of all that it has read
-    in the batch was appended, whoever gets it (0: it read nothing).
+    its own work, in one envelope of each batch;
+    `read_ms`: when the newest record that it read in the batch was appended (0: it read nothing).
     """
 
     streams: Sequence[int] = ()

@@ -127,8 +127,8 @@ class NodeBacklog:
             held = self._state.tasks[piece.tasks].get(query)
             if held is not None and number in held.tasks:
                 envelope = self._read(piece).slice(piece.taken, piece.records)
-                if (mine := envelope.of_streams(streams)).streams:
-                    result.append(mine.encode())
+                if (part := envelope.of_streams(streams)).streams:
+                    result.append(part.encode())
         return result
 
     def save(self) -> None:
@@ -139,9 +139,9 @@ class NodeBacklog:
         if written != self._before:
             self._store.put(BACKLOG, written)
 
-    def _group_by_tasks(self, found: Sequence[tuple[str, Envelope]]) -> list[WorkItem]:
+    def _group_by_tasks(self, envelopes: Sequence[tuple[str, Envelope]]) -> list[WorkItem]:
         items: list[tuple[str, WorkItem]] = []
-        for tasks, envelope in found:
+        for tasks, envelope in envelopes:
             if not items or items[-1][0] != tasks:
                 items.append((tasks, WorkItem([], self._state.tasks[tasks])))
             items[-1][1].envelopes.append(envelope)

@@ -142,8 +142,8 @@ class NodeBatch:
         if header.import_version is None:
             return []
         moved = self.tables.task_transfers(header.import_version, header.version)
-        mine = [item for item in moved if item.target == self.input.node]
-        states = task_states.read(self.client, self.cluster, header.batch - 1, mine)
+        transfers = [item for item in moved if item.target == self.input.node]
+        states = task_states.read(self.client, self.cluster, header.batch - 1, transfers)
         rows: dict[Task, dict[str, bytes]] = {}
         faults: dict[int, Fault] = {}
         for (query, task), forms in reversed(states.items()):
@@ -159,7 +159,7 @@ class NodeBatch:
             rows[query, task] = {n: data for n, data in forms.items() if not n.startswith(BACKLOG)}
         state_transfer.import_state(self.store, self.tasks, rows, faults)
         self.add_faults(faults)
-        return mine
+        return transfers
 
     def _work_items(self) -> tuple[list[WorkItem], int]:
         """Return the work items that the capacity allows now, and their number of records."""
@@ -215,14 +215,16 @@ class NodeBatch:
         if header.export_version is None:
             return {}
         moved = self.tables.task_transfers(header.export_version, header.version)
-        mine = [(value.query, value.task) for value in moved if value.source == self.input.node]
-        if not mine:
+        transfers = [
+            (value.query, value.task) for value in moved if value.source == self.input.node
+        ]
+        if not transfers:
             return {}
         faults: dict[int, Fault] = {}
         result = state_transfer.export_state(
-            self.store, [item for item in mine if item[1] != AGGREGATOR_TASK], faults
+            self.store, [item for item in transfers if item[1] != AGGREGATOR_TASK], faults
         )
-        for task in mine:
+        for task in transfers:
             if task[1] == AGGREGATOR_TASK:
                 result[task] = final_aggregation.export_state(self.store, task[0])
                 continue

@@ -272,8 +272,8 @@ def _tasks(node: int, routes: Iterable[tuple[int, Route]], table: CompiledTable)
     groups: dict[tuple[Computation, Intake], list[Subscription]] = {}
     for query, route in sorted(routes, key=lambda pair: pair[0]):
         owners, computation = route.owners(), table.computations[query]
-        mine = _WHOLE if len(owners) == 1 else np.array(owners) == node
-        subscription = Subscription(query, route.incarnation, route.streams, len(owners), mine)
+        owned = _WHOLE if len(owners) == 1 else np.array(owners) == node
+        subscription = Subscription(query, route.incarnation, route.streams, len(owners), owned)
         kind = computation, _intake(query, route, computation, table.table.drop_rules)
         groups.setdefault(kind, []).append(subscription)
     return Tasks.of(Group.of(kind[0], result, kind[1]) for kind, result in groups.items())
@@ -289,15 +289,15 @@ class TableCache:
         self._known: dict[tuple[int | None, int], CompiledTable] = {}
         self._lock = Lock()
 
-    def at(self, version: int) -> CompiledTable:
+    def of_version(self, version: int) -> CompiledTable:
         """Return the table at `version`, built from the newest one held before it."""
         with self._lock:
-            return self._at(version)
+            return self._of_version(version)
 
     def of_batch(self, export_version: int | None, version: int) -> CompiledTable:
         """Return the table of a batch, in which tasks export their state or do not."""
         return (
-            self.at(version)
+            self.of_version(version)
             if export_version is None
             else self.transition_table(export_version, version)
         )
@@ -306,16 +306,18 @@ class TableCache:
         """Return the table of the batch that leads from one version to another."""
         with self._lock:
             if (before, version) not in self._known:
-                old, new = self._at(before).table, self._at(version).table
+                old, new = self._of_version(before).table, self._of_version(version).table
                 self._keep((before, version), CompiledTable(transition_table(old, new)))
             return self._known[before, version]
 
     def task_transfers(self, before: int, version: int) -> list[TaskTransfer]:
         """Return which tasks export their state between two versions."""
         with self._lock:
-            return list(task_transfers(self._at(before).table, self._at(version).table))
+            return list(
+                task_transfers(self._of_version(before).table, self._of_version(version).table)
+            )
 
-    def _at(self, version: int) -> CompiledTable:
+    def _of_version(self, version: int) -> CompiledTable:
         if (None, version) not in self._known:
             older = [known for before, known in self._known if before is None and known < version]
             base = self._known[None, max(older)].table if older else None

@@ -67,8 +67,8 @@ class TwoChoices:
         there = np.array(owners)
         load = np.zeros(len(owners))
         for node, signal in signals.items():
-            mine = there == node
-            load[mine] = signal.waiting / max(1, int(mine.sum()))
+            selected = there == node
+            load[selected] = signal.waiting / max(1, int(selected.sum()))
         return less_loaded(*choices_of(hashes, len(owners)), load)
 
 

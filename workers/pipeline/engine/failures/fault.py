@@ -34,7 +34,7 @@ class Fault(NamedTuple):
     sample: str = ""
 
 
-# By query its run and what went wrong.
+# By query: its incarnation, and the fault.
 Faults = dict[int, tuple[int, Fault]]
 
 
@@ -77,7 +77,7 @@ def user_code(name: str, query: int | None = None) -> Iterator[None]:
 
 
 def read_faults(store: "Store", incarnations: Mapping[int, int]) -> Faults:
-    """Return the queries that failed on this node and are still in the table, in the same run."""
+    """Return the queries that failed on this node and are still in the table, same incarnation."""
     row = json.loads(store.get(FAULTS) or b"{}")
     result = {
         int(query): (incarnation, _fault(answer)) for query, (incarnation, answer) in row.items()
@@ -85,9 +85,9 @@ def read_faults(store: "Store", incarnations: Mapping[int, int]) -> Faults:
     return {query: item for query, item in result.items() if incarnations.get(query) == item[0]}
 
 
-def _fault(told: Any) -> Fault:
+def _fault(row: Any) -> Fault:
     # State of an older version has the reason alone.
-    return Fault(told) if isinstance(told, str) else Fault(*told)
+    return Fault(row) if isinstance(row, str) else Fault(*row)
 
 
 def write_faults(store: "Store", faults: Faults) -> None:
@@ -102,7 +102,7 @@ def write_faults(store: "Store", faults: Faults) -> None:
 
 
 def fault_rows(faults: Faults) -> list[tuple[int, int, str, str, str]]:
-    """Return query, run, reason, stage and sample of each fault, with a bounded sum of samples."""
+    """Return query, incarnation, reason, stage and sample of faults; samples are limited."""
     rows, left = [], _REPORTED_BYTES
     for query, (incarnation, fault) in faults.items():
         sample = fault.sample if len(fault.sample) <= left else ""

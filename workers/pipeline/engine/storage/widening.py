@@ -108,11 +108,11 @@ class Widening:
         every = range(PAGES)
         rows = pages.load(every)
         owner = np.asarray(rows["query"])
-        mine = np.isin(owner, list(members))
-        if not mine.any():
+        selected = np.isin(owner, list(members))
+        if not selected.any():
             return
-        pages.save(rows.filter(pa.array(~mine)), every)
-        for query in np.unique(owner[mine]).tolist():
+        pages.save(rows.filter(pa.array(~selected)), every)
+        for query in np.unique(owner[selected]).tolist():
             some, computation = rows.filter(pa.array(owner == query)), members[query].computation
             assert computation is not None
             yield from _retired(pages, some, members[query])
@@ -189,10 +189,10 @@ def _renamed(cells: Any, before: Counted, now: Counted) -> Any:
     place = np.asarray(cells["a"])
     for index, kind in before.items():
         wanted = now.get(index, kind)
-        mine = place == index
-        if wanted is kind or not mine.any():
+        selected = place == index
+        if wanted is kind or not selected.any():
             continue
-        part, rest = cells.filter(pa.array(mine)), cells.filter(pa.array(~mine))
+        part, rest = cells.filter(pa.array(selected)), cells.filter(pa.array(~selected))
         number, text = cell_names(in_kind(_values(part, kind), wanted), wanted)
         for name, column in (("c", number), ("t", text)):
             field_ = cells.schema.field(name)

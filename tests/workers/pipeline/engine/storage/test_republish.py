@@ -99,7 +99,7 @@ def test_an_aggregator_adds_a_new_run_to_the_old_one(keeps: bool) -> None:
 def group(incarnation: int) -> Any:
     made = group_of(FIXED, [4])
     one = made.subscriptions[0]
-    kept = Subscription(one.query, incarnation, one.streams, one.tasks, one.mine)
+    kept = Subscription(one.query, incarnation, one.streams, one.tasks, one.owned)
     return type(made).of(made.computation, [kept], made.intake)
 
 

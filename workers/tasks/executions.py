@@ -28,13 +28,13 @@ def advance(proposal_id: int) -> None:
 
 
 @shared_task(name=RECONCILE_EXECUTIONS)
-def tend_executions() -> None:
+def reconcile_executions() -> None:
     """Ask for the advance of executions that a crash may have left."""
     reconcile.request_advances()
 
 
 @shared_task(name=UPDATE_LEDGER)
-def tend_ledger() -> None:
+def update_ledger() -> None:
     """Write what became of executions that have settled; the next beat writes what this did not."""
     ledger.write_entries(timezone.now())
 
