@@ -1,4 +1,4 @@
-"""Plans against each other: what they move, and what that brings."""
+"""Figures that compare plans: cost against benefit."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

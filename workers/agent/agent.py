@@ -1,4 +1,4 @@
-"""The agent's loop: ask what is wanted, take a step per cluster, tell how they stand, beat."""
+"""The agent's loop: read the wanted drivers, step each cluster, publish reports, beat."""
 
 import logging
 import time

@@ -15,11 +15,11 @@ _TOLD_BYTES: Final = 300
 
 
 class Unreachable(Exception):
-    """No answer came; str() says why."""
+    """No answer came; str() is the reason."""
 
 
 class Answer(NamedTuple):
-    """A status and, for a refusal, the beginning of what was said."""
+    """A status and, for a refusal, the beginning of the body."""
 
     status: int
     told: str = ""

@@ -87,7 +87,7 @@ class Reporter:
         return self._waiting.dropped
 
     def start(self) -> None:
-        """Start the thread; its first message, immediately, tells Weir of the job."""
+        """Start the thread; its first message registers the job with Weir."""
         if getattr(self._post, "plain", False):
             _log.warning("the url of Weir is http: the token travels unencrypted")
         self._thread.start()
@@ -103,7 +103,7 @@ class Reporter:
             self._waiting.put(text, passing=event["kind"] in (PROGRESS, IDLE))
 
     def wind_up(self, *, ended: bool) -> None:
-        """Let the thread send what waits and end; `ended` tells that the job is over."""
+        """Send the queued events and end the thread; `ended`: whether the job is over."""
         self._ended = ended
         self._closing.set()
 
@@ -164,7 +164,7 @@ class Reporter:
         return f'{head},"ended":{json.dumps(ended)},"events":[{",".join(events)}]}}'.encode()
 
     def _try(self, body: bytes) -> Answer:
-        """Return the answer, `NOBODY` for none; what calls for another try is told once."""
+        """Return the answer, or `NOBODY`; an error that is worth a retry is logged once."""
         try:
             answer = self._post(body)
         except Unreachable as failure:

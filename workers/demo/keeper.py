@@ -38,8 +38,8 @@ class QueryKeeper:
     def step(self, wanted: Sequence[Wanted]) -> Changes:
         """Make the wanted queries live and end all others; return what was done.
 
-        Raises `httpx.HTTPError` while Weir is away and `Refused` when it says no, as on the first
-        step after somebody ended a query by hand; call again later, what lives is asked again.
+        Raises `httpx.HTTPError` while Weir is unreachable, and `Refused` as on the first step after
+        a user ended a query: call again later, the live queries are then read again.
         """
         try:
             return self._apply(wanted)

@@ -122,7 +122,7 @@ class Course:
         publish(self.client, CLUSTER, RoutingDelta(self.version, tuple(ops)))
 
     def _feed(self, stop: threading.Event) -> None:
-        """Append a tenth of a second's records every tenth of a second, until told to stop."""
+        """Append a tenth of a second's records every tenth of a second, until `stop` is set."""
         due = time.monotonic()
         with Producer(self.redis_url, CLUSTER) as producer:
             for batch in self.request.records():
@@ -132,7 +132,7 @@ class Course:
                 due += 0.1
 
     def _let_pass(self, seconds: float, started: float) -> None:
-        """Wait until so many seconds after the start (0: after now), and tell how far it is."""
+        """Wait until `seconds` after the start (0: now), and report the progress."""
         start = started or time.time()
         whole = self.request.minutes * self.request.minute_s
         while (passed := time.time() - start) < seconds:

@@ -1,4 +1,4 @@
-"""Celery tasks: each takes an id, calls one service and leaves quietly if the row is gone."""
+"""Celery tasks: each takes an id, calls one service and does nothing if the row was deleted."""
 
 from workers.tasks.executions import advance, reconcile_executions, update_ledger
 from workers.tasks.housekeeping import prune, roll_up

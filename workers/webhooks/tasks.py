@@ -15,5 +15,5 @@ def send_webhook(webhook_id: int) -> None:
 
 @shared_task(name=SEND_DUE_WEBHOOKS)
 def send_due_webhooks() -> None:
-    """Ask for the sending of messages that are due."""
+    """Send the messages that are due."""
     deliveries.send_due(timezone.now())

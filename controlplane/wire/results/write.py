@@ -61,9 +61,9 @@ def write(
 ) -> None:
     """Write a node's changed windows of one batch; readers see all of a query's or none.
 
-    `blocks`: what holds more of their windows. What is there of a newer batch stays, and so do
-    windows that are final. A window with less than no records takes away what is there of it. Of
-    the queries that are `followed`, the feed says what changed.
+    `blocks`: references to blocks with more windows. Rows of a newer batch and final windows are
+    not overwritten. A window with a negative count deletes its rows. The feed lists the changes of
+    `followed` queries.
     """
     listened = frozenset(followed)
     script = client.register_script(WRITE)

@@ -1,8 +1,8 @@
 """The backlog of a node with an emulated capacity: records in their order of arrival.
 
-A record was routed to the node for the tasks that it had then. If one of them moves on, its
-waiting records are forwarded with it; what the node gets later has nothing to do with them. So each
-piece of the queue knows which tasks may take its records, and what says the task of each.
+A record was routed to the node for the tasks that it had then. If one of them moves, its waiting
+records move with it, and tasks that the node gets later do not take them. So each piece of the
+queue has the tasks that may take its records, and the column with the task of each.
 """
 
 import json

@@ -40,7 +40,7 @@ _KEPT_TABLES: Final = 4
 class Keyed(NamedTuple):
     """Readers of some keys: a record is sent to the node of its key's task.
 
-    `column`: under which name the record carries the task, empty if the key alone says it.
+    `column`: the column with the task of each record; empty: the key decides.
     """
 
     key: tuple[Expression, ...]

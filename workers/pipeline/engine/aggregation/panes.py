@@ -51,7 +51,7 @@ def panes_of(
 ) -> Panes:
     """Aggregate records of these streams (None: of all) per stream, pane and key.
 
-    Where the intake says the task of each record, the tables have it as the column `task`.
+    If the intake has a column with the task of each record, the tables have it as `task`.
     """
     layout = layout_of(computation)
     kept, late, dropped = select_records(records, computation, streams, intake)

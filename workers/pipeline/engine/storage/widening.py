@@ -2,8 +2,8 @@
 
 A column of whole numbers may become one of decimals or floats, one of decimals one of floats. Then
 the queries over it keep their rows in another state schema, and name the cells of `top_k` by other
-values. In the first batch under the wider schema each node brings the rows that it has into the new
-state schemas, and emits all open windows again.
+values. In the first batch under the wider schema each node converts its rows to the new state
+schemas, and emits all open windows again.
 """
 
 import json
@@ -154,10 +154,9 @@ def _keys_of(name: str) -> tuple[Kind, ...]:
 def detect_widening(
     store: Store, kinds: int, tasks: Tasks, merges: Mapping[int, Member]
 ) -> Widening | None:
-    """Return what has become wider since the batch before, None if nothing has.
+    """Return the columns that became wider since the batch before, or None.
 
-    `kinds`: a number that says which kinds the columns of the streams have. It is kept, with what
-    the queries count.
+    `kinds`: a number of the kinds of all columns of the streams, which is stored.
     """
     counted = [*tasks.counted, *counted_in(merges)]
     written = json.dumps([kinds, counted]).encode()
