@@ -96,9 +96,10 @@ def start_weir(url: str, folder: Path, ops: Sequence[Action], nodes: int, append
 def split_queries(count: int, nodes: int) -> list[Action]:
     """Return queries over all streams with one task on each node, each with its own predicate."""
     streams = tuple(range(1, STREAMS + 1))
-    spans = tuple((node, node, node + 1) for node in range(nodes))
+    task_ranges = tuple((node, node, node + 1) for node in range(nodes))
     return [
-        AddQuery(query, 0, 0, streams, _split_text(query), spans) for query in range(1, count + 1)
+        AddQuery(query, 0, 0, streams, _split_text(query), task_ranges)
+        for query in range(1, count + 1)
     ]
 
 

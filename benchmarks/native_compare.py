@@ -124,10 +124,10 @@ def started_weir(url: str, folder: Path, options: argparse.Namespace, queries: i
     cab_log.drop_cluster(client, cluster)
     cab_log.copy_log(client, LOG, cluster)
     streams = tuple(range(1, cab_log.STREAMS + 1))
-    spans = tuple((node, node, node + 1) for node in range(options.nodes))
+    task_ranges = tuple((node, node, node + 1) for node in range(options.nodes))
     adds = [
         AddQuery(query + 1, 0, 0, streams,
-                 json.dumps(text_of(query, options).to_json()), spans)
+                 json.dumps(text_of(query, options).to_json()), task_ranges)
         for query in range(queries)
     ]  # fmt: skip
     splits: list[Action] = [AssignStream(stream, stream % SPLITS) for stream in streams]

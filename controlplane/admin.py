@@ -119,7 +119,7 @@ class QueryStreamAdmin(ReadOnly):
 
 @admin.register(models.Drop)
 class DropAdmin(ReadOnly):
-    """What arcs drop."""
+    """What edges drop."""
 
     list_display = ("stream", "query", "cluster", "dropped", "set_by", "set_at")
     list_filter = ("cluster",)

@@ -61,9 +61,15 @@ _queries: list[URLPattern] = [
     path(f"{CLUSTER}queries/<int:pk>/results/", queries.results, name="query-results"),
     path(f"{CLUSTER}queries/<int:pk>/charts.json", queries.charts, name="query-charts"),
     path(f"{CLUSTER}queries/<int:pk>/retention/", retention.post_retention, name="query-retention"),
-    path(f"{CLUSTER}queries/<int:pk>/scheme/", key_grouping.post_scheme, name="query-scheme"),
     path(
-        f"{CLUSTER}queries/<int:pk>/merge-node/", key_grouping.post_merge, name="query-merge-node"
+        f"{CLUSTER}queries/<int:pk>/key-grouping/",
+        key_grouping.post_key_grouping,
+        name="query-key-grouping",
+    ),
+    path(
+        f"{CLUSTER}queries/<int:pk>/aggregator/",
+        key_grouping.post_aggregator,
+        name="query-aggregator",
     ),
 ]
 _proposals: list[URLPattern] = [

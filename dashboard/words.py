@@ -10,10 +10,10 @@ WORDS = (
               " windows that go on growing until their time is over."),
     ("task", "The unit of placement: one query's slice of the key space, with its state."),
     ("window", "The span of event time that one result stands for, in seconds."),
-    ("arc", "Where records flow in: the input arc of a stream, and its split arcs to its queries."
-            " Either can drop a share of its records by chance, or of its windows whole."),
-    ("merge node", "The node that puts the windows of a split query together. A query that is"
-                   " submitted with a key scheme has one, and its scheme can be changed."),
+    ("edge", "The path of records: the input edge of a stream, and split edges from it to queries."
+             " Either can drop a random share of the records, or whole windows."),
+    ("aggregator node", "The node that puts the windows of a split query together. A query that is"
+                   " submitted with a key grouping has one, and its key grouping can be changed."),
     ("routing table", "Which streams go to which split node and which query lives on which node."
                       " It never changes: each change is a new version with the next number."),
     ("proposal", "A plan under review. It is sealed by a hash over its moves and the snapshot it"

@@ -22,7 +22,7 @@ _TITLES = {
     "QueryPart": "queries",
     "TextPart": "queries: text",
     "MeasuredPart": "queries: measured",
-    "SpanPart": "placement: spans",
+    "TaskRangePart": "placement: task ranges",
     "PolicyPart": "policy",
     "BlackoutPart": "blackouts",
     "ExclusionPart": "exclusions",

@@ -101,18 +101,10 @@ PHRASES: Final = {
 SIZE_NOT_YET_CLEAN: Final = (
     "benchmarks",
     "controlplane/planning/computation.py",
-    "controlplane/wire",
-    "workers/pipeline",
 )
 WORDS_NOT_YET_CLEAN: Final = (
     "controlplane/executions",
-    "controlplane/models/execution.py",
-    "controlplane/models/proposal.py",
     "controlplane/planning",
-    "controlplane/wire",
-    "dashboard/figures/comparison.py",
-    "dashboard/figures/proposal.py",
-    "workers",
 )
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -20,7 +20,7 @@ def certify(problem: MigrationProblem, plan: MigrationPlan, *, intervals: bool =
 
 
 def _placement_faults(problem: MigrationProblem, plan: MigrationPlan, intervals: bool) -> list[str]:
-    covered = [task for _, first, past in plan.intervals for task in range(first, past)]
+    covered = [task for _, first, stop in plan.intervals for task in range(first, stop)]
     faults = []
     if covered != list(range(problem.tasks)):
         faults.append(f"the intervals do not hold each of {problem.tasks} tasks once, in order")
@@ -47,8 +47,8 @@ def _measure_faults(problem: MigrationProblem, plan: MigrationPlan) -> list[str]
     moved: list[float] = []
     stayed: list[float] = []
     loads = [0.0] * max(problem.nodes, problem.present)
-    for node, first, past in plan.intervals:
-        for task in range(first, past):
+    for node, first, stop in plan.intervals:
+        for task in range(first, stop):
             (stayed if present[task] == node else moved).append(float(problem.state[task]))
             loads[node] += float(problem.work[task])
     total, sum_of = math.fsum(problem.work), math.fsum(problem.capacities)

@@ -35,9 +35,9 @@ def assigned(problem: MigrationProblem, parts: Parts) -> tuple[SmallInts, list[i
     waiting = _nodes_by_grade(problem, keepers)
     assignment = np.empty(problem.tasks, np.int32)
     nodes = []
-    for first, past, keeper, grade in zip(*(part.tolist() for part in parts), strict=True):
+    for first, stop, keeper, grade in zip(*(part.tolist() for part in parts), strict=True):
         node = keeper if keeper != FREE else waiting[grade].pop(0)
-        assignment[first:past] = node
+        assignment[first:stop] = node
         nodes.append(node)
     idle = sorted(node for row in waiting.values() for node in row)
     return assignment, nodes + idle[: problem.nodes - len(nodes)]

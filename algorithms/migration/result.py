@@ -78,10 +78,10 @@ def runs(assignment: SmallInts, nodes: Iterable[int]) -> tuple[Interval, ...]:
     """Return the runs of consecutive tasks on one node, then the nodes that have none."""
     tasks = len(assignment)
     edges = np.flatnonzero(np.diff(assignment)) + 1
-    firsts, pasts = np.concatenate([[0], edges]), np.append(edges, tasks)
+    firsts, stops = np.concatenate([[0], edges]), np.append(edges, tasks)
     intervals = [
-        Interval(int(assignment[first]), int(first), int(past))
-        for first, past in zip(firsts, pasts, strict=True)
+        Interval(int(assignment[first]), int(first), int(stop))
+        for first, stop in zip(firsts, stops, strict=True)
     ]
     idle = sorted(set(nodes) - {run.node for run in intervals})
     return (*intervals, *(Interval(node, tasks, tasks) for node in idle))

@@ -52,8 +52,8 @@ class SimpleSSM:
 
     def _kept(self, alpha: int, beta: int, node: int) -> float:
         """Return the bytes of the tasks that are in [alpha, beta) and now on the node."""
-        first, past = max(alpha, self.bounds[node]), min(beta, self.bounds[node + 1])
-        return math.fsum(self.state[first:past])
+        first, stop = max(alpha, self.bounds[node]), min(beta, self.bounds[node + 1])
+        return math.fsum(self.state[first:stop])
 
     def _fit(self, alpha: int, beta: int, parts: int) -> bool:
         """Say whether so many intervals within the limit hold the tasks [alpha, beta)."""

@@ -73,8 +73,8 @@ def _gains(lowest: Ints, kept: Floats, bounds: Ints, grades: Grades) -> Gains:
             room[0] = old[0] - kept
             first, last = earliest[len(gains) - 1 - used], farthest[used]
             for node in range(len(bounds) - 1):
-                start, past = bounds[node], bounds[node + 1]
-                if start < past and start < last and past >= first:
+                start, stop = bounds[node], bounds[node + 1]
+                if start < stop and start < last and stop >= first:
                     _look_back(old, lowest[grade], kept, bounds, grades.grade_of, grade, node, room)
                     _extend(
                         old,
@@ -82,7 +82,7 @@ def _gains(lowest: Ints, kept: Floats, bounds: Ints, grades: Grades) -> Gains:
                         lowest[grade],
                         kept,
                         start,
-                        past,
+                        stop,
                         grades.grade_of[node] == grade,
                         room,
                     )
@@ -127,15 +127,15 @@ def _extend(
     lowest: Ints,
     kept: Floats,
     start: int,
-    past: int,
+    stop: int,
     may_keep: bool,
     room: Floats,
 ) -> None:
     """Let one more part end at each position in a node's interval [start, past)."""
-    _window_maxima(old[0], lowest, start, past, room[3])
-    _window_maxima(old[1], lowest, start, past, room[4])
-    _window_maxima(room[0], lowest, start, past, room[5])
-    for x in range(start + 1, past + 1):
+    _window_maxima(old[0], lowest, start, stop, room[3])
+    _window_maxima(old[1], lowest, start, stop, room[4])
+    _window_maxima(room[0], lowest, start, stop, room[5])
+    for x in range(start + 1, stop + 1):
         low = lowest[x]
         without, with_node = room[3, x], room[4, x]
         if may_keep:
@@ -145,20 +145,20 @@ def _extend(
             if may_keep:
                 with_node = max(with_node, room[1, low] + (kept[x] - kept[start]))
         with_node = max(with_node, without)
-        new[0, x] = max(new[0, x], with_node if x == past else without)
+        new[0, x] = max(new[0, x], with_node if x == stop else without)
         new[1, x] = max(new[1, x], with_node)
 
 
 @compiled
-def _window_maxima(values: Floats, lowest: Ints, start: int, past: int, maxima: Floats) -> None:
+def _window_maxima(values: Floats, lowest: Ints, start: int, stop: int, maxima: Floats) -> None:
     """Write the largest value of the beginnings inside the interval for each end x in it.
 
     `queue` holds the beginnings that may still become the largest, falling in value.
     """
-    queue = np.empty(past - start, np.int64)
+    queue = np.empty(stop - start, np.int64)
     head, tail = 0, 0
     maxima[start + 1] = _NEVER
-    for x in range(start + 2, past + 1):
+    for x in range(start + 2, stop + 1):
         while tail > head and values[queue[tail - 1]] <= values[x - 1]:
             tail -= 1
         queue[tail] = x - 1
@@ -225,10 +225,10 @@ def _beginning(
             if earlier < node and grade_of[earlier] == grade and size > whole:
                 whole, largest = size, earlier
             earlier -= 1
-        past = min(x, bounds[earlier + 1])
+        stop = min(x, bounds[earlier + 1])
         own = earlier < node or open_here
         choices = (
-            (old[0, first] + (kept[past] - kept[first]), earlier, 0, own),
+            (old[0, first] + (kept[stop] - kept[first]), earlier, 0, own),
             (old[1, first] + (kept[x] - kept[bounds[node]]), node, 1, earlier < node and open_here),
             (old[1, first] + whole, largest, 1, own or first == bounds[node]),
             (old[0, first], FREE, 0, True),

@@ -94,11 +94,11 @@ def _traced(choices: NDArray[np.int64], lowest: Ints, owner: Ints, parts: int) -
         x, y, used = choices[left, alpha, taken]
         first, started = max(alpha, lowest[x]), alpha
         while started < first:
-            past = started
-            while past < first and lowest[past + 1] <= started:
-                past += 1
-            rows[count] = (started, past, FREE)
-            count, started = count + 1, past
+            stop = started
+            while stop < first and lowest[stop + 1] <= started:
+                stop += 1
+            rows[count] = (started, stop, FREE)
+            count, started = count + 1, stop
         rows[count] = (first, x, y)
         count, left, alpha, taken = count + 1, left - used, x, int(y == owner[x])
     rows = rows[:count]

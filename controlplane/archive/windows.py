@@ -58,14 +58,14 @@ class Archived:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which windows of a query are wanted: `least` ≤ place < `past`.
+    """Which windows of a query are wanted: `least` ≤ place < `stop`.
 
     `key`: the bytes of one key; then both bounds are starts alone. `is_final`: None for all.
     """
 
     query_id: int
     least: bytes = b""
-    past: bytes = _END
+    stop: bytes = _END
     key: bytes | None = None
     is_final: bool | None = None
     limit: int = 1000
@@ -185,8 +185,8 @@ def _matching(wanted: Part) -> QuerySet[ArchivedWindow]:
     if wanted.is_final is not None:
         rows = rows.filter(final_at_ms__isnull=not wanted.is_final)
     if wanted.key is None:
-        return rows.filter(place__gte=wanted.least, place__lt=wanted.past)
+        return rows.filter(place__gte=wanted.least, place__lt=wanted.stop)
     rows = rows.filter(key_hash=hash_of(wanted.key))
     if wanted.least:
         rows = rows.filter(start_ms__gte=start_of(wanted.least))
-    return rows if wanted.past == _END else rows.filter(start_ms__lt=start_of(wanted.past))
+    return rows if wanted.stop == _END else rows.filter(start_ms__lt=start_of(wanted.stop))

@@ -113,7 +113,7 @@ def state_counts(cluster: Cluster) -> dict[str, int]:
 
 
 def _whole(cluster: Cluster) -> QuerySet[Query]:
-    return Query.objects.filter(cluster=cluster).select_related("merge_node")
+    return Query.objects.filter(cluster=cluster).select_related("aggregator")
 
 
 def _filtered(cluster: Cluster, filters: QueryFilters) -> QuerySet[Query]:

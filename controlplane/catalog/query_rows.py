@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from controlplane.catalog.computations import right_of
 from controlplane.catalog.drop_rules import drop_rules_by_query
 from controlplane.models import Drop, Node, Query, QueryStream, Task
-from controlplane.wire.routing import TaskRange, spans_from
+from controlplane.wire.routing import TaskRange, task_ranges_from
 
 # A stream by its id and name.
 Read = tuple[int, str]
@@ -17,15 +17,15 @@ Read = tuple[int, str]
 class QueryRow:
     """One query, the node its first task is on (None while it has none), its streams' names.
 
-    spans: which node (by index) has which tasks, of a query that is split. right: which
-    of the streams are the right side of a join. drops: what its arcs drop.
+    task_ranges: which node (by index) has which tasks, of a query that is split. right: which
+    of the streams are the right side of a join. drops: what its edges drop.
     """
 
     query: Query
     node: Node | None
     since_version: int | None
     streams: tuple[str, ...]
-    spans: tuple[TaskRange, ...] = ()
+    task_ranges: tuple[TaskRange, ...] = ()
     right: tuple[str, ...] = ()
     drops: tuple[Drop, ...] = ()
 
@@ -71,11 +71,11 @@ def _row(
     if not tasks:
         return QueryRow(query, None, None, names, right=others, drops=tuple(drops))
     since = max(task.since_version for task in tasks)
-    spans = _task_ranges(query, tasks)
-    return QueryRow(query, tasks[0].node, since, names, spans, others, tuple(drops))
+    task_ranges = _task_ranges(query, tasks)
+    return QueryRow(query, tasks[0].node, since, names, task_ranges, others, tuple(drops))
 
 
 def _task_ranges(query: Query, tasks: Sequence[Task]) -> tuple[TaskRange, ...]:
     if query.task_count == 1:
         return ()
-    return spans_from([(task.index, task.node.index) for task in tasks], query.task_count)
+    return task_ranges_from([(task.index, task.node.index) for task in tasks], query.task_count)

@@ -54,9 +54,9 @@ def _unapplied(description: ClusterDescription, before: ClusterDescription) -> l
 
 def _merged_elsewhere(part: QueryPart, live: QueryPart | None) -> bool:
     # Nobody merges what waits for a node yet, and what is left out may be anywhere.
-    if live is None or None in (part.merge_node, live.merge_node):
+    if live is None or None in (part.aggregator, live.aggregator):
         return False
-    return part.merge_node != live.merge_node
+    return part.aggregator != live.aggregator
 
 
 def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -> None:
@@ -73,7 +73,7 @@ def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -
 
 def _computed(part: QueryPart) -> QueryPart:
     """Return the fields of a query that an import compares."""
-    return part.model_copy(update={"measured": None, "merge_node": None})
+    return part.model_copy(update={"measured": None, "aggregator": None})
 
 
 def query_spec(part: QueryPart) -> QuerySpec:
@@ -85,7 +85,7 @@ def query_spec(part: QueryPart) -> QuerySpec:
         part.ends_at,
         part.tasks,
         tuple(part.text.right),
-        part.scheme,
+        part.key_grouping,
         part.retention_s,
         part.retention_windows,
     )
@@ -101,12 +101,15 @@ def _place(cluster: Cluster, description: ClusterDescription, parts: Iterable[Qu
             cluster=cluster, state=Query.State.PENDING, name__in=list(by_name)
         )
         ids = dict(rows.values_list("id", "name"))
-        spans = {
-            pk: [(span.node, span.first, span.past) for span in description.spans(by_name[name])]
+        task_ranges = {
+            pk: [
+                (span.node, span.first, span.stop)
+                for span in description.task_ranges(by_name[name])
+            ]
             for pk, name in ids.items()
         }
-        merges = {pk: by_name[name].merge_node for pk, name in ids.items()}
+        aggregators = {pk: by_name[name].aggregator for pk, name in ids.items()}
         placed += placement.place_as(
-            cluster, spans, {pk: node for pk, node in merges.items() if node is not None}
+            cluster, task_ranges, {pk: node for pk, node in aggregators.items() if node is not None}
         )
     return placed

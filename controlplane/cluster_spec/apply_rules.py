@@ -1,6 +1,6 @@
 """Drop rules, blackouts and exclusions of a described cluster.
 
-What is missing is made; an exclusion, and the share that an arc drops, are as described afterwards.
+Missing rows are created; exclusions and dropped shares of edges are set as described.
 What is over by now is not made: an export leaves it out as well.
 """
 
@@ -26,11 +26,11 @@ def apply_drop_rules(
     report: ImportReport,
 ) -> None:
     """Apply the described drop rules; a rule of a query that is not live is rejected."""
-    known = {part.arc: part for part in before}
+    known = {part.edge: part for part in before}
     wanted = [
         (index, part)
         for index, part in enumerate(parts)
-        if not _is_applied(part, known.get(part.arc))
+        if not _is_applied(part, known.get(part.edge))
     ]
     rows = {stream.name: stream for stream in cluster.streams.all()} if wanted else {}
 
@@ -40,10 +40,10 @@ def apply_drop_rules(
 
     apply_each("drops", wanted, make)
     noted(
-        report.created, "drops", [_share_text(part) for _, part in wanted if part.arc not in known]
+        report.created, "drops", [_share_text(part) for _, part in wanted if part.edge not in known]
     )
-    noted(report.changed, "drops", [_share_text(part) for _, part in wanted if part.arc in known])
-    report.left += _unnamed("drop", len(known.keys() - {part.arc for part in parts}))
+    noted(report.changed, "drops", [_share_text(part) for _, part in wanted if part.edge in known])
+    report.left += _unnamed("drop", len(known.keys() - {part.edge for part in parts}))
 
 
 def _is_applied(part: DropPart, known: DropPart | None) -> bool:
@@ -52,7 +52,7 @@ def _is_applied(part: DropPart, known: DropPart | None) -> bool:
         return False
     if _ms(part.window_s) != _ms(known.window_s):
         return False
-    # Left out, the windows of a split arc are those of its query, the others do not overlap.
+    # Left out, the windows of a split edge are those of its query, the others do not overlap.
     default = known if part.query else part
     return _ms(part.slide_s or default.slide_s or part.window_s) == _ms(
         known.slide_s or known.window_s

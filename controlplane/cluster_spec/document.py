@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
+    AliasChoices,
     AwareDatetime,
     BaseModel,
     ConfigDict,
@@ -155,16 +156,21 @@ class QueryPart(Part):
     text: TextPart = Field(description="what it computes")
     ends_at: Moment | None = Field(None, description="when it ends by itself")
     tasks: int = Field(1, ge=1, description="over how many tasks its key is split")
-    scheme: str = Field("", description="how its keys find their task; empty: by hash")
+    key_grouping: str = Field(
+        "",
+        validation_alias=AliasChoices("key_grouping", "scheme"),
+        description="how its keys find their task; empty: by hash",
+    )
     retention_s: int = Field(
         604_800, ge=60, description="its windows are kept for so long, in event time"
     )
     retention_windows: int = Field(1_000_000, ge=1, description="and so many of them at most")
-    merge_node: int | None = Field(
+    aggregator: int | None = Field(
         None,
         ge=0,
+        validation_alias=AliasChoices("aggregator", "merge_node"),
         description="the index of the node that merges its windows; of a placed query with a "
-        "scheme; left out: the least loaded",
+        "key grouping; left out: the least loaded",
     )
     measured: MeasuredPart | None = None
 
@@ -182,21 +188,21 @@ class QueryList(Part):
     queries: list[QueryPart] = Field(min_length=1)
 
 
-class SpanPart(Part):
-    """Tasks [first, past) of a query, on one node."""
+class TaskRangePart(Part):
+    """Tasks [first, stop) of a query, on one node."""
 
     node: int = Field(ge=0, description="a node's index")
     first: int = Field(ge=0)
-    past: int = Field(ge=1)
+    stop: int = Field(ge=1, validation_alias=AliasChoices("stop", "past"))
 
 
 def _kind_of_place(value: Any) -> str:
-    return "spans" if isinstance(value, list) else "node"
+    return "task_ranges" if isinstance(value, list) else "node"
 
 
 Place = Annotated[
     Annotated[int, Field(ge=0, description="the index of the node with all its tasks"), Tag("node")]
-    | Annotated[list[SpanPart], Field(min_length=1), Tag("spans")],
+    | Annotated[list[TaskRangePart], Field(min_length=1), Tag("task_ranges")],
     Discriminator(_kind_of_place),
 ]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -245,23 +251,23 @@ class ExclusionPart(Part):
 
 
 class DropPart(Part):
-    """What an arc loses on purpose: a share of its records by chance, or of its windows whole."""
+    """What an edge loses on purpose: a share of its records by chance, or of its windows whole."""
 
     stream: str
-    query: str = Field("", description="of the split arc to this query; empty: the input arc")
+    query: str = Field("", description="of the split edge to this query; empty: the input edge")
     share: float = Field(gt=0, le=1)
     window_s: float | None = Field(
         None, gt=0, description="the length of the windows that go whole; null: records go"
     )
     slide_s: float | None = Field(
-        None, gt=0, description="null: one behind the other, of a split arc as its query's"
+        None, gt=0, description="null: one behind the other, of a split edge as its query's"
     )
     batch: int = Field(1, ge=1, description="how many neighbours go together")
     reason: str = ""
 
     @property
-    def arc(self) -> tuple[str, str]:
-        """Where it drops; an arc has one drop."""
+    def edge(self) -> tuple[str, str]:
+        """Where it drops; an edge has one drop."""
         return self.stream, self.query
 
 
@@ -274,18 +280,18 @@ class ClusterDescription(Part):
     streams: list[StreamPart] = Field(default_factory=list)
     queries: list[QueryPart] = Field(default_factory=list)
     placement: dict[str, Place] = Field(
-        default_factory=dict, description="by a query's name: a node's index, or spans of tasks"
+        default_factory=dict, description="by a query's name: a node's index, or ranges of tasks"
     )
     policy: PolicyPart = Field(default_factory=PolicyPart)
     blackouts: list[BlackoutPart] = Field(default_factory=list)
     exclusions: list[ExclusionPart] = Field(default_factory=list)
     drops: list[DropPart] = Field(default_factory=list)
 
-    def spans(self, query: QueryPart) -> list[SpanPart]:
+    def task_ranges(self, query: QueryPart) -> list[TaskRangePart]:
         """Return which node has which tasks of a query, nothing where it is not placed."""
         place = self.placement.get(query.name)
         if isinstance(place, int):
-            return [SpanPart(node=place, first=0, past=query.tasks)]
+            return [TaskRangePart(node=place, first=0, stop=query.tasks)]
         return place or []
 
     def to_json(self) -> dict[str, Any]:

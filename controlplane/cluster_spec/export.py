@@ -21,8 +21,8 @@ from controlplane.cluster_spec.document import (
     PolicyPart,
     QueryPart,
     SchemaPart,
-    SpanPart,
     StreamPart,
+    TaskRangePart,
     TextPart,
 )
 from controlplane.models import (
@@ -40,7 +40,7 @@ from controlplane.planning.task_measures import Measured, measured_tasks
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.store import policy_of
 from controlplane.wire.log import without_password
-from controlplane.wire.routing import spans_from
+from controlplane.wire.routing import task_ranges_from
 
 # Queries on their way out are no part of it.
 DESCRIBED = ("pending", "running")
@@ -53,7 +53,7 @@ def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescrip
     blackouts, exclusions, drops that are being lifted.
     """
     now = timezone.now()
-    selected = cluster.queries.filter(state__in=DESCRIBED).select_related("merge_node")
+    selected = cluster.queries.filter(state__in=DESCRIBED).select_related("aggregator")
     queries = list(selected.order_by("id"))
     streams = list(cluster.streams.order_by("name"))
     nodes = list(cluster.nodes.order_by("index"))
@@ -120,10 +120,10 @@ def _query(
         text=TextPart(**row | {"right": [names[name] for name in right]}),
         ends_at=query.ends_at,
         tasks=query.task_count,
-        scheme=query.scheme,
+        key_grouping=query.key_grouping,
         retention_s=query.retention_s,
         retention_windows=query.retention_windows,
-        merge_node=None if query.merge_node is None else query.merge_node.index,
+        aggregator=None if query.aggregator is None else query.aggregator.index,
         measured=_measured(query, measured),
     )
 
@@ -153,8 +153,8 @@ def _place(begins: list[tuple[int, int]], count: int) -> Place:
     if len(begins) == 1:
         return begins[0][1]
     return [
-        SpanPart(node=node, first=first, past=past)
-        for node, first, past in spans_from(begins, count)
+        TaskRangePart(node=node, first=first, stop=stop)
+        for node, first, stop in task_ranges_from(begins, count)
     ]
 
 
@@ -187,21 +187,21 @@ def _exclusions(
 def _drop_rules(cluster: Cluster, described: set[int | None]) -> list[DropPart]:
     rows = cluster.drops.select_related("stream", "query")
     parts = [_drop_rule(row) for row in rows if row.query_id in described]
-    return sorted((part for part in parts if part is not None), key=lambda part: part.arc)
+    return sorted((part for part in parts if part is not None), key=lambda part: part.edge)
 
 
 def _drop_rule(row: Drop) -> DropPart | None:
     """Return the newest step of a drop rule, without its start, which depends on the log."""
-    shed = row.value
-    share = shed.steps[-1][1]
+    rule = row.value
+    share = rule.steps[-1][1]
     if not share:
         return None
     return DropPart(
         stream=row.stream.name,
         query=row.query.name if row.query else "",
         share=share,
-        window_s=shed.window_ms / 1000 if shed.window_ms else None,
-        slide_s=shed.slide_ms / 1000 if shed.slide_ms != shed.window_ms else None,
-        batch=shed.batch,
+        window_s=rule.window_ms / 1000 if rule.window_ms else None,
+        slide_s=rule.slide_ms / 1000 if rule.slide_ms != rule.window_ms else None,
+        batch=rule.batch,
         reason=row.reason,
     )

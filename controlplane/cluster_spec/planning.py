@@ -122,7 +122,7 @@ def snapshot_of(description: ClusterDescription) -> ClusterSnapshot:
     placed = [(n, q) for n, q in _numbered(description) if q.name in description.placement]
     single = [(n, q) for n, q in placed if q.tasks == 1]
     ids = _streams(description)
-    queries = [_row_of(ids, n, q, description.spans(q)[0].node) for n, q in single]
+    queries = [_row_of(ids, n, q, description.task_ranges(q)[0].node) for n, q in single]
     split = [_split_row(description, n, q) for n, q in placed if q.tasks > 1]
     return ClusterSnapshot(
         version=0,
@@ -172,7 +172,7 @@ def _split_row(description: ClusterDescription, number: int, query: QueryPart) -
     return SplitQueryRow(
         number,
         query.name,
-        [[span.node, span.first, span.past] for span in description.spans(query)],
+        [[span.node, span.first, span.stop] for span in description.task_ranges(query)],
         list(measured.records_per_s if measured else ()) or [0.0] * query.tasks,
         list(measured.state_bytes if measured else ()) or [0] * query.tasks,
     )

@@ -22,7 +22,7 @@ _Kind = TypeVar("_Kind", bound=BaseModel)
 MAX_BYTES: Final = 64 * 2**20
 MOST_TOLD: Final = 20
 _PLAIN: Final = re.compile(r"[^\W\d][\w-]*")
-_TAGS: Final = ("node", "spans")
+_TAGS: Final = ("node", "task_ranges")
 
 
 class _Loader(yaml.CSafeLoader):

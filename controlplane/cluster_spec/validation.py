@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from controlplane.cluster_spec.document import ClusterDescription, QueryPart, SpanPart
+from controlplane.cluster_spec.document import ClusterDescription, QueryPart, TaskRangePart
 
 Path = tuple[int | str, ...]
 Fault = tuple[Path, str]
@@ -77,20 +77,20 @@ def _placement(whole: ClusterDescription) -> Iterator[Fault]:
 
 
 def _task_ranges(
-    path: Path, spans: Sequence[SpanPart], tasks: int, nodes: set[int]
+    path: Path, task_ranges: Sequence[TaskRangePart], tasks: int, nodes: set[int]
 ) -> Iterator[Fault]:
     expected = 0
-    for index, span in enumerate(spans):
+    for index, span in enumerate(task_ranges):
         if span.node not in nodes:
             yield (*path, index, "node"), f"There is no node {span.node}"
         if span.first != expected:
             yield (*path, index, "first"), f"Must be {expected}: each task is on one node"
-        if not span.first < span.past <= tasks:
+        if not span.first < span.stop <= tasks:
             yield (
-                (*path, index, "past"),
+                (*path, index, "stop"),
                 f"Must be above first and at most {tasks}, the query's tasks",
             )
-        expected = span.past
+        expected = span.stop
     if expected < tasks:
         yield path, f"Says nothing of tasks {expected} to {tasks - 1}"
 
@@ -98,13 +98,13 @@ def _task_ranges(
 def _aggregators(whole: ClusterDescription) -> Iterator[Fault]:
     nodes = {node.index for node in whole.nodes}
     for index, query in enumerate(whole.queries):
-        path: Path = ("queries", index, "merge_node")
-        if query.merge_node is None:
+        path: Path = ("queries", index, "aggregator")
+        if query.aggregator is None:
             continue
-        if query.merge_node not in nodes:
-            yield path, f"There is no node {query.merge_node}"
-        if not query.scheme:
-            yield path, "Needs a scheme: without one nobody merges the query"
+        if query.aggregator not in nodes:
+            yield path, f"There is no node {query.aggregator}"
+        if not query.key_grouping:
+            yield path, "Needs a key grouping: without one nobody merges the query"
         if query.name not in whole.placement:
             yield path, "Needs a placement: what waits for a node is not merged yet"
 
@@ -124,7 +124,7 @@ def _exclusions(whole: ClusterDescription) -> Iterator[Fault]:
 
 def _drop_rules(whole: ClusterDescription) -> Iterator[Fault]:
     yield from _duplicates(
-        "drops", "stream", [" to ".join(filter(None, d.arc)) for d in whole.drops]
+        "drops", "stream", [" to ".join(filter(None, d.edge)) for d in whole.drops]
     )
     streams = {stream.name for stream in whole.streams}
     reads = {query.name: set(query.reads) for query in whole.queries}

@@ -66,9 +66,9 @@ def _timed(cluster: Cluster, action: Action) -> tuple[Action, int | None]:
     if not isinstance(action, SetDropRule):
         return action, None
     edge = action.stream, action.query
-    present = read_part(cluster, Scope(edges={edge})).sheds.get(edge)
-    rule, effective_at = scheduled(cluster, action.stream, present, action.shed)
-    return replace(action, shed=rule), effective_at
+    present = read_part(cluster, Scope(edges={edge})).drop_rules.get(edge)
+    rule, effective_at = scheduled(cluster, action.stream, present, action.rule)
+    return replace(action, rule=rule), effective_at
 
 
 def publish(

@@ -17,7 +17,7 @@ def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
     """End the queries with faults in telemetry rows; return how many were running.
 
     A node reports its faults in every batch until the query has left, so hearing one again changes
-    nothing, and neither does a fault of a query's earlier run.
+    nothing, and neither does a fault of a query's earlier incarnation.
     """
     faults: dict[tuple[int, int], Mapping[str, Any]] = {}
     for fault in (fault for row in rows for fault in row.get("faults", ())):
@@ -26,8 +26,8 @@ def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
         if not known.get("sample"):
             faults[fault["query"], fault["run"]] = fault
     ended = 0
-    for (query, run), fault in faults.items():
-        queries = Query.objects.filter(pk=query, cluster=cluster, run=run)
+    for (query, incarnation), fault in faults.items():
+        queries = Query.objects.filter(pk=query, cluster=cluster, incarnation=incarnation)
         running = queries.filter(state=Query.State.RUNNING)
         why = fault["why"]
         if running.update(state=Query.State.ENDING, detail=why[:300], fault=_fault_json(fault)):

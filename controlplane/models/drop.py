@@ -11,7 +11,7 @@ from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
 class Drop(models.Model):
     """A drop rule on the input of a stream, or on its edge to a query.
 
-    shed is the wire's value (controlplane.wire.routing.drop_rules.DropRule) as JSON. The row lives
+    rule is the wire's value (controlplane.wire.routing.drop_rules.DropRule) as JSON. The row lives
     while the routing table has the drop. dropped counts the records since the row was made, per_s
     follows how many a second they are. settles: from which step on (since, ms) the drop is kept
     once the pipeline has processed the log up to position; null while no step can go.
@@ -22,7 +22,7 @@ class Drop(models.Model):
     query = models.ForeignKey(
         Query, on_delete=models.CASCADE, null=True, blank=True, related_name="drops"
     )
-    shed = models.JSONField()
+    rule = models.JSONField()
     since_version = models.PositiveBigIntegerField()
     set_by = models.CharField(max_length=150, blank=True)
     set_at = models.DateTimeField()
@@ -50,11 +50,11 @@ class Drop(models.Model):
         return f"drop of {self.stream_id}>{self.query_id or INPUT}"
 
     @property
-    def arc(self) -> Edge:
+    def edge(self) -> Edge:
         """Return the edge as `Edge`."""
         return self.stream_id, self.query_id or INPUT
 
     @property
     def value(self) -> DropRule:
         """Return the rule as the wire's value."""
-        return DropRule.from_json(self.shed)
+        return DropRule.from_json(self.rule)

@@ -17,9 +17,9 @@ class Query(models.Model):
     text is the query as JSON (controlplane.wire.query.QueryText), character for character as the
     data plane gets it: the order of its names has a meaning, which jsonb would not keep. window_s
     is the length of its windows in seconds, for lists. task_count is over how many tasks its key
-    is split, scheme how its keys find their task (controlplane.wire.routing.key_groupings; blank:
-    by hash, and nobody merges), merge_node who merges its windows while it is routed. run counts
-    its lives: a move without state begins the next, a live move does not. Windows are kept for
+    is split, key_grouping how its keys find their task (controlplane.wire.routing.key_groupings;
+    blank: by hash, without aggregator), aggregator the node that merges its windows while it is
+    routed. incarnation: a move without state increments it. Windows are kept for
     retention_s of event time, and retention_windows of them at most. submitted_by is a user name,
     kept as text so that it outlives the user. fault has the reason why the data plane could not
     compute the query: why, stage of the engine, index of the node, sample of the input (a list of
@@ -41,11 +41,11 @@ class Query(models.Model):
     text = models.TextField()
     window_s = models.FloatField()
     task_count = models.PositiveSmallIntegerField(default=1)
-    scheme = models.CharField(max_length=20, blank=True, default="")
-    merge_node = models.ForeignKey(
+    key_grouping = models.CharField(max_length=20, blank=True, default="")
+    aggregator = models.ForeignKey(
         Node, on_delete=models.PROTECT, null=True, blank=True, related_name="merged_queries"
     )
-    run = models.PositiveIntegerField(default=0)
+    incarnation = models.PositiveIntegerField(default=0)
     retention_s = models.PositiveIntegerField(default=DEFAULT_RETENTION_S)
     retention_windows = models.PositiveIntegerField(default=DEFAULT_RETENTION_WINDOWS)
     submitted_by = models.CharField(max_length=150, blank=True)

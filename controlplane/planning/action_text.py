@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from controlplane.plans.plan import PlannedAction
 from controlplane.wire.routing import (
-    NOBODY,
+    NO_AGGREGATOR,
     Action,
     AssignStream,
     Kind,
@@ -43,7 +43,7 @@ class Names:
 
     def node(self, node: int) -> str:
         """Return the name of a node, its index if it is unknown."""
-        return "none" if node == NOBODY else self.nodes.get(node, f"node {node}")
+        return "none" if node == NO_AGGREGATOR else self.nodes.get(node, f"node {node}")
 
     def subject(self, subject: Subject) -> str:
         """Return the name of an object that an action changes."""
@@ -89,7 +89,7 @@ def action_text(planned: PlannedAction, names: Names) -> ActionText:
 
 
 def _drop_rule(action: Any, _: Names) -> str:
-    rule = action.shed
+    rule = action.rule
     if rule is None or not rule.steps[-1][1]:
         return "drops nothing"
     share = f"{100 * rule.steps[-1][1]:.3g} %"
@@ -107,7 +107,7 @@ _VALUES: Final[Mapping[type[Action], Callable[[Any, Names], str]]] = MappingProx
         MoveTasks: lambda action, names: names.node(action.moves[0][0]),
         AssignStream: lambda action, _: f"split node {action.split}",
         SetDropRule: _drop_rule,
-        SetKeyGrouping: lambda action, _: _grouping_title(action.scheme),
+        SetKeyGrouping: lambda action, _: _grouping_title(action.key_grouping),
         SetAggregator: lambda action, names: names.node(action.node),
         SetCapacity: lambda action, _: (
             f"{action.capacity:,.0f} records/s{', emulated' if action.emulated else ''}"

@@ -88,7 +88,7 @@ class LoadModel:
             if isinstance(action, SetCapacity):
                 capacities = np.where(self.indices == action.node, action.capacity, capacities)
             elif isinstance(action, SetDropRule) and action.query == INPUT:
-                kept = self.offered * (1 - last_share(action.shed))
+                kept = self.offered * (1 - last_share(action.rule))
                 rates = np.where(self.streams == action.stream, kept, rates)
         nodes = self.nodes
         if moves:

@@ -7,7 +7,7 @@ from controlplane.plans.plan import PLANNABLE, OtherAction, PlannedAction, TaskM
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing import (
-    NOBODY,
+    NO_AGGREGATOR,
     Action,
     Kind,
     MoveTasks,
@@ -72,7 +72,7 @@ def _require(action: Action, draft: TableDraft) -> None:
     """Raise `InconsistentDelta` unless a plan may have the action and the draft its objects."""
     if not isinstance(action, PLANNABLE):
         raise InconsistentDelta("plans do not have this kind of action")
-    if isinstance(action, SetAggregator) and action.node != NOBODY:
+    if isinstance(action, SetAggregator) and action.node != NO_AGGREGATOR:
         draft.node(action.node)
     for subject in action.subjects():
         if subject.kind == Kind.NODE:
@@ -82,7 +82,7 @@ def _require(action: Action, draft: TableDraft) -> None:
     if isinstance(action, SetDropRule):
         route = None if action.query == INPUT else draft.route(action.query)
         # A snapshot does not have the streams of split queries.
-        read = draft.splits if route is None or route.spans else route.streams
+        read = draft.splits if route is None or route.task_ranges else route.streams
         if action.stream not in read:
             raise InconsistentDelta(f"there is no edge {action.stream} to {action.query}")
 
@@ -90,7 +90,7 @@ def _require(action: Action, draft: TableDraft) -> None:
 def _draft(snapshot: ClusterSnapshot) -> TableDraft:
     """Return the routing table of a snapshot, without the texts and incarnations of queries."""
     groupings = {query: (text, node) for query, text, node in snapshot.groupings}
-    none = ("", NOBODY)
+    none = ("", NO_AGGREGATOR)
     routes = {
         query: Route(0, node, tuple(streams), "", (), *groupings.get(query, none))
         for query, _, node, streams in snapshot.queries
@@ -101,7 +101,7 @@ def _draft(snapshot: ClusterSnapshot) -> TableDraft:
     return TableDraft(
         queries=routes,
         splits=dict(snapshot.splits),
-        sheds={
+        drop_rules={
             (stream, query): DropRule.from_json(rule) for stream, query, rule in snapshot.drop_rules
         },
         nodes={n.index: NodeState(n.capacity, n.emulated, n.active) for n in snapshot.nodes},

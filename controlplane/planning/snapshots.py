@@ -26,7 +26,7 @@ from controlplane.plans.snapshot import (
     canonical,
     digest_of,
 )
-from controlplane.wire.routing import NOBODY, spans_from
+from controlplane.wire.routing import NO_AGGREGATOR, task_ranges_from
 from controlplane.wire.routing.key_groupings import key_grouping_text
 
 # A version that moves on while it is read is rare; a hundred in a row is not to be expected.
@@ -111,7 +111,7 @@ def _read(cluster: Cluster, nu: float, measured: Measured) -> ClusterSnapshot:
         groupings=_groupings(cluster),
         splits={stream.pk: stream.split for stream in known},
         split_count=cluster.splits,
-        drop_rules=[DropRuleRow(*rule.arc, rule.shed) for rule in cluster.drops.all()],
+        drop_rules=[DropRuleRow(*row.edge, row.rule) for row in cluster.drops.all()],
     )
 
 
@@ -159,7 +159,7 @@ def _split_queries(cluster: Cluster, measured: Measured) -> list[SplitQueryRow]:
         SplitQueryRow(
             query,
             name,
-            [list(span) for span in spans_from(found, count)],
+            [list(span) for span in task_ranges_from(found, count)],
             *_of_tasks(query, count, measured),
         )
         for (query, name, count), found in begins.items()
@@ -176,10 +176,16 @@ def _of_tasks(query: int, count: int, measured: Measured) -> tuple[list[float], 
 
 def _groupings(cluster: Cluster) -> list[GroupingRow]:
     rows = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING)
-    grouped = rows.filter(~Q(scheme="") | Q(merge_node__isnull=False)).order_by("id")
+    grouped = rows.filter(~Q(key_grouping="") | Q(aggregator__isnull=False)).order_by("id")
     return [
-        GroupingRow(query, key_grouping_text(scheme), NOBODY if aggregator is None else aggregator)
-        for query, scheme, aggregator in grouped.values_list("id", "scheme", "merge_node__index")
+        GroupingRow(
+            query,
+            key_grouping_text(key_grouping),
+            NO_AGGREGATOR if aggregator is None else aggregator,
+        )
+        for query, key_grouping, aggregator in grouped.values_list(
+            "id", "key_grouping", "aggregator__index"
+        )
     ]
 
 

@@ -64,7 +64,7 @@ class WindowFilters:
         """Read from, to, key, state, cursor, limit, order. Raises `Invalid`, by parameter."""
         faults: dict[str, list[str]] = {}
         first = _moment(values, "from", -_MAX_MS, faults)
-        past = _moment(values, "to", _MAX_MS + 1, faults)
+        stop = _moment(values, "to", _MAX_MS + 1, faults)
         state, order = str(values.get("state", "")), str(values.get("order", "newest"))
         if state and state not in STATES:
             faults["state"] = [f"must be one of {', '.join(STATES)}"]
@@ -81,7 +81,7 @@ class WindowFilters:
             raise Invalid(faults)
         limit = whole(values, "limit", DEFAULT_WINDOWS, MAX_WINDOWS)
         wanted = WindowState(state) if state else None
-        return cls(first, past - 1, key, wanted, after, limit, order == "newest")
+        return cls(first, stop - 1, key, wanted, after, limit, order == "newest")
 
 
 def cursor_of(place: bytes) -> str:

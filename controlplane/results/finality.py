@@ -45,11 +45,11 @@ def _window_timings(cluster_id: int, ids: list[int]) -> dict[int, WindowTiming]:
         streams.setdefault(query, []).append(stream)
     idle = _idle_after(sorted({query_id for some in streams.values() for query_id in some}))
     rows = Query.objects.filter(pk__in=ids, cluster=cluster_id).values_list(
-        "pk", "text", "scheme", "submitted_at"
+        "pk", "text", "key_grouping", "submitted_at"
     )
     return {
-        pk: _times(text, _reading(streams.get(pk, []), idle, scheme, submitted_at))
-        for pk, text, scheme, submitted_at in rows
+        pk: _times(text, _reading(streams.get(pk, []), idle, key_grouping, submitted_at))
+        for pk, text, key_grouping, submitted_at in rows
     }
 
 
@@ -70,12 +70,12 @@ def _idle_after(streams: Sequence[int]) -> dict[int, int]:
 
 
 def _reading(
-    streams: Sequence[int], idle: Mapping[int, int], scheme: str, submitted_at: Any
+    streams: Sequence[int], idle: Mapping[int, int], key_grouping: str, submitted_at: Any
 ) -> Reading:
     idle_streams = {pk: idle[pk] for pk in streams if pk in idle}
     # Whether somebody merges a query's windows holds for its whole life.
     return Reading(
-        list(idle_streams), bool(scheme), round(submitted_at.timestamp() * 1000), idle_streams
+        list(idle_streams), bool(key_grouping), round(submitted_at.timestamp() * 1000), idle_streams
     )
 
 

@@ -90,11 +90,11 @@ class _Reader:
     def page(self) -> tuple[list[RawWindow], bytes]:
         """Return the windows in order, and the place after which the next page begins."""
         stored, edge = self._stored()
-        archived, past = self._archived()
+        archived, archive_edge = self._archived()
         known = {window.place for window in archived}
         windows = [*archived, *(raw for raw in stored if raw.place not in known)]
         windows.sort(key=lambda window: window.place, reverse=self.wanted.newest_first)
-        edges = [raw for raw in (edge, past) if raw]
+        edges = [raw for raw in (edge, archive_edge) if raw]
         if edges:
             # Behind it one of the two has more that was not read.
             nearest = max(edges) if self.wanted.newest_first else min(edges)
@@ -134,12 +134,12 @@ class _Reader:
         if wanted.state is WindowState.OPEN:
             return [], b""
         is_final = None if wanted.state is None else wanted.state is WindowState.FINAL
-        least, past = self._bounds()
+        least, stop = self._bounds()
         key = None
         if self.key is not None and self.computation is not None:
             key = bytes_of_key(self.computation, self.key)
         rows = archive.read(
-            Part(self.query.pk, least, past, key, is_final, wanted.limit, wanted.newest_first)
+            Part(self.query.pk, least, stop, key, is_final, wanted.limit, wanted.newest_first)
         )
         edge = rows[-1].place if len(rows) == wanted.limit else b""
         return [raw_of_archived(window) for window in rows], edge
@@ -147,15 +147,15 @@ class _Reader:
     def _bounds(self) -> tuple[bytes, bytes]:
         """Return the least place and what is behind the last, cursor and range together."""
         wanted = self.wanted
-        least, past = start_bytes(wanted.first_ms), start_bytes(wanted.last_ms + 1)
+        least, stop = start_bytes(wanted.first_ms), start_bytes(wanted.last_ms + 1)
         if not wanted.after:
-            return least, past
+            return least, stop
         by_start = self.key is not None or len(wanted.after) == START_BYTES
         after = wanted.after[:START_BYTES] if by_start else wanted.after
         if wanted.newest_first:
-            return least, min(past, after)
+            return least, min(stop, after)
         behind = _next_start(after) if by_start else after + b"\x00"
-        return max(least, behind), past
+        return max(least, behind), stop
 
 
 def _next_start(start: bytes) -> bytes:

@@ -14,13 +14,13 @@ from controlplane.planning.online import OnlineProblem
 ROUTED = (Query.State.RUNNING, Query.State.ENDING)
 
 
-class MergeNodes:
+class AggregatorNodes:
     """The active nodes of an online problem, with how many queries each merges."""
 
     def __init__(self, cluster: Cluster, problem: OnlineProblem) -> None:
         self._problem = problem
-        merged = Query.objects.filter(cluster=cluster, state__in=ROUTED, merge_node__isnull=False)
-        self._merges = Counter(merged.values_list("merge_node_id", flat=True))
+        merged = Query.objects.filter(cluster=cluster, state__in=ROUTED, aggregator__isnull=False)
+        self._merges = Counter(merged.values_list("aggregator_id", flat=True))
 
     def take(self) -> Node:
         """Return the node for one more query and count it there."""
@@ -47,7 +47,7 @@ class MergeNodes:
         return chosen
 
 
-def merged_by(nodes: Sequence[Node]) -> list[str]:
+def queries_aggregated_by(nodes: Sequence[Node]) -> list[str]:
     """Return the names of the queries whose windows these nodes merge."""
-    merged = Query.objects.filter(merge_node__in=nodes, state__in=ROUTED)
+    merged = Query.objects.filter(aggregator__in=nodes, state__in=ROUTED)
     return list(merged.order_by("name").values_list("name", flat=True))

@@ -116,7 +116,7 @@ def _lasting(action: Action) -> Action:
 
     Housekeeping deletes the earlier steps, and a planned rule of windows has no start yet.
     """
-    if not isinstance(action, SetDropRule) or action.shed is None:
+    if not isinstance(action, SetDropRule) or action.rule is None:
         return action
-    share = action.shed.steps[-1][1]
-    return replace(action, shed=replace(action.shed, steps=((ALWAYS, share),)) if share else None)
+    share = action.rule.steps[-1][1]
+    return replace(action, rule=replace(action.rule, steps=((ALWAYS, share),)) if share else None)

@@ -143,7 +143,7 @@ def _require_nodes(cluster: Cluster, index: int, action: Action, draft: TableDra
         used = sorted(
             query
             for query, route in draft.queries.items()
-            if max(*route.owners(), route.merge) >= action.nodes
+            if max(*route.owners(), route.aggregator) >= action.nodes
         )
         if used:
             message = f"{len(used)} queries use a node that would be removed: move them first"
@@ -157,7 +157,7 @@ def _require_nodes(cluster: Cluster, index: int, action: Action, draft: TableDra
 
 def _require_edge(index: int, action: Action, draft: TableDraft) -> None:
     """Raise `Refused` if the action sets a drop rule of a query that does not read the stream."""
-    if not isinstance(action, SetDropRule) or action.query == INPUT or action.shed is None:
+    if not isinstance(action, SetDropRule) or action.query == INPUT or action.rule is None:
         return
     route = draft.queries.get(action.query)
     if route is None or action.stream not in route.streams:
@@ -169,8 +169,8 @@ def _require_edge(index: int, action: Action, draft: TableDraft) -> None:
 
 def nodes_of(action: Action) -> set[int]:
     """Return the nodes to which an action gives something."""
-    nodes = {getattr(action, name, -1) for name in ("node", "merge")}
-    for name in ("moves", "spans"):
+    nodes = {getattr(action, name, -1) for name in ("node", "aggregator")}
+    for name in ("moves", "task_ranges"):
         nodes |= {node for node, _, _ in getattr(action, name, ())}
     return nodes - {-1}
 

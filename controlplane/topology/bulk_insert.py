@@ -14,7 +14,7 @@ def insert_rows(model: type[Model], columns: Sequence[str], rows: Sequence[Seque
     """
     quote = connection.ops.quote_name
     names = ", ".join(quote(column) for column in columns)
-    marks = ", ".join(["%s"] * len(columns))
+    placeholders = ", ".join(["%s"] * len(columns))
     table = quote(model._meta.db_table)  # noqa: SLF001 - Django's public name
     with connection.cursor() as cursor:
-        cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)  # noqa: S608
+        cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({placeholders})", rows)  # noqa: S608

@@ -51,7 +51,7 @@ def settle(cluster: Cluster) -> int:
 
 
 def count(cluster_id: int, rows: Sequence[Row], samples: Sequence[Sample]) -> None:
-    """Count what telemetry rows say that arcs dropped, in the caller's transaction."""
+    """Count what telemetry rows say that edges dropped, in the caller's transaction."""
     seconds = sum(sample["span_s"] for sample in samples)
     drops = list(Drop.objects.filter(cluster=cluster_id).only("stream_id", "query_id", "per_s"))
     if not drops or not seconds:
@@ -66,8 +66,8 @@ def count(cluster_id: int, rows: Sequence[Row], samples: Sequence[Sample]) -> No
 
 
 def _name(drop: Drop) -> str:
-    """Return what telemetry calls an arc."""
-    stream, query = drop.arc
+    """Return what telemetry calls an edge."""
+    stream, query = drop.edge
     return str(stream) if query == INPUT else f"{stream}>{query}"
 
 
@@ -84,7 +84,7 @@ def _note(cluster: Cluster, drop: Drop) -> None:
 
 
 def _lateness_ms(drop: Drop) -> int:
-    """Return the largest lateness of the queries that get what the arc lets through."""
+    """Return the largest lateness of the queries that get what the edge lets through."""
     readers = Query.objects.filter(streams=drop.stream_id, state__in=("running", "ending"))
     if drop.query_id is not None:
         readers = readers.filter(pk=drop.query_id)
@@ -111,7 +111,7 @@ def _forget(drop: Drop) -> int:
     if row is None or row.settles is None:
         return 0
     left = remove_old_steps(row.value, row.settles["since"])
-    stream, query = row.arc
+    stream, query = row.edge
     message = f"{edge_text(row)}: what it dropped before is forgotten"
     apply(cluster, [SetDropRule(stream, query, left)], Change(message))
     return 1

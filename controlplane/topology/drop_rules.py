@@ -1,4 +1,4 @@
-"""Drops: what the input arc of a stream, or its split arc to a query, loses on purpose.
+"""Drops: what the input edge of a stream, or its split edge to a query, loses on purpose.
 
 A random drop takes effect with the next micro-batch. A drop of whole windows begins, changes and
 ends with a window of which no record was seen yet (wire.shed_steps): so it is decided some seconds
@@ -27,7 +27,7 @@ MAX_STEPS: Final = 32
 def set_drop(
     actor: Actor, stream: Stream, spec: DropSpec, query_name: str = "", reason: str = ""
 ) -> Drop:
-    """Let an arc drop a share, or another one than before; without a query the input arc.
+    """Let an edge drop a share, or another one than before; without a query the input edge.
 
     Raises `Forbidden`, `Invalid` per field, `Conflict` after too many changes in a short time, and
     `Away` if the newest event time of the log is unknown.
@@ -39,10 +39,10 @@ def set_drop(
 
 
 def lift(actor: Actor, stream: Stream, query_name: str = "", reason: str = "") -> Drop | None:
-    """Let an arc keep all records again.
+    """Let an edge keep all records again.
 
     Returns None if that is so from the next batch on, else the drop, which ends with a window that
-    is to come. Raises as `set_drop` does, and `Invalid` where the arc drops nothing.
+    is to come. Raises as `set_drop` does, and `Invalid` where the edge drops nothing.
     """
     require_operator(actor, stream.cluster)
     return retry_when_moved(lambda: _lift(actor, stream, query_name, reason))
@@ -78,18 +78,18 @@ def _event_time(start: int) -> int | None:
 
 
 def edge_text(drop: Drop) -> str:
-    """Return the arc as people read it."""
+    """Return the edge as people read it."""
     return f"{drop.stream.name} to {drop.query.name}" if drop.query else drop.stream.name
 
 
-def windows_text(shed: DropRule) -> str:
+def windows_text(rule: DropRule) -> str:
     """Return what goes: records, or windows of so many seconds."""
-    if not shed.window_ms:
+    if not rule.window_ms:
         return "records"
-    text = f"{shed.window_ms / 1000:g} s windows"
-    if shed.slide_ms != shed.window_ms:
-        text += f" every {shed.slide_ms / 1000:g} s"
-    return text if shed.batch == 1 else f"{text}, {shed.batch} together"
+    text = f"{rule.window_ms / 1000:g} s windows"
+    if rule.slide_ms != rule.window_ms:
+        text += f" every {rule.slide_ms / 1000:g} s"
+    return text if rule.batch == 1 else f"{text}, {rule.batch} together"
 
 
 def share_text(share: float) -> str:
@@ -99,15 +99,15 @@ def share_text(share: float) -> str:
 
 def _set(actor: Actor, stream: Stream, spec: DropSpec, query_name: str, reason: str) -> Drop:
     cluster, query, drop = _present(stream, query_name)
-    shed = _shed(spec, query)
+    rule = _rule_of_spec(spec, query)
     if drop is not None:
-        shed = _following(drop.value, shed, spec, cluster, stream)
-    elif shed.window_ms:
-        shed = replace(shed, steps=((_begin(shed, cluster, stream), spec.share),))
+        rule = _changed_rule(drop.value, rule, spec, cluster, stream)
+    elif rule.window_ms:
+        rule = replace(rule, steps=((_begin(rule, cluster, stream), spec.share),))
     if drop is None:
         drop = Drop(cluster=cluster, stream=stream, query=query)
-    summary = f"{edge_text(drop)} drops {share_text(spec.share)} of its {windows_text(shed)}"
-    _write(actor, cluster, drop, shed, summary, reason)
+    summary = f"{edge_text(drop)} drops {share_text(spec.share)} of its {windows_text(rule)}"
+    _write(actor, cluster, drop, rule, summary, reason)
     stored = _rule(stream, query)
     assert stored is not None
     return stored
@@ -118,18 +118,18 @@ def _lift(actor: Actor, stream: Stream, query_name: str, reason: str) -> Drop | 
     if drop is None:
         field = "stream" if query is None else "query"
         raise Invalid({field: ["Nothing is dropped there"]})
-    shed, left = drop.value, None
-    if shed.window_ms:
-        if not shed.steps[-1][1]:
+    rule, left = drop.value, None
+    if rule.window_ms:
+        if not rule.steps[-1][1]:
             return drop  # it is being lifted already
-        left = _bounded(add_step(shed, _begin(shed, cluster, stream), 0.0))
+        left = _bounded(add_step(rule, _begin(rule, cluster, stream), 0.0))
     summary = f"{edge_text(drop)} drops nothing any more"
     _write(actor, cluster, drop, left, summary, reason)
     return _rule(stream, query) if left is not None else None
 
 
 def _present(stream: Stream, query_name: str) -> tuple[Cluster, Query | None, Drop | None]:
-    """Return the cluster with its version, then the arc's query and what the arc drops."""
+    """Return the cluster with its version, then the edge's query and what the edge drops."""
     # The version first: what changes behind it makes the append fail.
     cluster = Cluster.objects.get(pk=stream.cluster_id)
     query = _reader(cluster, stream, query_name) if query_name else None
@@ -149,12 +149,12 @@ def _reader(cluster: Cluster, stream: Stream, name: str) -> Query:
     return query
 
 
-def _shed(spec: DropSpec, query: Query | None) -> DropRule:
+def _rule_of_spec(spec: DropSpec, query: Query | None) -> DropRule:
     """Return what is asked for, from always on. Raises `Invalid`."""
-    # An arc of its own luck: what the input arc lets through is drawn from anew.
-    shed = DropRule.of(spec.share, INPUT if query is None else query.pk)
+    # An edge of its own luck: what the input edge lets through is drawn from anew.
+    rule = DropRule.of(spec.share, INPUT if query is None else query.pk)
     if spec.window_s is None:
-        return shed
+        return rule
     window_ms = round(spec.window_s * 1000)
     slide_ms = window_ms if spec.slide_s is None else round(spec.slide_s * 1000)
     if query is not None:
@@ -164,13 +164,13 @@ def _shed(spec: DropSpec, query: Query | None) -> DropRule:
         if (window_ms, slide_ms) != (own.size_ms, own.slide_ms):
             own_text = f"{own.size_ms / 1000:g} s every {own.slide_ms / 1000:g} s"
             raise Invalid({"window_s": [f"The windows of {query.name} are {own_text}"]})
-    return replace(shed, window_ms=window_ms, slide_ms=slide_ms, batch=spec.batch)
+    return replace(rule, window_ms=window_ms, slide_ms=slide_ms, batch=spec.batch)
 
 
-def _following(
+def _changed_rule(
     before: DropRule, wanted: DropRule, spec: DropSpec, cluster: Cluster, stream: Stream
 ) -> DropRule:
-    """Return what an arc drops that dropped something before."""
+    """Return what an edge drops that dropped something before."""
     if not before.window_ms:
         if not wanted.window_ms:
             return wanted
@@ -183,26 +183,26 @@ def _following(
     return after
 
 
-def _begin(shed: DropRule, cluster: Cluster, stream: Stream) -> int:
-    return first_group(shed, ahead_of(cluster, stream.pk))
+def _begin(rule: DropRule, cluster: Cluster, stream: Stream) -> int:
+    return first_group(rule, ahead_of(cluster, stream.pk))
 
 
-def _bounded(shed: DropRule | None) -> DropRule | None:
-    if shed is not None and len(shed.steps) > MAX_STEPS:
+def _bounded(rule: DropRule | None) -> DropRule | None:
+    if rule is not None and len(rule.steps) > MAX_STEPS:
         message = f"It was changed {MAX_STEPS} times, and windows are open that know of each"
         raise Conflict("too_many_steps", message, {"steps": MAX_STEPS})
-    return shed
+    return rule
 
 
 def _write(
-    actor: Actor, cluster: Cluster, drop: Drop, shed: DropRule | None, summary: str, reason: str
+    actor: Actor, cluster: Cluster, drop: Drop, rule: DropRule | None, summary: str, reason: str
 ) -> None:
     change = Change(
         summary,
-        "drop.lift" if shed is None or not shed.steps[-1][1] else "drop.set",
+        "drop.lift" if rule is None or not rule.steps[-1][1] else "drop.set",
         edge_text(drop),
         reason=reason,
-        before=dict(drop.shed or {}),
-        after={} if shed is None else shed.to_json(),
+        before=dict(drop.rule or {}),
+        after={} if rule is None else rule.to_json(),
     )
-    apply(cluster, [SetDropRule(*drop.arc, shed)], change, actor=actor)
+    apply(cluster, [SetDropRule(*drop.edge, rule)], change, actor=actor)

@@ -15,7 +15,7 @@ class DropSpec:
     """The share (above 0, at most 1) that goes: of the records, by chance.
 
     With `window_s`, of the windows instead: of this length, beginning every `slide_s` (None: one
-    behind the other; on a split arc as the query's do), `batch` neighbours together.
+    behind the other; on a split edge as the query's do), `batch` neighbours together.
     """
 
     share: float

@@ -1,8 +1,7 @@
-"""Key schemes and merge nodes: what a query is submitted with, and changing them while it runs.
+"""Key groupings and aggregator nodes of queries: validate them, change them while a query runs.
 
-Who has to look at what a query gives out must not change while it lives (`SetAggregator`):
-so a query that is submitted with a scheme has a merge node from its first record to its last, and
-one without never has. Only the former can change its scheme.
+A query that is submitted with a key grouping has an aggregator from its first record to its last; a
+query without has none (`SetAggregator`), and its key grouping cannot change.
 """
 
 from controlplane.access.roles import Actor, require_operator
@@ -10,7 +9,7 @@ from controlplane.catalog.computations import text_of
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Node, Query
 from controlplane.planning.online import read_online
-from controlplane.topology.aggregators import MergeNodes
+from controlplane.topology.aggregators import AggregatorNodes
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import SetAggregator, SetKeyGrouping
@@ -21,79 +20,79 @@ from controlplane.wire.routing.key_groupings import (
     splits_keys,
 )
 
-NO_MERGE_NODE = (
-    "{name} was submitted without a scheme: it has no merge node, and gets none while it lives. End"
-    " it and submit it with a scheme"
+WITHOUT_AGGREGATOR = (
+    "{name} was submitted without a key grouping, so it has no aggregator node: end the query and"
+    " submit it with a key grouping"
 )
 
 
-def scheme_faults(scheme: str, tasks: int, *, joins: bool) -> Fields:
-    """Return what is wrong with the scheme of a query, "" for none, by field."""
-    if not scheme:
+def key_grouping_faults(key_grouping: str, tasks: int, *, joins: bool) -> Fields:
+    """Return what is wrong with the key grouping of a query, "" for none, by field."""
+    if not key_grouping:
         return {}
-    if faults := _name_faults(scheme, joins=joins):
-        return {"scheme": faults}
+    if faults := _name_faults(key_grouping, joins=joins):
+        return {"key_grouping": faults}
     if tasks <= 1:
-        return {"scheme": ["Needs more than one task: it says which of them a key goes to"]}
+        return {"key_grouping": ["Needs more than one task"]}
     return {}
 
 
-def set_scheme(actor: Actor, query: Query, scheme: str, reason: str = "") -> Query:
-    """Let the keys of a running query find their task by another scheme, from the next batch on.
+def set_key_grouping(actor: Actor, query: Query, key_grouping: str, reason: str = "") -> Query:
+    """Set the key grouping of a running query, from the next batch on.
 
-    Its windows go on: parts that a key has on several tasks are merged. Raises `Forbidden`,
-    `Invalid`, and `Conflict` for a query that does not run or has no merge node.
+    Open windows continue: the aggregator merges the parts of a key. Raises `Forbidden`,
+    `Invalid`, and `Conflict` for a query that does not run or has no aggregator node.
     """
     require_operator(actor, query.cluster)
-    if faults := _name_faults(scheme, joins=_joins(query)):
-        raise Invalid({"scheme": faults})
-    return retry_when_moved(lambda: _set_scheme(actor, query, scheme, reason))
+    if faults := _name_faults(key_grouping, joins=_joins(query)):
+        raise Invalid({"key_grouping": faults})
+    return retry_when_moved(lambda: _set_key_grouping(actor, query, key_grouping, reason))
 
 
-def move_merge(actor: Actor, query: Query, index: int | None, reason: str = "") -> Query:
-    """Let another node merge a running query, None for the least loaded; its windows go on.
+def set_aggregator(actor: Actor, query: Query, index: int | None, reason: str = "") -> Query:
+    """Set the aggregator of a running query, None for the least loaded node; windows continue.
 
     Raises `Forbidden`, `Invalid`, and `Conflict` for a query that does not run or has no merge
     node.
     """
     require_operator(actor, query.cluster)
-    return retry_when_moved(lambda: _move_merge(actor, query, index, reason))
+    return retry_when_moved(lambda: _set_aggregator(actor, query, index, reason))
 
 
-def _set_scheme(actor: Actor, query: Query, scheme: str, reason: str) -> Query:
+def _set_key_grouping(actor: Actor, query: Query, key_grouping: str, reason: str) -> Query:
     cluster, query = _fresh(query)
-    before = query.scheme
-    if scheme == before:
+    before = query.key_grouping
+    if key_grouping == before:
         return query
-    query.scheme = scheme
+    query.key_grouping = key_grouping
     change = Change(
-        f"{query.name}: keys find their task {KEY_GROUPINGS[scheme].title}",
-        "query.scheme",
+        f"{query.name}: keys find their task {KEY_GROUPINGS[key_grouping].title}",
+        "query.key_grouping",
         query.name,
         reason=reason,
-        before={"scheme": before},
-        after={"scheme": scheme},
+        before={"key_grouping": before},
+        after={"key_grouping": key_grouping},
         pk=query.pk,
     )
-    apply(cluster, [SetKeyGrouping(query.pk, key_grouping_text(scheme))], change, actor=actor)
+    apply(cluster, [SetKeyGrouping(query.pk, key_grouping_text(key_grouping))], change, actor=actor)
     return query
 
 
-def _move_merge(actor: Actor, query: Query, index: int | None, reason: str) -> Query:
+def _set_aggregator(actor: Actor, query: Query, index: int | None, reason: str) -> Query:
     cluster, query = _fresh(query)
-    before = query.merge_node
+    before = query.aggregator
     assert before is not None
     node = _least_loaded(cluster, before) if index is None else _active(cluster, index)
     if node == before:
         return query
-    query.merge_node = node
+    query.aggregator = node
     change = Change(
         f"{query.name} is merged on {node.name}",
-        "query.merge_node",
+        "query.aggregator",
         query.name,
         reason=reason,
-        before={"merge_node": before.index},
-        after={"merge_node": node.index},
+        before={"aggregator": before.index},
+        after={"aggregator": node.index},
         pk=query.pk,
     )
     apply(cluster, [SetAggregator(query.pk, node.index)], change, actor=actor)
@@ -101,15 +100,15 @@ def _move_merge(actor: Actor, query: Query, index: int | None, reason: str) -> Q
 
 
 def _fresh(query: Query) -> tuple[Cluster, Query]:
-    """Return the cluster with its version, then the query as it is now, with its merge node."""
+    """Return the cluster with its version, then the query with its aggregator, read afresh."""
     # The version first: what changes behind it makes the append fail.
     cluster = Cluster.objects.get(pk=query.cluster_id)
-    query = Query.objects.select_related("merge_node").get(pk=query.pk)
+    query = Query.objects.select_related("aggregator").get(pk=query.pk)
     if query.state != Query.State.RUNNING:
         message = f"{query.name} is {query.state}, not running"
         raise Conflict("not_running", message, {"state": query.state})
-    if query.merge_node is None:
-        raise Conflict("no_merge_node", NO_MERGE_NODE.format(name=query.name))
+    if query.aggregator is None:
+        raise Conflict("no_aggregator", WITHOUT_AGGREGATOR.format(name=query.name))
     return cluster, query
 
 
@@ -124,7 +123,7 @@ def _active(cluster: Cluster, index: int) -> Node:
 
 def _least_loaded(cluster: Cluster, present: Node) -> Node:
     problem = read_online(cluster)
-    node = None if problem is None else MergeNodes(cluster, problem).other_than(present)
+    node = None if problem is None else AggregatorNodes(cluster, problem).other_than(present)
     if node is None:
         raise Invalid({"node": ["No other node is active"]})
     return node
@@ -135,9 +134,9 @@ def _joins(query: Query) -> bool:
     return bool(text.right)
 
 
-def _name_faults(scheme: str, *, joins: bool) -> list[str]:
-    if scheme not in KEY_GROUPINGS:
-        return [f"Must be one of {', '.join(KEY_GROUPINGS)}, not {scheme[:40] or 'empty'}"]
-    if joins and splits_keys(scheme):
+def _name_faults(key_grouping: str, *, joins: bool) -> list[str]:
+    if key_grouping not in KEY_GROUPINGS:
+        return [f"Must be one of {', '.join(KEY_GROUPINGS)}, not {key_grouping[:40] or 'empty'}"]
+    if joins and splits_keys(key_grouping):
         return [f"Records that are joined must meet in one task: {HASH} only"]
     return []

@@ -8,7 +8,7 @@ from typing import Any, Final
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Node, Task
-from controlplane.topology.aggregators import merged_by
+from controlplane.topology.aggregators import queries_aggregated_by
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import Action, NodeState, SetCapacity, SetNodeActive, SetNodeCount
@@ -84,7 +84,7 @@ def check_count(actor: Actor, cluster: Cluster, nodes: int) -> None:
     if hosts := list(with_tasks.values_list("name", flat=True)):
         text = f"{', '.join(hosts)} would be removed with queries: move these by a proposal first"
         raise Conflict("node_hosts", text, {"nodes": hosts})
-    if merged := merged_by(list(removed)):
+    if merged := queries_aggregated_by(list(removed)):
         text = (
             f"A node that would be removed merges {', '.join(merged)}: let another node merge them"
         )

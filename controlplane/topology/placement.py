@@ -4,8 +4,8 @@ Reading and deciding happen outside any transaction; the writes claim the routin
 states they were decided for, or nothing is written and the pass begins again.
 
 A query that is split over several tasks is placed by its first one, as one query on one node;
-its other tasks go round the active nodes by capacity (`task_ranges`). One with a scheme gets a
-node that merges its windows (`aggregators`).
+its other tasks go round the active nodes by capacity (`task_ranges`). A query with a key
+grouping gets an aggregator (`aggregators`).
 """
 
 import logging
@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from controlplane.errors import Conflict, VersionMoved
 from controlplane.models import Cluster, Node, Query, QueryStream, Task
 from controlplane.planning.online import OnlineProblem, read_online
-from controlplane.topology.aggregators import MergeNodes
+from controlplane.topology.aggregators import AggregatorNodes
 from controlplane.topology.apply import Change, apply
-from controlplane.topology.task_ranges import spans_over
+from controlplane.topology.task_ranges import task_ranges_over
 from controlplane.topology.versions import TRIES, is_at
-from controlplane.wire.routing import NOBODY, Action, AddQuery, RemoveQuery, TaskRange
+from controlplane.wire.routing import NO_AGGREGATOR, Action, AddQuery, RemoveQuery, TaskRange
 from controlplane.wire.routing.key_groupings import key_grouping_text
 
 logger = logging.getLogger(__name__)
@@ -51,8 +51,8 @@ class _Place:
     """The node of a query's first task, and where it is split its intervals and who merges it."""
 
     node: Node
-    spans: tuple[TaskRange, ...] = ()
-    merge: Node | None = None
+    task_ranges: tuple[TaskRange, ...] = ()
+    aggregator: Node | None = None
 
 
 def place_pending(cluster_id: int) -> PlacementPass:
@@ -75,14 +75,13 @@ def _run_pass_with_retries(cluster_id: int) -> PlacementPass:
 
 
 def place_as(
-    cluster: Cluster, wanted: Mapping[int, Sequence[TaskRange]], merges: Mapping[int, int]
+    cluster: Cluster, wanted: Mapping[int, Sequence[TaskRange]], aggregators: Mapping[int, int]
 ) -> int:
     """Place pending queries, by id, where the spans of their tasks say; returns how many.
 
-    `merges` has the index of the node that merges a query with a scheme; for those that it leaves
-    out one is chosen. Within the caller's transaction, at most `PASS` at once. Raises
-    `VersionMoved`, also where one of them pends no more, and `Conflict` where a merge node must be
-    chosen and none is active.
+    `aggregators`: node index by query; other queries with a key grouping get the least loaded
+    node. Within the caller's transaction, at most `PASS` at once. Raises `VersionMoved`, also if
+    a query is no longer pending, and `Conflict` if no node is active that could aggregate.
     """
     cluster.refresh_from_db(fields=["routing_version"])
     pending = list(Query.objects.filter(pk__in=wanted, state=Query.State.PENDING).order_by("id"))
@@ -93,8 +92,10 @@ def place_as(
     work = _PendingWork(cluster.routing_version, pending, [], _streams(list(wanted)))
     nodes = {node.index: node for node in cluster.nodes.all()}
     chosen = {query.pk: _as_wanted(query, wanted[query.pk], nodes) for query in pending}
-    merged = _merged_as_wanted(cluster, pending, {pk: nodes[index] for pk, index in merges.items()})
-    chosen |= {pk: replace(chosen[pk], merge=node) for pk, node in merged.items()}
+    merged = _merged_as_wanted(
+        cluster, pending, {pk: nodes[index] for pk, index in aggregators.items()}
+    )
+    chosen |= {pk: replace(chosen[pk], aggregator=node) for pk, node in merged.items()}
     apply(cluster, _actions(work, chosen), Change(_summary(work, chosen)))
     return len(pending)
 
@@ -102,22 +103,24 @@ def place_as(
 def _merged_as_wanted(
     cluster: Cluster, pending: Sequence[Query], named: Mapping[int, Node]
 ) -> dict[int, Node]:
-    """Return who merges each query with a scheme: whom it names, else the least loaded."""
-    mergers_by_query = {query.pk: named.get(query.pk) for query in pending if query.scheme}
-    if None not in mergers_by_query.values():
-        return {pk: node for pk, node in mergers_by_query.items() if node is not None}
+    """Return who merges each query with a key grouping: whom it names, else the least loaded."""
+    aggregators_by_query = {
+        query.pk: named.get(query.pk) for query in pending if query.key_grouping
+    }
+    if None not in aggregators_by_query.values():
+        return {pk: node for pk, node in aggregators_by_query.items() if node is not None}
     problem = read_online(cluster)
     if problem is None:
         raise Conflict("no_node", "No node of the cluster is active: none can merge")
-    mergers = MergeNodes(cluster, problem)
-    for node in mergers_by_query.values():
+    aggregators = AggregatorNodes(cluster, problem)
+    for node in aggregators_by_query.values():
         if node is not None:
-            mergers.give(node)
-    return {pk: node or mergers.take() for pk, node in mergers_by_query.items()}
+            aggregators.give(node)
+    return {pk: node or aggregators.take() for pk, node in aggregators_by_query.items()}
 
 
-def _as_wanted(query: Query, spans: Sequence[TaskRange], nodes: Mapping[int, Node]) -> _Place:
-    return _Place(nodes[spans[0][0]], () if query.task_count == 1 else tuple(spans))
+def _as_wanted(query: Query, task_ranges: Sequence[TaskRange], nodes: Mapping[int, Node]) -> _Place:
+    return _Place(nodes[task_ranges[0][0]], () if query.task_count == 1 else tuple(task_ranges))
 
 
 def _run_pass(cluster_id: int) -> PlacementPass:
@@ -169,10 +172,10 @@ def _choose(
     for task in work.ending:
         problem.remove(work.streams[task.query_id], task.node_id)
     places = {query.pk: _place(problem, query, work.streams[query.pk]) for query in work.pending}
-    if merged := [query.pk for query in work.pending if query.scheme]:
+    if merged := [query.pk for query in work.pending if query.key_grouping]:
         # Once all are placed: what they read counts.
-        mergers = MergeNodes(cluster, problem)
-        places |= {query: replace(places[query], merge=mergers.take()) for query in merged}
+        aggregators = AggregatorNodes(cluster, problem)
+        places |= {query: replace(places[query], aggregator=aggregators.take()) for query in merged}
     return places
 
 
@@ -180,7 +183,7 @@ def _place(problem: OnlineProblem, query: Query, streams: tuple[int, ...]) -> _P
     node = problem.place(streams)
     if query.task_count == 1:
         return _Place(node)
-    return _Place(node, spans_over(problem.nodes, node, query.task_count))
+    return _Place(node, task_ranges_over(problem.nodes, node, query.task_count))
 
 
 def _actions(work: _PendingWork, chosen: dict[int, _Place]) -> list[Action]:
@@ -196,13 +199,13 @@ def _actions(work: _PendingWork, chosen: dict[int, _Place]) -> list[Action]:
 def _addition(query: Query, place: _Place, streams: tuple[int, ...]) -> Action:
     return AddQuery(
         query=query.pk,
-        run=query.run,
+        incarnation=query.incarnation,
         node=place.node.index,
         streams=streams,
         text=query.text,
-        spans=place.spans,
-        scheme=key_grouping_text(query.scheme),
-        merge=NOBODY if place.merge is None else place.merge.index,
+        task_ranges=place.task_ranges,
+        key_grouping=key_grouping_text(query.key_grouping),
+        aggregator=NO_AGGREGATOR if place.aggregator is None else place.aggregator.index,
     )
 
 
@@ -221,7 +224,7 @@ def _summary(work: _PendingWork, chosen: dict[int, _Place]) -> str:
 
 
 def _node_text(place: _Place) -> str:
-    others = len(place.spans) - 1
+    others = len(place.task_ranges) - 1
     return f"{place.node.name} and {others} more" if others > 0 else place.node.name
 
 

@@ -23,7 +23,7 @@ from controlplane.models.query import (
 )
 from controlplane.task_names import PLACE, send_on_commit
 from controlplane.topology.bulk_insert import insert_rows
-from controlplane.topology.key_groupings import scheme_faults
+from controlplane.topology.key_groupings import key_grouping_faults
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, QueryText, usable_columns
 
@@ -40,7 +40,7 @@ class QuerySpec:
 
     A join pairs the records of `streams` with those of the streams in `right`: their ids stand in
     the text once it is stored, and what `text.right` holds before that does not count. With a
-    `scheme` (wire.schemes) a node merges its windows, and the scheme can be changed while it runs.
+    `key_grouping` an aggregator merges the windows; the grouping can change while the query runs.
     Windows are kept for `retention_s` of event time, `retention_windows` of them at most.
     """
 
@@ -50,7 +50,7 @@ class QuerySpec:
     ends_at: datetime | None = None
     tasks: int = 1
     right: Sequence[str] = ()
-    scheme: str = ""
+    key_grouping: str = ""
     retention_s: int = DEFAULT_RETENTION_S
     retention_windows: int = DEFAULT_RETENTION_WINDOWS
 
@@ -222,7 +222,7 @@ def _computed_columns(spec: QuerySpec, known: Mapping[str, int]) -> dict[str, An
         "text": stored(_resolved(spec, known)),
         "window_s": spec.text.window_s,
         "task_count": spec.tasks,
-        "scheme": spec.scheme,
+        "key_grouping": spec.key_grouping,
         "retention_s": spec.retention_s,
         "retention_windows": spec.retention_windows,
     }
@@ -291,7 +291,7 @@ def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
     }
     faults = {field: faults for field, faults in by_field.items() if faults}
     faults |= retention_faults(spec.retention_s, spec.retention_windows)
-    return faults | scheme_faults(spec.scheme, spec.tasks, joins=bool(spec.right))
+    return faults | key_grouping_faults(spec.key_grouping, spec.tasks, joins=bool(spec.right))
 
 
 def _shared(spec: QuerySpec, columns: Columns) -> Any:

@@ -11,13 +11,13 @@ from controlplane.errors import Conflict
 from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Stream, Task
 from controlplane.topology.versions import TRIES, version_of
 from controlplane.wire.routing import (
-    NOBODY,
+    NO_AGGREGATOR,
     NodeState,
     Route,
     RoutingTable,
     TableDraft,
     TaskRange,
-    spans_from,
+    task_ranges_from,
 )
 from controlplane.wire.routing.drop_rules import Edge
 from controlplane.wire.routing.key_groupings import key_grouping_text
@@ -66,7 +66,7 @@ def read_part(cluster: Cluster, scope: Scope) -> TableDraft:
         draft.nodes = _nodes(cluster.pk, cluster.slots)
     if scope.removed_from is not None:
         there = Q(tasks__node__index__gte=scope.removed_from)
-        there |= Q(merge_node__index__gte=scope.removed_from)
+        there |= Q(aggregator__index__gte=scope.removed_from)
         running = Query.objects.filter(there, cluster=cluster, tasks__isnull=False)
         ids = list(running.values_list("pk", flat=True).distinct()[:CHUNK])
         draft.queries |= _routes(Q(query__in=ids), {})
@@ -100,26 +100,26 @@ def _streams_of(condition: Q) -> dict[int, list[int]]:
 def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:
     """Return the routes of queries; those that `streams` does not know have none."""
     columns = (
-        "query_id", "query__run", "node__index", "query__text", "query__scheme",
-        "query__merge_node__index",
+        "query_id", "query__incarnation", "node__index", "query__text", "query__key_grouping",
+        "query__aggregator__index",
     )  # fmt: skip
     first = Task.objects.filter(condition, index=0)
-    spans = _spans(condition)
+    task_ranges = _task_ranges(condition)
     return {
         query: Route(
-            run,
+            incarnation,
             node,
             tuple(sorted(streams.get(query, ()))),
             text,
-            spans.get(query, ()),
-            key_grouping_text(scheme),
-            NOBODY if merge is None else merge,
+            task_ranges.get(query, ()),
+            key_grouping_text(key_grouping),
+            NO_AGGREGATOR if aggregator is None else aggregator,
         )
-        for query, run, node, text, scheme, merge in first.values_list(*columns)
+        for query, incarnation, node, text, key_grouping, aggregator in first.values_list(*columns)
     }
 
 
-def _spans(condition: Q) -> dict[int, tuple[TaskRange, ...]]:
+def _task_ranges(condition: Q) -> dict[int, tuple[TaskRange, ...]]:
     """Return the ranges of tasks of the queries that have several."""
     split = Task.objects.filter(condition, query__task_count__gt=1)
     columns = ("query_id", "query__task_count", "index", "node__index")
@@ -128,7 +128,7 @@ def _spans(condition: Q) -> dict[int, tuple[TaskRange, ...]]:
     for query, count, index, node in split.order_by("query_id", "index").values_list(*columns):
         begins.setdefault(query, []).append((index, node))
         counts[query] = count
-    return {query: spans_from(pairs, counts[query]) for query, pairs in begins.items()}
+    return {query: task_ranges_from(pairs, counts[query]) for query, pairs in begins.items()}
 
 
 def _read_streams(draft: TableDraft, streams: "Iterable[Stream]") -> None:
@@ -143,7 +143,7 @@ def _read_drop_rules(draft: TableDraft, cluster_id: int, streams: Collection[int
     rows = Drop.objects.filter(cluster=cluster_id)
     if streams is not None:
         rows = rows.filter(stream__in=streams)
-    draft.sheds |= {row.arc: row.value for row in rows}
+    draft.drop_rules |= {row.edge: row.value for row in rows}
 
 
 def _nodes(cluster_id: int, count: int) -> dict[int, NodeState]:

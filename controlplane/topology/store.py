@@ -16,7 +16,7 @@ from controlplane.catalog.computations import schema_of
 from controlplane.errors import VersionMoved
 from controlplane.models import Cluster, Drop, Node, Query, Stream, Task
 from controlplane.topology.schemas.evolution import retired_after
-from controlplane.wire.routing import NOBODY, NodeState, Route, TableDraft, TaskRange
+from controlplane.wire.routing import NO_AGGREGATOR, NodeState, Route, TableDraft, TaskRange
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.key_groupings import key_grouping_name
 
@@ -44,7 +44,7 @@ def write_rows(cluster: Cluster, before: TableDraft, after: TableDraft, writer: 
         _QueryRows(cluster, writer).write(before.queries, after.queries)
     _write_splits(before.splits, after.splits)
     _write_schemas(before, after)
-    if before.sheds != after.sheds:
+    if before.drop_rules != after.drop_rules:
         _write_drop_rules(cluster, before, after, writer)
 
 
@@ -112,7 +112,7 @@ class _QueryRows:
         for ids in _chunks(queries):
             deleted, _ = Task.objects.filter(query__in=ids).delete()
             Drop.objects.filter(query__in=ids).delete()
-            Query.objects.filter(pk__in=ids, merge_node__isnull=False).update(merge_node=None)
+            Query.objects.filter(pk__in=ids, aggregator__isnull=False).update(aggregator=None)
             ending = Query.objects.filter(pk__in=ids, state=Query.State.ENDING)
             now = timezone.now()
             # A query with a detail ends because the data plane could not compute it.
@@ -134,40 +134,44 @@ class _QueryRows:
         Task.objects.bulk_create(
             task for query, route in added.items() for task in self._tasks(query, route)
         )
-        self._set_aggregators({query: route.merge for query, route in added.items()})
+        self._set_aggregators({query: route.aggregator for query, route in added.items()})
 
     def _change(self, changed: Mapping[int, tuple[Route, Route]]) -> None:
         whole: dict[int, list[int]] = defaultdict(list)
-        runs: dict[int, list[int]] = defaultdict(list)
+        incarnations: dict[int, list[int]] = defaultdict(list)
         groupings: dict[str, list[int]] = defaultdict(list)
         for query, (old, new) in changed.items():
             if old.owners() != new.owners():
-                if new.spans:
+                if new.task_ranges:
                     self._rewrite(query, new)
                 else:
                     whole[new.node].append(query)
-            if old.run != new.run:
-                runs[new.run].append(query)
-            if old.scheme != new.scheme:
-                groupings[key_grouping_name(new.scheme, aggregated=new.merge != NOBODY)].append(
-                    query
-                )
+            if old.incarnation != new.incarnation:
+                incarnations[new.incarnation].append(query)
+            if old.key_grouping != new.key_grouping:
+                groupings[
+                    key_grouping_name(new.key_grouping, aggregated=new.aggregator != NO_AGGREGATOR)
+                ].append(query)
         for node, queries in whole.items():
             for ids in _chunks(queries):
                 rows = Task.objects.filter(query__in=ids)
                 rows.update(node=self._nodes[node], since_version=self._version)
-        _update_queries("run", runs)
-        _update_queries("scheme", groupings)
+        _update_queries("incarnation", incarnations)
+        _update_queries("key_grouping", groupings)
         self._set_aggregators(
-            {query: new.merge for query, (old, new) in changed.items() if old.merge != new.merge}
+            {
+                query: new.aggregator
+                for query, (old, new) in changed.items()
+                if old.aggregator != new.aggregator
+            }
         )
 
     def _set_aggregators(self, nodes: Mapping[int, int]) -> None:
         by_node: dict[int, list[int]] = defaultdict(list)
         for query, node in nodes.items():
-            if node != NOBODY:
+            if node != NO_AGGREGATOR:
                 by_node[self._nodes[node]].append(query)
-        _update_queries("merge_node_id", by_node)
+        _update_queries("aggregator_id", by_node)
 
     def _rewrite(self, query: int, route: Route) -> None:
         """Write the ranges of a query with several tasks anew."""
@@ -175,7 +179,7 @@ class _QueryRows:
         Task.objects.bulk_create(self._tasks(query, route))
 
     def _tasks(self, query: int, route: Route) -> Iterator[Task]:
-        ranges: tuple[TaskRange, ...] = route.spans or ((route.node, 0, 1),)
+        ranges: tuple[TaskRange, ...] = route.task_ranges or ((route.node, 0, 1),)
         for node, first, _ in ranges:
             yield Task(
                 query_id=query, index=first, node_id=self._nodes[node], since_version=self._version
@@ -216,15 +220,15 @@ def _write_schemas(before: TableDraft, after: TableDraft) -> None:
 def _write_drop_rules(
     cluster: Cluster, before: TableDraft, after: TableDraft, writer: Writer
 ) -> None:
-    for edge in before.sheds.keys() - after.sheds.keys():
+    for edge in before.drop_rules.keys() - after.drop_rules.keys():
         # The rules of a removed query are deleted with it.
         if edge[1] == INPUT or edge[1] in after.queries or edge[1] not in before.queries:
             _rule(edge).delete()
-    for edge, schedule in after.sheds.items():
-        if before.sheds.get(edge) == schedule:
+    for edge, rule in after.drop_rules.items():
+        if before.drop_rules.get(edge) == rule:
             continue
         columns = {
-            "shed": schedule.to_json(), "since_version": writer.version, "settles": None,
+            "rule": rule.to_json(), "since_version": writer.version, "settles": None,
         }  # fmt: skip
         author = {"set_by": writer.actor, "set_at": timezone.now(), "reason": writer.reason}
         # Weir itself removes old steps of a schedule: the rule is still that of its author.

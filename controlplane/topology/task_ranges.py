@@ -6,7 +6,7 @@ from controlplane.models import Node
 from controlplane.wire.routing import TaskRange
 
 
-def spans_over(nodes: Sequence[Node], first: Node, tasks: int) -> tuple[TaskRange, ...]:
+def task_ranges_over(nodes: Sequence[Node], first: Node, tasks: int) -> tuple[TaskRange, ...]:
     """Return contiguous intervals of tasks, as many on each node as its share of all capacity.
 
     The intervals begin at `first`, which gets at least one task, and go round the nodes by index.
@@ -18,12 +18,12 @@ def spans_over(nodes: Sequence[Node], first: Node, tasks: int) -> tuple[TaskRang
     if not counts[0]:
         counts[counts.index(max(counts))] -= 1
         counts[0] = 1
-    spans, start = [], 0
+    task_ranges, start = [], 0
     for node, count in zip(ordered, counts, strict=True):
         if count:
-            spans.append((node.index, start, start + count))
+            task_ranges.append((node.index, start, start + count))
             start += count
-    return tuple(spans)
+    return tuple(task_ranges)
 
 
 def _shares(weights: Sequence[float], tasks: int) -> list[int]:

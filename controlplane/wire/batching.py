@@ -229,8 +229,8 @@ def _encoded(group: Sequence[_Pending]) -> dict[int, log.Block]:
     for sent in group:
         by_stream[sent.stream].append(sent)
     return {
-        stream: to_block(_joined([sent.batch for sent in mine]), mine[0].schema)
-        for stream, mine in by_stream.items()
+        stream: to_block(_joined([sent.batch for sent in items]), items[0].schema)
+        for stream, items in by_stream.items()
     }
 
 

@@ -261,7 +261,7 @@ class _Reader:
     def _fits(self, where: str, text: str, expression: Expression) -> bool:
         """Return whether an expression stays small with the columns it names put in.
 
-        Where it does not is said once, not of all that names it as well.
+        An error is reported once, not again for each column that uses the expression.
         """
         if self.too_large.intersection(columns_of(expression)):
             return False

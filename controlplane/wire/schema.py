@@ -45,11 +45,10 @@ class ColumnSpec:
 class StreamSchema:
     """The columns and time settings of a stream.
 
-    `event_time`: the timestamp column that says when a record happened; empty: when it was
-    appended. `watermark_delay_s`: how much older than the newest record a record may be, for
-    queries that do not say otherwise. `max_future_s`: a record that is dated further ahead of the
-    clock becomes a dead letter. `idle_after_s`: a stream without records for so long does not hold
-    the windows of joins open. Raises `BadSchema`.
+    `event_time`: the timestamp column with the event time of a record; empty: the time of its
+    append. `watermark_delay_s`: the default lateness of queries. `max_future_s`: a record that is
+    further ahead of the clock becomes a dead letter. `idle_after_s`: a stream without records for
+    so long does not hold the windows of joins open. Raises `BadSchema`.
     """
 
     columns: tuple[ColumnSpec, ...]

@@ -1,4 +1,4 @@
-"""Plans against each other: what they move, and what that brings."""
+"""Figures that compare plans: cost against benefit."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ def _lines(plans: Sequence[Plan], cost: str, field: str) -> Iterable[Trace]:
     value = f"{measure.title} %{{y:{measure.format}}}"
     series = dict.fromkeys(plan.series for plan in plans)
     for place, name in enumerate(series):
-        mine = sorted(
+        selected = sorted(
             (plan for plan in plans if plan.series == name and getattr(plan, field) is not None),
             key=lambda plan: plan.cost,
         )
@@ -78,21 +78,21 @@ def _lines(plans: Sequence[Plan], cost: str, field: str) -> Iterable[Trace]:
             "type": "scatter",
             "mode": "lines+markers",
             "name": name,
-            "x": [plan.cost for plan in mine],
-            "y": [getattr(plan, field) for plan in mine],
-            "customdata": [[plan.url, _told(plan)] for plan in mine],
+            "x": [plan.cost for plan in selected],
+            "y": [getattr(plan, field) for plan in selected],
+            "customdata": [[plan.url, _plan_title(plan)] for plan in selected],
             "line": {"color": color, "width": 1.2, "dash": "dot"},
             "marker": {
                 "color": color,
-                "size": [12 if plan.pareto else 9 for plan in mine],
-                "symbol": [symbol if plan.pareto else f"{symbol}-open" for plan in mine],
+                "size": [12 if plan.pareto else 9 for plan in selected],
+                "symbol": [symbol if plan.pareto else f"{symbol}-open" for plan in selected],
             },
             "hovertemplate": f"%{{customdata[1]}}<br>%{{x:.3~s}}{unit}, {value}",
             "meta": {"opens": True},
         }
 
 
-def _told(plan: Plan) -> str:
+def _plan_title(plan: Plan) -> str:
     return f"{plan.name}{', Pareto' if plan.pareto else ''}"
 
 

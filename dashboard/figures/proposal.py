@@ -95,12 +95,12 @@ def balance_of_steps(
         _over_steps("predicted", numbers, predicted, "--chart-3", "dash"),
         _over_steps("measured", numbers, measured, "--chart-1", "solid"),
     ]
-    turn = next((step.number for step in steps if step.back), None)
+    rollback_step = next((step.number for step in steps if step.back), None)
     return figure(
         traces,
         xaxis=_counting_axis("steps", len(steps)),
         yaxis=value_axis("of capacity", tickformat=".1~%"),
-        shapes=[] if turn is None else [_turn(turn - 0.5)],
+        shapes=[] if rollback_step is None else [_rollback_line(rollback_step - 0.5)],
         margin=_MARGIN,
     )
 
@@ -181,7 +181,7 @@ def _tick(last: int) -> int:
         scale *= 10
 
 
-def _turn(place: float) -> dict[str, Any]:
+def _rollback_line(place: float) -> dict[str, Any]:
     """Return the line from which on it goes back."""
     return {
         "type": "line",

@@ -8,10 +8,10 @@ from dashboard.streams.drop_rule_forms import drop_rule_rows
 
 
 def splitting(cluster: Cluster, query: Query) -> dict[str, Any]:
-    """Return its scheme and those to choose from, the nodes that could merge it, its drops."""
+    """Return the key grouping of a query, all groupings, possible aggregators and drop rules."""
     return {
-        "scheme": KEY_GROUPINGS[query.scheme or HASH],
-        "schemes": KEY_GROUPINGS.values(),
+        "key_grouping": KEY_GROUPINGS[query.key_grouping or HASH],
+        "key_groupings": KEY_GROUPINGS.values(),
         "nodes": cluster.nodes.filter(active=True).order_by("index"),
         "drops": drop_rule_rows(query.drops.select_related("stream", "query")),
     }

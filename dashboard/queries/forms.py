@@ -29,7 +29,7 @@ FIELDS: Final = {
     "text.slide_s": "slide",
     "text.lateness_s": "lateness",
     "tasks": "tasks",
-    "scheme": "scheme",
+    "key_grouping": "key_grouping",
 }
 DEFAULTS: Final = {
     "key": "stream",
@@ -43,7 +43,7 @@ DEFAULTS: Final = {
 _LABELS: Final = {
     "right": "right streams",
     "on": "equal on both sides",
-    "scheme": "key grouping",
+    "key_grouping": "key grouping",
 }
 # A name, then the first = that is no part of another sign.
 _NAMED: Final = re.compile(r"\s*([^\s=<>!]+)\s*=(?!=)(.*)", re.DOTALL)
@@ -141,7 +141,7 @@ def parsed(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
         ends_at=moment(values.get("ends_at", ""), faults),
         text=text,
         tasks=_whole(values.get("tasks", ""), faults),
-        scheme=values.get("scheme", ""),
+        key_grouping=values.get("key_grouping", ""),
         right=stream_names(values.get("right", "")),
         retention_s=retention_s,
         retention_windows=retention_windows,

@@ -16,27 +16,28 @@ from dashboard.responses import notify, notify_refusals
 
 
 @cluster_page
-def set_scheme(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+def set_key_grouping(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Change the key grouping of a query."""
     query, values = query_by_id(cluster, pk), request.POST
     with notify_refusals(request):
-        query = key_groupings.set_scheme(
-            request.actor, query, values.get("scheme", ""), values.get("reason", "")
+        query = key_groupings.set_key_grouping(
+            request.actor, query, values.get("key_grouping", ""), values.get("reason", "")
         )
         notify(
-            request, f"Keys of {query.name} find their task {KEY_GROUPINGS[query.scheme].title}."
+            request,
+            f"Keys of {query.name} find their task {KEY_GROUPINGS[query.key_grouping].title}.",
         )
     return redirect("query", cluster.slug, pk)
 
 
 @cluster_page
-def move_merge(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+def set_aggregator(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Move the aggregation to another node."""
     query, values = query_by_id(cluster, pk), request.POST
     with notify_refusals(request):
         index = _index(values.get("node", ""))
-        query = key_groupings.move_merge(request.actor, query, index, values.get("reason", ""))
-        notify(request, f"{query.name} is merged on {query.merge_node}.")
+        query = key_groupings.set_aggregator(request.actor, query, index, values.get("reason", ""))
+        notify(request, f"{query.name} is merged on {query.aggregator}.")
     return redirect("query", cluster.slug, pk)
 
 
@@ -49,5 +50,5 @@ def _index(text: str) -> int | None:
     return int(text)
 
 
-post_scheme: Any = require_POST(set_scheme)
-post_merge: Any = require_POST(move_merge)
+post_key_grouping: Any = require_POST(set_key_grouping)
+post_aggregator: Any = require_POST(set_aggregator)

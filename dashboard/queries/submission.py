@@ -73,7 +73,7 @@ def _form(
         "cluster": cluster,
         "values": filled,
         "errors": errors,
-        "schemes": KEY_GROUPINGS.values(),
+        "key_groupings": KEY_GROUPINGS.values(),
         "units": list(UNITS),
         "operators": language.operators(),
         "functions": language.functions() + language.registered_functions(),

@@ -94,7 +94,7 @@ def _text(row: QueryRow) -> dict[str, Any]:
     """Return what a query computes, as people read it."""
     text = text_of(row.query)
     sql = pseudo_sql(text, row.left, row.query.task_count, row.right)
-    nodes = [(node, past - first) for node, first, past in row.spans]
+    nodes = [(node, stop - first) for node, first, stop in row.task_ranges]
     return {"sql": sql, "window": window_text(text), "task_nodes": nodes}
 
 

@@ -51,16 +51,16 @@ class DropRuleRow:
 
 def drop_rule_row(drop: Drop) -> DropRuleRow:
     """Return the row of a drop rule."""
-    shed = drop.value
-    steps = tuple(StepRow(moment_of(since), share) for since, share in shed.steps)
+    rule = drop.value
+    steps = tuple(StepRow(moment_of(since), share) for since, share in rule.steps)
     return DropRuleRow(
         drop=drop,
-        share=shed.steps[-1][1],
-        what=windows_text(shed),
-        steps=steps if shed.window_ms else (),
-        window_s=_seconds(shed.window_ms),
-        slide_s=_seconds(shed.slide_ms),
-        batch=shed.batch,
+        share=rule.steps[-1][1],
+        what=windows_text(rule),
+        steps=steps if rule.window_ms else (),
+        window_s=_seconds(rule.window_ms),
+        slide_s=_seconds(rule.slide_ms),
+        batch=rule.batch,
     )
 
 

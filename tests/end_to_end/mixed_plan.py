@@ -91,13 +91,13 @@ def _state(rows: sqlite3.Connection, action: State) -> Any:
             "select split from controlplane_stream where id=?", lambda: (action["stream"],),
         ),
         "set_key_grouping": (
-            "select scheme from controlplane_query where id=?", lambda: (action["query"],),
+            "select key_grouping from controlplane_query where id=?", lambda: (action["query"],),
         ),
         "set_node_active": (
             "select active from controlplane_node where 'index'=?", lambda: (action["node"],),
         ),
         "set_drop_rule": (
-            "select shed from controlplane_drop where stream_id=? and query_id is null",
+            "select rule from controlplane_drop where stream_id=? and query_id is null",
             lambda: (action["stream"],),
         ),
     }  # fmt: skip

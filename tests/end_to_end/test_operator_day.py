@@ -117,7 +117,7 @@ def test_query_is_checked_submitted_and_computed(page: Page) -> None:
     page.fill("#columns", "kmh = speed * 0.036")
     page.fill("#key", "car")
     page.fill("#tasks", "8")
-    page.select_option("#scheme", "two_choices")
+    page.select_option("#key_grouping", "two_choices")
     page.fill("#aggregates", "reports = count(*)\nfast = maximum(kmh)")
     expect(page.locator("#faults-aggregates .marks")).to_have_text("^^^^^^^")
     page.fill("#aggregates", "reports = count(*)\nfast = max(kmh)")

@@ -60,10 +60,10 @@ def placed(by: Actor, cluster: Cluster, wanted: Mapping[str, Sequence[str]]) -> 
     return list(Query.objects.filter(pk__in=[query.pk for query in saved]).order_by("pk"))
 
 
-def placed_split(by: Actor, cluster: Cluster, name: str = "q", scheme: str = "") -> Query:
+def placed_split(by: Actor, cluster: Cluster, name: str = "q", key_grouping: str = "") -> Query:
     """Return a running query that counts the reports per car of s0 and s1, over eight tasks."""
     text = QueryText({"n": "count(*)"}, key=("car",), window_s=60)
-    spec = QuerySpec(name, ("s0", "s1"), text=text, tasks=8, scheme=scheme)
+    spec = QuerySpec(name, ("s0", "s1"), text=text, tasks=8, key_grouping=key_grouping)
     query = queries.submit(by, cluster, spec)
     placement.place_pending(cluster.pk)
     query.refresh_from_db()

@@ -35,11 +35,11 @@ placement:
   b: 0
   c: 1
   e:
-  - {node: 0, first: 0, past: 6}
-  - {node: 1, first: 6, past: 8}
+  - {node: 0, first: 0, stop: 6}
+  - {node: 1, first: 6, stop: 8}
 """.replace("SCHEMA", REPORTS.to_text())
-# Where the small one's query e has a merge node, and what else may hold on it.
-MERGED = SMALL.replace("  tasks: 8\n", "  tasks: 8\n  scheme: two_choices\n  merge_node: 1\n")
+# Where the small one's query e has an aggregator node, and what else may hold on it.
+MERGED = SMALL.replace("  tasks: 8\n", "  tasks: 8\n  key_grouping: two_choices\n  aggregator: 1\n")
 RULES = (
     MERGED
     + """\
@@ -63,7 +63,7 @@ def soon(days: int = 30) -> str:
 
 
 def ruled(until: str = "") -> str:
-    """Return the small one with blackouts, exclusions, drops and a merge node, as text."""
+    """Return the small one with blackouts, exclusions, drops and an aggregator node, as text."""
     return RULES.replace("SOON", f"'{until or soon()}'")
 
 
@@ -140,8 +140,8 @@ def descriptions(draw: st.DrawFn) -> ClusterDescription:
         "drops": draw(_drops(streams, [query for query in queries if query["name"] in placement])),
     }  # fmt: skip
     for query in queries:
-        if query.get("scheme") and query["name"] in placement:
-            query["merge_node"] = draw(st.integers(0, nodes - 1))
+        if query.get("key_grouping") and query["name"] in placement:
+            query["aggregator"] = draw(st.integers(0, nodes - 1))
     return ClusterDescription.model_validate(row)
 
 
@@ -165,8 +165,8 @@ def _queries(draw: st.DrawFn, name: str, streams: list[str]) -> dict[str, Any]:
         "where": draw(st.sampled_from(["", "speed > 3", "car = 5"])),
         "window_s": float(draw(st.integers(1, 600))),
     }
-    scheme = draw(st.sampled_from(["", "hash", "two_choices"])) if tasks > 1 else ""
-    return row | {"text": text, "tasks": tasks, "scheme": scheme}
+    key_grouping = draw(st.sampled_from(["", "hash", "two_choices"])) if tasks > 1 else ""
+    return row | {"text": text, "tasks": tasks, "key_grouping": key_grouping}
 
 
 @st.composite
@@ -181,8 +181,8 @@ def _places(draw: st.DrawFn, tasks: int, nodes: int) -> Any:
     if nodes == 1:
         return first
     return [
-        {"node": (first + at) % nodes, "first": begin, "past": past}
-        for at, (begin, past) in enumerate(pairs)
+        {"node": (first + at) % nodes, "first": begin, "stop": stop}
+        for at, (begin, stop) in enumerate(pairs)
     ]
 
 
@@ -218,10 +218,10 @@ def _drops(
     draw: st.DrawFn, streams: list[str], queries: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
     windows = {query["name"]: query.get("text", query)["window_s"] for query in queries}
-    arcs = [(stream, "") for stream in streams]
-    arcs += [(stream, query["name"]) for query in queries for stream in query["streams"]]
+    edges = [(stream, "") for stream in streams]
+    edges += [(stream, query["name"]) for query in queries for stream in query["streams"]]
     rows = []
-    for stream, query in sorted(draw(st.lists(st.sampled_from(arcs), unique=True, max_size=4))):
+    for stream, query in sorted(draw(st.lists(st.sampled_from(edges), unique=True, max_size=4))):
         share = draw(st.floats(0, 1, exclude_min=True))
         row: dict[str, Any] = {"stream": stream, "query": query, "share": share}
         row["reason"] = draw(TEXTS)

@@ -44,7 +44,7 @@ def main() -> int:
     except CheckFailed as error:
         logger.error("%s: %s", error, error.advice)
         return 1
-    if not _alone(site.data):
+    if not _lock(site.data):
         logger.error("another agent looks after %s: end it first", site.data)
         return 1
     _run(_agent(site), stop)
@@ -97,7 +97,7 @@ def _agent(site: Site) -> Agent:
     return Agent(client, wanted, write, keeper, gate.hold)
 
 
-def _alone(data: Path) -> bool:
+def _lock(data: Path) -> bool:
     """Take the agent's lock of the data directory until this process ends, or return False."""
     descriptor = os.open(data / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""The agent's loop: ask what is wanted, take a step per cluster, tell how they stand, beat."""
+"""The agent's loop: read the wanted drivers, step each cluster, publish reports, beat."""
 
 import logging
 import time
@@ -42,7 +42,7 @@ class Agent:
         self._make_keeper = keeper
         self._hold = hold
         self._keepers: dict[str, Keeper] = {}
-        self._told: dict[str, tuple[float, Report]] = {}
+        self._published: dict[str, tuple[float, Report]] = {}
 
     def tick(self, now: float) -> dict[str, Report]:
         """Take one step for every cluster and return how they stand."""
@@ -58,7 +58,7 @@ class Agent:
             pause(0.1)
         for keeper in self._keepers.values():
             keeper.kill()
-        self._tell({slug: Report("stopped", "the agent has ended") for slug in self._keepers})
+        self._publish({slug: Report("stopped", "the agent has ended") for slug in self._keepers})
 
     def _step(self, wanted: Wanted, now: float) -> dict[str, Report]:
         for slug in wanted.keys() - self._keepers.keys():
@@ -66,7 +66,7 @@ class Agent:
         reports = self._take_steps(wanted, now)
         for slug in [s for s, k in self._keepers.items() if s not in wanted and k.has_ended()]:
             del self._keepers[slug]
-        self._tell({slug: report for slug, report in reports.items() if slug in wanted})
+        self._publish({slug: report for slug, report in reports.items() if slug in wanted})
         self._beat(reports)
         return reports
 
@@ -86,23 +86,23 @@ class Agent:
     def _all_ended(self) -> bool:
         return all(keeper.has_ended() for keeper in self._keepers.values())
 
-    def _tell(self, reports: Mapping[str, Report]) -> None:
+    def _publish(self, reports: Mapping[str, Report]) -> None:
         now = time.monotonic()
         for slug, report in reports.items():
-            before = self._told.get(slug)
+            before = self._published.get(slug)
             if before is None or report.kind != before[1].kind:
                 level = logging.ERROR if report.state in _BAD else logging.INFO
                 logger.log(level, "%s is %s %s", slug, report.state, report.detail)
         due = {slug: report for slug, report in reports.items() if self._is_due(slug, report, now)}
         kept = {slug: self._keepers[slug].progress for slug in due if slug in self._keepers}
         self._write(due, {slug: item for slug, item in kept.items() if item is not None})
-        self._told = {
-            slug: (now, report) if slug in due else self._told[slug]
+        self._published = {
+            slug: (now, report) if slug in due else self._published[slug]
             for slug, report in reports.items()
         }
 
     def _is_due(self, slug: str, report: Report, now: float) -> bool:
-        written_at, before = self._told.get(slug, (float("-inf"), None))
+        written_at, before = self._published.get(slug, (float("-inf"), None))
         if before is None or report.kind != before.kind:
             return True
         # A state that somebody else has written is put right, too.

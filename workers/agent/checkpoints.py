@@ -20,14 +20,14 @@ def read_checkpoint(path: Path) -> CheckpointFacts | None:
     seed = _seed(path)
     offsets = _numbers(path / "offsets") if (path / "metadata").exists() else []
     commits = set(_numbers(path / "commits"))
-    begun = _newest(path, offsets) or seed
+    started = _newest(path, offsets) or seed
     done = _newest(path, [n for n in offsets if n in commits]) or seed
-    if begun is None:
+    if started is None:
         return None
     return CheckpointFacts(
         whole=int(done["batch"]) if done else None,
-        begun=int(begun["batch"]),
-        version=int(begun["version"]),
+        begun=int(started["batch"]),
+        version=int(started["version"]),
         moving=done is not None and done.get("before") is not None,
     )
 

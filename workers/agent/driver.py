@@ -1,9 +1,8 @@
-"""One Spark driver as a tree of processes: started, watched, ended whole.
+"""One Spark driver as a tree of processes: started, watched and ended together.
 
-What belongs to a driver is told by an environment variable that its JVM and its Python workers
-inherit: `WEIR_DRIVER=<checkpoint directory>`. That holds where process groups do not (Spark's
-Python daemon leads a group of its own), across restarts of the agent, and cannot be mistaken for
-a process that got the same id later.
+The JVM and the Python workers of a driver inherit the environment variable
+`WEIR_DRIVER=<checkpoint directory>`, which identifies them. Unlike a process group it includes
+Spark's Python daemon, and unlike a process id it survives restarts of the agent and is not reused.
 """
 
 import os
@@ -27,11 +26,11 @@ MARK: Final = "WEIR_DRIVER"
 
 @dataclass(frozen=True, slots=True)
 class DriverSpec:
-    """What a driver is started with; another value means another driver.
+    """The settings of a driver; other settings need another driver.
 
-    `nodes` may change while the driver runs: the routing table says how many there are, and the
-    driver needs the number only for tables that do not. `partitions`: those of a new checkpoint, 0
-    for as many as the master has cores. `max_records` and `max_batch_mb` bound a micro-batch.
+    `nodes` may change while the driver runs: the driver uses it only for routing tables without
+    the number of nodes. `partitions`: those of a new checkpoint, 0 for as many as the master has
+    cores. `max_records` and `max_batch_mb` bound a micro-batch.
     """
 
     cluster: str
@@ -138,10 +137,10 @@ class Driver:
 
     def kill(self) -> bool:
         """Kill (-9) all its processes; return whether all are gone."""
-        gone = processes.kill_all(lambda: strays(self._mark))
-        if gone:
+        all_ended = processes.kill_all(lambda: strays(self._mark))
+        if all_ended:
             self._wait()
-        return gone
+        return all_ended
 
     def _wait(self) -> None:
         try:

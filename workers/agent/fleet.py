@@ -24,7 +24,7 @@ def wanted_drivers() -> dict[str, DriverSpec | None]:
 
 
 def write_reports(reports: Mapping[str, Report]) -> None:
-    """Store states that changed and tell the browsers of them."""
+    """Store changed states and publish them to browsers."""
     for slug, report in reports.items():
         _write(slug, report)
 

@@ -71,7 +71,7 @@ class Seen:
 
 
 class Unknown(Exception):
-    """Redis does not answer: nothing can be said about any heartbeat."""
+    """Redis does not answer: the heartbeats are unknown."""
 
 
 # Returns what is seen of a cluster, whose log is at a URL (empty: in the site's Redis).

@@ -1,4 +1,4 @@
-"""Brings one cluster's driver to what is wanted, one step at a time, never blocking for long."""
+"""Reconciles one cluster's driver with the wanted one, in short steps that do not block."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -71,7 +71,7 @@ class Keeper:
         return self._life.progress if self._life else None
 
     def step(self, wanted: DriverSpec | None, now: float) -> Report:
-        """Bring the driver closer to `wanted` (None: no driver) and return how it stands."""
+        """Take one step from the driver to `wanted` (None: no driver); return a report."""
         self._last = self._next(self._life, wanted, now)
         return self._in_loop(self._last)
 

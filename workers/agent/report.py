@@ -1,4 +1,4 @@
-"""What the database is told of a cluster."""
+"""The report of a cluster that the agent stores."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Where this machine's drivers run, as the environment says."""
+"""The Spark master of this machine's drivers, from the environment."""
 
 import logging
 import os

@@ -7,6 +7,6 @@
 Needs PySpark and the standard library, nothing else of Weir; written for Python 3.9 and newer.
 """
 
-from .attaching import Attachment, attach
+from .attachment import Attachment, attach
 
 __all__ = ["Attachment", "attach"]

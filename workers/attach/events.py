@@ -91,13 +91,13 @@ def reason(error: str) -> str:
     return text[:_ERROR_HEAD] + cut + text[-(ERROR_CHARS - _ERROR_HEAD - len(cut)) :]
 
 
-def _event(kind: str, query: object, run: object, at: str, name: str | None = None) -> Event:
+def _event(kind: str, query: object, run: object, moment: str, name: str | None = None) -> Event:
     return {
         "kind": kind,
         "id": str(query),
         "run": str(run),
         "name": storable(name or "")[:NAME_CHARS],
-        "at": at,
+        "at": moment,
     }
 
 

@@ -31,21 +31,21 @@ class WeirListener(StreamingQueryListener):
 
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
         """Report a new run."""
-        self._tell(lambda: events.started(event))
+        self._send(lambda: events.started(event))
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
         """Report a finished micro-batch."""
-        self._tell(lambda: events.progress(event.progress.json))
+        self._send(lambda: events.progress(event.progress.json))
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """Report that a run waits for input."""
-        self._tell(lambda: events.idle(event))
+        self._send(lambda: events.idle(event))
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """Report the end of a run and why."""
-        self._tell(lambda: events.terminated(event, error_text=self._error_text))
+        self._send(lambda: events.terminated(event, error_text=self._error_text))
 
-    def _tell(self, make: Callable[[], Event]) -> None:
+    def _send(self, make: Callable[[], Event]) -> None:
         try:
             event = make()
             self._put(event)

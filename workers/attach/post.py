@@ -15,11 +15,11 @@ _TOLD_BYTES: Final = 300
 
 
 class Unreachable(Exception):
-    """No answer came; str() says why."""
+    """No answer came; str() is the reason."""
 
 
 class Answer(NamedTuple):
-    """A status and, for a refusal, the beginning of what was said."""
+    """A status and, for a refusal, the beginning of the body."""
 
     status: int
     told: str = ""
@@ -64,12 +64,12 @@ class Poster:
                 return Answer(int(answer.status))
         except urllib.error.HTTPError as refusal:
             with refusal:
-                return Answer(refusal.code, _told(refusal))
+                return Answer(refusal.code, _body_of(refusal))
         except (OSError, HTTPException, ValueError) as failure:
             raise Unreachable(str(failure) or type(failure).__name__) from None
 
 
-def _told(refusal: urllib.error.HTTPError) -> str:
+def _body_of(refusal: urllib.error.HTTPError) -> str:
     try:
         return refusal.read(_TOLD_BYTES).decode("utf-8", "replace")
     except (OSError, HTTPException, ValueError):

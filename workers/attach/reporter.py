@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from .event_queue import EventQueue
 from .events import IDLE, PROGRESS, Event
 from .post import Answer, Poster, Unreachable
-from .waiting import WaitingEvents
 
 _log = logging.getLogger("weir.attach")
 
@@ -61,19 +61,19 @@ class Reporter:
         self,
         post: Poster | Callable[[bytes], Answer],
         job: dict[str, str],
-        waiting: WaitingEvents | None = None,
+        waiting: EventQueue | None = None,
         every: float = EVERY_SECONDS,
         beat: float = BEAT_SECONDS,
         delay: Callable[[int], float] = delay_before,
     ) -> None:
         self._post = post
         self._job = json.dumps(job)
-        self._waiting = WaitingEvents() if waiting is None else waiting
+        self._waiting = EventQueue() if waiting is None else waiting
         self._every, self._beat, self._delay = every, beat, delay
         self._closing = threading.Event()
         self._over = threading.Event()
         self._ended = False
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._thread = threading.Thread(target=self._run, name="weir-attach", daemon=True)
 
     @property
@@ -87,7 +87,7 @@ class Reporter:
         return self._waiting.dropped
 
     def start(self) -> None:
-        """Start the thread; its first message, immediately, tells Weir of the job."""
+        """Start the thread; its first message registers the job with Weir."""
         if getattr(self._post, "plain", False):
             _log.warning("the url of Weir is http: the token travels unencrypted")
         self._thread.start()
@@ -103,7 +103,7 @@ class Reporter:
             self._waiting.put(text, passing=event["kind"] in (PROGRESS, IDLE))
 
     def wind_up(self, *, ended: bool) -> None:
-        """Let the thread send what waits and end; `ended` tells that the job is over."""
+        """Send the queued events and end the thread; `ended`: whether the job is over."""
         self._ended = ended
         self._closing.set()
 
@@ -164,7 +164,7 @@ class Reporter:
         return f'{head},"ended":{json.dumps(ended)},"events":[{",".join(events)}]}}'.encode()
 
     def _try(self, body: bytes) -> Answer:
-        """Return the answer, `NOBODY` for none; what calls for another try is told once."""
+        """Return the answer, or `NOBODY`; an error that is worth a retry is logged once."""
         try:
             answer = self._post(body)
         except Unreachable as failure:
@@ -182,6 +182,6 @@ class Reporter:
 
     def _warn(self, kind: str, text: str, *values: object) -> None:
         """Warn once per kind of trouble: a job's log is its owner's."""
-        if kind not in self._told:
-            self._told.add(kind)
+        if kind not in self._reported:
+            self._reported.add(kind)
             _log.warning(text, *values)

@@ -1,4 +1,4 @@
-"""What the replay says to Weir over HTTP."""
+"""The HTTP client of the replay."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -13,7 +13,7 @@ PAGE: Final = 1000
 
 
 class Refused(Exception):
-    """The API understood the request and said no; asking again as it is would not help."""
+    """The API rejected the request: repeating it does not help."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(f"{status}: {text[:500]}")
@@ -35,7 +35,7 @@ class WeirApi:
         return any(row["slug"] == self._cluster for row in answer.json())
 
     def register(self, declarations: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-        """Register streams, or bring them up to date, and return their ids by name."""
+        """Register or update streams; return their ids by name."""
         body = self._call("POST", "/streams", {"streams": list(declarations)})
         rows = body["streams"] if isinstance(body, dict) else body
         return {row["name"]: int(row["id"]) for row in rows}

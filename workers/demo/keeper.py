@@ -38,17 +38,17 @@ class QueryKeeper:
     def step(self, wanted: Sequence[Wanted]) -> Changes:
         """Make the wanted queries live and end all others; return what was done.
 
-        Raises `httpx.HTTPError` while Weir is away and `Refused` when it says no, as on the first
-        step after somebody ended a query by hand; call again later, what lives is asked again.
+        Raises `httpx.HTTPError` while Weir is unreachable, and `Refused` as on the first step after
+        a user ended a query: call again later, the live queries are then read again.
         """
         try:
-            return self._carry_out(wanted)
+            return self._apply(wanted)
         except Exception:
             # Whether the last request was carried out is not known: ask before the next step.
             self._live = None
             raise
 
-    def _carry_out(self, wanted: Sequence[Wanted]) -> Changes:
+    def _apply(self, wanted: Sequence[Wanted]) -> Changes:
         if self._live is None:
             self._live = {
                 name for prefix in self._prefixes for name in self._api.live_names(prefix)

@@ -18,14 +18,14 @@ class Wanted:
     """A query that should be live: its name, its streams, and what it computes.
 
     `text`: the query as the API takes it; `tasks`: over how many tasks its keys are split;
-    `scheme`: how keys find their task.
+    `key_grouping`: how keys find their task.
     """
 
     name: str
     streams: tuple[str, ...]
     text: Mapping[str, Any] = field(default_factory=dict, hash=False)
     tasks: int = 1
-    scheme: str = ""
+    key_grouping: str = ""
 
     def body(self) -> dict[str, Any]:
         """Return the query as a body of the API."""
@@ -34,7 +34,7 @@ class Wanted:
             "streams": list(self.streams),
             "text": dict(self.text),
             "tasks": self.tasks,
-            "scheme": self.scheme,
+            "key_grouping": self.key_grouping,
             "retention_s": RETENTION_S,
         }
 

@@ -50,10 +50,10 @@ def trips_at(recording: Recording, moment: int, one_in: int = 1) -> list[Wanted]
     """Return the trips on the way at a moment, one in `one_in`: started, not yet at their end."""
     loop, within = divmod(moment, SPAN_MS)
     # A trip may still be on its way when the day begins again; none takes a day.
-    begun = [(loop - 1, within + SPAN_MS), (loop, within)]
+    loops = [(loop - 1, within + SPAN_MS), (loop, within)]
     return [
         trip
-        for number, index in begun
+        for number, index in loops
         if number >= 0
         for trip in _on_the_way(recording, number, index, one_in)
     ]

@@ -28,8 +28,8 @@ def main() -> int:
     return 0
 
 
-def _say(**told: object) -> None:
-    sys.stdout.write(json.dumps(told) + "\n")
+def _say(**fields: object) -> None:
+    sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
 
 

@@ -27,7 +27,7 @@ CLUSTER: Final = "figure15"
 START_S: Final = 240.0
 # Every trial begins with so much that nobody measures: workers start, code warms up.
 WARM_UP_S: Final = 5.0
-Told = Callable[[float], None]
+ReportProgress = Callable[[float], None]
 Row = dict[str, Any]
 
 
@@ -71,7 +71,7 @@ class Course:
     request: Request
     folder: Path
     redis_url: str
-    told: Told
+    told: ReportProgress
 
     def __post_init__(self) -> None:
         self.client = redis.Redis.from_url(self.redis_url)
@@ -122,7 +122,7 @@ class Course:
         publish(self.client, CLUSTER, RoutingDelta(self.version, tuple(ops)))
 
     def _feed(self, stop: threading.Event) -> None:
-        """Append a tenth of a second's records every tenth of a second, until told to stop."""
+        """Append a tenth of a second's records every tenth of a second, until `stop` is set."""
         due = time.monotonic()
         with Producer(self.redis_url, CLUSTER) as producer:
             for batch in self.request.records():
@@ -132,10 +132,10 @@ class Course:
                 due += 0.1
 
     def _let_pass(self, seconds: float, started: float) -> None:
-        """Wait until so many seconds after the start (0: after now), and tell how far it is."""
-        begun = started or time.time()
+        """Wait until `seconds` after the start (0: now), and report the progress."""
+        start = started or time.time()
         whole = self.request.minutes * self.request.minute_s
-        while (passed := time.time() - begun) < seconds:
+        while (passed := time.time() - start) < seconds:
             self.told(min(0.99, passed / whole) if started else 0.0)
             time.sleep(min(0.5, seconds - passed))
 
@@ -160,10 +160,10 @@ def by_minute(request: Request, rows: list[Row], started: float) -> list[Row]:
         stop = first + request.minute_s * 1000
         if minute == request.minutes - 1:
             stop = np.inf  # what was still to come counts
-        mine = [row for row in rows if first <= row["emitted_ms"] < stop and row["latency"]]
-        waits = [row["latency"] for row in mine]
+        selected = [row for row in rows if first <= row["emitted_ms"] < stop and row["latency"]]
+        waits = [row["latency"] for row in selected]
         count = sum(wait["n"] for wait in waits)
-        moves = [move for row in mine for move in row["moves"]]
+        moves = [move for row in selected for move in row["moves"]]
         result.append({
             "response": sum(w["mean"] * w["n"] for w in waits) / count if count else None,
             "slowest": max((wait["p95"] for wait in waits), default=None),

@@ -18,7 +18,7 @@ from controlplane.wire.routing import (
     MoveTasks,
     SetSchema,
     TaskRange,
-    spans_of,
+    task_ranges_of,
 )
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 
@@ -71,9 +71,9 @@ class Request:
     def beginning(self) -> list[Action]:
         """Return the first routing table."""
         streams = tuple(range(1, STREAMS + 1))
-        spans = spans_of(self.owners())
+        task_ranges = task_ranges_of(self.owners())
         text = json.dumps(TEXT.to_json())
-        query = AddQuery(QUERY, 0, 0, streams, text, spans)
+        query = AddQuery(QUERY, 0, 0, streams, text, task_ranges)
         assigned = [AssignStream(stream, stream % 2) for stream in streams]
         return [*assigned, *(SetSchema(stream, SCHEMA) for stream in streams), query]
 
@@ -108,9 +108,9 @@ class Request:
             tick += 1
 
     def _blocks(self, rng: np.random.Generator, cars: Any, tick: int) -> Iterator[pa.RecordBatch]:
-        for mine in np.array_split(cars, STREAMS):
-            size = len(mine)
+        for stream_cars in np.array_split(cars, STREAMS):
+            size = len(stream_cars)
             times = np.full(size, _FIRST_MS + tick * 100, "datetime64[ms]")
-            columns: list[Any] = [times, mine, rng.integers(0, 3_000, size)]
+            columns: list[Any] = [times, stream_cars, rng.integers(0, 3_000, size)]
             arrays = [pa.array(c).cast(f.type) for c, f in zip(columns, SCHEMA.arrow, strict=True)]
             yield pa.RecordBatch.from_arrays(arrays, schema=SCHEMA.arrow)

@@ -145,8 +145,8 @@ class Blocks:
         names = put_blocks(self.client, self.cluster, [sent.data for sent in every])
         for name, sent in zip(names, every, strict=True):
             members: list[bytes] | None = None
-            for query, run in sent.recipients:
-                ref = Ref(name, sent.first_ms, sent.last_ms, sent.windows, run, batch)
+            for query, incarnation in sent.recipients:
+                ref = Ref(name, sent.first_ms, sent.last_ms, sent.windows, incarnation, batch)
                 self._refs.setdefault(query, []).append(ref)
                 if query in watched:
                     members = members_in(sent.data) if members is None else members

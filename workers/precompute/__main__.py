@@ -49,16 +49,19 @@ def computed(asked: argparse.Namespace) -> Path:
     store = Store(asked.store)
     if store.get(landscape.key) is not None and not asked.again:
         return store.path(landscape.key)
-    with session_at(asked.master, asked.store) as session, heeding_interrupts(_tell) as report:
+    with (
+        session_at(asked.master, asked.store) as session,
+        heeding_interrupts(_print_progress) as report,
+    ):
         projection = mtm.projection(foreseen, runner_on(session), report)
     if not isinstance(projection, Projection):
         raise TypeError("a learned projection was asked for")
     path = store.put(projection)
-    _tell(1.0)
+    _print_progress(1.0)
     return path
 
 
-def _tell(share: float) -> None:
+def _print_progress(share: float) -> None:
     print(f"precompute: {share:4.0%}", file=sys.stderr)
 
 

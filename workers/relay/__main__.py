@@ -1,4 +1,4 @@
-"""`python -m workers.relay`: relay telemetry until told to end."""
+"""`python -m workers.relay`: relay telemetry until a signal ends it."""
 
 import asyncio
 import os

@@ -18,7 +18,7 @@ from controlplane.models import Cluster
 from controlplane.runtime.beats import EXPIRES_S, beat_key
 from controlplane.telemetry.samples import Sample
 from workers.relay.rates import RateMeter
-from workers.relay.reading import Cursor, News, read_news, rewind_if_lost
+from workers.relay.reader import Cursor, News, read_news, rewind_if_lost
 
 logger = logging.getLogger(__name__)
 

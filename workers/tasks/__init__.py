@@ -1,12 +1,12 @@
-"""Celery tasks: each takes an id, calls one service and leaves quietly if the row is gone."""
+"""Celery tasks: each takes an id, calls one service and does nothing if the row was deleted."""
 
-from workers.tasks.executing import advance, tend_executions, tend_ledger
-from workers.tasks.lab import run_lab, tend_lab
+from workers.tasks.executions import advance, reconcile_executions, update_ledger
+from workers.tasks.housekeeping import prune, roll_up
+from workers.tasks.lab import requeue_lab_runs, run_lab
 from workers.tasks.planning import compute_proposal
-from workers.tasks.routing import place, tend_routing
-from workers.tasks.upkeep import prune, roll_up
-from workers.tasks.watching import judge_proposal, watch
-from workers.webhooks.tasks import send_webhook, tend_webhooks
+from workers.tasks.routing import place, reconcile_routing
+from workers.tasks.watch_cycles import judge_proposal, watch
+from workers.webhooks.tasks import send_due_webhooks, send_webhook
 
 __all__ = [
     "advance",
@@ -14,13 +14,13 @@ __all__ = [
     "judge_proposal",
     "place",
     "prune",
+    "reconcile_executions",
+    "reconcile_routing",
+    "requeue_lab_runs",
     "roll_up",
     "run_lab",
+    "send_due_webhooks",
     "send_webhook",
-    "tend_executions",
-    "tend_lab",
-    "tend_ledger",
-    "tend_routing",
-    "tend_webhooks",
+    "update_ledger",
     "watch",
 ]

@@ -13,20 +13,20 @@ LONGEST_S = 24 * 3600
 
 @shared_task(
     name=RUN_LAB,
-    # The row is the claim, and tend_lab finds what a lost worker had: a message held back for
-    # hours would be handed out again and again by the broker.
+    # The row is the claim, and requeue_lab_runs finds the runs of lost workers: the broker would
+    # deliver a message that is held back for hours again and again.
     acks_late=False,
     time_limit=LONGEST_S,
     soft_time_limit=LONGEST_S,
 )
 def run_lab(run_id: int) -> None:
-    """Carry out a requested run; a second delivery finds it claimed and leaves."""
+    """Execute a requested run; a second delivery finds it claimed and does nothing."""
     lab.run(run_id, stopping=_worker_stops)
 
 
 @shared_task(name=REQUEUE_LAB_RUNS)
-def tend_lab() -> None:
-    """Look after the runs whose worker or whose message was lost."""
+def requeue_lab_runs() -> None:
+    """Requeue the runs whose worker or whose message was lost."""
     lab.requeue_lost(timezone.now())
 
 

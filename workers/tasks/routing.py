@@ -26,7 +26,7 @@ def place(cluster_id: int) -> None:
 
 
 @shared_task(name=RECONCILE_ROUTING)
-def tend_routing() -> None:
-    """Look after every cluster's routing, and show that beat and worker both live."""
+def reconcile_routing() -> None:
+    """Reconcile the routing of every cluster, and record that beat and worker are alive."""
     beat(redis_client(), "beat")
     reconcile.reconcile_all(timezone.now())

@@ -14,6 +14,6 @@ def send_webhook(webhook_id: int) -> None:
 
 
 @shared_task(name=SEND_DUE_WEBHOOKS)
-def tend_webhooks() -> None:
-    """Ask for the sending of messages that are due."""
+def send_due_webhooks() -> None:
+    """Send the messages that are due."""
     deliveries.send_due(timezone.now())

@@ -41,7 +41,7 @@ QUERY_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
         "name": "orders-by-stream",
         "streams": ["orders-north", "orders-south"],
         "tasks": 8,
-        "scheme": "two_choices",
+        "key_grouping": "two_choices",
         "text": {"key": ["stream"], "aggregates": {"orders": "count(*)"}, "window_s": 60},
     },
     "A join: customers who ordered in both regions": {
@@ -65,8 +65,8 @@ DROP_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "Half of the minutes, each whole": {"share": 0.5, "window_s": 60},
 }
 SCHEME_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "By load": {"scheme": "two_choices", "reason": "one shop has half the orders"},
-    "By the hash of the key": {"scheme": "hash"},
+    "By load": {"key_grouping": "two_choices", "reason": "one shop has half the orders"},
+    "By the hash of the key": {"key_grouping": "hash"},
 }
 MERGE_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "On node 2": {"node": 2, "reason": "node 0 is going"},

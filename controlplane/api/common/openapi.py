@@ -21,7 +21,7 @@ _TAGS: Final = {
     "records": "Appending records, and where they are kept.",
     "dead letters": "Records that do not fit their stream: listed, exported, appended again.",
     "queries": "Queries: submitting, checking, ending them, and their results.",
-    "arcs": "What is shed, how keys find their task, who merges.",
+    "edges": "Drop rules, key groupings and aggregators of queries.",
     "proposals": "Plans under review, and what can be said to them.",
     "comparisons": "Several planners asked about one snapshot; what each move is worth.",
     "policies": "What applies by itself and who approves; blackouts and exclusions.",

@@ -42,15 +42,15 @@ class DropOut(BaseModel):
     @staticmethod
     def of(drop: Drop) -> "DropOut":
         """Return the body of a row."""
-        shed = drop.value
+        rule = drop.value
         return DropOut(
             stream=drop.stream.name,
             query=None if drop.query is None else drop.query.name,
-            share=shed.steps[-1][1],
-            window_s=shed.window_ms / 1000 or None,
-            slide_s=shed.slide_ms / 1000 or None,
-            batch=shed.batch,
-            steps=[StepOut(since=moment_of(since), share=share) for since, share in shed.steps],
+            share=rule.steps[-1][1],
+            window_s=rule.window_ms / 1000 or None,
+            slide_s=rule.slide_ms / 1000 or None,
+            batch=rule.batch,
+            steps=[StepOut(since=moment_of(since), share=share) for since, share in rule.steps],
             since_version=drop.since_version,
             set_by=drop.set_by,
             set_at=drop.set_at,
@@ -63,9 +63,9 @@ class DropOut(BaseModel):
 class DropIn(Schema):
     """A requested drop rule: a share above 0 and up to 1, of random records.
 
-    query: the running query of the split arc; without one, the input arc. With window_s, windows
+    query: the running query of the split edge; without one, the input edge. With window_s, windows
     of this length that begin every slide_s are dropped whole, batch neighbours together; on a split
-    arc they are the query's own.
+    edge they are the query's own.
     """
 
     share: StrictFloat
@@ -80,14 +80,14 @@ class DropIn(Schema):
         return DropSpec(self.share, self.window_s, self.slide_s, self.batch)
 
 
-class SchemeIn(Schema):
+class KeyGroupingIn(Schema):
     """The requested key grouping of a query: hash or two_choices."""
 
-    scheme: str
+    key_grouping: str
     reason: str = Field("", max_length=2000)
 
 
-class MergeNodeIn(Schema):
+class AggregatorIn(Schema):
     """The index of the requested aggregator node; null: the least loaded other node."""
 
     node: StrictInt | None

@@ -12,7 +12,7 @@ from controlplane.api.common.examples import (
     with_examples,
 )
 from controlplane.api.common.security import caller
-from controlplane.api.queries.edge_schemas import DropIn, DropOut, MergeNodeIn, SchemeIn
+from controlplane.api.queries.edge_schemas import AggregatorIn, DropIn, DropOut, KeyGroupingIn
 from controlplane.api.queries.schemas import QueryOut
 from controlplane.catalog.drop_rules import drop_rules_of
 from controlplane.catalog.queries import query_by_id, query_by_name
@@ -21,7 +21,7 @@ from controlplane.catalog.streams import stream_by_key
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.topology import drop_rules, key_groupings
 
-router = Router(tags=["arcs"])
+router = Router(tags=["edges"])
 DROPS = "/{slug}/streams/{key}/drops"
 
 
@@ -55,26 +55,26 @@ def remove_drop_rule(
 
 
 @router.post(
-    "/{slug}/queries/{name}/scheme",
+    "/{slug}/queries/{name}/key-grouping",
     response=QueryOut,
     openapi_extra=with_examples(SCHEME_EXAMPLES),
 )
-def set_scheme(request: HttpRequest, slug: str, name: str, body: SchemeIn) -> Any:
+def set_key_grouping(request: HttpRequest, slug: str, name: str, body: KeyGroupingIn) -> Any:
     """Change the key grouping of a running query that has an aggregator node."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     query = query_by_name(cluster, name)
-    key_groupings.set_scheme(actor, query, body.scheme, body.reason)
+    key_groupings.set_key_grouping(actor, query, body.key_grouping, body.reason)
     return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
 
 
 @router.post(
-    "/{slug}/queries/{name}/merge-node",
+    "/{slug}/queries/{name}/aggregator",
     response=QueryOut,
     openapi_extra=with_examples(MERGE_EXAMPLES),
 )
-def move_merge(request: HttpRequest, slug: str, name: str, body: MergeNodeIn) -> Any:
+def set_aggregator(request: HttpRequest, slug: str, name: str, body: AggregatorIn) -> Any:
     """Move the aggregation of a running query to another node."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     query = query_by_name(cluster, name)
-    key_groupings.move_merge(actor, query, body.node, body.reason)
+    key_groupings.set_aggregator(actor, query, body.node, body.reason)
     return QueryOut.of(row_of(query_by_id(cluster, query.pk)))

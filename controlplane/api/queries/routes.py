@@ -161,7 +161,7 @@ def _spec(body: QueryIn) -> QuerySpec:
         body.ends_at,
         body.tasks,
         tuple(body.text.right),
-        body.scheme,
+        body.key_grouping,
         body.retention_s,
         body.retention_windows,
     )

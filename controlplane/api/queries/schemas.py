@@ -51,9 +51,10 @@ class TextIn(BaseModel):
 class QueryIn(BaseModel):
     """A query to submit: streams by name (of a join, those of its left), and what it computes.
 
-    It is split by its key over so many tasks. scheme (hash, two_choices): how keys find their task;
-    a query that is submitted with one has a merge node, and its scheme can be changed. Its windows
-    are kept for retention_s seconds of event time, retention_windows of them at most.
+    It is split by its key over so many tasks. key_grouping (hash, two_choices): how keys find their
+    task; a query that is submitted with one has an aggregator node, and its key grouping can be
+    changed. Its windows are kept for retention_s seconds of event time, retention_windows of them
+    at most.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -63,7 +64,7 @@ class QueryIn(BaseModel):
     text: TextIn
     ends_at: datetime | None = None
     tasks: StrictInt = 1
-    scheme: str = ""
+    key_grouping: str = ""
     retention_s: StrictInt = DEFAULT_RETENTION_S
     retention_windows: StrictInt = DEFAULT_RETENTION_WINDOWS
 
@@ -121,11 +122,11 @@ class QueryOut(BaseModel):
 
     text is what was submitted, defaults left out; window_s repeats the length of its windows in
     seconds. Of a join, streams are those of its left side and text.right names the others. Of a
-    query that is split over several tasks, spans has the node of each range of tasks: [node,
-    first, stop]; scheme is its key grouping, "" for the hash; merge_node is its aggregator node,
-    null without one. drops are its drop rules. fault has the reason why the data plane could
-    not compute the query: why, stage of the engine, node (index), and sample, some
-    rows of the input; empty for none.
+    query that is split over several tasks, task_ranges has the node of each range of tasks:
+    [node, first, stop]; key_grouping is "" for the hash; aggregator is its aggregator node, null
+    without one. incarnation grows with each restart without state. drops are its drop rules. fault
+    has the reason why the data plane could not compute the query: why, stage of the engine, node
+    (index), and sample, some rows of the input; empty for none.
     """
 
     id: int
@@ -138,11 +139,11 @@ class QueryOut(BaseModel):
     text: dict[str, Any]
     tasks: int
     node: int | None
-    spans: list[tuple[int, int, int]]
-    scheme: str
-    merge_node: int | None
+    task_ranges: list[tuple[int, int, int]]
+    key_grouping: str
+    aggregator: int | None
     drops: list[DropOut]
-    run: int
+    incarnation: int
     retention_s: int
     retention_windows: int
     submitted_by: str
@@ -166,11 +167,11 @@ class QueryOut(BaseModel):
             text=_text(row),
             tasks=query.task_count,
             node=None if row.node is None else row.node.index,
-            spans=list(row.spans),
-            scheme=query.scheme,
-            merge_node=None if query.merge_node is None else query.merge_node.index,
+            task_ranges=list(row.task_ranges),
+            key_grouping=query.key_grouping,
+            aggregator=None if query.aggregator is None else query.aggregator.index,
             drops=[DropOut.of(drop) for drop in row.drops],
-            run=query.run,
+            incarnation=query.incarnation,
             retention_s=query.retention_s,
             retention_windows=query.retention_windows,
             submitted_by=query.submitted_by,

@@ -223,7 +223,7 @@ class StreamsIn(Schema):
 
 
 class StreamOut(BaseModel):
-    """A stream; id is its id on the wire, rates in records/s, drops are those of all its arcs.
+    """A stream; id is its id on the wire, rates in records/s, drops are those of all its edges.
 
     event_time names a column, "" for the time of arrival. dead_letters: records that ever became
     dead letters, by reason; null while that is not known.

@@ -71,7 +71,7 @@ def shown(given: Namespace) -> None:
     if given.json:
         print_json(row)
         return
-    facts = {"streams": ", ".join(row["streams"]), "spans": row["spans"] or None}
+    facts = {"streams": ", ".join(row["streams"]), "task_ranges": row["task_ranges"] or None}
     fault = json.dumps(row["fault"]) if row["fault"] else None
     print_facts(row | facts | {"fault": fault})
 
@@ -155,8 +155,8 @@ def _row(row: QueryRow) -> dict[str, Any]:
         "window_s": query.window_s,
         "text": query.text,
         "tasks": query.task_count,
-        "spans": [list(span) for span in row.spans],
-        "scheme": query.scheme or None,
+        "task_ranges": [list(part) for part in row.task_ranges],
+        "key_grouping": query.key_grouping or None,
         "retention_s": query.retention_s,
         "retention_windows": query.retention_windows,
         "submitted_by": query.submitted_by,

@@ -23,7 +23,7 @@ def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> I
     """Apply a decision about an incident and resolve it.
 
     `adopt-database`: the database is right; routing versions that it does not know are void, and
-    every query begins a new run. `stop`: the cluster is stopped, so that another database can be
+    every query is restarted. `stop`: the cluster is stopped, so that another database can be
     restored. Raises `Forbidden`, `Invalid` for an unknown choice, `Conflict` for a decided one.
     """
     require(actor, ADMIN, incident.cluster)
@@ -64,5 +64,5 @@ def adopt_database(cluster: Cluster, known: int) -> list[str]:
     republish(cluster)
     return [
         f"Declared routing versions up to {newest} void; the newest is {cluster.routing_version}",
-        f"Began a new run of {restarted} queries; windows open at the loss may be incomplete",
+        f"Restarted {restarted} queries; windows open at the loss may be incomplete",
     ]

@@ -69,8 +69,8 @@ def request_decision(cluster: Cluster) -> None:
 def restart_queries(cluster: Cluster, reason: str, ahead: int = 1) -> int:
     """Start a new incarnation of every routed query on its nodes; return how many.
 
-    The state of the earlier run is not taken on; its results stay, and those of the new run are
-    added to them.
+    The state of the earlier incarnation is lost; its results stay, and those of the new one add to
+    them.
     """
     return retry_when_moved(lambda: _restart_queries(cluster.pk, reason, ahead))
 
@@ -79,9 +79,9 @@ def _restart_queries(pk: int, reason: str, ahead: int) -> int:
     cluster, table = Cluster.objects.get(pk=pk), current_table(pk)
     ops: list[Action] = []
     for query, route in table.queries.items():
-        ops.append(RestartQuery(query, route.run + ahead, route.node))
-        if route.spans:
-            ops.append(MoveTasks(query, route.spans))
+        ops.append(RestartQuery(query, route.incarnation + ahead, route.node))
+        if route.task_ranges:
+            ops.append(MoveTasks(query, route.task_ranges))
     if not ops:
         return 0
     if cluster.routing_version != table.version:
@@ -123,7 +123,7 @@ def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -
 
 @transaction.atomic
 def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -> None:
-    restarted = restart_queries(cluster, "the checkpoint was lost: every query begins a new run")
+    restarted = restart_queries(cluster, "the checkpoint was lost: every query is restarted")
     lost = [f"The states of {restarted} queries, with records that waited at nodes"]
     lost.append("Pairs of joins between a record before the loss and one after it")
     if facts.redis.half_written is not None:
@@ -131,7 +131,7 @@ def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -
             f"Exactness of micro-batch {facts.redis.half_written}: it was half written, "
             "and its records are read again"
         )
-    done = [f"Began a new run of {restarted} queries; its results add to those of the run before"]
+    done = [f"Restarted {restarted} queries; new results add to the earlier ones"]
     if aside:
         done.append(f"Moved what there was of the checkpoint to {aside}")
     _record(cluster, kind, lost, done, facts)

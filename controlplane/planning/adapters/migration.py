@@ -58,7 +58,7 @@ def task_problem(
     if not any(capacity[node] > 0 for node in labels):
         raise Conflict("no_node", "No node of the cluster is active")
     owner = np.repeat(
-        [labels.index(node) for node, _, _ in spans], [past - first for _, first, past in spans]
+        [labels.index(node) for node, _, _ in spans], [stop - first for _, first, stop in spans]
     )
     speeds = np.array([capacity[node] for node in labels])
     # What has no measure yet is spread by numbers.

@@ -93,8 +93,8 @@ def _rows(
     every_key = zip(*keys, strict=True) if keys else repeat(())
     every_value = zip(*outcomes, strict=True) if outcomes else repeat(())
     about = zip(columns["pane"], columns[_BATCH], columns["parts"], strict=True)
-    for (start_ms, batch, parts), key, mine in zip(about, every_key, every_value, strict=False):
-        values = dict(zip(names, mine, strict=True))
+    for (start_ms, batch, parts), key, selected in zip(about, every_key, every_value, strict=False):
+        values = dict(zip(names, selected, strict=True))
         errors: dict[str, str] = {}
         attempted = True
         for name, value in values.items():
@@ -260,16 +260,16 @@ def _results(
     index: int, aggregate: Aggregate, states: Mapping[Any, list[bytes]], page_s: float | None
 ) -> dict[Any, Outcome]:
     """Return the outcomes of a user's aggregate by place, the first windows first."""
-    mine = sorted(
+    selected = sorted(
         (state for state in states if state[-1] == index and states[state]),
         key=lambda item: item[0],
     )
-    outcomes = user_results(aggregate.kept.sketch, [states[value] for value in mine], page_s)
+    outcomes = user_results(aggregate.kept.sketch, [states[value] for value in selected], page_s)
     return {
         element[:-1]: _failed(aggregate, result.error, attempted=result.attempted)
         if result.error
         else result
-        for element, result in zip(mine, outcomes, strict=True)
+        for element, result in zip(selected, outcomes, strict=True)
     }
 
 

@@ -139,13 +139,13 @@ def layout_of(computation: Computation) -> Layout:
     slots: list[tuple[Expression | None, Slot]] = [_RECORDS]
     places, sketches = [], []
     for index, (_, aggregate) in enumerate(computation.aggregates):
-        mine = []
+        indexes = []
         for slot in aggregate.kept.slots:
             wanted = (aggregate.argument, slot)
             if wanted not in slots:
                 slots.append(wanted)
-            mine.append(slots.index(wanted))
-        places.append(tuple(mine))
+            indexes.append(slots.index(wanted))
+        places.append(tuple(indexes))
         if aggregate.kept.sketch:
             sketches.append(SketchAggregate(index, aggregate))
     schema = AggregateSchema(

@@ -3,9 +3,9 @@
 A cell is a number of a key and window, named by a whole number `c` (or a text). Cells merge in any
 order, so a sketch depends neither on the order of records nor on how they were cut into batches.
 With few different values the cells are exact: `c` is the value or its hash. With many they are
-coarse: a bucket of values, or a register of hashes, both derived from what an exact cell says.
+coarse: a bucket of values, or a register of hashes, both derived from an exact cell.
 
-`largest` tells the cells apart: None for the most frequent values, `QUANTILE` for quantiles,
+`largest` is the kind of cell: None for the most frequent values, `QUANTILE` for quantiles,
 `HASH` for the exact cells of distinct values, the rank for their registers.
 """
 

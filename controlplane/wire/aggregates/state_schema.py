@@ -13,7 +13,7 @@ from controlplane.wire.language.aggregates import Merge
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
 
-# `run`: which life of the query the row belongs to; a move without state begins the next.
+# `run`: the incarnation of the query that wrote the row.
 OWNER: Final = ("query", "run", "task")
 PLACE: Final = (*OWNER, "stream", "pane")
 # What names a cell of a sketch: which aggregate it is of, and its number or text.
@@ -48,7 +48,7 @@ def slots_schema(columns: AggregateSchema) -> StateSchema:
 def cells_schema(keys: tuple[Kind, ...]) -> StateSchema:
     """Return the schema of the cells of sketches; `added` and `largest` merge by sum and max.
 
-    `sketches.py` says which of both a sketch uses.
+    `sketches.py` has which of both a sketch uses.
     """
     bare = AggregateSchema(keys, ())
     cell = [("a", pa.int64()), ("c", pa.int64()), ("t", pa.string())]

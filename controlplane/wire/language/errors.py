@@ -22,7 +22,7 @@ class Fault(str):
     place: Place
 
     @classmethod
-    def at(cls, message: str, place: Place) -> "Fault":
+    def of(cls, message: str, place: Place) -> "Fault":
         """Return a message with its place."""
         fault = cls(message)
         fault.place = place
@@ -37,7 +37,7 @@ def place_of(message: str) -> Place | None:
 def reworded(message: str, words: str) -> str:
     """Return other words with the place that a message has."""
     place = place_of(message)
-    return words if place is None else Fault.at(words, place)
+    return words if place is None else Fault.of(words, place)
 
 
 class BadExpression(WireError):
@@ -57,4 +57,4 @@ class BadExpression(WireError):
         line = self.text[begin:].partition("\n")[0]
         marks = max(1, min(self.end - begin, len(line)) - (self.start - begin))
         pointer = f"{' ' * (self.start - begin)}{'^' * marks}"
-        return Fault.at(self.why, Place(line, pointer, self.start + 1))
+        return Fault.of(self.why, Place(line, pointer, self.start + 1))

@@ -1,6 +1,6 @@
-"""The functions and operators of the language: what they take, and of what kind their result is.
+"""The functions and operators of the language: the kinds of their arguments and results.
 
-What they compute is in the engine of the data plane. All give null for null unless said otherwise.
+The engine of the data plane computes them. The result for null is null, with noted exceptions.
 """
 
 from collections.abc import Callable, Sequence

@@ -54,7 +54,7 @@ class RegisteredAggregate:
     work: Any
 
 
-_FOUND: Final[dict[str, Registered]] = {}
+_FUNCTIONS: Final[dict[str, Registered]] = {}
 _AGGREGATES: Final[dict[str, RegisteredAggregate]] = {}
 
 
@@ -68,11 +68,11 @@ def function(*, takes: Sequence[str], gives: str, name: str | None = None) -> Ca
 
     def register(call: F) -> F:
         known = (name or call.__name__).lower()
-        if known in FUNCTIONS or (known in _FOUND and _FOUND[known].call is not call):
+        if known in FUNCTIONS or (known in _FUNCTIONS and _FUNCTIONS[known].call is not call):
             raise ValueError(f"there is a function {known} already")
         fits = tuple(accepted_kinds(kind) for kind in kinds)
         about = (call.__doc__ or "").strip().partition("\n")[0]
-        _FOUND[known] = Registered(Function(fits, lambda _: result, about, len(fits)), call)
+        _FUNCTIONS[known] = Registered(Function(fits, lambda _: result, about, len(fits)), call)
         return call
 
     return register
@@ -116,13 +116,13 @@ def registered_aggregate(name: str) -> RegisteredAggregate | None:
 def registered(name: str) -> Registered | None:
     """Return the function of a name, in small letters; None if there is none."""
     load()
-    return _FOUND.get(name)
+    return _FUNCTIONS.get(name)
 
 
 def names() -> list[str]:
     """Return the names of all registered functions."""
     load()
-    return sorted(_FOUND)
+    return sorted(_FUNCTIONS)
 
 
 def aggregate_names() -> list[str]:

@@ -70,7 +70,7 @@ _READERS: Final[Mapping[Kind, tuple[Callable[[str], int | float | Decimal], str]
 def literal_of(text: str, kind: Kind) -> Literal:
     """Return a text as a constant of a kind.
 
-    Raises `ValueError`, whose message says what the text is not.
+    Raises `ValueError` with the expected form.
     """
     read, wanted = _READERS[kind]
     try:

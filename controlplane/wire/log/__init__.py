@@ -1,11 +1,11 @@
 """The durable log of a cluster: Redis Streams, or a topic of Kafka.
 
-Every append, whatever number of streams it touches, stands at one *position*, and positions only
-grow. So one position cuts the whole log consistently: a reader that stops at it has, of every
-stream, exactly what was appended before.
+Every append, to any number of streams, has one *position*, and positions only grow. So one
+position cuts the whole log consistently: a reader that stops there has read, of every stream,
+exactly the earlier appends.
 
-Each entry also says the newest event time of its stream before it, its *mark*. What is late
-follows from the mark, so it is part of the log and does not depend on who reads it when.
+Each entry also has the newest earlier event time of its stream, its *mark*. The mark decides which
+records are late, so lateness does not depend on the reader.
 """
 
 from controlplane.wire.log.address import check_url, log_identity, without_password

@@ -1,8 +1,8 @@
-"""How much of a topic is not read yet, as a producer sees it.
+"""The unread part of a topic, as a producer sees it.
 
-Kafka says where the log ends, and the group's last commit where the pipeline is; the commit's note
-has the totals up to there. What this process has appended since is known exactly. What others have
-is counted by messages, each taken to be as large as the newest of them.
+Kafka has the end of the log, the group's last commit the position of the pipeline, and its metadata
+the totals up to there. Later appends of this process are counted exactly, those of other processes
+by messages, each estimated at the size of the newest.
 """
 
 import json

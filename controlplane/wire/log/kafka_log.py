@@ -133,7 +133,7 @@ class KafkaLog:
         if begin >= end:
             return start
         kept = self._kept()
-        prefix = kept.at(start.position)
+        prefix = kept.prefix_of(start.position)
         before, position = prefix.total, start.position
         most, most_bytes = before + max_records, prefix.size + max_bytes
         for append in self._reader.appends(begin, end):
@@ -148,7 +148,7 @@ class KafkaLog:
 
     def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
         """Return the entries of each stream after `start` up to and including `end`."""
-        prefix = self._kept().at(start)
+        prefix = self._kept().prefix_of(start)
         wanted = set(streams)
         entries: dict[int, list[Entry]] = {}
         first = offset_at(start) or self._reader.ends()[0]
@@ -168,7 +168,7 @@ class KafkaLog:
         Kafka deletes by its own rule of retention, which must leave what is not yet read.
         """
         kept = self._kept()
-        size = kept.at(cut.position).size
+        size = kept.prefix_of(cut.position).size
         if kept.commit(cut.position, cut.total):
             self._reader.commit(offset_at(cut.position), note_of(cut.total, size))
 

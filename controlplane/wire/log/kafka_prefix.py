@@ -82,7 +82,7 @@ class PrefixStore:
         self._prefixes = keys.kafka_prefixes_key(cluster, topic)
         self._committed = keys.kafka_committed_key(cluster, topic)
 
-    def at(self, position: str) -> Prefix:
+    def prefix_of(self, position: str) -> Prefix:
         """Return what follows from everything before a cut; nothing at the start of the log.
 
         Nothing, too, where Redis has lost it: marks then begin again.
@@ -94,7 +94,7 @@ class PrefixStore:
         """Return the newest indexed log position and the totals recorded at it."""
         names: Any = self._client.hkeys(self._prefixes)
         position = max((name.decode() for name in names), key=position_key, default=START)
-        return position, self.at(position)
+        return position, self.prefix_of(position)
 
     def keep(self, start: str, end: str, prefix: Prefix) -> None:
         """Store the prefix at `end`, computed from the prefix at `start`.

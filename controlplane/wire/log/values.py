@@ -66,8 +66,8 @@ class Entry:
 class IdempotencyToken:
     """An idempotency token of an append: the producer, and a sequence used once.
 
-    Appending again under the same stamp adds nothing. The log tells the last `WINDOW` sequences
-    of a producer apart, so they should grow. Raises `InvalidIdempotencyToken`.
+    Appending again with the same token adds nothing. The log remembers the last `WINDOW`
+    sequences of a producer, so they should grow. Raises `InvalidIdempotencyToken`.
     """
 
     producer: str

@@ -1,8 +1,8 @@
 """Blocks: the records of one append to one stream, self-describing.
 
 One block of up to a thousand records is an order of magnitude cheaper to write and to read than
-one JSON row per record. A block says itself what its columns are, so that a reader needs no schema
-from elsewhere and blocks of an older schema stay readable:
+one JSON row per record. A block describes its columns itself, so that a reader needs no other
+schema and blocks of an older schema stay readable:
 
     "WB1" | length of the descriptor (uint32) | descriptor | Arrow record batch (IPC message)
 

@@ -18,7 +18,7 @@ from controlplane.wire.aggregates.state_schema import (
     schema_names,
 )
 from controlplane.wire.query import Computation
-from controlplane.wire.results.block_reader import Found
+from controlplane.wire.results.block_reader import BlockRows
 from controlplane.wire.results.places import PART_BYTES, place_of, start_of, whole_column
 from controlplane.wire.results.rows import (
     HEAD,
@@ -51,10 +51,10 @@ class Stored:
     known: Mapping[int, str]
 
 
-def places_of(computation: Computation, stored: Stored, found: Found) -> set[bytes]:
+def places_of(computation: Computation, stored: Stored, block_rows: BlockRows) -> set[bytes]:
     """Return the places of all windows with rows."""
     slots = schema_names(layout_of(computation))[0]
-    return {place_of(member) for member in (*stored.members, *found.members.get(slots, ()))}
+    return {place_of(member) for member in (*stored.members, *block_rows.members.get(slots, ()))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Piece:
 
     query: int
     stored: Stored
-    found: Found
+    block_rows: BlockRows
     places: Sequence[bytes]
 
 
@@ -83,12 +83,12 @@ def assembled(
         return [[] for _ in pieces]
     slots = schema_names(layout_of(computation))[0]
     parts = [_tables(computation, pieces, numbers)]
-    parts += [_numbered(piece.found, mine) for piece, mine in zip(pieces, numbers, strict=True)]
+    parts += [_numbered(piece.block_rows, own) for piece, own in zip(pieces, numbers, strict=True)]
     tables = _together(parts, slots, is_once=all(_is_once(piece, slots) for piece in pieces))
     # They come in no order, and their keys as people read them: the number of the place, which
     # stands for the start, says which is which.
     done = {row.start_ms: row for row in finalize(computation, tables, page_s)}
-    return [_windows(piece, mine, done) for piece, mine in zip(pieces, numbers, strict=True)]
+    return [_windows(piece, own, done) for piece, own in zip(pieces, numbers, strict=True)]
 
 
 def _windows(
@@ -107,18 +107,18 @@ def _windows(
 
 def _is_once(piece: Piece, slots: str) -> bool:
     """Return whether no part of a window is both in rows of its own and in blocks, or in two."""
-    in_blocks = piece.found.members.get(slots, ())
+    in_blocks = piece.block_rows.members.get(slots, ())
     return not in_blocks or (
         frozenset(piece.stored.members).isdisjoint(in_blocks)
         and len({*in_blocks}) == len(in_blocks)
     )
 
 
-def _numbered(found: Found, numbers: Mapping[bytes, int]) -> dict[str, Any]:
+def _numbered(block_rows: BlockRows, numbers: Mapping[bytes, int]) -> dict[str, Any]:
     """Return rows of blocks with the number of the place as their start."""
     tables = {}
-    for name, table in found.tables.items():
-        places = [numbers.get(place_of(member), _LEFT_OUT) for member in found.members[name]]
+    for name, table in block_rows.tables.items():
+        places = [numbers.get(place_of(member), _LEFT_OUT) for member in block_rows.members[name]]
         column_index = table.schema.get_field_index("pane")
         tables[name] = _kept(table.set_column(column_index, "pane", pa.array(places, pa.int64())))
     return tables
@@ -148,12 +148,12 @@ def _newest(table: Any, part: Sequence[str], is_one: bool) -> Any:
     batch = np.asarray(table["batch"])
     best = np.full(groups.max() + 1, -1, np.int64)
     np.maximum.at(best, groups, batch)
-    mine = batch == best[groups]
+    kept = batch == best[groups]
     if is_one:
         first = np.full(len(best), len(table), np.int64)
-        np.minimum.at(first, groups[mine], np.flatnonzero(mine))
-        mine &= np.arange(len(table)) == first[groups]
-    return table.filter(pa.array(mine))
+        np.minimum.at(first, groups[kept], np.flatnonzero(kept))
+        kept &= np.arange(len(table)) == first[groups]
+    return table.filter(pa.array(kept))
 
 
 def _tables(
@@ -168,16 +168,16 @@ def _tables(
         if not any(values):
             continue
         form = schema_named(name)
-        there = [position_index for position_index, value in enumerate(values) if value]
+        there = [index for index, value in enumerate(values) if value]
         some = [values[index] for index in there]
         table, lengths, batches = _decoded(name, form, some, stored.known)
         if section_of(name) == SLOTS:
             identity |= {column: table[column] for column in key_columns(form)}
         rows_of_each = np.repeat(there, lengths)
-        mine = {column: pa.chunked_array([whole_column(all_).take(pa.array(rows_of_each))])
+        owners = {column: pa.chunked_array([whole_column(all_).take(pa.array(rows_of_each))])
                 for column, all_ in identity.items()
                 if section_of(name) != SLOTS or column not in table.column_names}  # fmt: skip
-        whole = with_identity(form, table, mine)
+        whole = with_identity(form, table, owners)
         result[name] = _kept(whole.append_column("batch", pa.array(np.repeat(batches, lengths))))
     return result
 
@@ -193,20 +193,16 @@ def _decoded(
     tables, lengths, batches = [], [0] * len(values), [0] * len(values)
     order: list[int] = []
     for number in sorted(numbers):
-        mine = [
+        indexes = [
             offset for offset, value in enumerate(values) if HEAD.unpack_from(value)[1] == number
         ]
         written = known[number]
         table, some, of = unpacked(
-            written, schema_named(written), [values[index] for index in mine]
+            written, schema_named(written), [values[index] for index in indexes]
         )
         tables.append(convert_rows(table, written, name))
-        order += [
-            position_index
-            for position_index, length in zip(mine, some, strict=True)
-            for _ in range(length)
-        ]
-        for offset, length, batch in zip(mine, some, of, strict=True):
+        order += [index for index, length in zip(indexes, some, strict=True) for _ in range(length)]
+        for offset, length, batch in zip(indexes, some, of, strict=True):
             lengths[offset], batches[offset] = length, batch
     by_value: Any = np.argsort(order, kind="stable")
     return pa.concat_tables(tables).take(by_value), lengths, batches
@@ -219,8 +215,8 @@ def _stored_together(pieces: Sequence[Piece]) -> Stored:
     stored = [piece.stored for piece in pieces]
     sections = dict.fromkeys(section for item in stored for section in item.rows)
     rows = {
-        section: [row for one in stored
-                  for row in one.rows.get(section, (b"",) * len(one.members))]
+        section: [row for part in stored
+                  for row in part.rows.get(section, (b"",) * len(part.members))]
         for section in sections
     }  # fmt: skip
     known = {number: name for element in stored for number, name in element.known.items()}
@@ -231,8 +227,8 @@ def _identity(
     pieces: Sequence[Piece], members: Sequence[bytes], numbers: Sequence[Mapping[bytes, int]]
 ) -> dict[str, Any]:
     """Return the identity columns of each row, with the number of the place as its start."""
-    places = [mine.get(place_of(item), _LEFT_OUT)
-              for piece, mine in zip(pieces, numbers, strict=True)
+    places = [own.get(place_of(item), _LEFT_OUT)
+              for piece, own in zip(pieces, numbers, strict=True)
               for item in piece.stored.members]  # fmt: skip
     queries = np.repeat(
         np.array([piece.query for piece in pieces], np.int64),

@@ -35,7 +35,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class BlockRows:
     """Rows of blocks by schema name: a table with `batch`, and the member of each row."""
 
     tables: Mapping[str, Any]
@@ -70,33 +70,33 @@ def read_overlapping(
     return TaskOwnership(blocks, moved or b"", None if moved_to is None else int(moved_to))
 
 
-def rows_of(computation: Computation, query: int, held: TaskOwnership, wanted: Wanted) -> Found:
+def rows_of(computation: Computation, query: int, held: TaskOwnership, wanted: Wanted) -> BlockRows:
     """Return the rows of the wanted windows, whatever state schema they were written in."""
     parts: dict[str, list[Any]] = {}
     for ref, data in held.blocks:
         for name, rows in decoded(data):
-            mine = _within(rows, ref, held, wanted)
-            if len(mine):
-                parts.setdefault(name, []).append(_as_of(mine, query, ref))
+            selected = _within(rows, ref, held, wanted)
+            if len(selected):
+                parts.setdefault(name, []).append(_as_of(selected, query, ref))
     tables = _joined(computation, parts)
     slots = schema_names(layout_of(computation))[0]
     if slots not in tables:
-        return Found({}, {})
+        return BlockRows({}, {})
     return _near_end(tables, slots, held, wanted)
 
 
 def _within(rows: Any, ref: Ref, held: TaskOwnership, wanted: Wanted) -> Any:
     """Return the rows in the range that this query has in Redis."""
-    gone = [ms for ms in (ref.after_ms, held.moved_to_ms) if ms is not None]
-    first = max(wanted.first_ms, *(ms + 1 for ms in gone)) if gone else wanted.first_ms
+    limits = [ms for ms in (ref.after_ms, held.moved_to_ms) if ms is not None]
+    first = max(wanted.first_ms, *(ms + 1 for ms in limits)) if limits else wanted.first_ms
     starts = np.asarray(rows["pane"])
-    mine = (starts >= first) & (starts <= wanted.last_ms)
-    return rows if mine.all() else rows.filter(pa.array(mine))
+    selected = (starts >= first) & (starts <= wanted.last_ms)
+    return rows if selected.all() else rows.filter(pa.array(selected))
 
 
 def _as_of(rows: Any, query: int, ref: Ref) -> Any:
     """Return rows as those of this query."""
-    for name, value in (("query", query), ("run", ref.run)):
+    for name, value in (("query", query), ("run", ref.incarnation)):
         column_index = rows.schema.get_field_index(name)
         rows = rows.set_column(column_index, name, pa.array(np.full(len(rows), value, np.int64)))
     return rows.append_column("batch", pa.array(np.full(len(rows), ref.batch, np.int64)))
@@ -117,7 +117,9 @@ def _joined(computation: Computation, parts: Mapping[str, Sequence[Any]]) -> dic
     return {name: pa.concat_tables(tables).combine_chunks() for name, tables in result.items()}
 
 
-def _near_end(tables: Mapping[str, Any], slots: str, held: TaskOwnership, wanted: Wanted) -> Found:
+def _near_end(
+    tables: Mapping[str, Any], slots: str, held: TaskOwnership, wanted: Wanted
+) -> BlockRows:
     """Return the rows of at least so many windows from one end, if there are so many."""
     starts = np.asarray(tables[slots]["pane"])
     order = np.sort(starts)[:: -1 if wanted.newest_first else 1]
@@ -135,18 +137,18 @@ def _near_end(tables: Mapping[str, Any], slots: str, held: TaskOwnership, wanted
 
 def _up_to(table: Any, edge: int, newest_first: bool) -> Any:
     starts = np.asarray(table["pane"])
-    mine = starts >= edge if newest_first else starts <= edge
-    return table if mine.all() else table.filter(pa.array(mine))
+    selected = starts >= edge if newest_first else starts <= edge
+    return table if selected.all() else table.filter(pa.array(selected))
 
 
-def _of_places(tables: Mapping[str, Any], held: TaskOwnership, wanted: Wanted) -> Found:
+def _of_places(tables: Mapping[str, Any], held: TaskOwnership, wanted: Wanted) -> BlockRows:
     result, members = {}, {}
     for name, table in tables.items():
         every = members_of(table, key_columns(schema_named(name)))
-        mine = _taken(every, held, wanted)
-        members[name] = [member for member, taken in zip(every, mine, strict=True) if taken]
-        result[name] = table if mine.all() else table.filter(pa.array(mine))
-    return Found(result, members)
+        selected = _taken(every, held, wanted)
+        members[name] = [member for member, taken in zip(every, selected, strict=True) if taken]
+        result[name] = table if selected.all() else table.filter(pa.array(selected))
+    return BlockRows(result, members)
 
 
 def _taken(members: Iterable[bytes], held: TaskOwnership, wanted: Wanted) -> NDArray[np.bool_]:

@@ -28,7 +28,7 @@ BLOCK_BYTES: Final = 512 << 10
 ID_BYTES: Final = 16
 # A block that nobody refers to yet continues its own: its writer was killed in between.
 _ORPHAN_S: Final = 3_600
-# First and last start of the windows, how many there are, the query's run, the batch.
+# First and last start of the windows, how many there are, the query's incarnation, the batch.
 _REF: Final = struct.Struct(">8s8sIIQ")
 _SIZE: Final = struct.Struct(">Q")
 _CODEC: Final = "zstd"
@@ -38,7 +38,7 @@ _CODEC: Final = "zstd"
 class Block:
     """Complete windows of one computation, as the tasks of some queries have them.
 
-    `recipients`: query and run of each; `tables`: rows by state schema, of any one of these
+    `recipients`: query and incarnation of each; `tables`: rows by state schema, of any one of these
     queries.
     """
 
@@ -57,21 +57,21 @@ class Ref:
     first_ms: int
     last_ms: int
     windows: int
-    run: int
+    incarnation: int
     batch: int
     after_ms: int | None = None
 
     def to_bytes(self) -> bytes:
         """Return all but `block` and `after_ms`."""
         first, last = start_bytes(self.first_ms), start_bytes(self.last_ms)
-        return _REF.pack(first, last, self.windows, self.run, self.batch)
+        return _REF.pack(first, last, self.windows, self.incarnation, self.batch)
 
     @classmethod
     def from_bytes(cls, block: bytes, data: bytes) -> "Ref":
         """Return the reference that `to_bytes` wrote; the text after it is `after_ms`."""
-        first, last, windows, run, batch = _REF.unpack_from(data)
+        first, last, windows, incarnation, batch = _REF.unpack_from(data)
         after = data[_REF.size :]
-        return cls(block, start_of(first), start_of(last), windows, run, batch,
+        return cls(block, start_of(first), start_of(last), windows, incarnation, batch,
                    int(after) if after else None)  # fmt: skip
 
 

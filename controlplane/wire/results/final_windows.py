@@ -52,7 +52,7 @@ def frozen_until(client: "redis.Redis", cluster: str, query: int) -> int | None:
 
 
 def remove_all(
-    client: "redis.Redis", cluster: str, gone: Mapping[int, tuple[Sequence[bytes], bytes]]
+    client: "redis.Redis", cluster: str, removed: Mapping[int, tuple[Sequence[bytes], bytes]]
 ) -> None:
     """Remove windows of queries from Redis; a repetition changes nothing.
 
@@ -61,11 +61,11 @@ def remove_all(
     """
     script = client.register_script(REMOVE)
     pipe = client.pipeline(transaction=False)
-    for query, (members, last) in gone.items():
+    for query, (members, last) in removed.items():
         for index in range(0, max(1, len(members)), _CHUNK):
             some = members[index : index + _CHUNK]
             script(keys=_names(cluster, query), args=[query, _SECTIONS, last, *some], client=pipe)
-    if gone:
+    if removed:
         pipe.execute()
 
 

@@ -14,7 +14,7 @@ from controlplane.wire.aggregates.state_schema import schema_named, schema_names
 from controlplane.wire.query import Computation
 from controlplane.wire.results.assembly import Piece, Stored, StoredWindow, assembled, places_of
 from controlplane.wire.results.block_reader import (
-    Found,
+    BlockRows,
     TaskOwnership,
     Wanted,
     read_overlapping,
@@ -93,7 +93,7 @@ def read_pages(
     """
     script = client.register_script(PAGE)
     pipe = client.pipeline(transaction=False)
-    asked = {query: _Asked.of(*item) for query, item in wanted.items()}
+    asked = {query: _RangeBounds.of(*item) for query, item in wanted.items()}
     for query, element in asked.items():
         names = keys.page_keys(cluster, query)
         script(keys=names, args=element.arguments(cluster), client=pipe)
@@ -102,14 +102,14 @@ def read_pages(
     for (query, value), answer in zip(asked.items(), answers, strict=True):
         pages[query], pieces[query] = _page_of(client, cluster, query, value, answer)
     for queries in _alike(asked, pieces):
-        mine = [pieces[query] for query in queries]
-        result = assembled(asked[queries[0]].computation, mine, page_s)
+        group = [pieces[query] for query in queries]
+        result = assembled(asked[queries[0]].computation, group, page_s)
         for query, windows in zip(queries, result, strict=True):
             pages[query] = replace(pages[query], windows=windows)
     return pages
 
 
-def _alike(asked: Mapping[int, "_Asked"], pieces: Mapping[int, Piece]) -> list[list[int]]:
+def _alike(asked: Mapping[int, "_RangeBounds"], pieces: Mapping[int, Piece]) -> list[list[int]]:
     """Return the queries that have windows, those with one computation together.
 
     Those with users' aggregates each for itself: every one has its own time.
@@ -118,13 +118,13 @@ def _alike(asked: Mapping[int, "_Asked"], pieces: Mapping[int, Piece]) -> list[l
     for query, piece in pieces.items():
         if piece.places:
             computation = asked[query].computation
-            alone = query if has_users_aggregates(computation) else 0
-            result.setdefault((id(computation), alone), []).append(query)
+            apart = query if has_users_aggregates(computation) else 0
+            result.setdefault((id(computation), apart), []).append(query)
     return list(result.values())
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _RangeBounds:
     """A range as the script takes it: bounds of members, sections, and the bytes of the key."""
 
     computation: Computation
@@ -135,7 +135,7 @@ class _Asked:
     key: bytes
 
     @classmethod
-    def of(cls, computation: Computation, wanted: Range) -> "_Asked":
+    def of(cls, computation: Computation, wanted: Range) -> "_RangeBounds":
         key = b"" if wanted.key is None else bytes_of_key(computation, wanted.key)
         return cls(computation, wanted, *_bounds(wanted), _sections(computation), key)
 
@@ -156,14 +156,14 @@ class _Asked:
 
 
 def _page_of(
-    client: "redis.Redis", cluster: str, query: int, asked: _Asked, answer: Sequence[Any]
+    client: "redis.Redis", cluster: str, query: int, asked: _RangeBounds, answer: Sequence[Any]
 ) -> tuple[WindowsPage, Piece]:
     """Return a page without its windows, and the data of its windows."""
     final, final_at, after, members, rows, blocks, edge, moved, moved_to, has_blocks = answer
     computation, wanted = asked.computation, asked.wanted
     page = WindowsPage([], after, _int(final), _int(final_at), bool(has_blocks))
     if not members and not blocks:
-        return page, Piece(query, Stored([], {}, {}), Found({}, {}), [])
+        return page, Piece(query, Stored([], {}, {}), BlockRows({}, {}), [])
     names = schema_names(layout_of(computation))
     known = _names_of_forms(client, keys.rows_key(cluster, query), rows, names)
     stored = Stored(members, dict(zip(asked.sections, rows, strict=True)), known)

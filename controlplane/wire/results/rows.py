@@ -163,7 +163,7 @@ def _encoded(column: Any) -> Iterator[bytes | None]:
     else:
         # Lists and structs: as Arrow writes them.
         for index in range(len(column)):
-            item = pa.RecordBatch.from_arrays([column.slice(index, 1)], schema=_one(kind))
+            item = pa.RecordBatch.from_arrays([column.slice(index, 1)], schema=_value_schema(kind))
             yield item.serialize().to_pybytes()
 
 
@@ -173,16 +173,16 @@ def _other_columns(
     """Return the columns without a fixed width, which follow each other in a value."""
     result: dict[str, list[bytes | None]] = {field.name: [] for field in fields}
     for value, offset, length in zip(values, offsets, lengths, strict=True):
-        at = offset
+        position = offset
         for cells in result.values():
             for _ in range(length):
-                (size,) = _LENGTH.unpack_from(value, at)
-                at += _LENGTH.size
+                (size,) = _LENGTH.unpack_from(value, position)
+                position += _LENGTH.size
                 if size == _NOTHING:
                     cells.append(None)
                 else:
-                    cells.append(value[at : at + size])
-                    at += size
+                    cells.append(value[position : position + size])
+                    position += size
     return {field.name: _decoded(field.type, result[field.name]) for field in fields}
 
 
@@ -191,10 +191,10 @@ def _decoded(kind: Any, cells: Sequence[bytes | None]) -> Any:
         return pa.array([None if cell is None else cell.decode() for cell in cells], kind)
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         return pa.array(cells, kind)
-    read = [pa.ipc.read_record_batch(pa.py_buffer(cell), _one(kind)).column(0)
+    read = [pa.ipc.read_record_batch(pa.py_buffer(cell), _value_schema(kind)).column(0)
             for cell in cells if cell is not None]  # fmt: skip
     return pa.concat_arrays(read) if read else pa.nulls(0, kind)
 
 
-def _one(kind: Any) -> Any:
+def _value_schema(kind: Any) -> Any:
     return pa.schema([pa.field("value", kind)])

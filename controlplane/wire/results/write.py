@@ -61,25 +61,25 @@ def write(
 ) -> None:
     """Write a node's changed windows of one batch; readers see all of a query's or none.
 
-    `blocks`: what holds more of their windows. What is there of a newer batch stays, and so do
-    windows that are final. A window with less than no records takes away what is there of it. Of
-    the queries that are `followed`, the feed says what changed.
+    `blocks`: references to blocks with more windows. Rows of a newer batch and final windows are
+    not overwritten. A window with a negative count deletes its rows. The feed lists the changes of
+    `followed` queries.
     """
     listened = frozenset(followed)
     script = client.register_script(WRITE)
     pipe = client.pipeline(transaction=False)
     changed = _by_query(changes, batch)
     for query in dict.fromkeys((*changed, *blocks.refs)):
-        rows, mine = changed.get(query, _NOTHING), blocks.refs.get(query, ())
+        rows, refs = changed.get(query, _NOTHING), blocks.refs.get(query, ())
         names = [keys.windows_key(cluster, query), keys.rows_key(cluster, query),
                  keys.feed_key(cluster, query), keys.stored_key(cluster),
                  keys.blocks_key(cluster, query)]  # fmt: skip
-        names += [keys.block_key(cluster, item.block) for item in mine]
+        names += [keys.block_key(cluster, item.block) for item in refs]
         feed = b""
         if query in listened:
             feed = _feed_entry([*rows.fields[::2]], blocks.members.get(query, ()))
         forms = [value for number, name in rows.forms.items() for value in (f"form:{number}", name)]
-        named_blocks = [value for element in mine for value in (element.block, element.to_bytes())]
+        named_blocks = [value for element in refs for value in (element.block, element.to_bytes())]
         script(
             keys=names,
             args=[batch, start_of(rows.least), feed, FEED_ENTRIES, query, len(rows.forms), *forms,
@@ -105,22 +105,22 @@ def _take_table(result: dict[int, _Query], name: str, table: Any, batch: int) ->
     form, section = schema_named(name), section_of(name).encode()
     members = members_of(table, key_columns(form))
     queries = np.asarray(table["query"])
-    gone: Any = np.zeros(len(table), np.bool_)
+    deleted: Any = np.zeros(len(table), np.bool_)
     if section == SLOTS.encode():
         lengths: Sequence[int] = [1] * len(members)
-        owners, gone = queries.tolist(), np.asarray(table["s0"]) < 0
+        owners, deleted = queries.tolist(), np.asarray(table["s0"]) < 0
     else:
         table, members, owners, lengths = _grouped(table, members, queries)
     values = packed(name, form, table, lengths, batch)
-    for index in np.flatnonzero(gone).tolist():
+    for index in np.flatnonzero(deleted).tolist():
         values[index] = b""
     for query, member, value in zip(owners, members, values, strict=True):
-        mine = result.get(query)
-        if mine is None:
-            mine = result[query] = _Query()
-        mine.fields += (member + section, value)
-        mine.least = min(mine.least, member)
-        mine.forms[number_of(name)] = name
+        write = result.get(query)
+        if write is None:
+            write = result[query] = _Query()
+        write.fields += (member + section, value)
+        write.least = min(write.least, member)
+        write.forms[number_of(name)] = name
 
 
 def _grouped(

@@ -27,19 +27,19 @@ from controlplane.wire.routing.actions import (
 )
 from controlplane.wire.routing.draft import NodeState, TableDraft
 from controlplane.wire.routing.route import (
-    NOBODY,
+    NO_AGGREGATOR,
     Route,
     TaskRange,
     ranges_of,
-    spans_from,
-    spans_of,
+    task_ranges_from,
+    task_ranges_of,
     with_moves,
 )
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 
 __all__ = [
     "CLUSTER",
-    "NOBODY",
+    "NO_AGGREGATOR",
     "Action",
     "AddQuery",
     "AssignStream",
@@ -66,7 +66,7 @@ __all__ = [
     "action_to_json",
     "kind_of",
     "ranges_of",
-    "spans_from",
-    "spans_of",
+    "task_ranges_from",
+    "task_ranges_of",
     "with_moves",
 ]

@@ -46,6 +46,15 @@ KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
 )
 _NAMES: Final = {kind: name for name, kind in KINDS.items()}
 _FIELDS: Final = {kind: fields(kind) for kind in KINDS.values()}
+# Names in the JSON that differ from the fields: stored routing versions and checkpoints have them.
+_KEYS: Final = {
+    "incarnation": "run",
+    "task_ranges": "spans",
+    "key_grouping": "scheme",
+    "aggregator": "merge",
+    "rule": "shed",
+}
+_FIELD_OF_KEY: Final = {key: name for name, key in _KEYS.items()}
 
 
 def kind_of(action: Action) -> str:
@@ -55,9 +64,9 @@ def kind_of(action: Action) -> str:
 
 def action_to_json(action: Action) -> dict[str, Any]:
     """Return the action as JSON values; `op` names its kind, defaults are left out."""
-    # Most queries have no spans: the message that places one stays small.
+    # Most queries have no task ranges: the message that places one stays small.
     values = {
-        field.name: value
+        _KEYS.get(field.name, field.name): value
         for field in _FIELDS[type(action)]
         if (value := getattr(action, field.name)) != field.default
     }
@@ -69,15 +78,15 @@ def action_to_json(action: Action) -> dict[str, Any]:
 
 def action_from_json(row: Mapping[str, Any]) -> Action:
     """Return the action that `action_to_json` wrote, or an earlier release."""
-    values = dict(upgraded_action(row))
+    values = {_FIELD_OF_KEY.get(key, key): value for key, value in upgraded_action(row).items()}
     kind = KINDS[values.pop("op")]
     if "streams" in values:
         values["streams"] = tuple(values["streams"])
-    for name in ("spans", "moves"):
+    for name in ("task_ranges", "moves"):
         if name in values:
-            values[name] = tuple(tuple(span) for span in values[name])
-    if "shed" in values:
-        values["shed"] = DropRule.from_json(values["shed"])
+            values[name] = tuple(tuple(item) for item in values[name])
+    if "rule" in values:
+        values["rule"] = DropRule.from_json(values["rule"])
     if "schema" in values:
         values["schema"] = schema_of(values["schema"])
     action: Action = kind(**values)

@@ -14,10 +14,10 @@ from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.draft import NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.routing.route import (
-    NOBODY,
+    NO_AGGREGATOR,
     Route,
     TaskRange,
-    check_spans,
+    check_task_ranges,
     ranges_of,
     with_moves,
 )
@@ -66,30 +66,30 @@ class AddQuery:
     """Start to evaluate `query` on `node`."""
 
     query: int
-    run: int
+    incarnation: int
     node: int
     streams: tuple[int, ...]
     text: str
-    spans: tuple[TaskRange, ...] = ()
-    scheme: str = ""
-    merge: int = NOBODY
+    task_ranges: tuple[TaskRange, ...] = ()
+    key_grouping: str = ""
+    aggregator: int = NO_AGGREGATOR
 
     @classmethod
     def of(cls, query: int, route: Route) -> "AddQuery":
         """Return the action that adds a query with this route."""
         return cls(
-            query, route.run, route.node, route.streams, route.text, route.spans, route.scheme,
-            route.merge,
+            query, route.incarnation, route.node, route.streams, route.text, route.task_ranges,
+            route.key_grouping, route.aggregator,
         )  # fmt: skip
 
     def apply_to(self, draft: TableDraft) -> None:
         """Add the route of the query."""
         if self.query in draft.queries:
             raise InconsistentDelta(f"query {self.query} is in the table already")
-        check_spans(self.query, self.spans)
+        check_task_ranges(self.query, self.task_ranges)
         draft.queries[self.query] = Route(
-            self.run, self.node, self.streams, intern(self.text), self.spans, self.scheme,
-            self.merge,
+            self.incarnation, self.node, self.streams, intern(self.text), self.task_ranges,
+            self.key_grouping, self.aggregator,
         )  # fmt: skip
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
@@ -111,13 +111,13 @@ class RemoveQuery:
         """Remove the route of the query and the drop rules of its edges."""
         route = draft.route(self.query)
         for edge in self._edges(draft, route):
-            del draft.sheds[edge]
+            del draft.drop_rules[edge]
         del draft.queries[self.query]
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
         """Return the addition of the query, and its drop rules; its state is lost."""
         route = draft.route(self.query)
-        rules = [SetDropRule(*edge, draft.sheds[edge]) for edge in self._edges(draft, route)]
+        rules = [SetDropRule(*edge, draft.drop_rules[edge]) for edge in self._edges(draft, route)]
         return (AddQuery.of(self.query, route), *rules)
 
     def subjects(self) -> tuple[Subject, ...]:
@@ -126,30 +126,28 @@ class RemoveQuery:
 
     def _edges(self, draft: TableDraft, route: Route) -> list[tuple[int, int]]:
         edges = [(stream, self.query) for stream in route.streams]
-        return [edge for edge in edges if edge in draft.sheds]
+        return [edge for edge in edges if edge in draft.drop_rules]
 
 
 @dataclass(frozen=True, slots=True)
 class RestartQuery:
-    """Evaluate `query` on `node` from now on, as run `run`, without its earlier state."""
+    """Restart `query` on `node` as `incarnation`, without its earlier state."""
 
     query: int
-    run: int
+    incarnation: int
     node: int
 
     def apply_to(self, draft: TableDraft) -> None:
-        """Move all tasks to the node and set the run."""
+        """Move all tasks to the node and set the incarnation."""
         route = draft.route(self.query)
-        everything = (self.node, 0, len(route.owners()))
-        draft.queries[self.query] = replace(
-            with_moves(self.query, route, [everything]), run=self.run
-        )
+        moved = with_moves(self.query, route, [(self.node, 0, len(route.owners()))])
+        draft.queries[self.query] = replace(moved, incarnation=self.incarnation)
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
-        """Return the restart as the earlier run, and the moves of the tasks to where they were."""
+        """Return the restart of the earlier incarnation, and the moves of the tasks back."""
         route = draft.route(self.query)
-        back = RestartQuery(self.query, route.run, route.node)
-        return (back, MoveTasks(self.query, route.spans)) if route.spans else (back,)
+        back = RestartQuery(self.query, route.incarnation, route.node)
+        return (back, MoveTasks(self.query, route.task_ranges)) if route.task_ranges else (back,)
 
     def subjects(self) -> tuple[Subject, ...]:
         """Return the query."""
@@ -172,7 +170,7 @@ class MoveTasks:
         route = draft.route(self.query)
         with_moves(self.query, route, self.moves)  # refuses tasks that the query does not have
         owners = route.owners()
-        tasks = sorted({task for _, first, past in self.moves for task in range(first, past)})
+        tasks = sorted({task for _, first, stop in self.moves for task in range(first, stop)})
         return (MoveTasks(self.query, ranges_of([(task, owners[task]) for task in tasks])),)
 
     def subjects(self) -> tuple[Subject, ...]:
@@ -181,8 +179,8 @@ class MoveTasks:
 
     def tasks(self) -> Iterator[tuple[int, int]]:
         """Yield each task that moves, with its target node."""
-        for node, first, past in self.moves:
-            for task in range(first, past):
+        for node, first, stop in self.moves:
+            for task in range(first, stop):
                 yield task, node
 
 
@@ -235,15 +233,15 @@ class SetKeyGrouping:
     """Map the keys of `query` to its tasks by another grouping; the aggregator node stays."""
 
     query: int
-    scheme: str
+    key_grouping: str
 
     def apply_to(self, draft: TableDraft) -> None:
         """Set the key grouping."""
-        draft.queries[self.query] = replace(draft.route(self.query), scheme=self.scheme)
+        draft.queries[self.query] = replace(draft.route(self.query), key_grouping=self.key_grouping)
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
         """Return the present key grouping."""
-        return (SetKeyGrouping(self.query, draft.route(self.query).scheme),)
+        return (SetKeyGrouping(self.query, draft.route(self.query).key_grouping),)
 
     def subjects(self) -> tuple[Subject, ...]:
         """Return the query."""
@@ -261,14 +259,14 @@ class SetAggregator:
         """Set the aggregator node of a query that has one."""
         route = draft.route(self.query)
         # What a reader has to merge must not change while a query runs.
-        if (route.merge == NOBODY) != (self.node == NOBODY):
+        if (route.aggregator == NO_AGGREGATOR) != (self.node == NO_AGGREGATOR):
             message = f"query {self.query} has an aggregator node from its start or never"
             raise InconsistentDelta(message)
-        draft.queries[self.query] = replace(route, merge=self.node)
+        draft.queries[self.query] = replace(route, aggregator=self.node)
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
         """Return the present aggregator node."""
-        return (SetAggregator(self.query, draft.route(self.query).merge),)
+        return (SetAggregator(self.query, draft.route(self.query).aggregator),)
 
     def subjects(self) -> tuple[Subject, ...]:
         """Return the query."""
@@ -381,19 +379,20 @@ class SetDropRule:
 
     stream: int
     query: int = INPUT
-    shed: DropRule | None = None
+    rule: DropRule | None = None
 
     def apply_to(self, draft: TableDraft) -> None:
         """Set or clear the drop rule."""
-        if self.shed is None:
-            draft.sheds.pop((self.stream, self.query), None)
+        if self.rule is None:
+            draft.drop_rules.pop((self.stream, self.query), None)
             return
-        self.shed.check()
-        draft.sheds[self.stream, self.query] = self.shed
+        self.rule.check()
+        draft.drop_rules[self.stream, self.query] = self.rule
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
         """Return the present drop rule of the edge, or that there is none."""
-        return (SetDropRule(self.stream, self.query, draft.sheds.get((self.stream, self.query))),)
+        edge = self.stream, self.query
+        return (SetDropRule(*edge, draft.drop_rules.get(edge)),)
 
     def subjects(self) -> tuple[Subject, ...]:
         """Return the edge."""

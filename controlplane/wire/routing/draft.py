@@ -26,14 +26,14 @@ class TableDraft:
     """The parts of a routing table while actions change them; it may hold a part of a cluster.
 
     `queries`: route by query; `splits`: split node by stream; `schemas`: schema by stream;
-    `sheds`: drop schedule by edge; `nodes`: state by node index. `node_count` and `split_count`
+    `drop_rules`: drop rule by edge; `nodes`: state by node index. `node_count` and `split_count`
     are 0 in a table that was published before tables had them.
     """
 
     queries: dict[int, Route] = field(default_factory=dict)
     splits: dict[int, int] = field(default_factory=dict)
     schemas: dict[int, StreamSchema] = field(default_factory=dict)
-    sheds: dict[Edge, DropRule] = field(default_factory=dict)
+    drop_rules: dict[Edge, DropRule] = field(default_factory=dict)
     nodes: dict[int, NodeState] = field(default_factory=dict)
     node_count: int = 0
     split_count: int = 0
@@ -41,7 +41,7 @@ class TableDraft:
     def copy(self) -> "TableDraft":
         """Return a draft that changes independently of this one."""
         return TableDraft(
-            dict(self.queries), dict(self.splits), dict(self.schemas), dict(self.sheds),
+            dict(self.queries), dict(self.splits), dict(self.schemas), dict(self.drop_rules),
             dict(self.nodes), self.node_count, self.split_count,
         )  # fmt: skip
 

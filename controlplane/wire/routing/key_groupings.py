@@ -20,8 +20,8 @@ class KeyGrouping:
 HASH: Final = "hash"
 KEY_GROUPINGS: Final[Mapping[str, KeyGrouping]] = MappingProxyType(
     {
-        one.name: one
-        for one in (
+        grouping.name: grouping
+        for grouping in (
             KeyGrouping(HASH, "by hash", "each key has one task", by_key=True),
             KeyGrouping(
                 "two_choices", "by two choices",

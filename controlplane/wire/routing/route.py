@@ -9,38 +9,37 @@ from controlplane.wire.errors import InconsistentDelta
 # Consecutive tasks of one node: (node, first, stop).
 TaskRange = tuple[int, int, int]
 # The aggregator node of a query without one: readers merge its parts.
-NOBODY: Final = -1
+NO_AGGREGATOR: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """The node, tasks and computation of one query.
 
-    `run`: the incarnation of the query, which a move without state increments. `text`: the query
-    as JSON (`query.QueryText`). `spans`: task ranges (node, first, stop) in order; empty for one
-    task on `node`. `scheme`: the key grouping as JSON; empty for the hash of the key. `merge`: the
-    aggregator node.
+    `incarnation`: a move without state increments it. `text`: the query as JSON
+    (`query.QueryText`). `task_ranges`: (node, first, stop) in order; empty for one task on `node`.
+    `key_grouping`: as JSON; empty for the hash of the key. `aggregator`: the aggregator node.
     """
 
-    run: int
+    incarnation: int
     node: int
     streams: tuple[int, ...]
     text: str
-    spans: tuple[TaskRange, ...] = ()
-    scheme: str = ""
-    merge: int = NOBODY
+    task_ranges: tuple[TaskRange, ...] = ()
+    key_grouping: str = ""
+    aggregator: int = NO_AGGREGATOR
 
     def owners(self) -> tuple[int, ...]:
         """Return the node of each task."""
-        if not self.spans:
+        if not self.task_ranges:
             return (self.node,)
-        return tuple(node for node, first, stop in self.spans for _ in range(first, stop))
+        return tuple(node for node, first, stop in self.task_ranges for _ in range(first, stop))
 
 
-def check_spans(query: int, spans: Sequence[TaskRange]) -> None:
-    """Raise unless spans hold tasks 0, 1, … without gap or overlap."""
+def check_task_ranges(query: int, task_ranges: Sequence[TaskRange]) -> None:
+    """Raise unless the ranges hold tasks 0, 1, … without gap or overlap."""
     offset = 0
-    for _, first, stop in spans:
+    for _, first, stop in task_ranges:
         if first != offset or stop <= first:
             raise InconsistentDelta(
                 f"query {query}: tasks [{first}, {stop}) cannot follow {offset}"
@@ -59,12 +58,12 @@ def ranges_of(owners: Sequence[tuple[int, int]]) -> tuple[TaskRange, ...]:
     return tuple(ranges)
 
 
-def spans_of(owners: Sequence[int]) -> tuple[TaskRange, ...]:
+def task_ranges_of(owners: Sequence[int]) -> tuple[TaskRange, ...]:
     """Return (node, first, stop) of tasks 0, 1, … by their nodes, neighbours on one node as one."""
     return ranges_of(list(enumerate(owners)))
 
 
-def spans_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[TaskRange, ...]:
+def task_ranges_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[TaskRange, ...]:
     """Return the ranges of `count` tasks from their beginnings, by (first task, node).
 
     Each ends where the next one begins.
@@ -81,5 +80,5 @@ def with_moves(query: int, route: Route, moves: Sequence[TaskRange]) -> Route:
             why = f"query {query} has {len(owners)} tasks, not [{first}, {stop})"
             raise InconsistentDelta(why)
         owners[first:stop] = [node] * (stop - first)
-    spans = spans_of(owners) if route.spans else ()
-    return replace(route, node=owners[0], spans=spans)
+    task_ranges = task_ranges_of(owners) if route.task_ranges else ()
+    return replace(route, node=owners[0], task_ranges=task_ranges)

@@ -23,14 +23,14 @@ class TaskTransfer:
 def task_transfers(before: RoutingTable, after: RoutingTable) -> Iterator[TaskTransfer]:
     """Yield the tasks that change their node between two tables and keep their state.
 
-    A query that ended, came, or began a new run in between hands nothing on.
+    A query that ended, came, or began a new incarnation in between exports nothing.
     """
     for query, route in after.queries.items():
         old = before.queries.get(query)
-        if old is None or old is route or old.run != route.run:
+        if old is None or old is route or old.incarnation != route.incarnation:
             continue
-        if old.merge != route.merge:
-            yield TaskTransfer(query, AGGREGATOR_TASK, old.merge, route.merge)
+        if old.aggregator != route.aggregator:
+            yield TaskTransfer(query, AGGREGATOR_TASK, old.aggregator, route.aggregator)
         pairs = zip(old.owners(), route.owners(), strict=True)
         for task, (source, target) in enumerate(pairs):
             if source != target:
@@ -47,7 +47,7 @@ def transition_table(before: RoutingTable, after: RoutingTable) -> RoutingTable:
     for transfer in task_transfers(before, after):
         route = queries[transfer.query]
         if transfer.task == AGGREGATOR_TASK:
-            queries[transfer.query] = replace(route, merge=transfer.source)
+            queries[transfer.query] = replace(route, aggregator=transfer.source)
             continue
         queries[transfer.query] = with_moves(
             transfer.query, route, [(transfer.source, transfer.task, transfer.task + 1)]

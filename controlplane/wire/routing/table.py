@@ -12,7 +12,7 @@ from controlplane.wire.routing.action_json import action_from_json, action_to_js
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.draft import NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import DropRule, Edge
-from controlplane.wire.routing.route import NOBODY, Route, TaskRange
+from controlplane.wire.routing.route import NO_AGGREGATOR, Route, TaskRange
 from controlplane.wire.routing.upgrade import upgraded_row, upgraded_table
 from controlplane.wire.schema import StreamSchema
 
@@ -49,7 +49,7 @@ class RoutingTable:
     queries: Mapping[int, Route] = field(default_factory=dict)
     splits: Mapping[int, int] = field(default_factory=dict)
     schemas: Mapping[int, StreamSchema] = field(default_factory=dict)
-    sheds: Mapping[Edge, DropRule] = field(default_factory=dict)
+    drop_rules: Mapping[Edge, DropRule] = field(default_factory=dict)
     nodes: Mapping[int, NodeState] = field(default_factory=dict)
     node_count: int = 0
     split_count: int = 0
@@ -58,14 +58,14 @@ class RoutingTable:
     def of(cls, version: int, draft: TableDraft) -> "RoutingTable":
         """Return the table with the parts of a draft, which must not change any more."""
         return cls(
-            version, draft.queries, draft.splits, draft.schemas, draft.sheds, draft.nodes,
+            version, draft.queries, draft.splits, draft.schemas, draft.drop_rules, draft.nodes,
             draft.node_count, draft.split_count,
         )  # fmt: skip
 
     def draft(self) -> TableDraft:
         """Return a copy of the parts that actions can change."""
         return TableDraft(
-            dict(self.queries), dict(self.splits), dict(self.schemas), dict(self.sheds),
+            dict(self.queries), dict(self.splits), dict(self.schemas), dict(self.drop_rules),
             dict(self.nodes), self.node_count, self.split_count,
         )  # fmt: skip
 
@@ -96,7 +96,7 @@ class RoutingTable:
                 "queries": [[query, *_route_row(route)] for query, route in self.queries.items()],
                 "splits": list(self.splits.items()),
                 "schemas": _schema_rows(self.schemas),
-                "sheds": [[*arc, shed.to_json()] for arc, shed in self.sheds.items()],
+                "sheds": [[*edge, rule.to_json()] for edge, rule in self.drop_rules.items()],
                 "nodes": [
                     [index, node.capacity, node.emulated, node.active]
                     for index, node in self.nodes.items()
@@ -114,8 +114,10 @@ class RoutingTable:
         return cls(
             row["version"],
             {
-                query: Route(run, node, tuple(streams), intern(text), *_optional(*more))
-                for query, run, node, streams, text, *more in map(upgraded_row, row["queries"])
+                query: Route(incarnation, node, tuple(streams), intern(text), *_optional(*more))
+                for query, incarnation, node, streams, text, *more in map(
+                    upgraded_row, row["queries"]
+                )
             },
             dict(row["splits"]),
             {stream: schema_of(schema) for schema, streams in row["schemas"] for stream in streams},
@@ -135,12 +137,14 @@ def _schema_rows(schemas: Mapping[int, StreamSchema]) -> list[list[Any]]:
 
 
 def _route_row(route: Route) -> list[Any]:
-    row = [route.run, route.node, list(route.streams), route.text]
-    more = [list(route.spans), route.scheme, route.merge]
-    return [*row, *more] if more != [[], "", NOBODY] else row
+    row = [route.incarnation, route.node, list(route.streams), route.text]
+    more = [list(route.task_ranges), route.key_grouping, route.aggregator]
+    return [*row, *more] if more != [[], "", NO_AGGREGATOR] else row
 
 
 def _optional(
-    spans: Sequence[Sequence[int]] = (), scheme: str = "", merge: int = NOBODY
+    task_ranges: Sequence[Sequence[int]] = (),
+    key_grouping: str = "",
+    aggregator: int = NO_AGGREGATOR,
 ) -> tuple[tuple[TaskRange, ...], str, int]:
-    return tuple((node, first, stop) for node, first, stop in spans), scheme, merge
+    return tuple((node, first, stop) for node, first, stop in task_ranges), key_grouping, aggregator

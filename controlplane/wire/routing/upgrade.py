@@ -67,9 +67,9 @@ def upgraded_row(row: Sequence[Any]) -> Sequence[Any]:
     """
     if isinstance(row[4], str):
         return row
-    query, run, node, streams, window_s, value, *more = row
+    query, incarnation, node, streams, window_s, value, *more = row
     text, *rest = more or [""]
-    return [query, run, node, streams, text or _summary(value, window_s), *rest]
+    return [query, incarnation, node, streams, text or _summary(value, window_s), *rest]
 
 
 def _summary(value: str, window_s: float) -> str:

@@ -49,15 +49,15 @@ def _best_assignment(
     kept = np.full(1 << nodes, -np.inf)
     kept[0] = 0.0
     for part in range(parts):
-        first, past = cuts[part], cuts[part + 1]
+        first, stop = cuts[part], cuts[part + 1]
         after = np.full(1 << nodes, -np.inf)
         for used in range(1 << nodes):
             if kept[used] == -np.inf:
                 continue
             for node in range(nodes):
-                if used >> node & 1 or work[past] - work[first] > limits[node] * (1 + 1e-9):
+                if used >> node & 1 or work[stop] - work[first] > limits[node] * (1 + 1e-9):
                     continue
-                low, high = max(first, bounds[node]), min(past, bounds[node + 1])
+                low, high = max(first, bounds[node]), min(stop, bounds[node + 1])
                 stays = state[high] - state[low] if high > low else 0.0
                 with_node = used | 1 << node
                 after[with_node] = max(after[with_node], kept[used] + stays)

@@ -37,7 +37,7 @@ def test_the_papers_example(tmp_path: Any, capsys: Any) -> None:
 def test_every_rival_answers_alike(tmp_path: Any, capsys: Any, name: str) -> None:
     plan = run(tmp_path, capsys, name, PROBLEM)
     assert plan["cost"] + plan["gain"] == 20
-    assert sum(past - first for _, first, past in plan["intervals"]) == 20
+    assert sum(stop - first for _, first, stop in plan["intervals"]) == 20
 
 
 def test_tau_may_stand_in_the_problem_and_is_overruled(tmp_path: Any, capsys: Any) -> None:

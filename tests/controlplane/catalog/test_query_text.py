@@ -17,10 +17,10 @@ from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, Query, Stream, Task
 from controlplane.topology import nodes, placement, queries, rows
 from controlplane.topology.queries import QuerySpec
-from controlplane.topology.task_ranges import spans_over
+from controlplane.topology.task_ranges import task_ranges_over
 from controlplane.wire.language.errors import Place, place_of
 from controlplane.wire.query import QueryText
-from controlplane.wire.routing import spans_of
+from controlplane.wire.routing import task_ranges_of
 from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import placed, replayed_table, submit
 from tests.support.schemas import REPORTS, part
@@ -62,7 +62,7 @@ def test_a_text_is_kept_and_reaches_the_pipeline_as_it_is(operator: Actor, sf: C
     sent = QueryText.from_json(json.loads(route.text))
     assert sent == TEXT == text_of(Query.objects.get())
     assert list(sent.columns) == ["metres", "kmh"]
-    assert route.spans == ()
+    assert route.task_ranges == ()
     assert computation_of_query(query).window.panes == 5
     assert replayed_table(sf) == rows.current_table(sf.pk)
 
@@ -173,9 +173,9 @@ def test_a_split_query_is_on_all_nodes_by_capacity(operator: Actor, sf: Cluster)
     placement.place_pending(sf.pk)
     table = rows.current_table(sf.pk)
     assert table == replayed_table(sf)
-    assert table.queries[query.pk].spans == ((2, 0, 6), (3, 6, 8), (0, 8, 10), (1, 10, 12))
+    assert table.queries[query.pk].task_ranges == ((2, 0, 6), (3, 6, 8), (0, 8, 10), (1, 10, 12))
     row = row_of(query)
-    assert row.spans == table.queries[query.pk].spans
+    assert row.task_ranges == table.queries[query.pk].task_ranges
     assert row.node is not None
     assert (row.node.index, Task.objects.count()) == (2, 4)
 
@@ -227,9 +227,9 @@ def test_intervals_hold_every_task_once(capacities: list[float], tasks: int, fir
     """Task 0 is on the first node, and no node is more than a task off its share."""
     nodes = [Node(index=index, capacity=one) for index, one in enumerate(capacities)]
     begin = nodes[first % len(nodes)]
-    spans = spans_over(nodes, begin, tasks)
-    owners = [node for node, low, past in spans for _ in range(low, past)]
-    assert spans == spans_of(owners)
+    task_ranges = task_ranges_over(nodes, begin, tasks)
+    owners = [node for node, low, stop in task_ranges for _ in range(low, stop)]
+    assert task_ranges == task_ranges_of(owners)
     assert (len(owners), owners[0]) == (tasks, begin.index)
     for node in nodes:
         share = tasks * node.capacity / sum(capacities)

@@ -78,7 +78,7 @@ def test_it_is_placed_and_published_as_described(admin: Actor) -> None:
     table = read_table(redis_client(), "pump", cluster.routing_version)
     by_name = dict(Query.objects.values_list("name", "id"))
     assert table.queries[by_name["c"]].node == 1
-    assert table.queries[by_name["e"]].spans == ((0, 0, 6), (1, 6, 8))
+    assert table.queries[by_name["e"]].task_ranges == ((0, 0, 6), (1, 6, 8))
     assert Query.objects.get(name="d").state == "pending"
     assert AuditEntry.objects.filter(action="cluster.import").count() == 1
 

@@ -1,4 +1,4 @@
-"""Drops, blackouts, exclusions and merge nodes of a described cluster, by the services."""
+"""Drops, blackouts, exclusions and aggregator nodes of a described cluster, by the services."""
 
 from collections import Counter
 from datetime import datetime, timedelta
@@ -42,11 +42,11 @@ def test_what_holds_on_the_cluster_comes_in_by_the_services(admin: Actor) -> Non
     table = read_table(redis_client(), "pump", cluster.routing_version)
     assert table == replayed_table(cluster) == rows.current_table(cluster.pk)
     by_name = dict(Query.objects.values_list("name", "id"))
-    assert table.queries[by_name["e"]].merge == 1
+    assert table.queries[by_name["e"]].aggregator == 1
     streams = dict(cluster.streams.values_list("name", "id"))
-    flow = table.sheds[streams["flow"], INPUT]
+    flow = table.drop_rules[streams["flow"], INPUT]
     assert flow == DropRule(((ALWAYS, 0.25),), 0, 60_000, 60_000, 2)
-    assert table.sheds[streams["level"], by_name["e"]] == DropRule.of(0.1, by_name["e"])
+    assert table.drop_rules[streams["level"], by_name["e"]] == DropRule.of(0.1, by_name["e"])
     assert set(Exclusion.objects.values_list("owner", flat=True)) == {admin.name}
     actions = Counter(AuditEntry.objects.values_list("action", flat=True))
     assert (actions["blackout.add"], actions["exclusion.add"], actions["drop.set"]) == (2, 2, 3)
@@ -91,7 +91,7 @@ def test_shares_and_exclusions_are_brought_up_to_date(admin: Actor) -> None:
 def test_what_the_description_does_not_name_stays(admin: Actor) -> None:
     apply_description(admin, parse_description(ruled()), apply=True)
     report = apply_description(
-        admin, parse_description(MERGED.replace("merge_node: 1", "merge_node: 0")), apply=True
+        admin, parse_description(MERGED.replace("aggregator: 1", "aggregator: 0")), apply=True
     )
     assert not report.changes
     assert report.left == [
@@ -103,7 +103,7 @@ def test_what_the_description_does_not_name_stays(admin: Actor) -> None:
     ]
     found = description_of(Cluster.objects.get())
     assert (len(found.drops), len(found.blackouts), len(found.exclusions)) == (3, 2, 2)
-    assert found.queries[4].merge_node == 1
+    assert found.queries[4].aggregator == 1
 
 
 def test_what_is_over_is_neither_made_nor_written_down(admin: Actor) -> None:
@@ -132,7 +132,7 @@ def test_what_is_not_described_takes_its_exclusion_and_drop_along(admin: Actor) 
     queries.end(admin, cluster, ["c", "d"])
     found = description_of(cluster)
     assert [one.about for one in found.exclusions] == [("stream", "level")]
-    assert [one.arc for one in found.drops] == [("flow", ""), ("level", "e")]
+    assert [one.edge for one in found.drops] == [("flow", ""), ("level", "e")]
     assert parse_description(as_yaml(found)) == found
 
 
@@ -146,7 +146,7 @@ def test_a_drop_that_is_being_lifted_is_none(admin: Actor) -> None:
     assert description_of(cluster).drops[0].share == 0.5
     assert len(Drop.objects.get(stream=flow).value.steps) == 2
     assert drop_rules.lift(admin, flow) is not None
-    assert [one.arc for one in description_of(cluster).drops] == [("level", "c"), ("level", "e")]
+    assert [one.edge for one in description_of(cluster).drops] == [("level", "c"), ("level", "e")]
     report = apply_description(admin, parse_description(ruled()), apply=True)
     assert report.created == {"drops": ["flow"]}
     assert Drop.objects.get(stream=flow).value.steps[-1][1] == 0.25
@@ -190,15 +190,15 @@ def test_a_drop_of_other_windows_is_lifted_first(admin: Actor) -> None:
 
 def test_who_merges_is_chosen_where_the_description_leaves_it_out(admin: Actor) -> None:
     """Beside those that it names: the other node has less to merge."""
-    computes = "scheme: hash, text: {aggregates: {n: count(*)}, key: [car]}"
+    computes = "key_grouping: hash, text: {aggregates: {n: count(*)}, key: [car]}"
     more = f"- {{name: f, streams: [level], tasks: 2, {computes}}}\nplacement:\n  f: 0"
-    text = MERGED.replace("placement:", more).replace("merge_node: 1", "merge_node: 0")
+    text = MERGED.replace("placement:", more).replace("aggregator: 1", "aggregator: 0")
     apply_description(admin, parse_description(text), apply=True)
-    merged = dict(Query.objects.exclude(scheme="").values_list("name", "merge_node__index"))
+    merged = dict(Query.objects.exclude(key_grouping="").values_list("name", "aggregator__index"))
     assert merged == {"e": 0, "f": 1}
 
 
-def test_the_windows_of_an_arc_to_a_query_are_those_of_the_query(admin: Actor) -> None:
+def test_the_windows_of_an_edge_to_a_query_are_those_of_the_query(admin: Actor) -> None:
     """Left out or written down, where they overlap as well."""
     text = MERGED.replace("window_s: 60}", "window_s: 60, slide_s: 20}")
     drop = "{stream: flow, query: e, share: 0.5, window_s: 60.0}"

@@ -47,7 +47,7 @@ def test_words_that_older_yaml_takes_for_something_else_are_names() -> None:
         ("a: 0", "a: 7", "placement.a", "There is no node 7"),
         ("a: 0", "a: x", "placement.a", "Must be a valid integer"),
         ("first: 6", "first: 5", "placement.e[1].first", "Must be 6"),
-        ("past: 8", "past: 9", "placement.e[1].past", "at most 8"),
+        ("stop: 8", "stop: 9", "placement.e[1].stop", "at most 8"),
         ("name: b", "name: a", "queries[1].name", "a is given twice"),
         ("index: 2", "index: 1", "nodes[2].index", "1 is given twice"),
         ("index: 2", "index: 4", "nodes[2].index", "below the cluster's 4 slots"),
@@ -73,10 +73,10 @@ def test_a_fault_is_told_with_its_place(before: str, after: str, place: str, tol
 @pytest.mark.parametrize(
     ("before", "after", "place", "told"),
     [
-        ("merge_node: 1", "merge_node: 7", "queries[4].merge_node", "There is no node 7"),
-        ("  scheme: two_choices\n", "", "queries[4].merge_node", "Needs a scheme"),
-        ("  e:\n  - {node: 0, first: 0, past: 6}\n  - {node: 1, first: 6, past: 8}\n", "",
-         "queries[4].merge_node", "Needs a placement"),
+        ("aggregator: 1", "aggregator: 7", "queries[4].aggregator", "There is no node 7"),
+        ("  key_grouping: two_choices\n", "", "queries[4].aggregator", "Needs a key grouping"),
+        ("  e:\n  - {node: 0, first: 0, stop: 6}\n  - {node: 1, first: 6, stop: 8}\n", "",
+         "queries[4].aggregator", "Needs a placement"),
         ("subject: d", "subject: x", "exclusions[0].subject", "There is no query x"),
         ("subject: level", "subject: sea", "exclusions[1].subject", "There is no stream sea"),
         ("kind: stream, subject: level", "kind: node, subject: level",

@@ -84,11 +84,11 @@ def named(cluster: Cluster, actions: list[Action]) -> list[Action]:
         if isinstance(action, MoveTasks):
             named.append(MoveTasks(queries[action.query], action.moves))
         elif isinstance(action, SetKeyGrouping):
-            named.append(SetKeyGrouping(queries[action.query], action.scheme))
+            named.append(SetKeyGrouping(queries[action.query], action.key_grouping))
         elif isinstance(action, AssignStream):
             named.append(AssignStream(streams[action.stream], action.split))
         elif isinstance(action, SetDropRule):
-            named.append(SetDropRule(streams[action.stream], INPUT, action.shed))
+            named.append(SetDropRule(streams[action.stream], INPUT, action.rule))
         else:
             named.append(action)
     return named
@@ -111,11 +111,11 @@ def topology(cluster: Cluster) -> list[Any]:
     cluster.refresh_from_db()
     return [
         cluster.splits,
-        list(Query.objects.order_by("pk").values_list("pk", "scheme", "merge_node__index")),
+        list(Query.objects.order_by("pk").values_list("pk", "key_grouping", "aggregator__index")),
         list(Task.objects.order_by("query", "index").values_list("query", "index", "node__index")),
         list(Stream.objects.order_by("pk").values_list("pk", "split")),
         list(Node.objects.order_by("index").values_list("index", "capacity", "emulated", "active")),
-        list(Drop.objects.order_by("stream", "query").values_list("stream", "query", "shed")),
+        list(Drop.objects.order_by("stream", "query").values_list("stream", "query", "rule")),
     ]
 
 

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 def test_a_fault_in_the_telemetry_ends_its_query_as_failed(operator: Actor, sf: Cluster) -> None:
     """Every batch tells it until the query has left; other queries go on."""
     bad, good = placed(operator, sf, {"bad": ["s0"], "good": ["s0"]})
-    fault = {"query": bad.pk, "run": bad.run, "node": 0, "why": "f raised ValueError: no",
+    fault = {"query": bad.pk, "run": bad.incarnation, "node": 0, "why": "f raised ValueError: no",
              "stage": "evaluate", "sample": '[{"level": 4}]'}  # fmt: skip
     ingestion.record(
         sf, [telemetry(at, 1_000 * at, faults=[fault | {"sample": ""}, fault]) for at in (1, 2)]
@@ -39,14 +39,14 @@ def test_a_fault_in_the_telemetry_ends_its_query_as_failed(operator: Actor, sf: 
 
 def test_a_fault_of_an_earlier_run_is_no_fault_of_this_one(operator: Actor, sf: Cluster) -> None:
     (query,) = placed(operator, sf, {"q": ["s0"]})
-    fault = {"query": query.pk, "run": query.run + 1, "node": 0, "why": "no"}
+    fault = {"query": query.pk, "run": query.incarnation + 1, "node": 0, "why": "no"}
     assert failed_queries.end_failed(sf, [telemetry(1, 1_000, faults=[fault])]) == 0
     assert failed_queries.end_failed(sf, [telemetry(1, 1_000)]) == 0
 
 
 def test_the_fault_is_shown_by_api_and_page(operator: Actor, sf: Cluster) -> None:
     (query,) = placed(operator, sf, {"q": ["s0"]})
-    fault = {"query": query.pk, "run": query.run, "node": 1, "why": "KeyError: 'tank'",
+    fault = {"query": query.pk, "run": query.incarnation, "node": 1, "why": "KeyError: 'tank'",
              "stage": "window", "sample": '[{"tank": "<north>"}]'}  # fmt: skip
     failed_queries.end_failed(sf, [telemetry(1, 1_000, faults=[fault])])
     told = get(scripted(actor("viewer")), "/clusters/sf/queries/q").json()["fault"]

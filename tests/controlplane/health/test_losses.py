@@ -185,8 +185,9 @@ def test_a_lost_checkpoint_begins_new_runs_where_the_tasks_are(sf: Cluster) -> N
     assert after.queries.keys() == before.queries.keys()
     for query, route in after.queries.items():
         old = before.queries[query]
-        assert (route.run, route.owners(), route.merge) == (old.run + 1, old.owners(), old.merge)
-        assert Query.objects.get(pk=query).run == route.run
+        assert route.incarnation == old.incarnation + 1
+        assert (route.owners(), route.aggregator) == (old.owners(), old.aggregator)
+        assert Query.objects.get(pk=query).incarnation == route.incarnation
     assert rows.current_table(sf.pk) == after
     assert "4 queries" in Incident.objects.get().lost[0]
     assert check(sf, batch=None) == [], "the new checkpoint has no batch yet"
@@ -211,7 +212,7 @@ def test_a_cluster_that_lost_both_says_so_twice(sf: Cluster) -> None:
     assert check(sf, batch=None) == [Kind.REDIS_LOST, Kind.CHECKPOINT_LOST]
     kinds = set(Incident.objects.values_list("kind", flat=True))
     assert kinds == {Kind.REDIS_LOST, Kind.CHECKPOINT_LOST}
-    assert {route.run for route in table(sf).queries.values()} == {1}
+    assert {route.incarnation for route in table(sf).queries.values()} == {1}
 
 
 def restore_database(cluster: Cluster, version: int) -> None:
@@ -255,7 +256,8 @@ def test_adopting_the_database_voids_what_it_does_not_know(sf: Cluster) -> None:
     assert after.version > newest + 1
     assert split not in after.queries
     assert len(after.queries) == 3
-    assert all(route.run > known.queries[query].run for query, route in after.queries.items())
+    for query, route in after.queries.items():
+        assert route.incarnation > known.queries[query].incarnation
     assert rows.current_table(sf.pk) == after
     entry = AuditEntry.objects.get(action="incident.decide")
     assert (entry.actor, entry.reason) == (admin.name, "backup of noon")

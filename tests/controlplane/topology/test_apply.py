@@ -69,7 +69,7 @@ ACTIONS: Final = st.lists(
     max_size=5,
 )
 REMOVALS: Final = st.lists(st.builds(RemoveQuery, QUERIES), min_size=1, max_size=2, unique=True)
-QUERY_COLUMNS: Final = ("pk", "state", "run", "scheme", "merge_node__index")
+QUERY_COLUMNS: Final = ("pk", "state", "incarnation", "key_grouping", "aggregator__index")
 LAW: Final = settings(
     max_examples=60, deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -110,7 +110,7 @@ def rows(cluster: Cluster) -> list[Any]:
         (cluster.slots, cluster.splits),
         list(
             Query.objects.order_by("pk").values_list(
-                "pk", "state", "run", "scheme", "merge_node__index"
+                "pk", "state", "incarnation", "key_grouping", "aggregator__index"
             )
         ),
         list(Task.objects.order_by("query", "index").values_list("query", "index", "node__index")),
@@ -121,7 +121,7 @@ def rows(cluster: Cluster) -> list[Any]:
             .order_by("index")
             .values_list("index", "capacity", "emulated", "active")
         ),
-        list(Drop.objects.order_by("stream", "query").values_list("stream", "query", "shed")),
+        list(Drop.objects.order_by("stream", "query").values_list("stream", "query", "rule")),
     ]
 
 

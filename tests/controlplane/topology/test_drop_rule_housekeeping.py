@@ -69,7 +69,7 @@ def test_a_drop_is_lifted_once_its_last_window_is_over(
     reconcile.reconcile_cluster(sf, timezone.now())
     assert not Drop.objects.exists()
     assert current_table(sf.pk) == replayed_table(sf)
-    assert current_table(sf.pk).sheds == {}
+    assert current_table(sf.pk).drop_rules == {}
 
 
 def test_only_steps_of_the_past_are_forgotten(
@@ -115,7 +115,7 @@ def test_a_log_that_is_away_is_told_and_changes_nothing(sf: Cluster, lifted: Dro
 
 
 def test_what_arcs_lose_is_counted(operator: Actor, sf: Cluster, stream: Stream) -> None:
-    """By arc; the rate follows, and goes back to nothing."""
+    """By edge; the rate follows, and goes back to nothing."""
     whole = drop_rules.set_drop(operator, stream, DropSpec(0.5))
     split = drop_rules.set_drop(operator, stream, DropSpec(0.5), "q")
     assert split.query is not None

@@ -33,12 +33,12 @@ def stream(operator: Actor, sf: Cluster) -> Stream:
 
 
 def published(cluster: Cluster) -> dict[tuple[int, int], DropRule]:
-    """Return what arcs drop as the pipeline is told, which the rows lead to as well."""
+    """Return what edges drop as the pipeline is told, which the rows lead to as well."""
     version = latest_version(redis_client(), cluster.slug)
     assert version is not None
     table = read_table(redis_client(), cluster.slug, version)
     assert table == current_table(cluster.pk) == replayed_table(cluster)
-    return dict(table.sheds)
+    return dict(table.drop_rules)
 
 
 def test_a_random_drop_holds_at_once(operator: Actor, sf: Cluster, stream: Stream) -> None:
@@ -59,13 +59,13 @@ def test_a_random_drop_holds_at_once(operator: Actor, sf: Cluster, stream: Strea
 def test_arcs_of_one_stream_drop_by_themselves(
     operator: Actor, sf: Cluster, stream: Stream
 ) -> None:
-    """With a luck of their own: what the input arc lets through is drawn from anew."""
+    """With a luck of their own: what the input edge lets through is drawn from anew."""
     drop_rules.set_drop(operator, stream, DropSpec(0.5))
     drop = drop_rules.set_drop(operator, stream, DropSpec(0.5), "q")
     assert drop.query is not None
     found = published(sf)
     assert set(found) == {(stream.pk, INPUT), (stream.pk, drop.query.pk)}
-    assert len({shed.seed for shed in found.values()}) == 2
+    assert len({rule.seed for rule in found.values()}) == 2
     drop_rules.lift(operator, stream, "q")
     assert set(published(sf)) == {(stream.pk, INPUT)}
 
@@ -86,7 +86,7 @@ def test_windows_are_dropped_from_one_on_that_is_to_come(
     assert lifted is not None
     assert lifted.value.steps[2:] == ((NOON + 6 * MINUTE, 0.0),)
     assert drop_rules.lift(operator, stream, "q") == lifted, "once more is no change"
-    assert published(sf) == {lifted.arc: lifted.value}
+    assert published(sf) == {lifted.edge: lifted.value}
     told = list(AuditEntry.objects.filter(action__startswith="drop").values_list("action"))
     assert sorted(told) == [("drop.lift",), ("drop.set",), ("drop.set",)]
 
@@ -137,7 +137,7 @@ def test_records_may_give_way_to_windows(operator: Actor, sf: Cluster, stream: S
     assert drop.value.steps == ((NOON + MINUTE, 0.5),)
 
 
-def test_a_split_arc_drops_the_windows_of_its_query(
+def test_a_split_edge_drops_the_windows_of_its_query(
     operator: Actor, sf: Cluster, stream: Stream
 ) -> None:
     """Of others only records would go, and its results would be halves."""
@@ -172,7 +172,7 @@ def test_what_makes_no_sense_is_told_by_field(
     assert published(sf) == {}
 
 
-def test_the_arc_must_be_there(operator: Actor, sf: Cluster, stream: Stream) -> None:
+def test_the_edge_must_be_there(operator: Actor, sf: Cluster, stream: Stream) -> None:
     other = sf.streams.get(name="s5")
     for at, query in ((other, "q"), (stream, "ghost")):
         with pytest.raises(Invalid) as refusal:
@@ -222,7 +222,7 @@ def test_changes_that_cannot_be_forgotten_are_bounded(
 def test_of_changes_at_the_same_time_each_is_a_version(
     operator: Actor, sf: Cluster, stream: Stream
 ) -> None:
-    """Who loses the race for a version reads again; an arc has one drop all the same."""
+    """Who loses the race for a version reads again; an edge has one drop all the same."""
     sf.refresh_from_db()
     before, barrier = sf.routing_version, Barrier(4)
 

@@ -52,14 +52,14 @@ def test_a_node_that_merges_stays(sf: Cluster) -> None:
     """Its tasks may be gone; what it keeps of open windows is not."""
     operator = actor(name="op")
     Node.objects.exclude(index=3).update(active=False)
-    query = placed_split(operator, sf, scheme="hash")
+    query = placed_split(operator, sf, key_grouping="hash")
     Task.objects.update(node=Node.objects.get(index=0))
     Node.objects.update(active=False)
     with pytest.raises(Conflict) as refusal:
         nodes.check_count(operator, sf, 3)
     assert (refusal.value.code, refusal.value.data) == ("node_merges", {"queries": ["q"]})
     Node.objects.filter(index=0).update(active=True)
-    key_groupings.move_merge(operator, query, 0)
+    key_groupings.set_aggregator(operator, query, 0)
     Node.objects.update(active=False)
     nodes.check_count(operator, sf, 3)
 

@@ -45,7 +45,7 @@ STEPS = st.lists(
             st.sampled_from(["", "hash", "two_choices"]),
         ),
         st.tuples(st.just("end"), NAMES),
-        st.tuples(st.just("scheme"), NAMES, st.sampled_from(["hash", "two_choices"])),
+        st.tuples(st.just("key_grouping"), NAMES, st.sampled_from(["hash", "two_choices"])),
         st.tuples(st.just("merge"), NAMES, st.none() | NODES),
         st.tuples(st.just("drop"), STREAMS, SPECS, st.just("") | NAMES),
         st.tuples(st.just("lift"), STREAMS, st.just("") | NAMES),
@@ -58,8 +58,8 @@ STEPS = st.lists(
 
 def submit(by: Actor, cluster: Cluster, name: str, streams: set[str], *more: Any) -> None:
     text = QueryText({"n": "count(*)"}, key=("car",))
-    tasks, scheme = more
-    spec = QuerySpec(name, sorted(streams), text=text, tasks=tasks, scheme=scheme)
+    tasks, key_grouping = more
+    spec = QuerySpec(name, sorted(streams), text=text, tasks=tasks, key_grouping=key_grouping)
     queries.submit(by, cluster, spec)
 
 
@@ -74,10 +74,10 @@ def capacity(by: Actor, cluster: Cluster, index: int, per_s: float, emulated: bo
 VERBS: dict[str, Callable[..., object]] = {
     "submit": submit,
     "end": lambda by, cluster, name: queries.end(by, cluster, [name]),
-    "scheme": lambda by, cluster, name, to: key_groupings.set_scheme(
+    "key_grouping": lambda by, cluster, name, to: key_groupings.set_key_grouping(
         by, query_of(cluster, name), to
     ),
-    "merge": lambda by, cluster, name, to: key_groupings.move_merge(
+    "merge": lambda by, cluster, name, to: key_groupings.set_aggregator(
         by, query_of(cluster, name), to
     ),
     "drop": drop,
@@ -106,7 +106,7 @@ def query_of(cluster: Cluster, name: str) -> Query:
 def test_a_rebuilt_table_is_the_one_that_all_deltas_make(
     redis_url: str, steps: list[tuple[Any, ...]]
 ) -> None:
-    """Routes with their schemes and merge nodes, split nodes, capacities and drops."""
+    """Routes with their key groupings and aggregator nodes, split nodes, capacities and drops."""
     call_command("flush", verbosity=0, interactive=False)
     redis_client().flushdb()
     by = actor()
@@ -128,7 +128,9 @@ def test_a_rebuilt_table_is_the_one_that_all_deltas_make(
 def test_a_republished_table_loses_nothing(operator: Actor, sf: Cluster) -> None:
     """As after a Redis that lost everything; one of each, so that none is left to chance."""
     text = QueryText({"n": "count(*)"}, key=("car",))
-    queries.submit(operator, sf, QuerySpec("q", ("s0",), text=text, tasks=8, scheme="two_choices"))
+    queries.submit(
+        operator, sf, QuerySpec("q", ("s0",), text=text, tasks=8, key_grouping="two_choices")
+    )
     queries.submit(operator, sf, QuerySpec("whole", ("s1",), SUMMARY))
     placement.place_pending(sf.pk)
     drop_rules.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.5), "q")
@@ -140,7 +142,8 @@ def test_a_republished_table_loses_nothing(operator: Actor, sf: Cluster) -> None
     assert publishing.heal(sf)
     after = read_table(redis_client(), "sf", before.version)
     assert after == before
-    assert (len(after.sheds), len(after.capacities), len(after.splits)) == (2, 1, 6)
-    assert {bool(route.scheme) and route.merge >= 0 for route in after.queries.values()} == {
+    assert (len(after.drop_rules), len(after.capacities), len(after.splits)) == (2, 1, 6)
+    routes = after.queries.values()
+    assert {bool(route.key_grouping) and route.aggregator >= 0 for route in routes} == {
         True, False,
     }  # fmt: skip

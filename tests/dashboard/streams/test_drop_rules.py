@@ -1,4 +1,4 @@
-"""Drops on the page of a stream; scheme and merge node on that of a query."""
+"""Drops on the page of a stream; key grouping and aggregator node on that of a query."""
 
 import pytest
 from django.test import Client
@@ -15,7 +15,7 @@ from tests.support.records import append_at
 
 MINUTE = 60_000
 POSTS = ["streams/{stream}/drops/set/", "streams/{stream}/drops/lift/",
-         "queries/{query}/scheme/", "queries/{query}/merge-node/"]  # fmt: skip
+         "queries/{query}/key-grouping/", "queries/{query}/aggregator/"]  # fmt: skip
 
 
 @pytest.fixture
@@ -35,14 +35,14 @@ def test_only_an_operator_changes_and_only_by_post(
     viewing: Client, operating: Client, split: Query, sf: Cluster, post: str
 ) -> None:
     where = f"/clusters/sf/{post.format(stream=stream_id(sf, 's0'), query=split.pk)}"
-    values = {"percent": "30", "scheme": "two_choices", "node": "1"}
+    values = {"percent": "30", "key_grouping": "two_choices", "node": "1"}
     assert viewing.post(where, values).status_code == 403
     assert operating.get(where).status_code == 405
     assert not Drop.objects.exists()
-    assert not AuditEntry.objects.filter(action__startswith="query.scheme").exists()
+    assert not AuditEntry.objects.filter(action__startswith="query.key_grouping").exists()
 
 
-def test_an_arc_that_drops_nothing_says_so(operating: Client, path: str) -> None:
+def test_an_edge_that_drops_nothing_says_so(operating: Client, path: str) -> None:
     content = operating.get(path).content.decode()
     assert "Every record goes to every query" in content
     assert '<option value="a">to a (60 s windows)</option>' in content
@@ -133,67 +133,69 @@ def test_the_row_counts_what_is_lost(
     assert ">drops</a>" in operating.get("/clusters/sf/streams/").content.decode()
 
 
-def test_a_query_shows_its_scheme_merge_node_and_drops(
+def test_a_query_shows_its_key_grouping_aggregator_and_drops(
     operating: Client, operator: Actor, sf: Cluster, split: Query
 ) -> None:
     drop_rules.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.3), "split")
     content = operating.get(f"/clusters/sf/queries/{split.pk}/").content.decode()
-    assert split.merge_node is not None
-    assert f'title="Let another node merge">{split.merge_node.name}</button>' in content
-    assert 'title="Change the key scheme">by hash</button>' in content
+    assert split.aggregator is not None
+    assert f'title="Let another node merge">{split.aggregator.name}</button>' in content
+    assert 'title="Change the key grouping">by hash</button>' in content
     assert "30 % of s0" in content
-    assert '<input type="radio" name="scheme" value="two_choices">' in content
+    assert '<input type="radio" name="key_grouping" value="two_choices">' in content
 
 
-def test_a_query_without_a_merge_node_says_that_it_gets_none(
+def test_a_query_without_an_aggregator_says_that_it_gets_none(
     operating: Client, operator: Actor, sf: Cluster
 ) -> None:
     query = placed_split(operator, sf, "plain")
     content = operating.get(f"/clusters/sf/queries/{query.pk}/").content.decode()
-    assert "the scheme is fixed" in content
-    assert 'id="scheme"' not in content
+    assert "the key grouping is fixed" in content
+    assert 'id="key_grouping"' not in content
 
 
-def test_the_scheme_changes(operating: Client, split: Query) -> None:
+def test_the_key_grouping_changes(operating: Client, split: Query) -> None:
     page = f"/clusters/sf/queries/{split.pk}/"
-    answer = operating.post(f"{page}scheme/", {"scheme": "two_choices", "reason": "hot"})
+    answer = operating.post(
+        f"{page}key-grouping/", {"key_grouping": "two_choices", "reason": "hot"}
+    )
     assert said(answer) == "Keys of split find their task by two choices."
     split.refresh_from_db()
-    assert split.scheme == "two_choices"
-    assert "Must be one of" in said(operating.post(f"{page}scheme/", {"scheme": "x"}))
+    assert split.key_grouping == "two_choices"
+    assert "Must be one of" in said(operating.post(f"{page}key-grouping/", {"key_grouping": "x"}))
 
 
-def test_the_merge_node_moves(operating: Client, operator: Actor, split: Query) -> None:
+def test_the_aggregator_moves(operating: Client, operator: Actor, split: Query) -> None:
     page = f"/clusters/sf/queries/{split.pk}/"
-    key_groupings.move_merge(operator, split, 1)
-    assert said(operating.post(f"{page}merge-node/", {"node": "3"})) == "split is merged on node 3."
-    answer = operating.post(f"{page}merge-node/", {"node": ""})
+    key_groupings.set_aggregator(operator, split, 1)
+    assert said(operating.post(f"{page}aggregator/", {"node": "3"})) == "split is merged on node 3."
+    answer = operating.post(f"{page}aggregator/", {"node": ""})
     assert said(answer).startswith("split is merged on node ")
     split.refresh_from_db()
-    assert split.merge_node is not None
-    assert split.merge_node.index != 3
+    assert split.aggregator is not None
+    assert split.aggregator.index != 3
     for node in ("99", "x", "1" * 40):
-        assert "There is no node" in said(operating.post(f"{page}merge-node/", {"node": node}))
+        assert "There is no node" in said(operating.post(f"{page}aggregator/", {"node": node}))
 
 
-def test_a_merge_node_that_is_not_active_is_marked(
+def test_an_aggregator_that_is_not_active_is_marked(
     operating: Client, sf: Cluster, split: Query
 ) -> None:
     """It goes on merging until it is let off."""
-    assert split.merge_node is not None
-    Node.objects.filter(pk=split.merge_node.pk).update(active=False)
+    assert split.aggregator is not None
+    Node.objects.filter(pk=split.aggregator.pk).update(active=False)
     content = operating.get(f"/clusters/sf/queries/{split.pk}/").content.decode()
     assert "not active" in content
 
 
-def test_the_form_submits_a_scheme(operating: Client, sf: Cluster) -> None:
+def test_the_form_submits_a_key_grouping(operating: Client, sf: Cluster) -> None:
     values = {
         "name": "hot", "streams": "s0", "key": "car",
         "aggregates": "n = count(*)", "window": "60", "lateness": "0", "tasks": "8",
-        "scheme": "two_choices",
+        "key_grouping": "two_choices",
     }  # fmt: skip
     operating.post("/clusters/sf/queries/new/", values)
-    assert Query.objects.get(name="hot").scheme == "two_choices"
+    assert Query.objects.get(name="hot").key_grouping == "two_choices"
     answer = operating.post("/clusters/sf/queries/new/", values | {"name": "b2", "tasks": "1"})
     assert answer.status_code == 422
     assert "Needs more than one task" in answer.content.decode()

@@ -132,7 +132,7 @@ def test_the_client_is_importable_alone(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     )
-    assert done.stdout.split() == ["workers.attach.attaching", "[]", "True"]
+    assert done.stdout.split() == ["workers.attach.attachment", "[]", "True"]
 
 
 @pytest.mark.parametrize("source", sorted(ROOM.glob("*.py")), ids=lambda source: source.name)

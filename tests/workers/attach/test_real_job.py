@@ -17,7 +17,7 @@ from controlplane.access import tokens
 from controlplane.models import AttachedJob, AttachedQuery
 from tests.support import cluster as made
 from tests.support.redis_server import free_port
-from workers.attach.attaching import FLUSH_SECONDS, SETTLE_SECONDS
+from workers.attach.attachment import FLUSH_SECONDS, SETTLE_SECONDS
 
 pytestmark = [
     pytest.mark.spark,

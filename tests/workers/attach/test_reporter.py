@@ -9,15 +9,15 @@ import pytest
 
 from tests.support.attached import JOB, event, progress_event, receiving
 from tests.support.redis_server import free_port
+from workers.attach.event_queue import EventQueue
 from workers.attach.post import PATH, Poster, Unreachable
 from workers.attach.reporter import LONGEST_RETRY_SECONDS, Reporter, delay_before
-from workers.attach.waiting import WaitingEvents
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 TOKEN = "weir_secret"
 
 
-def reporter(url: str, waiting: WaitingEvents | None = None, **more: Any) -> Reporter:
+def reporter(url: str, waiting: EventQueue | None = None, **more: Any) -> Reporter:
     """Return a reporter that hurries."""
     quick: dict[str, Any] = {"every": 0.01, "beat": 60.0, "delay": lambda _: 0.01}
     return Reporter(Poster(url, TOKEN, timeout=5), JOB, waiting, **(quick | more))
@@ -140,7 +140,7 @@ def test_the_end_is_told_with_the_last_events() -> None:
 def test_what_waited_during_an_outage_comes_after_it() -> None:
     """Its newest thousand events, in order, with the number of those that were dropped."""
     port = free_port()
-    one = reporter(f"http://127.0.0.1:{port}", WaitingEvents(100))
+    one = reporter(f"http://127.0.0.1:{port}", EventQueue(100))
     one.start()
     for batch in range(500):
         one.put(progress_event(batch, AT))

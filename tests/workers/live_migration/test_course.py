@@ -39,8 +39,8 @@ def vars_of(request: Request) -> dict[str, Any]:
 def test_the_change_empties_the_nodes_that_leave() -> None:
     moves = SMALL.change(dict.fromkeys(range(12), 1000)).moves
     owners = SMALL.owners()
-    for node, first, past in moves:
-        owners[first:past] = [node] * (past - first)
+    for node, first, stop in moves:
+        owners[first:stop] = [node] * (stop - first)
     assert set(owners) == {0, 1} or len(set(owners)) == 2
 
 

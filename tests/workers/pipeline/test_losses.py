@@ -48,10 +48,10 @@ class Memory(dict[str, bytes]):
 class Plant:
     """One cluster, its application and its checkpoint: offset and states of nodes."""
 
-    def __init__(self, url: str, scheme: str) -> None:
+    def __init__(self, url: str, key_grouping: str) -> None:
         self.url, by = url, actor()
         self.cluster: Cluster = small_cluster(by, stream_count=2)
-        self.query: Query = placed_split(by, self.cluster, scheme=scheme)
+        self.query: Query = placed_split(by, self.cluster, key_grouping=key_grouping)
         self.start()
 
     def start(self, *, anew: bool = True) -> None:
@@ -125,7 +125,7 @@ def _stored(offset: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(params=["", "two_choices"])
 def import_state(request: pytest.FixtureRequest, redis_url: str, transactional_db: None) -> Plant:
-    """A cluster whose query, with and without a merge node, has counted five records."""
+    """A cluster whose query, with and without an aggregator node, has counted five records."""
     import_state = Plant(redis_url, request.param)
     import_state.reconcile(lost=True)
     import_state.send(5)

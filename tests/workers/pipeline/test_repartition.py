@@ -154,9 +154,9 @@ def test_partitions_and_nodes_change_and_nothing_is_lost_or_doubled(
 def _queries() -> Iterator[AddQuery]:
     rng = np.random.default_rng(11)
     text = json.dumps(SPREAD_TEXT.to_json())
-    spans = ((0, 0, 3), (1, 3, 6), (2, 6, 8))
+    task_ranges = ((0, 0, 3), (1, 3, 6), (2, 6, 8))
     everything = tuple(range(1, STREAMS + 1))
-    yield AddQuery(SPREAD, 0, 0, everything, text, spans)
+    yield AddQuery(SPREAD, 0, 0, everything, text, task_ranges)
     for query in range(1, QUERIES + 1):
         streams = rng.choice(STREAMS, size=int(rng.integers(1, 5)), replace=False) + 1
         yield AddQuery(query, 0, query % 3, tuple(sorted(streams.tolist())), SUMMARY_TEXT)

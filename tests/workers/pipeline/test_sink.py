@@ -80,7 +80,7 @@ def test_a_task_that_moved_with_its_state_replaces_what_it_wrote(
     assert read(redis_client, 5) == [({"n": 5, "mean": 8.0}, 2, 1)]
 
 
-def test_parts_for_a_merge_node_are_kept_by_batch(redis_client: "redis.Redis") -> None:
+def test_parts_for_an_aggregator_are_kept_by_batch(redis_client: "redis.Redis") -> None:
     """However many there are, those of the last batches are there; readers see none."""
     for batch in range(1, 300):
         write_results(redis_client, "c", report(batch, merged=(5,)), changes(window(5, 0, 2, 10)))

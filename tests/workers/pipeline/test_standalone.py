@@ -91,8 +91,8 @@ def _queries() -> Iterator[AddQuery]:
     rng = np.random.default_rng(7)
     text = json.dumps(SPREAD_TEXT.to_json())
     everything = tuple(range(1, STREAMS + 1))
-    spans = ((0, 0, 2), (1, 2, 4), (2, 4, 6), (3, 6, 8))
-    yield AddQuery(SPREAD, 0, 0, everything, text, spans)
+    task_ranges = ((0, 0, 2), (1, 2, 4), (2, 4, 6), (3, 6, 8))
+    yield AddQuery(SPREAD, 0, 0, everything, text, task_ranges)
     for query in range(1, QUERIES + 1):
         streams = rng.choice(STREAMS, size=int(rng.integers(1, 5)), replace=False) + 1
         yield AddQuery(query, 0, query % SLOTS, tuple(sorted(streams.tolist())), SUMMARY_TEXT)

@@ -114,8 +114,8 @@ def pipeline(redis_client: "redis.Redis", redis_server: str) -> Pipeline:
 
 def test_every_type_is_computed_as_in_plain_python(pipeline: Pipeline, redis_server: str) -> None:
     """Text, booleans, floats, decimals, dates, uint64, int8, fields of structs; some are null."""
-    spans = ((0, 0, 2), (1, 2, 4))
-    pipeline.publish(*assigned([1], 1, READINGS), add(5, (1,), TEXT, spans=spans))
+    task_ranges = ((0, 0, 2), (1, 2, 4))
+    pipeline.publish(*assigned([1], 1, READINGS), add(5, (1,), TEXT, task_ranges=task_ranges))
     rows = readings(400, seed=3)
     with Producer(redis_server, "c") as producer:
         for begin in range(0, len(rows), 150):

@@ -12,7 +12,7 @@ import redis
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.results import read_windows
-from controlplane.wire.routing import NOBODY, AddQuery, MoveTasks, SetSchema
+from controlplane.wire.routing import NO_AGGREGATOR, AddQuery, MoveTasks, SetSchema
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
@@ -46,9 +46,11 @@ def schema(kind: str) -> StreamSchema:
 
 def add(query: int) -> AddQuery:
     text, tasks, merged = QUERIES[query]
-    spans = tuple((task % 2, task, task + 1) for task in range(tasks)) if tasks > 1 else ()
-    scheme, merge = (TWO_CHOICES, 1) if merged else ("", NOBODY)
-    return AddQuery(query, 0, 0, STREAMS, json.dumps(text.to_json()), spans, scheme, merge)
+    task_ranges = tuple((task % 2, task, task + 1) for task in range(tasks)) if tasks > 1 else ()
+    key_grouping, aggregator = (TWO_CHOICES, 1) if merged else ("", NO_AGGREGATOR)
+    return AddQuery(
+        query, 0, 0, STREAMS, json.dumps(text.to_json()), task_ranges, key_grouping, aggregator
+    )
 
 
 def rows(rng: random.Random, count: int, fractions: Sequence[Any]) -> dict[int, Any]:
@@ -119,7 +121,7 @@ def read_all(
 def test_results_are_as_if_the_column_had_always_been_wide(
     redis_client: "redis.Redis", redis_server: str, narrow: str, wide: str
 ) -> None:
-    """Sums, sketches, keys, joins and merge nodes, with tasks that move and batches repeated."""
+    """Sums, sketches, keys, joins and aggregators, with tasks that move and batches repeated."""
     found = windows(redis_client, redis_server, "c", schema(narrow), schema(wide))
     wanted = windows(redis_client, redis_server, "d", schema(wide), schema(wide))
     assert found.keys() == wanted.keys()

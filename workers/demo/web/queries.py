@@ -32,7 +32,7 @@ _OVER_ALL: Final[dict[str, dict[str, Any]]] = {
             "window_s": _HOUR,
         },
         "tasks": 4,
-        "scheme": "two_choices",
+        "key_grouping": "two_choices",
     },
     "by-host": {
         "text": {

@@ -43,11 +43,11 @@ class Checkpoint:
     @classmethod
     def read(cls, path: Path) -> "Checkpoint":
         """Read a checkpoint that no driver has. Raises `CheckpointUnusable`."""
-        whole, begun = _batches(path / "commits"), _batches(path / "offsets")
-        if not whole or whole[-1] not in begun:
+        whole, planned = _batches(path / "commits"), _batches(path / "offsets")
+        if not whole or whole[-1] not in planned:
             raise CheckpointUnusable(f"{path} holds no whole batch")
         partitions, offset = _offsets(path, whole[-1])
-        pending = _offsets(path, begun[-1])[1] if begun[-1] > whole[-1] else None
+        pending = _offsets(path, planned[-1])[1] if planned[-1] > whole[-1] else None
         return cls(path, partitions, whole[-1], offset, pending)
 
 
@@ -58,8 +58,8 @@ def has_begun(path: Path) -> bool:
 
 def partitions_of(path: Path) -> int | None:
     """Return the number of partitions of a checkpoint, None for one without a batch."""
-    begun = _batches(path / "offsets")
-    return _offsets(path, begun[-1])[0] if begun else None
+    planned = _batches(path / "offsets")
+    return _offsets(path, planned[-1])[0] if planned else None
 
 
 def _batches(directory: Path) -> list[int]:

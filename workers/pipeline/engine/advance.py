@@ -159,8 +159,8 @@ def _advance_schema(
         if len(visited) == 1:
             raise
     for page in visited:
-        mine = added.filter(pa.array(touched == page))
-        _advance_pages(pages, [page], tasks, mine, context, changes)
+        selected = added.filter(pa.array(touched == page))
+        _advance_pages(pages, [page], tasks, selected, context, changes)
 
 
 def _advance_pages(
@@ -254,21 +254,24 @@ def _merged_form(
 
 
 def is_live(rows: Any, members: Mapping[int, Member]) -> NDArray[np.bool_]:
-    """Return which rows belong to a task that the node has, in the query's present run."""
+    """Return which rows belong to a task that the node has, in the query's present incarnation."""
     identity = [np.asarray(rows[name]) for name in ("query", "run", "task")]
     if not len(rows):
         return np.zeros(0, np.bool_)
     owners, owner_of = np.unique(np.stack(identity), axis=1, return_inverse=True)
-    known = [_has(members.get(query), run, task) for query, run, task in owners.T.tolist()]
+    known = [
+        _has(members.get(query), incarnation, task)
+        for query, incarnation, task in owners.T.tolist()
+    ]
     return np.array(known, np.bool_)[owner_of.reshape(-1)]
 
 
-def _has(member: Member | None, run: int, task: int) -> bool:
+def _has(member: Member | None, incarnation: int, task: int) -> bool:
     return (
         member is not None
-        and member.subscription.run == run
+        and member.subscription.incarnation == incarnation
         and task < member.subscription.tasks
-        and bool(member.subscription.mine[task])
+        and bool(member.subscription.owned[task])
     )
 
 
@@ -282,11 +285,11 @@ def _join_windows(tasks: Tasks, merged_state: MergedState) -> Iterable[tuple[str
     pairs = np.stack([np.asarray(changed["query"]), np.asarray(changed["pane"])], axis=1)
     query, pane = np.asarray(merged_state.rows["query"]), np.asarray(merged_state.rows["pane"])
     for item in np.unique(pairs[:, 0]).tolist():
-        mine = (query == item) & np.isin(pane, pairs[pairs[:, 0] == item, 1])
+        selected = (query == item) & np.isin(pane, pairs[pairs[:, 0] == item, 1])
         computation = tasks.members[item].computation
         assert computation is not None
         for name, rows in join_windows(
-            computation, item, merged_state.rows.filter(pa.array(mine))
+            computation, item, merged_state.rows.filter(pa.array(selected))
         ).items():
             yield name, _without_dropped(rows, {item: tasks.members[item].windows})
 
@@ -301,8 +304,10 @@ def _windows(
         window = tasks.members[changed].closing.window
         groups.setdefault(window if window.panes > 1 else None, []).append(changed)
     for kind, queries in groups.items():
-        mine = np.isin(query, queries)
-        part = MergedState(merged_state.rows.filter(pa.array(mine)), merged_state.is_changed[mine])
+        selected = np.isin(query, queries)
+        part = MergedState(
+            merged_state.rows.filter(pa.array(selected)), merged_state.is_changed[selected]
+        )
         rows = changed_windows(form, part, kind or Window(1, 1), work)
         yield _without_dropped(rows, {item: tasks.members[item].windows for item in queries})
 
@@ -316,6 +321,6 @@ def _without_dropped(rows: Any, windows: Mapping[int, DropRules]) -> Any:
     query, stream, start = (np.asarray(rows[name]) for name in ("query", "stream", "pane"))
     for item, drop_rules in windows.items():
         for of, rule in drop_rules:
-            mine = np.flatnonzero((query == item) & (stream == of))
-            dropped[mine] |= is_window_dropped(rule, start[mine])
+            selected = np.flatnonzero((query == item) & (stream == of))
+            dropped[selected] |= is_window_dropped(rule, start[selected])
     return rows.filter(pa.array(~dropped)) if dropped.any() else rows

@@ -53,8 +53,8 @@ class BatchChanges:
         self.ended |= other.ended
         self.late += other.late
         self.state_bytes = other.state_bytes
-        for arc, lost in other.dropped.items():
-            self.dropped[arc] = self.dropped.get(arc, 0) + lost
+        for edge, lost in other.dropped.items():
+            self.dropped[edge] = self.dropped.get(edge, 0) + lost
         self.operators += other.operators
         self.tasks += other.tasks
         self.state_us += other.state_us

@@ -108,7 +108,7 @@ def group_alike(group: Group) -> Iterator[tuple[Group, list[Subscription]]]:
     result: dict[tuple[Any, ...], list[Subscription]] = {}
     for subscription in group.subscriptions:
         result.setdefault(
-            (subscription.streams, subscription.tasks, subscription.mine.tobytes()), []
+            (subscription.streams, subscription.tasks, subscription.owned.tobytes()), []
         ).append(subscription)
     for some in result.values():
         yield Group.of(group.computation, some[:1], group.intake), some
@@ -117,6 +117,6 @@ def group_alike(group: Group) -> Iterator[tuple[Group, list[Subscription]]]:
 def block_of(recipients: Sequence[Subscription], tables: Sequence[tuple[str, Any]]) -> Block:
     """Return the block of complete windows, from rows of the first recipient's tasks."""
     return Block(
-        [(recipient.query, recipient.run) for recipient in recipients],
+        [(recipient.query, recipient.incarnation) for recipient in recipients],
         [(name, schema_named(name), rows) for name, rows in tables],
     )

@@ -10,18 +10,18 @@ from workers.pipeline.engine.hashing import hash_rows
 Mask = NDArray[np.bool_]
 
 
-def dropped_records(group: Group, records: Records, gone: Mask) -> dict[tuple[int, int], int]:
+def dropped_records(group: Group, records: Records, dropped: Mask) -> dict[tuple[int, int], int]:
     """Return the records that each edge (stream, query) of a group dropped on this node.
 
-    `gone`: bool[n], which records the edges of the group drop. A node may have records of a query
-    whose task is elsewhere, for the sake of another query; they are counted there.
+    `dropped`: bool[n], the records that the edges drop. Records of a query whose task is on another
+    node are counted there.
     """
     result: dict[tuple[int, int], int] = {}
     for stream, _ in group.intake.drop_rules:
-        mine = np.flatnonzero(gone & (records.stream == stream))
-        for subscription in group.subscriptions if len(mine) else ():
+        rows = np.flatnonzero(dropped & (records.stream == stream))
+        for subscription in group.subscriptions if len(rows) else ():
             result[stream, subscription.query] = int(
-                _is_here(group, subscription, records, stream)[mine].sum()
+                _is_here(group, subscription, records, stream)[rows].sum()
             )
     return result
 
@@ -33,9 +33,9 @@ def late_records(group: Group, records: Records, late: Mask) -> int:
     """
     first, result = group.subscriptions[0], 0
     for stream in first.streams:
-        mine = np.flatnonzero(late & (records.stream == stream))
-        if len(mine):
-            result += int(_is_here(group, first, records, stream)[mine].sum())
+        rows = np.flatnonzero(late & (records.stream == stream))
+        if len(rows):
+            result += int(_is_here(group, first, records, stream)[rows].sum())
     return result
 
 
@@ -51,4 +51,4 @@ def _is_here(group: Group, subscription: Subscription, records: Records, stream:
         where = None if computation.join else computation.where
         keys = records.evaluator.hashable(computation.task_key(stream), where)
         task = (hash_rows(keys, len(records)) % np.uint64(subscription.tasks)).astype(np.int64)
-    return np.asarray(subscription.mine[task])
+    return np.asarray(subscription.owned[task])

@@ -40,7 +40,7 @@ from workers.pipeline.engine.store import Store
 MERGED: Final = "merged"
 # By query up to where (event time, ms) its windows are closed, and what the clock was when it came.
 CLOSED: Final = "merged closed"
-# What tells the parts of one window and run apart: a merged window has 0 there.
+# What tells the parts of one window and incarnation apart: a merged window has 0 there.
 _PARTS: Final = ("task", "stream")
 Tables = Mapping[str, Sequence[Any]]
 
@@ -62,8 +62,8 @@ def merge_parts(
     """
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
     before = json.dumps(known)
-    for gone in [query for query in known if int(query) not in members]:
-        _forget(store, known, gone)
+    for ended in [query for query in known if int(query) not in members]:
+        _forget(store, known, ended)
     result: list[tuple[str, StateSchema, Any]] = []
     faults: dict[int, Fault] = {}
     closes = _close_windows(store, members, watermarks, clock or StreamClock())
@@ -138,10 +138,10 @@ def _merge_query(
     result, query = [], member.subscription.query
     for name, rows in tables.items():
         form, key = schema_named(name), f"{MERGED}/{query}/{name}"
-        run = member.subscription.run
-        state = _of_run(from_bytes(form, store.get(key)), run)
-        new = [_open(_of_run(row, run), member, closes.before_ms) for row in rows]
-        kept, changed = _merge(form, state, new, run, _work(member))
+        incarnation = member.subscription.incarnation
+        state = _of_incarnation(from_bytes(form, store.get(key)), incarnation)
+        new = [_open(_of_incarnation(row, incarnation), member, closes.before_ms) for row in rows]
+        kept, changed = _merge(form, state, new, incarnation, _work(member))
         result.append((name, changed, to_bytes(_open(kept, member, closes.now_ms))))
     return result
 
@@ -160,10 +160,10 @@ def export_state(store: Store, query: int) -> dict[str, bytes]:
         _forget(store, known, str(query))
         store.put(MERGED, json.dumps(known).encode())
     closed = json.loads(store.get(CLOSED) or b"[]")
-    mine = [row for row in closed if row[0] == query]
-    if mine:
+    own_rows = [row for row in closed if row[0] == query]
+    if own_rows:
         store.put(CLOSED, json.dumps([row for row in closed if row[0] != query]).encode())
-        result[CLOSED] = json.dumps(mine).encode()
+        result[CLOSED] = json.dumps(own_rows).encode()
     return result
 
 
@@ -186,22 +186,22 @@ def _forget(store: Store, known: dict[str, list[str]], query: str) -> None:
         store.remove(f"{MERGED}/{query}/{name}")
 
 
-def _of_run(rows: Any, run: int) -> Any:
-    """Return the rows of a run; rows of an earlier run stay separate."""
-    mine = np.asarray(rows["run"]) == run
-    return rows if mine.all() else rows.filter(pa.array(mine))
+def _of_incarnation(rows: Any, incarnation: int) -> Any:
+    """Return the rows of an incarnation; those of an earlier one stay separate."""
+    own_rows = np.asarray(rows["run"]) == incarnation
+    return rows if own_rows.all() else rows.filter(pa.array(own_rows))
 
 
 def _merge(
-    form: StateSchema, state: Any, new: Sequence[Any], run: int, work: UserAggregates
+    form: StateSchema, state: Any, new: Sequence[Any], incarnation: int, work: UserAggregates
 ) -> tuple[Any, Any]:
-    """Return the newest parts, and the windows with new parts, merged as a row of `run`."""
+    """Return the newest parts, and the windows with new parts, merged as a row of `incarnation`."""
     entries = [(0, state), *((1, rows) for rows in new)]
     marked = newest_rows(form, entries)
     is_changed = np.asarray(marked["batch"]) == 1
     rows = marked.select(form.arrow.names)
     same = rows
-    for name, value in {**dict.fromkeys(_PARTS, 0), "run": run}.items():
+    for name, value in {**dict.fromkeys(_PARTS, 0), "run": incarnation}.items():
         column = pa.array(np.full(len(rows), value, np.int64))
         same = same.set_column(same.schema.get_field_index(name), name, column)
     users = work if "state" in form.arrow.names else None
@@ -218,4 +218,4 @@ def _open(rows: Any, member: Member, until_ms: int) -> Any:
 
 
 def _work(member: Member) -> UserAggregates:
-    return lambda _, at: user_aggregate(member.user_aggregates[at])
+    return lambda _, index: user_aggregate(member.user_aggregates[index])

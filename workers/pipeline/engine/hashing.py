@@ -112,9 +112,11 @@ def _hash_as_others(
     zeros = sum((rest % 10**count == 0).astype(np.int64) for count in range(1, _PLACES))
     places = _PLACES - zeros
     # Below 2 ** 23 floats are closer to each other than decimals.
-    alone = ~integral & ((whole < 1 << 23) | (whole < 10 ** (_FLOAT_DIGITS - places)))
-    units = whole[alone] * 10 ** places[alone] + rest[alone] // 10 ** zeros[alone]
-    hashes[rows[alone]] = _hashed(sign[alone] * (units / 10.0 ** places[alone]))
+    fractional = ~integral & ((whole < 1 << 23) | (whole < 10 ** (_FLOAT_DIGITS - places)))
+    units = (
+        whole[fractional] * 10 ** places[fractional] + rest[fractional] // 10 ** zeros[fractional]
+    )
+    hashes[rows[fractional]] = _hashed(sign[fractional] * (units / 10.0 ** places[fractional]))
 
 
 def _hashed(values: Any) -> Hashes:

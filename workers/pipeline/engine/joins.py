@@ -47,7 +47,7 @@ def join_sides(
     """
     join = computation.join
     assert join is not None
-    kept, late, gone = select_records(records, replace(computation, where=None), streams, intake)
+    kept, late, dropped = select_records(records, replace(computation, where=None), streams, intake)
     right = np.isin(records.stream, list(join.right))
     taken = np.ones(len(records), np.bool_) if kept is None else kept
     # Records of one side have not the columns of the other, where these are of other streams.
@@ -57,27 +57,29 @@ def join_sides(
         for side in sides
     ]
     rows = pa.concat_tables(tables)
-    return Panes(rows, None, None, int(taken.sum()), late, gone)
+    return Panes(rows, None, None, int(taken.sum()), late, dropped)
 
 
-def _side(records: Records, computation: Computation, join: Join, side: int, mine: Int64s) -> Any:
+def _side(
+    records: Records, computation: Computation, join: Join, side: int, selected: Int64s
+) -> Any:
     """Return the records of one side, without those whose key is null."""
     columns = (join.left, join.right_columns)
-    keys = [canonical(_values(records, pair[side], mine)) for pair in join.on]
-    valid = np.ones(len(mine), np.bool_)
+    keys = [canonical(_values(records, pair[side], selected)) for pair in join.on]
+    valid = np.ones(len(selected), np.bool_)
     for key in keys:
         valid &= np.asarray(key.is_valid())
-    keys, mine = [key.filter(pa.array(valid)) for key in keys], mine[valid]
-    row, start = windows_of_records(records.ts_ms[mine], computation.window)
+    keys, selected = [key.filter(pa.array(valid)) for key in keys], selected[valid]
+    row, start = windows_of_records(records.ts_ms[selected], computation.window)
     result: dict[str, Any] = {
-        "stream": pa.array(records.stream[mine][row]),
+        "stream": pa.array(records.stream[selected][row]),
         "pane": pa.array(start),
     }
     result["side"] = pa.array(np.full(len(row), side))
     result |= {f"k{place}": key.take(pa.array(row)) for place, key in enumerate(keys)}
     for name, of, there in (("a", columns[0], side == 0), ("b", columns[1], side == 1)):
         for place, column in enumerate(of):
-            result[f"{name}{place}"] = _taken(records, column, mine[row], there)
+            result[f"{name}{place}"] = _taken(records, column, selected[row], there)
     result["s0"] = pa.array(np.ones(len(row), np.int64))
     form = schema_named(pairs_name(computation))
     names = [field for field in form.arrow.names if field not in _OWNER]
@@ -115,10 +117,10 @@ def join_windows(computation: Computation, query: int, rows: Any) -> dict[str, A
     # The task stands where a stream would: both tell parts of a window apart.
     records = Records(pa.table(columns), pane, task, watermarks, frozenset(task.tolist()))
     result = panes_of(records, bare)
-    run = int(rows["run"][0].as_py())
+    incarnation = int(rows["run"][0].as_py())
     tables = zip(schema_names(layout), (result.rows, result.cells, result.blobs), strict=True)
     return {
-        name: _owned(table, query, run).select(schema_named(name).arrow.names)
+        name: _owned(table, query, incarnation).select(schema_named(name).arrow.names)
         for name, table in tables
         if table is not None and len(table)
     }
@@ -126,7 +128,7 @@ def join_windows(computation: Computation, query: int, rows: Any) -> dict[str, A
 
 def _columns(join: Join) -> list[str]:
     return [f"a{index}" for index in range(len(join.left))] + [
-        f"b{position_index}" for position_index in range(len(join.right_columns))
+        f"b{index}" for index in range(len(join.right_columns))
     ]
 
 
@@ -135,9 +137,9 @@ def _paired(join: Join, query: int, rows: Any) -> Any:
     meet = ["task", "pane", *(f"k{index}" for index in range(len(join.on)))]
     sides = []
     for side, name, columns in ((0, "a", join.left), (1, "b", join.right_columns)):
-        mine = rows.filter(pc.equal(rows["side"], side))
-        names = [f"{name}{position_index}" for position_index in range(len(columns))]
-        sides.append(mine.select([*meet, *names, "s0"]).rename_columns([*meet, *names, f"n{name}"]))
+        part = rows.filter(pc.equal(rows["side"], side))
+        names = [f"{name}{index}" for index in range(len(columns))]
+        sides.append(part.select([*meet, *names, "s0"]).rename_columns([*meet, *names, f"n{name}"]))
     met = sides[0].join(sides[1], keys=meet, join_type="inner", use_threads=False)
     count = np.asarray(met["na"]) * np.asarray(met["nb"])
     if count.sum() > MAX_PAIRS:
@@ -145,11 +147,11 @@ def _paired(join: Join, query: int, rows: Any) -> Any:
     return met.take(pa.array(np.repeat(np.arange(len(met)), count)))
 
 
-def _owned(table: Any, query: int, run: int) -> Any:
+def _owned(table: Any, query: int, incarnation: int) -> Any:
     column_index = table.schema.get_field_index("stream")
     size, task = len(table), table["stream"]
     table = table.set_column(column_index, "stream", pa.array(np.zeros(size, np.int64)))
     table = table.append_column("task", task)
-    for name, value in (("query", query), ("run", run)):
+    for name, value in (("query", query), ("run", incarnation)):
         table = table.append_column(name, pa.array(np.full(size, value)))
     return table

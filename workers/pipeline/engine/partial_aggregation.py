@@ -60,9 +60,9 @@ def partial_aggregates(
     added: dict[str, list[Any]] = {}
     for group in tasks.groups:
         # Records of other streams may lack its columns, and what split nodes add for this query.
-        mine = [item for item in every if item.streams & group.streams]
-        if mine:
-            for name, rows in _group_aggregates(group, mine, changes, complete):
+        wanted = [item for item in every if item.streams & group.streams]
+        if wanted:
+            for name, rows in _group_aggregates(group, wanted, changes, complete):
                 added.setdefault(name, []).append(rows)
     return added
 
@@ -207,16 +207,16 @@ def _owned(
 
 def _count(group: Group, taken: _Taken, changes: BatchChanges) -> None:
     """Count late and dropped records."""
-    if taken.panes.late is None and taken.panes.gone is None:
+    if taken.panes.late is None and taken.panes.dropped is None:
         return
     queries = [subscription.query for subscription in group.subscriptions]
-    counts = run_isolated(COUNT, queries, lambda mine: _counted(group.of_queries(mine), taken),
+    counts = run_isolated(COUNT, queries, lambda some: _counted(group.of_queries(some), taken),
                       changes.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
     # Each part of the queries has the late records of all that share the computation.
     changes.late += counts[0].late if counts else 0
     for count in counts:
-        for arc, lost in count.dropped.items():
-            changes.dropped[arc] = changes.dropped.get(arc, 0) + lost
+        for edge, lost in count.dropped.items():
+            changes.dropped[edge] = changes.dropped.get(edge, 0) + lost
 
 
 class _Counted(NamedTuple):
@@ -229,7 +229,9 @@ class _Counted(NamedTuple):
 def _counted(group: Group, taken: _Taken) -> _Counted:
     records, panes = taken.records, taken.panes
     late = 0 if panes.late is None else late_records(group, records, panes.late)
-    return _Counted(late, {} if panes.gone is None else dropped_records(group, records, panes.gone))
+    return _Counted(
+        late, {} if panes.dropped is None else dropped_records(group, records, panes.dropped)
+    )
 
 
 def _taken(group: Group, records: Records) -> _Taken:
@@ -252,11 +254,11 @@ def _under_one_mark(rows: Any) -> Any:
 def _operator(
     group: Group, records: Sequence[Records], taken: Sequence[_Taken], cpu_us: int
 ) -> OperatorCost:
-    mine = sum(_read_by(group, record) for record in records)
+    read = sum(_read_by(group, record) for record in records)
     first = min(subscription.query for subscription in group.subscriptions)
     selected = sum(part.panes.selected for part in taken)
     rows = sum(len(part.panes.rows) for part in taken)
-    return OperatorCost(first, len(group.subscriptions), mine, selected, rows, cpu_us)
+    return OperatorCost(first, len(group.subscriptions), read, selected, rows, cpu_us)
 
 
 def _read_by(group: Group, records: Records) -> int:

@@ -28,7 +28,7 @@ Tables = Sequence[tuple[str, StateSchema, Any]]
 
 @dataclass(frozen=True, slots=True)
 class ReceivedBlock:
-    """A block as the sink reads it; `recipients`: query and run of each of its queries."""
+    """A block as the sink reads it; `recipients`: query and incarnation of each of its queries."""
 
     first_ms: int
     last_ms: int
@@ -67,7 +67,7 @@ def unpack_blocks(payload: bytes) -> Iterator[ReceivedBlock]:
         offset += _HEAD.size
         pairs = np.frombuffer(payload, np.int64, 2 * count, offset).reshape(-1, 2)
         offset += pairs.nbytes
-        recipients = [(query, run) for query, run in pairs.tolist()]
+        recipients = [(query, incarnation) for query, incarnation in pairs.tolist()]
         yield ReceivedBlock(first, last, windows, recipients, payload[offset : offset + size])
         offset += size
 
@@ -85,9 +85,9 @@ def split_tables(tables: Tables, limit: int) -> Iterator[Tables]:
     piece_of = ((np.cumsum(weights) - weights) // limit).astype(np.int64)
     for piece in np.unique(piece_of[weights > 0]).tolist():
         yield [
-            (name, form, rows.filter(pa.array(mine)).combine_chunks())
+            (name, form, rows.filter(pa.array(selected)).combine_chunks())
             for (name, form, rows), place in zip(tables, places, strict=True)
-            if (mine := piece_of[place] == piece).any()
+            if (selected := piece_of[place] == piece).any()
         ]
 
 

@@ -21,8 +21,8 @@ def rows_by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[s
     for name, rows in changes.tables:
         query = np.asarray(rows["query"])
         for item in sorted({*np.unique(query).tolist()}.intersection(wanted)):
-            mine = to_bytes(rows.filter(pa.array(query == item)))
-            result.setdefault(item, {}).setdefault(name, []).append(mine)
+            data = to_bytes(rows.filter(pa.array(query == item)))
+            result.setdefault(item, {}).setdefault(name, []).append(data)
     return result
 
 
@@ -30,10 +30,10 @@ def without_queries(changes: Changes, queries: Collection[int]) -> Changes:
     """Return the changed windows of all other queries."""
     if not queries:
         return changes
-    gone = np.array(sorted(queries))
+    ended = np.array(sorted(queries))
     return Changes(
         [
-            (name, rows.filter(pa.array(~np.isin(np.asarray(rows["query"]), gone))))
+            (name, rows.filter(pa.array(~np.isin(np.asarray(rows["query"]), ended))))
             for name, rows in changes.tables
         ]
     )

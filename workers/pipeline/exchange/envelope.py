@@ -1,8 +1,8 @@
 """Envelopes: the records from a split node to a node in one batch, each record once.
 
 A row per record would cost a Python object each on both sides of the shuffle. An envelope is one
-binary value: a JSON head that says which run of records belongs to which stream and what the
-columns are, and one Arrow record batch with all of them. Streams with other columns have other
+binary value: a JSON head with the stream of each run of records and the columns, and one
+Arrow record batch with all of them. Streams with other columns have other
 envelopes, so a node gets several of one split node; the records of one stream are in one of them.
 """
 
@@ -36,10 +36,9 @@ class Envelope:
     Run i is `lengths[i]` records of stream `streams[i]`, appended to the log at
     `appended_ms[i]`; the newest event time of its block is `newest_ms[i]`, of the stream before it
     `marks_ms[i]` (None for none). `records` holds the runs one after the other, its first column
-    the event time in ms; under which name queries read that, `event_time` says. `extras`: what the
-    split node says of each record, by name. `source` is what the split node has to report about
-    its own work, in one envelope of each batch; `read_ms`: when the newest of all that it has read
-    in the batch was appended, whoever gets it (0: it read nothing).
+    the event time in ms, which queries read as `event_time`. `extras`: further columns of the
+    split node by name. `source`: the report of the split node, in one envelope of each batch;
+    `read_ms`: when the newest record that it read in the batch was appended (0: it read nothing).
     """
 
     streams: Sequence[int] = ()
@@ -95,10 +94,10 @@ class Envelope:
         )
 
     def slice(self, first: int, stop: int) -> "Envelope":
-        """Return the records [first, past), and the runs without records between them.
+        """Return the records [first, stop), and the runs without records between them.
 
-        A run that is cut says the newest event time of its block in its last piece alone: only
-        then is the block known in whole.
+        Only the last piece of a run has the newest event time of its block: with it the block is
+        complete.
         """
         kept, offset = [], 0
         for run, length in enumerate(self.lengths):

@@ -32,8 +32,8 @@ class BatchHeader:
     `export_version`: the version from which tasks export their state in this batch;
     `import_version`: the one from which they did in the batch before; None if none do.
     `clock_ms`: when the batch was planned; `elapsed_ms`: since when the one before was, None for
-    the first. `has_backlog`: whether records waited at a node after the batch before. `split`: who
-    says so. `nodes`: how many nodes take part in the batch. `republish`: whether the nodes write
+    the first. `has_backlog`: whether records waited at a node after the batch before. `split`:
+    the sender. `nodes`: how many nodes take part in the batch. `republish`: whether the nodes write
     the rows of all open windows again, as Redis has lost them. `attempt`: how often the batch was
     begun, with this time.
     """

@@ -19,9 +19,9 @@ class NodeReport:
     queries that left the table; `split` those of which other nodes may have tasks, `merged` those
     that an aggregator node combines. `moves` are the tasks that it exported (query, task, bytes of
     state, records that waited); `imported` those it got (query, task). `dropped`: stream, query and
-    records of its query edges. `faults`: query, run, reason, stage and sample (JSON) of what the
-    node could not compute, in this batch or before. `emitted`: bytes of windows and
-    states that it emitted. `executor` is where it ran; `elapsed_ms`: since the batch before.
+    records of its query edges. `faults`: query, incarnation, reason, stage and sample (JSON) of
+    failed queries, in this batch or before. `emitted`: bytes of windows and states. `executor` is
+    where it ran; `elapsed_ms`: since the batch before.
     """
 
     node: int

@@ -51,9 +51,9 @@ def unpacked(data: bytes) -> dict[Task, dict[str, bytes]]:
     offset = _HEAD.size + size
     result: dict[Task, dict[str, bytes]] = {}
     for query, task, forms in json.loads(data[_HEAD.size : offset]):
-        mine = result.setdefault((query, task), {})
+        state = result.setdefault((query, task), {})
         for name, length in forms:
-            mine[name] = data[offset : offset + length]
+            state[name] = data[offset : offset + length]
             offset += length
     return result
 
@@ -97,8 +97,8 @@ def forget(client: "redis.Redis", cluster: str, committed: int) -> None:
         members = keys.transfers_key(cluster, batch)
         names = cast("Iterable[bytes]", client.smembers(members))
         tasks = [name.decode().split(".") for name in names]
-        gone = [keys.transfer_key(cluster, batch, int(query), int(task)) for query, task in tasks]
-        client.delete(members, *gone)
+        states = [keys.transfer_key(cluster, batch, int(query), int(task)) for query, task in tasks]
+        client.delete(members, *states)
         client.srem(index, batch)
 
 

@@ -1,8 +1,8 @@
 """The backlog of a node with an emulated capacity: records in their order of arrival.
 
-A record was routed to the node for the tasks that it had then. If one of them moves on, its
-waiting records are forwarded with it; what the node gets later has nothing to do with them. So each
-piece of the queue knows which tasks may take its records, and what says the task of each.
+A record was routed to the node for the tasks that it had then. If one of them moves, its waiting
+records move with it, and tasks that the node gets later do not take them. So each piece of the
+queue has the tasks that may take its records, and the column with the task of each.
 """
 
 import json
@@ -89,13 +89,15 @@ class NodeBacklog:
         result = [envelope for envelope in envelopes if envelope.streams]
         self._state.pieces += [self._kept(item.encode(), _records(item), tasks) for item in result]
 
-    def prepend(self, data: Iterable[bytes], task: Task, run: int) -> None:
+    def prepend(self, data: Iterable[bytes], task: Task, incarnation: int) -> None:
         """Put envelopes that waited elsewhere for a task before all others."""
         column = task_column(task[0])
         pieces = []
         for item in data:
             envelope = Envelope.decode(item)
-            held = TaskOwnership(run, [task[1]], column if column in envelope.extras else "")
+            held = TaskOwnership(
+                incarnation, [task[1]], column if column in envelope.extras else ""
+            )
             pieces.append(self._kept(item, _records(envelope), {task[0]: held}))
         for piece in pieces:
             piece.forwarded = True
@@ -125,8 +127,8 @@ class NodeBacklog:
             held = self._state.tasks[piece.tasks].get(query)
             if held is not None and number in held.tasks:
                 envelope = self._read(piece).slice(piece.taken, piece.records)
-                if (mine := envelope.of_streams(streams)).streams:
-                    result.append(mine.encode())
+                if (part := envelope.of_streams(streams)).streams:
+                    result.append(part.encode())
         return result
 
     def save(self) -> None:
@@ -137,9 +139,9 @@ class NodeBacklog:
         if written != self._before:
             self._store.put(BACKLOG, written)
 
-    def _group_by_tasks(self, found: Sequence[tuple[str, Envelope]]) -> list[WorkItem]:
+    def _group_by_tasks(self, envelopes: Sequence[tuple[str, Envelope]]) -> list[WorkItem]:
         items: list[tuple[str, WorkItem]] = []
-        for tasks, envelope in found:
+        for tasks, envelope in envelopes:
             if not items or items[-1][0] != tasks:
                 items.append((tasks, WorkItem([], self._state.tasks[tasks])))
             items[-1][1].envelopes.append(envelope)

@@ -16,7 +16,7 @@ import redis
 from controlplane.wire import measures
 from controlplane.wire.aggregates.state_schema import StateSchema
 from controlplane.wire.attempts import FAILURES
-from controlplane.wire.routing import NOBODY
+from controlplane.wire.routing import NO_AGGREGATOR
 from controlplane.wire.routing.state_transfer import AGGREGATOR_TASK, TaskTransfer
 from workers.pipeline.engine import final_aggregation
 from workers.pipeline.engine.advance import advance_state
@@ -73,8 +73,10 @@ class NodeBatch:
         self.backlog = NodeBacklog(self.store)
         self.table = self.tables.of_batch(header.export_version, header.version)
         self.tasks = self.table.tasks_of_node(self.input.node)
-        runs = {query: route.run for query, route in self.table.table.queries.items()}
-        self.faults = read_faults(self.store, runs)
+        incarnations = {
+            query: route.incarnation for query, route in self.table.table.queries.items()
+        }
+        self.faults = read_faults(self.store, incarnations)
         broken = self.table.invalid_queries_of_node(self.input.node)
         self.add_faults({query: Fault(why, "compile") for query, why in broken.items()})
         self.add_faults(self.excluded)
@@ -115,7 +117,7 @@ class NodeBatch:
         """Remember that these queries have failed on this node, and why."""
         queries = self.table.table.queries
         self.faults |= {
-            query: (queries[query].run, fault)
+            query: (queries[query].incarnation, fault)
             for query, fault in faults.items()
             if query in queries and query not in self.faults
         }
@@ -140,8 +142,8 @@ class NodeBatch:
         if header.import_version is None:
             return []
         moved = self.tables.task_transfers(header.import_version, header.version)
-        mine = [item for item in moved if item.target == self.input.node]
-        states = task_states.read(self.client, self.cluster, header.batch - 1, mine)
+        transfers = [item for item in moved if item.target == self.input.node]
+        states = task_states.read(self.client, self.cluster, header.batch - 1, transfers)
         rows: dict[Task, dict[str, bytes]] = {}
         faults: dict[int, Fault] = {}
         for (query, task), forms in reversed(states.items()):
@@ -151,13 +153,13 @@ class NodeBatch:
                 final_aggregation.import_state(self.store, query, forms)
                 continue
             pieces = [data for name, data in forms.items() if name.startswith(BACKLOG)]
-            run = self.table.table.queries[query].run
-            run_stage(IMPORT, [query], partial(self.backlog.prepend, pieces, (query, task), run),
-                      faults, no_sample)  # fmt: skip
+            incarnation = self.table.table.queries[query].incarnation
+            prepend = partial(self.backlog.prepend, pieces, (query, task), incarnation)
+            run_stage(IMPORT, [query], prepend, faults, no_sample)
             rows[query, task] = {n: data for n, data in forms.items() if not n.startswith(BACKLOG)}
         state_transfer.import_state(self.store, self.tasks, rows, faults)
         self.add_faults(faults)
-        return mine
+        return transfers
 
     def _work_items(self) -> tuple[list[WorkItem], int]:
         """Return the work items that the capacity allows now, and their number of records."""
@@ -205,7 +207,7 @@ class NodeBatch:
     def _aggregated_queries(self) -> list[int]:
         """Return the node's queries whose windows an aggregator node merges."""
         queries = self.table.table.queries
-        return [query for query in self.tasks.members if queries[query].merge != NOBODY]
+        return [query for query in self.tasks.members if queries[query].aggregator != NO_AGGREGATOR]
 
     def _export_states(self) -> dict[Task, dict[str, bytes]]:
         """Export the state and the backlog of tasks that move to another node."""
@@ -213,14 +215,16 @@ class NodeBatch:
         if header.export_version is None:
             return {}
         moved = self.tables.task_transfers(header.export_version, header.version)
-        mine = [(value.query, value.task) for value in moved if value.source == self.input.node]
-        if not mine:
+        transfers = [
+            (value.query, value.task) for value in moved if value.source == self.input.node
+        ]
+        if not transfers:
             return {}
         faults: dict[int, Fault] = {}
         result = state_transfer.export_state(
-            self.store, [item for item in mine if item[1] != AGGREGATOR_TASK], faults
+            self.store, [item for item in transfers if item[1] != AGGREGATOR_TASK], faults
         )
-        for task in mine:
+        for task in transfers:
             if task[1] == AGGREGATOR_TASK:
                 result[task] = final_aggregation.export_state(self.store, task[0])
                 continue
@@ -267,7 +271,7 @@ class NodeBatch:
             cpu_ms=round(spent.cpu_ms, 2),
             state_us=changed.state_us,
             elapsed_ms=header.elapsed_ms,
-            dropped=[[*arc, lost] for arc, lost in changed.dropped.items() if lost],
+            dropped=[[*edge, lost] for edge, lost in changed.dropped.items() if lost],
             faults=fault_rows(self.faults),
         )
 

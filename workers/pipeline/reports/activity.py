@@ -1,8 +1,7 @@
 """Counting the finished steps of micro-batches, by which the agent sees that a batch continues.
 
-A step is a split node's read, a node's evaluation, or a sink task. `sink` is the newest batch of
-which a sink task has begun to write: where a checkpoint is lost, it tells whether a batch was half
-written.
+A step is a split node's read, a node's evaluation, or a sink task. `sink` is the newest batch that
+a sink task has begun to write: after the loss of a checkpoint it shows a half-written batch.
 """
 
 from contextlib import suppress

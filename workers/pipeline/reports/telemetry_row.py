@@ -53,9 +53,9 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
 
 def _fault_rows(report: NodeReport) -> list[dict[str, Any]]:
     return [
-        {"query": query, "run": run, "node": report.node, "why": why, "stage": stage,
+        {"query": query, "run": incarnation, "node": report.node, "why": why, "stage": stage,
          "sample": sample}
-        for query, run, why, stage, sample in report.faults
+        for query, incarnation, why, stage, sample in report.faults
     ]  # fmt: skip
 
 

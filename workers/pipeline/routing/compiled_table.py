@@ -15,7 +15,7 @@ import redis
 
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
-from controlplane.wire.routing import NOBODY, Route, RoutingTable
+from controlplane.wire.routing import NO_AGGREGATOR, Route, RoutingTable
 from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
 from controlplane.wire.routing.publication import read_table
 from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers, transition_table
@@ -40,7 +40,7 @@ _KEPT_TABLES: Final = 4
 class Keyed(NamedTuple):
     """Readers of some keys: a record is sent to the node of its key's task.
 
-    `column`: under which name the record carries the task, empty if the key alone says it.
+    `column`: the column with the task of each record; empty: the key decides.
     """
 
     key: tuple[Expression, ...]
@@ -108,7 +108,7 @@ class CompiledTable:
         return {
             query: why
             for query, why in self.invalid_queries.items()
-            if node in routes[query].owners() or node == routes[query].merge
+            if node in routes[query].owners() or node == routes[query].aggregator
         }
 
     @cached_property
@@ -133,15 +133,15 @@ class CompiledTable:
                     continue
                 keyed.setdefault(stream, {})[reader] = None
                 time_readers.setdefault(stream, set()).update(owners)
-                if route.merge != NOBODY:
-                    time_readers[stream].add(route.merge)
-        arcs = {stream for stream, query in self.table.sheds if query != INPUT}
+                if route.aggregator != NO_AGGREGATOR:
+                    time_readers[stream].add(route.aggregator)
+        edges = {stream for stream, query in self.table.drop_rules if query != INPUT}
         return {
             stream: Readers(
                 tuple(sorted(whole.get(stream, ()))),
                 tuple(keyed.get(stream, ())),
                 tuple(sorted(time_readers.get(stream, ()))),
-                stream in arcs or bool(self.table.capacities),
+                stream in edges or bool(self.table.capacities),
                 self._columns_of_stream[stream],
             )
             for stream in {*whole, *keyed}
@@ -166,9 +166,9 @@ class CompiledTable:
     def _merges(self) -> dict[int, dict[int, Member]]:
         result: dict[int, dict[int, Member]] = {}
         for query, route in self._routes.items():
-            if route.merge != NOBODY:
+            if route.aggregator != NO_AGGREGATOR:
                 member = aggregator_member(query, route, self.computations[query])
-                result.setdefault(route.merge, {})[query] = member
+                result.setdefault(route.aggregator, {})[query] = member
         return result
 
     def aggregated_by_node(self, node: int) -> Mapping[int, Member]:
@@ -183,7 +183,7 @@ class CompiledTable:
     @cached_property
     def uses_node_loads(self) -> bool:
         """Return whether a key grouping uses the loads of nodes."""
-        return any(route.scheme for route in self.table.queries.values())
+        return any(route.key_grouping for route in self.table.queries.values())
 
     @cached_property
     def _routes_of_node(self) -> dict[int, list[tuple[int, Route]]]:
@@ -227,44 +227,43 @@ class CompiledTable:
 
 def aggregator_member(query: int, route: Route, computation: Computation) -> Member:
     """Return a query as the member of its aggregator node."""
-    every = Subscription(query, route.run, route.streams, 1, _WHOLE)
+    every = Subscription(query, route.incarnation, route.streams, 1, _WHOLE)
     return Tasks.of([Group.of(computation, [every])]).members[query]
 
 
 def _keyed(query: int, route: Route, computation: Computation, stream: int) -> Keyed | None:
     """Return how a query's records of a stream find their node; None: one node needs them all."""
-    owners, grouping = route.owners(), _scheme(route, computation)
-    if len(set(owners)) == 1 and grouping.by_key and route.merge == NOBODY:
+    owners, grouping = route.owners(), _key_grouping(route, computation)
+    if len(set(owners)) == 1 and grouping.by_key and route.aggregator == NO_AGGREGATOR:
         return None
     return Keyed(computation.task_key(stream), owners, grouping, _column(query, route, computation))
 
 
 def _column(query: int, route: Route, computation: Computation) -> str:
     """Return the column with the task of each record; empty if the key decides."""
-    return "" if _scheme(route, computation).by_key else task_column(query)
+    return "" if _key_grouping(route, computation).by_key else task_column(query)
 
 
-def _scheme(route: Route, computation: Computation) -> KeyGrouping:
+def _key_grouping(route: Route, computation: Computation) -> KeyGrouping:
     """Return how keys find their task; records that are joined have to meet in one."""
-    return key_grouping_of("" if computation.join else route.scheme)
+    return key_grouping_of("" if computation.join else route.key_grouping)
 
 
 def _intake(
-    query: int, route: Route, computation: Computation, sheds: Mapping[Edge, DropRule]
+    query: int, route: Route, computation: Computation, drop_rules: Mapping[Edge, DropRule]
 ) -> Intake:
     """Return the input of a query: its drop rules, and the column with the task."""
-    drop_rules = tuple((s, sheds[s, query]) for s in route.streams if (s, query) in sheds)
-    inputs = [(s, sheds[s, INPUT]) for s in route.streams if (s, INPUT) in sheds]
+    own_rules = tuple((s, drop_rules[s, query]) for s in route.streams if (s, query) in drop_rules)
+    input_rules = [(s, drop_rules[s, INPUT]) for s in route.streams if (s, INPUT) in drop_rules]
     # Of other windows than the query's own only records are dropped.
-    mine = computation.window
-    size = mine.size_ms, mine.slide_ms
+    size = computation.window.size_ms, computation.window.slide_ms
     window_drop_rules = tuple(
-        item for item in (*drop_rules, *inputs) if (item[1].window_ms, item[1].slide_ms) == size
+        item for item in (*own_rules, *input_rules) if (item[1].window_ms, item[1].slide_ms) == size
     )
     column = _column(query, route, computation)
     return (
-        Intake(column, drop_rules, window_drop_rules)
-        if column or drop_rules or window_drop_rules
+        Intake(column, own_rules, window_drop_rules)
+        if column or own_rules or window_drop_rules
         else DIRECT
     )
 
@@ -273,9 +272,9 @@ def _tasks(node: int, routes: Iterable[tuple[int, Route]], table: CompiledTable)
     groups: dict[tuple[Computation, Intake], list[Subscription]] = {}
     for query, route in sorted(routes, key=lambda pair: pair[0]):
         owners, computation = route.owners(), table.computations[query]
-        mine = _WHOLE if len(owners) == 1 else np.array(owners) == node
-        subscription = Subscription(query, route.run, route.streams, len(owners), mine)
-        kind = computation, _intake(query, route, computation, table.table.sheds)
+        owned = _WHOLE if len(owners) == 1 else np.array(owners) == node
+        subscription = Subscription(query, route.incarnation, route.streams, len(owners), owned)
+        kind = computation, _intake(query, route, computation, table.table.drop_rules)
         groups.setdefault(kind, []).append(subscription)
     return Tasks.of(Group.of(kind[0], result, kind[1]) for kind, result in groups.items())
 
@@ -290,15 +289,15 @@ class TableCache:
         self._known: dict[tuple[int | None, int], CompiledTable] = {}
         self._lock = Lock()
 
-    def at(self, version: int) -> CompiledTable:
+    def of_version(self, version: int) -> CompiledTable:
         """Return the table at `version`, built from the newest one held before it."""
         with self._lock:
-            return self._at(version)
+            return self._of_version(version)
 
     def of_batch(self, export_version: int | None, version: int) -> CompiledTable:
         """Return the table of a batch, in which tasks export their state or do not."""
         return (
-            self.at(version)
+            self.of_version(version)
             if export_version is None
             else self.transition_table(export_version, version)
         )
@@ -307,16 +306,18 @@ class TableCache:
         """Return the table of the batch that leads from one version to another."""
         with self._lock:
             if (before, version) not in self._known:
-                old, new = self._at(before).table, self._at(version).table
+                old, new = self._of_version(before).table, self._of_version(version).table
                 self._keep((before, version), CompiledTable(transition_table(old, new)))
             return self._known[before, version]
 
     def task_transfers(self, before: int, version: int) -> list[TaskTransfer]:
         """Return which tasks export their state between two versions."""
         with self._lock:
-            return list(task_transfers(self._at(before).table, self._at(version).table))
+            return list(
+                task_transfers(self._of_version(before).table, self._of_version(version).table)
+            )
 
-    def _at(self, version: int) -> CompiledTable:
+    def _of_version(self, version: int) -> CompiledTable:
         if (None, version) not in self._known:
             older = [known for before, known in self._known if before is None and known < version]
             base = self._known[None, max(older)].table if older else None

@@ -67,8 +67,8 @@ class TwoChoices:
         there = np.array(owners)
         load = np.zeros(len(owners))
         for node, signal in signals.items():
-            mine = there == node
-            load[mine] = signal.waiting / max(1, int(mine.sum()))
+            selected = there == node
+            load[selected] = signal.waiting / max(1, int(selected.sum()))
         return less_loaded(*choices_of(hashes, len(owners)), load)
 
 
@@ -84,5 +84,5 @@ def key_grouping_of(text: str) -> KeyGrouping:
     row: dict[str, Any] = json.loads(text) if text else {"kind": "hash"}
     kind = row.pop("kind")
     if kind not in _KEY_GROUPINGS:
-        raise LookupError(f"there is no key scheme {kind}; there are {', '.join(_KEY_GROUPINGS)}")
+        raise LookupError(f"there is no key grouping {kind}; there are {', '.join(_KEY_GROUPINGS)}")
     return _KEY_GROUPINGS[kind](**row)

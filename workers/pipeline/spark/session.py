@@ -1,7 +1,7 @@
 """The Spark session of a cluster, tuned for many small micro-batches.
 
-The master says where the nodes run: in the driver's own JVM (`local[n]`), or on the executors of a
-standalone cluster (`spark://…`), of YARN (`yarn`) or of Kubernetes (`k8s://…`).
+The master decides where the nodes run: in the driver's own JVM (`local[n]`), or on the executors of
+a standalone cluster (`spark://…`), of YARN (`yarn`) or of Kubernetes (`k8s://…`).
 """
 
 import os

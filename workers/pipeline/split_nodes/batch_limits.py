@@ -1,9 +1,9 @@
-"""How many records the next micro-batch may have, seen from the batches before.
+"""The limit of records of the next micro-batch, from the batches before.
 
-A bound of records, or of the log's bytes, says nothing of what a batch becomes: a record may be
+A limit of records, or of the log's bytes, does not limit the work of a batch: a record may be
 delivered to many nodes, and change the windows of a thousand queries. So the bytes that recent
-batches delivered and emitted per record bound the next one. Only `latestOffset` asks, and the
-offset records the answer, so a replay does not depend on it.
+batches delivered and emitted per record limit the next one. Only `latestOffset` uses the limit, and
+the offset records the result, so a replay does not depend on it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -44,9 +44,9 @@ class StreamRecords(NamedTuple):
         """Return the records that are taken."""
         if taken.all():
             return self
-        upto = np.concatenate([[0], np.cumsum(taken)])
+        stops = np.concatenate([[0], np.cumsum(taken)])
         ends = np.cumsum(self.lengths)
-        lengths = upto[ends] - upto[ends - self.lengths]
+        lengths = stops[ends] - stops[ends - self.lengths]
         extras = {name: values[taken] for name, values in self.extras.items()}
         return self._replace(
             records=self.records.filter(pa.array(taken)), extras=extras, lengths=lengths
@@ -61,11 +61,11 @@ class StreamRecords(NamedTuple):
         entry = np.repeat(np.arange(entries), self.lengths)
         lengths = np.bincount(node_of * entries + entry, minlength=count * entries)
         result, offset = {}, 0
-        for node, mine in enumerate(lengths.reshape(count, entries)):
-            stop = offset + int(mine.sum())
-            log_position = {name: values[offset:stop] for name, values in extras.items()}
+        for node, node_lengths in enumerate(lengths.reshape(count, entries)):
+            stop = offset + int(node_lengths.sum())
+            node_extras = {name: values[offset:stop] for name, values in extras.items()}
             piece = records.slice(offset, stop - offset)
-            result[node] = self._replace(records=piece, extras=log_position, lengths=mine)
+            result[node] = self._replace(records=piece, extras=node_extras, lengths=node_lengths)
             offset = stop
         return {node: result[node] for node in nodes}
 
@@ -134,7 +134,7 @@ def _read_stream(
     dead: DeadLetterBuffer,
 ) -> StreamRecords | None:
     """Return the records that the stream's input edge keeps; None without readers."""
-    rule = table.table.sheds.get((stream, INPUT))
+    rule = table.table.drop_rules.get((stream, INPUT))
     readers = table.readers_of_stream.get(stream)
     schema = table.table.schemas.get(stream)
     if schema is None or (rule is None and readers is None):
@@ -153,9 +153,9 @@ def _read_stream(
         blocks = blocks.where(result.good)
     if rule is None or sample_hash is None:
         return blocks
-    gone = is_dropped(rule, blocks.extras[SAMPLE_HASH], blocks.ts_ms)
-    dropped[stream] = dropped.get(stream, 0) + int(gone.sum())
-    return blocks.where(~gone)
+    is_dropped_row = is_dropped(rule, blocks.extras[SAMPLE_HASH], blocks.ts_ms)
+    dropped[stream] = dropped.get(stream, 0) + int(is_dropped_row.sum())
+    return blocks.where(~is_dropped_row)
 
 
 def _by_node(

@@ -65,8 +65,8 @@ class DeadLetterBuffer:
     def count(self, stream: int, reason: Reason, records: int) -> None:
         """Count records without keeping them."""
         if records:
-            mine = self.counts.setdefault(str(stream), {})
-            mine[reason.value] = mine.get(reason.value, 0) + records
+            reasons = self.counts.setdefault(str(stream), {})
+            reasons[reason.value] = reasons.get(reason.value, 0) + records
 
 
 @dataclass(frozen=True)

@@ -165,7 +165,7 @@ class LogReader(DataSourceStreamReader):
     def _table(self, version: int) -> CompiledTable | None:
         """Return the routing table, None if Redis has lost it."""
         try:
-            return tables_of(self.redis_url, self.cluster).at(version)
+            return tables_of(self.redis_url, self.cluster).of_version(version)
         except RoutingMissing:
             return None
 

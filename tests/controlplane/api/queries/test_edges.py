@@ -1,4 +1,4 @@
-"""Drops, schemes and merge nodes over HTTP."""
+"""Drops, key groupings and aggregator nodes over HTTP."""
 
 import json
 from typing import Any
@@ -101,50 +101,62 @@ def test_a_viewer_looks_and_does_not_drop(script: Client, viewer: Actor) -> None
     assert len(client.get(DROPS).json()) == 1
     assert send(client, "put", DROPS, {"share": 0.5}).status_code == 403
     assert client.delete(DROPS).status_code == 403
-    assert send(client, "post", f"{BASE}/queries/q/scheme", {"scheme": "hash"}).status_code == 403
-    assert send(client, "post", f"{BASE}/queries/q/merge-node", {"node": 1}).status_code == 403
+    assert (
+        send(client, "post", f"{BASE}/queries/q/key-grouping", {"key_grouping": "hash"}).status_code
+        == 403
+    )
+    assert send(client, "post", f"{BASE}/queries/q/aggregator", {"node": 1}).status_code == 403
 
 
 def test_what_is_not_there_is_not_found(script: Client) -> None:
     assert script.get(f"{BASE}/streams/nowhere/drops").status_code == 404
-    answer = send(script, "post", f"{BASE}/queries/ghost/scheme", {"scheme": "hash"})
+    answer = send(script, "post", f"{BASE}/queries/ghost/key-grouping", {"key_grouping": "hash"})
     assert answer.status_code == 404
     assert script.delete(DROPS).status_code == 422
 
 
-def test_a_query_is_submitted_with_a_scheme_and_changes_it(script: Client, sf: Cluster) -> None:
+def test_a_query_is_submitted_with_a_key_grouping_and_changes_it(
+    script: Client, sf: Cluster
+) -> None:
     text = {"aggregates": {"n": "count(*)"}, "key": ["car"]}
-    body = {"name": "hot", "streams": ["s0"], "text": text, "tasks": 8, "scheme": "two_choices"}
+    body = {
+        "name": "hot",
+        "streams": ["s0"],
+        "text": text,
+        "tasks": 8,
+        "key_grouping": "two_choices",
+    }
     told = send(script, "post", f"{BASE}/queries", body).json()
-    assert (told["scheme"], told["merge_node"]) == ("two_choices", None), "not placed yet"
+    assert (told["key_grouping"], told["aggregator"]) == ("two_choices", None), "not placed yet"
     placement.place_pending(sf.pk)
-    first = script.get(f"{BASE}/queries/hot").json()["merge_node"]
+    first = script.get(f"{BASE}/queries/hot").json()["aggregator"]
     assert first in range(4)
-    told = send(script, "post", f"{BASE}/queries/hot/scheme", {"scheme": "hash"}).json()
-    assert told["scheme"] == "hash"
-    path = f"{BASE}/queries/hot/merge-node"
-    assert send(script, "post", path, {"node": 3 - first}).json()["merge_node"] == 3 - first
-    assert send(script, "post", path, {"node": None}).json()["merge_node"] != 3 - first
+    told = send(script, "post", f"{BASE}/queries/hot/key-grouping", {"key_grouping": "hash"}).json()
+    assert told["key_grouping"] == "hash"
+    path = f"{BASE}/queries/hot/aggregator"
+    assert send(script, "post", path, {"node": 3 - first}).json()["aggregator"] == 3 - first
+    assert send(script, "post", path, {"node": None}).json()["aggregator"] != 3 - first
     answer = send(script, "post", path, {"node": 99})
     assert answer.json()["fields"] == {"node": ["There is no node 99"]}
-    answer = send(script, "post", f"{BASE}/queries/hot/scheme", {"scheme": "best"})
-    assert "Must be one of" in answer.json()["fields"]["scheme"][0]
+    answer = send(script, "post", f"{BASE}/queries/hot/key-grouping", {"key_grouping": "best"})
+    assert "Must be one of" in answer.json()["fields"]["key_grouping"][0]
 
 
-def test_a_query_without_a_merge_node_says_what_to_do(
+def test_a_query_without_an_aggregator_says_what_to_do(
     script: Client, operator: Actor, sf: Cluster
 ) -> None:
     placed_split(operator, sf, "plain")
-    answer = send(script, "post", f"{BASE}/queries/plain/scheme", {"scheme": "two_choices"})
-    assert (answer.status_code, answer.json()["code"]) == (409, "no_merge_node")
-    assert "submit it with a scheme" in answer.json()["detail"]
-    assert Query.objects.get(name="plain").scheme == ""
+    answer = send(
+        script, "post", f"{BASE}/queries/plain/key-grouping", {"key_grouping": "two_choices"}
+    )
+    assert (answer.status_code, answer.json()["code"]) == (409, "no_aggregator")
+    assert Query.objects.get(name="plain").key_grouping == ""
 
 
-def test_a_scheme_that_cannot_be_is_told_at_its_field(script: Client) -> None:
-    body = {"name": "x", "streams": ["s0"], "text": SUMMARY_JSON, "scheme": "two_choices"}
+def test_a_key_grouping_that_cannot_be_is_told_at_its_field(script: Client) -> None:
+    body = {"name": "x", "streams": ["s0"], "text": SUMMARY_JSON, "key_grouping": "two_choices"}
     answer = send(script, "post", f"{BASE}/queries", body)
-    assert "more than one task" in answer.json()["fields"]["scheme"][0]
+    assert "more than one task" in answer.json()["fields"]["key_grouping"][0]
 
 
 def test_the_documentation_has_examples() -> None:
@@ -153,8 +165,8 @@ def test_the_documentation_has_examples() -> None:
     assert set(drops) == {"get", "put", "delete"}
     for path, verb in (
         ("/streams/{key}/drops", "put"),
-        ("/queries/{name}/scheme", "post"),
-        ("/queries/{name}/merge-node", "post"),
+        ("/queries/{name}/key-grouping", "post"),
+        ("/queries/{name}/aggregator", "post"),
     ):
         operation = paths[f"/api/v1/clusters/{{slug}}{path}"][verb]
         assert operation["requestBody"]["content"]["application/json"]["examples"]

@@ -46,9 +46,9 @@ def test_a_text_is_submitted_and_shown(script: Client, sf: Cluster) -> None:
     assert shown["text"] == TEXT
     assert list(shown["text"]["aggregates"]) == ["n", "fast", "last"]
     assert (shown["tasks"], shown["window_s"]) == (4, 300.0)
-    assert shown["spans"] == [[0, 0, 1], [1, 1, 2], [2, 2, 3], [3, 3, 4]]
+    assert shown["task_ranges"] == [[0, 0, 1], [1, 1, 2], [2, 2, 3], [3, 3, 4]]
     answer = post(script, QUERIES, WHOLE).json()
-    assert (answer["text"], answer["tasks"], answer["spans"]) == (SUMMARY_JSON, 1, [])
+    assert (answer["text"], answer["tasks"], answer["task_ranges"]) == (SUMMARY_JSON, 1, [])
     assert answer["window_s"] == 60.0
 
 

@@ -23,7 +23,7 @@ from controlplane.wire.results.read import pages
 from tests.support.stored import HOUR_MS, changes, computed
 
 METERS = computed()
-NOBODY = Changes([])
+NO_AGGREGATOR = Changes([])
 
 
 def tables(rows: Sequence[dict[str, Any]]) -> list[Any]:
@@ -38,22 +38,22 @@ def give(
     batch: int,
     rows: Sequence[dict[str, Any]],
     queries: Sequence[int] = (9,),
-    run: int = 0,
+    incarnation: int = 0,
     own: Sequence[dict[str, Any]] = (),
 ) -> bytes:
     """Write a block for some queries, and rows of their own of the first; return its name."""
     (name,) = put(client, "c", [encoded(tables(rows))])
     starts = [row["pane"] for row in rows]
-    ref = Ref(name, min(starts), max(starts), len(rows), run, batch)
-    mine = changes(METERS, queries[0], own) if own else NOBODY
+    ref = Ref(name, min(starts), max(starts), len(rows), incarnation, batch)
+    mine = changes(METERS, queries[0], own) if own else NO_AGGREGATOR
     write(client, "c", batch, mine, blocks=References({query: [ref] for query in queries}))
     return name
 
 
-def hours(first: int, past: int, *meters: str, count: int = 1) -> list[dict[str, Any]]:
+def hours(first: int, stop: int, *meters: str, count: int = 1) -> list[dict[str, Any]]:
     return [
         {"pane": hour * HOUR_MS, "k0": meter, "s0": count}
-        for hour in range(first, past)
+        for hour in range(first, stop)
         for meter in meters
     ]
 
@@ -136,7 +136,7 @@ def test_of_a_part_in_rows_and_in_a_block_the_newer_counts(redis_client: "redis.
 
 def test_two_runs_of_a_query_are_two_parts(redis_client: "redis.Redis") -> None:
     give(redis_client, 1, hours(0, 1, "a"))
-    give(redis_client, 2, hours(0, 1, "a", count=2), run=1)
+    give(redis_client, 2, hours(0, 1, "a", count=2), incarnation=1)
     assert totals(redis_client) == {(0, "a"): 3}
 
 

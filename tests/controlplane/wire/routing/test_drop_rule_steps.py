@@ -24,7 +24,7 @@ def minutes(*steps: tuple[int, float]) -> DropRule:
 
 
 @st.composite
-def sheds(draw: st.DrawFn) -> DropRule:
+def drop_rules(draw: st.DrawFn) -> DropRule:
     slide = draw(st.integers(1, 5))
     window = draw(st.integers(slide, 12))
     empty = DropRule(
@@ -36,9 +36,9 @@ def sheds(draw: st.DrawFn) -> DropRule:
     return replace(empty, steps=unique)
 
 
-def dropped(shed: DropRule | None, starts: np.ndarray) -> list[bool]:
+def dropped(rule: DropRule | None, starts: np.ndarray) -> list[bool]:
     """Return which windows the engine drops."""
-    return [] if shed is None else is_window_dropped(shed, starts).tolist()
+    return [] if rule is None else is_window_dropped(rule, starts).tolist()
 
 
 def test_a_step_begins_behind_what_was_seen() -> None:
@@ -50,55 +50,55 @@ def test_a_step_begins_behind_what_was_seen() -> None:
 
 def test_a_change_that_has_not_begun_is_replaced() -> None:
     """No record has met it: the list does not grow while nothing comes."""
-    shed = minutes((0, 0.5), (MINUTE, 0.7))
-    assert add_step(shed, MINUTE, 0.2) == minutes((0, 0.5), (MINUTE, 0.2))
-    assert add_step(shed, 0, 0.0) is None
-    assert add_step(shed, 2 * MINUTE, 0.7) == shed, "the same share is no change"
+    rule = minutes((0, 0.5), (MINUTE, 0.7))
+    assert add_step(rule, MINUTE, 0.2) == minutes((0, 0.5), (MINUTE, 0.2))
+    assert add_step(rule, 0, 0.0) is None
+    assert add_step(rule, 2 * MINUTE, 0.7) == rule, "the same share is no change"
 
 
 def test_a_lifted_drop_is_needed_until_its_last_window_is_over() -> None:
-    shed = minutes((0, 0.5), (MINUTE, 0.0))
-    assert needed_since(shed, 2 * MINUTE - 1) is None
-    assert needed_since(shed, 2 * MINUTE) == MINUTE
-    assert remove_old_steps(shed, MINUTE) is None
+    rule = minutes((0, 0.5), (MINUTE, 0.0))
+    assert needed_since(rule, 2 * MINUTE - 1) is None
+    assert needed_since(rule, 2 * MINUTE) == MINUTE
+    assert remove_old_steps(rule, MINUTE) is None
 
 
-@given(shed=sheds(), seen=st.integers(0, 80), share=SHARES)
+@given(rule=drop_rules(), seen=st.integers(0, 80), share=SHARES)
 def test_a_change_leaves_every_window_alone_that_has_a_record(
-    shed: DropRule, seen: int, share: float
+    rule: DropRule, seen: int, share: float
 ) -> None:
     """Whatever the windows: those with a record up to `seen` are decided as before."""
-    starts = np.arange(-30, 200) * shed.slide_ms
-    changed = add_step(shed, first_group(shed, seen), share)
-    before, after = dropped(shed, starts), dropped(changed, starts) or [False] * len(starts)
+    starts = np.arange(-30, 200) * rule.slide_ms
+    changed = add_step(rule, first_group(rule, seen), share)
+    before, after = dropped(rule, starts), dropped(changed, starts) or [False] * len(starts)
     begun = starts <= seen
     assert [x for x, old in zip(after, begun, strict=True) if old] == [
         x for x, old in zip(before, begun, strict=True) if old
     ]
-    later = starts >= first_group(shed, seen)
+    later = starts >= first_group(rule, seen)
     if share in (0.0, 1.0):
         wanted = {bool(share)}
         assert {x for x, new in zip(after, later, strict=True) if new} == wanted
 
 
-@given(shed=sheds(), oldest=st.integers(0, 120))
-def test_what_is_forgotten_no_record_can_ask_for(shed: DropRule, oldest: int) -> None:
+@given(rule=drop_rules(), oldest=st.integers(0, 120))
+def test_what_is_forgotten_no_record_can_ask_for(rule: DropRule, oldest: int) -> None:
     """Records from `oldest` on, and their windows, meet the same fate with and without it."""
-    since = needed_since(shed, oldest)
-    left = shed if since is None else remove_old_steps(shed, since)
+    since = needed_since(rule, oldest)
+    left = rule if since is None else remove_old_steps(rule, since)
     ts = np.arange(oldest, oldest + 200)
     luck = np.zeros(len(ts), np.uint64)
-    gone = is_dropped(shed, luck, ts).tolist()
+    gone = is_dropped(rule, luck, ts).tolist()
     assert (is_dropped(left, luck, ts).tolist() if left else [False] * len(ts)) == gone
-    first = (oldest - shed.window_ms) // shed.slide_ms + 1
-    starts = np.arange(first, first + 100) * shed.slide_ms
-    assert (dropped(left, starts) or [False] * len(starts)) == dropped(shed, starts)
+    first = (oldest - rule.window_ms) // rule.slide_ms + 1
+    starts = np.arange(first, first + 100) * rule.slide_ms
+    assert (dropped(left, starts) or [False] * len(starts)) == dropped(rule, starts)
 
 
-@given(shed=sheds())
-def test_in_the_end_one_step_is_left(shed: DropRule) -> None:
+@given(rule=drop_rules())
+def test_in_the_end_one_step_is_left(rule: DropRule) -> None:
     """The list is bounded: once time has passed, all but the last step go."""
-    late = shed.steps[-1][0] + (shed.batch - 1) * shed.slide_ms + shed.window_ms
-    since = needed_since(shed, late)
-    left = shed if since is None else remove_old_steps(shed, since)
-    assert (left.steps if left else ()) == (shed.steps[-1:] if shed.steps[-1][1] else ())
+    late = rule.steps[-1][0] + (rule.batch - 1) * rule.slide_ms + rule.window_ms
+    since = needed_since(rule, late)
+    left = rule if since is None else remove_old_steps(rule, since)
+    assert (left.steps if left else ()) == (rule.steps[-1:] if rule.steps[-1][1] else ())

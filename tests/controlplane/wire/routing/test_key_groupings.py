@@ -1,4 +1,4 @@
-"""The schemes that can be named are those that the pipeline has."""
+"""The key groupings that can be named are those that the pipeline has."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_what_can_be_named_can_be_run() -> None:
 
 @pytest.mark.parametrize("name", KEY_GROUPINGS)
 def test_a_route_says_it_in_the_words_of_the_pipeline(name: str) -> None:
-    """Also whether a key may have several tasks, which decides who can have the scheme."""
+    """Also whether a key may have several tasks, which decides who can have the key grouping."""
     found = pipeline.key_grouping_of(key_grouping_text(name))
     assert found.by_key == KEY_GROUPINGS[name].by_key
     assert splits_keys(name) is not KEY_GROUPINGS[name].by_key

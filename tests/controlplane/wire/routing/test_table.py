@@ -56,7 +56,12 @@ def test_move_changes_node_and_run_and_nothing_else() -> None:
     table = RoutingTable().apply(RoutingDelta(1, (arrival(5), arrival(6))))
     moved = table.apply(RoutingDelta(2, (RestartQuery(5, 1, 3), RemoveQuery(6))))
     route = moved.queries[5]
-    assert (route.node, route.run, route.streams, route.text) == (3, 1, (1, 2), SUMMARY_TEXT)
+    assert (route.node, route.incarnation, route.streams, route.text) == (
+        3,
+        1,
+        (1, 2),
+        SUMMARY_TEXT,
+    )
     assert set(moved.queries) == {5}
     assert table.queries[5].node == 0, "a table is never changed"
 
@@ -70,8 +75,8 @@ def test_tasks_move_by_intervals_and_the_table_says_who_hands_on() -> None:
     delta = RoutingDelta(2, (MoveTasks(7, ((2, 1, 4), (1, 0, 1))), MoveTasks(5, ((3, 0, 1),))))
     moved = table.apply(RoutingDelta.from_json(delta.to_json()))
     assert moved.queries[7].owners() == (1, 2, 2, 2, 1)
-    assert moved.queries[7].spans == ((1, 0, 1), (2, 1, 4), (1, 4, 5))
-    assert (moved.queries[5].node, moved.queries[5].run) == (3, 0)
+    assert moved.queries[7].task_ranges == ((1, 0, 1), (2, 1, 4), (1, 4, 5))
+    assert (moved.queries[5].node, moved.queries[5].incarnation) == (3, 0)
     assert RoutingTable.from_json(moved.to_json()) == moved
     assert set(task_transfers(table, moved)) == {
         TaskTransfer(5, 0, 0, 3), TaskTransfer(7, 0, 0, 1), TaskTransfer(7, 1, 0, 2),

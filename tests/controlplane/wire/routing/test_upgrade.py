@@ -47,6 +47,6 @@ def test_a_snapshot_of_an_earlier_release() -> None:
     table = RoutingTable.from_json(json.dumps(OLD_TABLE))
     assert computes(table.queries[5].text, 90)
     split = table.queries[6]
-    assert (split.text, split.owners(), split.merge) == (TEXT, (0, 1), 3)
-    assert split.scheme == '{"kind":"two_choices"}'
+    assert (split.text, split.owners(), split.aggregator) == (TEXT, (0, 1), 3)
+    assert split.key_grouping == '{"kind":"two_choices"}'
     assert RoutingTable.from_json(table.to_json()) == table

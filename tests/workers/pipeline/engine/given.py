@@ -13,9 +13,9 @@ def changed_rows(changed: BatchChanges) -> list[tuple[str, StateSchema, Any]]:
     """Return the changed windows and those in blocks, by form."""
     found = list(changed.windows)
     for block in changed.blocks:
-        for query, run in block.recipients:
+        for query, incarnation in block.recipients:
             for name, form, rows in block.tables:
-                for column, value in (("query", query), ("run", run)):
+                for column, value in (("query", query), ("run", incarnation)):
                     at = rows.schema.get_field_index(column)
                     same = pa.array(np.full(len(rows), value, np.int64))
                     rows = rows.set_column(at, column, same)  # noqa: PLW2901 - one column after the other

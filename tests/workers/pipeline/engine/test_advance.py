@@ -163,12 +163,12 @@ def test_windows_that_are_kept_are_whole_and_dropped_ones_are_not_there(
     query = QueryText({"n": "count(*)", "sum": "sum(speed)"}, key=["car"],
                       window_s=size / 1000, slide_s=0.2)  # fmt: skip
     computation = computation_of(query, COLUMNS)
-    shed = DropRule(((ALWAYS, 0.5),), seed, size, 200, batch)
+    rule = DropRule(((ALWAYS, 0.5),), seed, size, 200, batch)
     records = records_of(rows, None)
     records = replace(records, extras={"luck": sample_hashes(1, "1-0", len(records))})
     one = Subscription(9, 0, (1,), 1, np.array([True]))
     found = []
-    for intake in (DIRECT, Intake(drop_rules=((1, shed),), windows=((1, shed),))):
+    for intake in (DIRECT, Intake(drop_rules=((1, rule),), windows=((1, rule),))):
         tasks = Tasks.of([Group.of(computation, [one], intake)])
         changed = advance_state(Memory(), tasks, records, {}, 1)
         found.append({
@@ -179,11 +179,11 @@ def test_windows_that_are_kept_are_whole_and_dropped_ones_are_not_there(
         assert lost + changed.operators[0].selected == len(rows)
     exact, subset = found
     starts = np.array(sorted({start for start, _ in exact}))
-    kept = set(starts[~is_window_dropped(shed, starts)].tolist())
+    kept = set(starts[~is_window_dropped(rule, starts)].tolist())
     assert subset == {place: value for place, value in exact.items() if place[0] in kept}
 
 
-def test_what_an_arc_drops_is_counted_on_one_node() -> None:
+def test_what_an_edge_drops_is_counted_on_one_node() -> None:
     """Both nodes have all records, for another query; each counts those of its own tasks."""
     rng = np.random.default_rng(1)
     rows: list[Row] = [(1, at, int(rng.integers(0, 40)), "a", 1) for at in range(400)]
@@ -214,7 +214,7 @@ def test_a_late_record_is_counted_on_one_node() -> None:
 
 
 def test_records_that_waited_find_their_task_as_when_they_came() -> None:
-    """The scheme of the query may have changed since then."""
+    """The key grouping of the query may have changed since then."""
     rows: list[Row] = [(1, at, at % 40, "a", 1) for at in range(400)]
     plain, column = records_of(rows, None), task_column(9)
     chosen = replace(plain, extras={column: np.arange(400, dtype=np.uint64) % 3})
@@ -230,7 +230,7 @@ def test_records_that_waited_find_their_task_as_when_they_came() -> None:
     assert _taken_records(found).sum() == _taken_records(then).sum() > 0
 
 
-def test_records_of_streams_that_no_arc_drops_need_no_luck() -> None:
+def test_records_of_streams_that_no_edge_drops_need_no_luck() -> None:
     """They come alone where nobody has reported on the other streams."""
     rows: list[Row] = [(1, at, at, "a", 1) for at in range(10)]
     one = Subscription(9, 0, (1, 2), 1, np.array([True]))

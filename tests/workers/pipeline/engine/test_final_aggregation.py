@@ -1,4 +1,4 @@
-"""Merge nodes: parts of windows, in any order and again and again, make each window once."""
+"""Aggregator nodes: parts of windows, in any order and again and again, make each window once."""
 
 from dataclasses import replace
 from typing import Any
@@ -82,7 +82,7 @@ def rows_of(rng: np.random.Generator, count: int) -> list[Row]:
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), cuts=st.integers(1, 6), tasks=st.integers(2, 5))
 def test_merged_windows_are_those_of_one_task(seed: int, cuts: int, tasks: int) -> None:
-    """Every part is given twice, a hot key has parts everywhere, and merge nodes take turns."""
+    """Every part is given twice, a hot key has parts everywhere, and aggregators take turns."""
     rng = np.random.default_rng(seed)
     rows = rows_of(rng, 60)
     store, members = Memory(), tasks_of([True]).members
@@ -134,7 +134,7 @@ def test_a_window_keeps_what_a_stream_gave_that_is_ahead_of_others() -> None:
 
 
 def test_a_window_that_an_idle_stream_left_open_stays_closed_when_it_returns() -> None:
-    """Also at the next merge node: what is there of the window is not replaced by less."""
+    """Also at the next aggregator node: what is there of the window is not replaced by less."""
     parts = parts_in_turn([[(2, 200, 0, "a", 7)], [(2, 900_000, 0, "a", 7)], [(1, 300, 0, "a", 9)]])
     store, members, idle_ms = Memory(), tasks_of([True]).members, {1: 100, 2: 100}
     begun = StreamClock(1_000, 1_000, {2: 1_000}, idle_ms=idle_ms)

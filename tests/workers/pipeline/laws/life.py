@@ -23,7 +23,7 @@ from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.results import Range, final_windows
 from controlplane.wire.routing import (
-    NOBODY,
+    NO_AGGREGATOR,
     Action,
     AddQuery,
     AssignStream,
@@ -32,7 +32,7 @@ from controlplane.wire.routing import (
     SetKeyGrouping,
     SetSchema,
     TaskRange,
-    spans_of,
+    task_ranges_of,
 )
 from controlplane.wire.schema import StreamSchema, common_kinds
 from tests.support.pipeline import Pipeline
@@ -55,7 +55,7 @@ _AHEAD: Final = timedelta(minutes=10)
 class Life:
     """A cluster with random streams and queries, and all that was ever appended to it.
 
-    `idles`: whether streams fall silent for long; then no query is a join or has a merge node, as
+    `idles`: whether streams fall silent for long; then no query is a join or has an aggregator, as
     it depends on when their nodes had them which records of a stream that returns are late.
     """
 
@@ -135,16 +135,16 @@ class Life:
         rng.shuffle(every)
         count = rng.randint(1, STREAMS)
         left, right = every[:count], []
-        text, tasks, scheme = random_text(rng), rng.choice((1, 1, 3)), ""
+        text, tasks, key_grouping = random_text(rng), rng.choice((1, 1, 3)), ""
         if not self.idles and rng.random() < 0.4:
             left, right = every[:2], every[2 : rng.choice((3, 4))]
             text = random_join(rng, right)
         elif not self.idles and text.key and rng.random() < 0.4:
-            scheme, tasks = "two_choices", 3
+            key_grouping, tasks = "two_choices", 3
         spec = QuerySpec(
             f"query-{len(self.asked)}", [self.names[one] for one in left], text,
             tasks=tasks if text.key or right else 1,
-            right=[self.names[one] for one in right], scheme=scheme,
+            right=[self.names[one] for one in right], key_grouping=key_grouping,
         )  # fmt: skip
         row = queries.submit(self.actor, self.cluster, spec)
         Query.objects.filter(pk=row.pk).update(submitted_at=self.now)
@@ -152,11 +152,20 @@ class Life:
 
     def _add(self, row: Query, text: Any, left: list[int], right: list[int]) -> None:
         owners = sorted(self._node() for _ in range(row.task_count))
-        spans: tuple[TaskRange, ...] = spans_of(owners) if row.task_count > 1 else ()
-        merge = self._node() if row.scheme else NOBODY
-        scheme = TWO_CHOICES if row.scheme else ""
+        task_ranges: tuple[TaskRange, ...] = task_ranges_of(owners) if row.task_count > 1 else ()
+        aggregator = self._node() if row.key_grouping else NO_AGGREGATOR
+        key_grouping = TWO_CHOICES if row.key_grouping else ""
         self.pipeline.publish(
-            AddQuery(row.pk, 0, owners[0], (*left, *right), row.text, spans, scheme, merge)
+            AddQuery(
+                row.pk,
+                0,
+                owners[0],
+                (*left, *right),
+                row.text,
+                task_ranges,
+                key_grouping,
+                aggregator,
+            )
         )
         kinds = common_kinds(self.schemas[one] for one in left)[0]
         if right:
@@ -165,8 +174,8 @@ class Life:
                 f"b.{name}": kind for name, kind in other.items()
             }
         self.asked.append(
-            Asked(row.pk, text, (*left, *right), kinds, self.pipeline.version, bool(row.scheme),
-                  self.names)
+            Asked(row.pk, text, (*left, *right), kinds, self.pipeline.version,
+                  bool(row.key_grouping), self.names)
         )  # fmt: skip
 
     def _node(self) -> int:
@@ -222,7 +231,7 @@ class Life:
         self.archive()
 
     def move(self) -> None:
-        """Move tasks of a query, its merge node, or change how its keys find their task."""
+        """Move tasks of a query, its aggregator node, or change how its keys find their task."""
         rng, asked = self.rng, self.rng.choice(self.asked)
         count = Query.objects.get(pk=asked.pk).task_count
         tasks = rng.sample(range(count), rng.randint(1, count))
@@ -230,8 +239,8 @@ class Life:
         if not asked.merged:
             self.pipeline.publish(moves)
             return
-        scheme = SetKeyGrouping(asked.pk, rng.choice(("", TWO_CHOICES)))
-        ops: list[Action] = [moves, SetAggregator(asked.pk, self._node()), scheme]
+        key_grouping = SetKeyGrouping(asked.pk, rng.choice(("", TWO_CHOICES)))
+        ops: list[Action] = [moves, SetAggregator(asked.pk, self._node()), key_grouping]
         self.pipeline.publish(*rng.sample(ops, rng.randint(1, 3)))
 
     def pass_time(self, by: timedelta) -> None:
@@ -255,7 +264,7 @@ class Life:
     def seen_batch(self, asked: Asked) -> int:
         """Return the batch up to which a reader has the records of a query.
 
-        A merge node has those of a batch in the next one.
+        An aggregator node has those of a batch in the next one.
         """
         seen = self.batches[:-1] if asked.merged else self.batches
         return seen[-1] if seen else -1

@@ -25,7 +25,14 @@ from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import QueryText
-from controlplane.wire.routing import NOBODY, AddQuery, AssignStream, SetSchema, TaskRange, spans_of
+from controlplane.wire.routing import (
+    NO_AGGREGATOR,
+    AddQuery,
+    AssignStream,
+    SetSchema,
+    TaskRange,
+    task_ranges_of,
+)
 from tests.support import cluster as made
 from tests.support.pipeline import Pipeline
 from workers.demo.program import RETENTION_S, Wanted
@@ -73,14 +80,16 @@ class Day:
         right = [str(name) for name in text.right]
         spec = QuerySpec(
             wanted.name, wanted.streams, text, tasks=wanted.tasks, right=right,
-            scheme=wanted.scheme, retention_s=RETENTION_S,
+            key_grouping=wanted.key_grouping, retention_s=RETENTION_S,
         )  # fmt: skip
         row = queries.submit(actor, self.cluster, spec)
         owners = [task % NODES for task in range(row.task_count)]
-        spans: tuple[TaskRange, ...] = spans_of(owners) if len(owners) > 1 else ()
-        scheme, merge = (TWO_CHOICES, 1) if row.scheme else ("", NOBODY)
+        task_ranges: tuple[TaskRange, ...] = task_ranges_of(owners) if len(owners) > 1 else ()
+        key_grouping, aggregator = (TWO_CHOICES, 1) if row.key_grouping else ("", NO_AGGREGATOR)
         mine = tuple(self.streams[name] for name in spec.reads)
-        return AddQuery(row.pk, 0, row.pk % NODES, mine, row.text, spans, scheme, merge)
+        return AddQuery(
+            row.pk, 0, row.pk % NODES, mine, row.text, task_ranges, key_grouping, aggregator
+        )
 
     def loop(self, number: int) -> None:
         """Play the recorded hours once."""
@@ -93,7 +102,7 @@ class Day:
             self.pipeline.commit()
             if batch % _ARCHIVED_EVERY == 0:
                 archive()
-        # The merge node has the last batch in the next one.
+        # The aggregator node has the last batch in the next one.
         while self.pipeline.batch():
             pass
         while archive():

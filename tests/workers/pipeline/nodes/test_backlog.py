@@ -94,7 +94,7 @@ def test_what_waits_for_a_task_leaves_with_it() -> None:
     assert [Envelope.decode(data).records["car"].to_pylist() for data in prepend] == [[2, 3]]
     assert here.records == 7, "others may need them here"
     there.append([envelope((1, 1), first=50)], {9: TaskOwnership(0, [0])})
-    there.prepend(prepend, (7, 1), run=0)
+    there.prepend(prepend, (7, 1), incarnation=0)
     first, second = there.take(None)
     assert (cars([first]), first.tasks) == ([2, 3], {7: TaskOwnership(0, [1])})
     assert (cars([second]), second.tasks) == ([50], {9: TaskOwnership(0, [0])})
@@ -105,7 +105,7 @@ def test_what_is_forwarded_says_by_itself_what_tells_its_tasks() -> None:
     tells = {task_column(7): np.array([0, 1], np.uint64)}
     chosen = replace(envelope((1, 2)), extras=tells)
     here.append([chosen, envelope((1, 1), first=2)], {7: TaskOwnership(0, [0, 1], task_column(7))})
-    there.prepend(here.export((7, 1), streams=(1,)), (7, 1), run=0)
+    there.prepend(here.export((7, 1), streams=(1,)), (7, 1), incarnation=0)
     tasks = [work.tasks for work in there.take(None)]
     assert tasks == [{7: TaskOwnership(0, [1], task_column(7))}, {7: TaskOwnership(0, [1])}]
 

@@ -1,4 +1,4 @@
-"""Schemes: by the key alone, or by load; two choices share a hot key between two tasks."""
+"""Key groupings: by the key alone, or by load; two choices share a hot key between two tasks."""
 
 import numpy as np
 import pytest
@@ -13,14 +13,14 @@ HASHES = np.random.default_rng(5).integers(0, 2**63, 3_000).astype(np.uint64)
 
 
 def test_the_hash_alone_decides_unless_a_route_says_otherwise() -> None:
-    scheme = key_grouping_of("")
-    assert scheme.by_key
-    tasks = scheme.tasks_of(HASHES, (0, 0, 1), {0: NodeLoad(10_000, 1.0)})
+    key_grouping = key_grouping_of("")
+    assert key_grouping.by_key
+    tasks = key_grouping.tasks_of(HASHES, (0, 0, 1), {0: NodeLoad(10_000, 1.0)})
     assert (tasks == (HASHES % np.uint64(3)).astype(np.int64)).all()
 
 
-def test_a_scheme_that_is_not_there_names_those_that_are() -> None:
-    with pytest.raises(LookupError, match="no key scheme best; there are hash, two_choices"):
+def test_a_key_grouping_that_is_not_there_names_those_that_are() -> None:
+    with pytest.raises(LookupError, match="no key grouping best; there are hash, two_choices"):
         key_grouping_of('{"kind": "best"}')
 
 

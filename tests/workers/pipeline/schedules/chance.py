@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from controlplane.wire.routing import (
-    NOBODY,
+    NO_AGGREGATOR,
     Action,
     AddQuery,
     AssignStream,
@@ -17,7 +17,7 @@ from controlplane.wire.routing import (
     SetDropRule,
     SetKeyGrouping,
     TaskRange,
-    spans_of,
+    task_ranges_of,
 )
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from tests.support.schemas import declared
@@ -41,15 +41,24 @@ class Chance:
 
     def _arrival(self, one: Asked) -> AddQuery:
         owners = sorted(self._node() for _ in range(one.tasks))
-        spans: tuple[TaskRange, ...] = spans_of(owners) if one.tasks > 1 else ()
-        merge = self._node() if one.merged else NOBODY
-        return AddQuery(one.query, 0, owners[0], one.streams, one.json, spans, one.scheme, merge)
+        task_ranges: tuple[TaskRange, ...] = task_ranges_of(owners) if one.tasks > 1 else ()
+        aggregator = self._node() if one.merged else NO_AGGREGATOR
+        return AddQuery(
+            one.query,
+            0,
+            owners[0],
+            one.streams,
+            one.json,
+            task_ranges,
+            one.key_grouping,
+            aggregator,
+        )
 
     def plan(self, table: RoutingTable) -> list[Action]:
         """Return one or two changes of a kind each."""
         kinds: list[Callable[[RoutingTable], Iterator[Action]]] = [
             self._migrate, self._migrate, self._redirect, self._scale, self._scale,
-            self._other_scheme, self._throttle, self._throttle, self._move_merges,
+            self._other_key_grouping, self._throttle, self._throttle, self._move_merges,
         ]  # fmt: skip
         chosen = self.rng.choice(len(kinds), size=2, replace=False)
         # Some kinds exclude each other within one version: the first one wins.
@@ -87,14 +96,14 @@ class Chance:
                      if node == gone]  # fmt: skip
             if moves:
                 yield MoveTasks(query, tuple(moves))
-            if route.merge == gone:
+            if route.aggregator == gone:
                 yield SetAggregator(query, self._node())
 
-    def _other_scheme(self, table: RoutingTable) -> Iterator[Action]:
+    def _other_key_grouping(self, table: RoutingTable) -> Iterator[Action]:
         """Let keys find their task in another way."""
         split = [1, 2, 3, 4]
         query = int(self.rng.choice(split))
-        yield SetKeyGrouping(query, "" if table.queries[query].scheme else TWO_CHOICES)
+        yield SetKeyGrouping(query, "" if table.queries[query].key_grouping else TWO_CHOICES)
 
     def _throttle(self, table: RoutingTable) -> Iterator[Action]:
         """Make a node slow, or as fast as it can be."""
@@ -104,11 +113,11 @@ class Chance:
     def _move_merges(self, table: RoutingTable) -> Iterator[Action]:
         """Let another node merge."""
         for query, route in table.queries.items():
-            if route.merge != NOBODY:
+            if route.aggregator != NO_AGGREGATOR:
                 yield SetAggregator(query, self._node())
 
-    def sheds(self, streams: int) -> list[Action]:
-        """Return drops on input arcs, of records and of minutes, and on a split arc."""
+    def drop_rules(self, streams: int) -> list[Action]:
+        """Return drops on input edges, of records and of minutes, and on a split edge."""
         first, second, third = self.rng.choice(streams, size=3, replace=False).tolist()
         seed = self._below(1000)
         minutes = DropRule(((ALWAYS, float(self.rng.random())),), seed, 60_000, 60_000)

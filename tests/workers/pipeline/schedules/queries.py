@@ -20,13 +20,13 @@ NUMBERS = {"n": "count(*)", "valued": "count(speed)", "total": "sum(speed)", "hi
 
 @dataclass(frozen=True)
 class Asked:
-    """A query and how it is laid out: its tasks, scheme and whether a node merges it."""
+    """A query and how it is laid out: its tasks, key grouping and whether a node merges it."""
 
     query: int
     text: QueryText
     streams: tuple[int, ...]
     tasks: int = 1
-    scheme: str = ""
+    key_grouping: str = ""
     merged: bool = False
     # The columns of its key in the plain frame, and the rows that it wants.
     wants: Any = field(default=None, compare=False)
@@ -41,7 +41,7 @@ TWO_CHOICES = json.dumps({"kind": "two_choices"})
 
 
 def asked(streams: int) -> list[Asked]:
-    """Return the queries: one and several tasks, tumbling and sliding, both schemes."""
+    """Return the queries: one and several tasks, tumbling and sliding, both key groupings."""
     every = tuple(range(1, streams + 1))
     by_tile = {"tile": "x // 1000"}
     return [
@@ -51,7 +51,7 @@ def asked(streams: int) -> list[Asked]:
             QueryText(NUMBERS, key=["tile"], columns=by_tile, window_s=60, slide_s=20),
             every,
             tasks=6,
-            scheme=TWO_CHOICES,
+            key_grouping=TWO_CHOICES,
             merged=True,
         ),
         Asked(

@@ -69,7 +69,7 @@ class Schedule:
         """Live through the schedule, then wait until all is read and nothing waits."""
         queries = asked(STREAMS)
         self.world.publish(self.chance.beginning(queries, STREAMS))
-        self.world.publish(self.chance.sheds(STREAMS))
+        self.world.publish(self.chance.drop_rules(STREAMS))
         self.driver.start()
         with Producer(self.server.url, "sf") as producer:
             self._until(lambda rows: len(rows) >= 2, producer)
@@ -151,7 +151,7 @@ class Schedule:
 
 
 def _stays(count: int) -> Callable[[list[dict[str, Any]]], bool]:
-    """Return when nothing more comes: the last batch of a merge node is the third behind."""
+    """Return when nothing more comes: the last batch of an aggregator node is the third behind."""
     until = time.monotonic() + 3.0
     return lambda rows: len(rows) > count + 2 or time.monotonic() > until
 

@@ -90,28 +90,28 @@ class World:
         return mine[~late & ~self.dropped(mine, INPUT) & ~self.dropped(mine, one.query)]
 
     def dropped(self, rows: pd.DataFrame, query: int) -> pd.Series:
-        """Return which records the arcs to a query (or the input arcs) drop."""
+        """Return which records the edges to a query (or the input edges) drop."""
         gone = pd.Series(data=False, index=rows.index)
-        sheds = {
-            version * _STREAMS + stream: shed
+        drop_rules = {
+            version * _STREAMS + stream: rule
             for version, table in enumerate(self.tables)
-            for (stream, reader), shed in table.sheds.items()
+            for (stream, reader), rule in table.drop_rules.items()
             if reader == query
         }
-        # Few versions drop anything of one arc.
+        # Few versions drop anything of one edge.
         place = rows.version * _STREAMS + rows.stream
-        some = rows[place.isin(list(sheds))]
+        some = rows[place.isin(list(drop_rules))]
         for at, part in some.groupby(place[some.index]):
-            shed = sheds[int(np.array(at))]
-            lost = is_dropped(shed, part.luck.to_numpy(np.uint64), part.ts.to_numpy(np.int64))
+            rule = drop_rules[int(np.array(at))]
+            lost = is_dropped(rule, part.luck.to_numpy(np.uint64), part.ts.to_numpy(np.int64))
             gone.loc[part.index] = lost
         return gone
 
     def dropped_records(self, rows: pd.DataFrame) -> dict[str, int]:
-        """Return how many records each arc has dropped, by the name that telemetry gives it."""
+        """Return how many records each edge has dropped, by the name that telemetry gives it."""
         found: dict[str, int] = {}
         at_input = self.dropped(rows, INPUT)
-        for stream, query in {arc for table in self.tables for arc in table.sheds}:
+        for stream, query in {edge for table in self.tables for edge in table.drop_rules}:
             came = rows[rows.stream == stream]
             lost = at_input[came.index]
             if query != INPUT:

@@ -77,10 +77,10 @@ SPREAD = QueryText({"n": "count(*)"}, key=["car"])
 
 def test_a_node_with_some_tasks_gets_the_records_of_their_keys() -> None:
     """And of every block its event times, so that it knows what is late."""
-    spans = ((0, 0, 2), (1, 2, 4))
+    task_ranges = ((0, 0, 2), (1, 2, 4))
     table = compiled(
         AssignStream(1, 0),
-        AddQuery(10, 0, 0, (1,), json.dumps(SPREAD.to_json()), spans),
+        AddQuery(10, 0, 0, (1,), json.dumps(SPREAD.to_json()), task_ranges),
         AddQuery(11, 0, 2, (1,), SUMMARY_TEXT),
     )
     cars = list(range(100))
@@ -103,12 +103,14 @@ def test_a_node_with_some_tasks_gets_the_records_of_their_keys() -> None:
 
 
 def test_a_key_that_is_split_carries_its_task() -> None:
-    """Every record goes to the node of the task that it says; a merge node gets event times."""
-    scheme = json.dumps({"kind": "two_choices"})
-    spans = ((0, 0, 2), (1, 2, 4))
+    """Every record goes to the node of the task that it says; an aggregator gets event times."""
+    key_grouping = json.dumps({"kind": "two_choices"})
+    task_ranges = ((0, 0, 2), (1, 2, 4))
     table = compiled(
         AssignStream(1, 0),
-        AddQuery(10, 0, 0, (1,), json.dumps(SPREAD.to_json()), spans, scheme, merge=2),
+        AddQuery(
+            10, 0, 0, (1,), json.dumps(SPREAD.to_json()), task_ranges, key_grouping, aggregator=2
+        ),
     )
     entries = {1: [entry("5-0", *[1] * 60, *range(40))]}
     nodes = [Envelope.decode(one.encode()) for one in only(dispatch(entries, table, 3, {}))]
@@ -126,7 +128,7 @@ def test_a_split_key_over_one_of_several_streams_needs_no_record_of_it() -> None
         AssignStream(1, 0),
         AssignStream(2, 0),
         AddQuery(10, 0, 0, (1,), json.dumps(SPREAD.to_json()), ((0, 0, 2), (1, 2, 4)),
-                 json.dumps({"kind": "two_choices"}), merge=2),
+                 json.dumps({"kind": "two_choices"}), aggregator=2),
         AddQuery(11, 0, 0, (2,), SUMMARY_TEXT),
     )  # fmt: skip
     for node, envelope in enumerate(only(dispatch({2: [entry("5-0", 1, 2, 3)]}, table, 3, {}))):
@@ -142,11 +144,11 @@ def test_a_key_that_cannot_be_computed_leaves_the_others_alone() -> None:
     """Its nodes get every record, meet the same trouble, and report the fault."""
     bad = QueryText({"n": "count(*)"}, columns={"of": "test_bad_key(car)"}, key=["of"])
     texts = [json.dumps(one.to_json()) for one in (bad, SPREAD)]
-    spans = ((0, 0, 2), (1, 2, 4))
+    task_ranges = ((0, 0, 2), (1, 2, 4))
     table = compiled(
         AssignStream(1, 0),
-        AddQuery(10, 0, 0, (1,), texts[0], spans),
-        AddQuery(11, 0, 0, (1,), texts[1], spans),
+        AddQuery(10, 0, 0, (1,), texts[0], task_ranges),
+        AddQuery(11, 0, 0, (1,), texts[1], task_ranges),
     )
     nodes = only(dispatch({1: [entry("5-0", *range(50))]}, table, 2, {}))
     counted = 0
@@ -164,14 +166,14 @@ def bad_key(values: Any) -> Any:
     raise KeyError("no such shelf")
 
 
-def test_an_input_arc_counts_what_it_drops() -> None:
+def test_an_input_edge_counts_what_it_drops() -> None:
     """Kept and dropped are what was read, exactly; also of a stream that nobody reads."""
     table = compiled(
         AssignStream(1, 0),
         AssignStream(3, 0),
         AddQuery(10, 0, 1, (1,), SUMMARY_TEXT),
-        SetDropRule(1, shed=DropRule.of(0.3, seed=4)),
-        SetDropRule(3, shed=DropRule.of(1.0)),
+        SetDropRule(1, rule=DropRule.of(0.3, seed=4)),
+        SetDropRule(3, rule=DropRule.of(1.0)),
     )
     entries = {1: [entry("5-0", *range(500)), entry("6-0", *range(300))], 3: [entry("6-0", 5, 6)]}
     report_stages, reader, _ = only(dispatch(entries, table, 3, {}))

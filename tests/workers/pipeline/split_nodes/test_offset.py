@@ -56,7 +56,7 @@ def test_records_that_wait_make_the_next_batch() -> None:
     )
 
 
-def test_what_is_given_out_to_a_merge_node_is_merged_by_one_more_batch() -> None:
+def test_what_is_given_out_to_an_aggregator_is_merged_by_one_more_batch() -> None:
     """And by no third one."""
     given_out = OFFSET.next(BatchInputs(FURTHER, 3, 1_000, has_aggregators=True))
     assert given_out.merge_pending

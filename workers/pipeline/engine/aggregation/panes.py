@@ -40,7 +40,7 @@ class Panes:
     blobs: Any
     selected: int
     late: Any = None
-    gone: Any = None
+    dropped: Any = None
 
 
 def panes_of(
@@ -51,10 +51,10 @@ def panes_of(
 ) -> Panes:
     """Aggregate records of these streams (None: of all) per stream, pane and key.
 
-    Where the intake says the task of each record, the tables have it as the column `task`.
+    If the intake has a column with the task of each record, the tables have it as `task`.
     """
     layout = layout_of(computation)
-    kept, late, gone = select_records(records, computation, streams, intake)
+    kept, late, dropped = select_records(records, computation, streams, intake)
     inputs = inputs_of(records, computation, layout, intake.column, kept)
     names = [*_PLACE, *(["task"] if intake.column else []), *layout.schema.key_names]
     result = aggregate_slots(inputs.table, names, layout)
@@ -65,7 +65,7 @@ def panes_of(
         _blobs([sketch for sketch in sketches if is_user_aggregate(sketch.sketch)]),
         len(inputs.table),
         late,
-        gone,
+        dropped,
     )
 
 

@@ -24,30 +24,30 @@ def select_records(
 
     Raises `QueryFault` if the condition cannot be computed.
     """
-    gone = _dropped(records, intake.drop_rules)
-    return *_kept(records, computation, streams, gone), gone
+    dropped = _dropped(records, intake.drop_rules)
+    return *_kept(records, computation, streams, dropped), dropped
 
 
 def _dropped(records: Records, drop_rules: DropRules) -> Any:
     """Return which records the edges drop, None for none."""
     if not drop_rules:
         return None
-    gone = np.zeros(len(records), np.bool_)
+    dropped = np.zeros(len(records), np.bool_)
     for stream, rule in drop_rules:
-        mine = np.flatnonzero(records.stream == stream)
-        if not len(mine):
+        rows = np.flatnonzero(records.stream == stream)
+        if not len(rows):
             # Where no stream's edge drops, split nodes send no sample hashes.
             continue
-        gone[mine] = is_dropped(rule, records.extras[SAMPLE_HASH][mine], records.ts_ms[mine])
-    return gone
+        dropped[rows] = is_dropped(rule, records.extras[SAMPLE_HASH][rows], records.ts_ms[rows])
+    return dropped
 
 
 def _kept(
-    records: Records, computation: Computation, streams: frozenset[int] | None, gone: Any
+    records: Records, computation: Computation, streams: frozenset[int] | None, dropped: Any
 ) -> tuple[Any, Any]:
     """Return which records are selected and on time (None: all), and which were late."""
     late = records.is_late(computation.lateness_ms)
-    candidates = _candidates(records, streams, gone)
+    candidates = _candidates(records, streams, dropped)
     wanted = candidates
     if computation.where is not None:
         wanted = _selected(records, computation.where, candidates, late)
@@ -58,12 +58,12 @@ def _kept(
     return (~late if wanted is None else wanted & ~late), too_late
 
 
-def _candidates(records: Records, streams: frozenset[int] | None, gone: Any) -> Any:
+def _candidates(records: Records, streams: frozenset[int] | None, dropped: Any) -> Any:
     """Return the records of these streams that no edge drops, None for all."""
     if streams is None or records.streams <= streams:
-        return None if gone is None else ~gone
-    mine = np.isin(records.stream, list(streams))
-    return mine if gone is None else mine & ~gone
+        return None if dropped is None else ~dropped
+    wanted = np.isin(records.stream, list(streams))
+    return wanted if dropped is None else wanted & ~dropped
 
 
 def _selected(records: Records, where: Expression, candidates: Any, late: Mask) -> Mask:
@@ -74,17 +74,17 @@ def _selected(records: Records, where: Expression, candidates: Any, late: Mask) 
     try:
         selected = holds(records.evaluator.array(where))
     except QueryFault:
-        mine = np.ones(len(records), np.bool_) if candidates is None else candidates
-        return _selected_apart(records, where, mine, late)
+        within = np.ones(len(records), np.bool_) if candidates is None else candidates
+        return _selected_apart(records, where, within, late)
     return selected if candidates is None else selected & candidates
 
 
-def _selected_apart(records: Records, where: Expression, mine: Mask, late: Mask) -> Mask:
-    """Evaluate the condition for the records in `mine`: first those on time, then late ones."""
+def _selected_apart(records: Records, where: Expression, candidates: Mask, late: Mask) -> Mask:
+    """Evaluate the condition for the candidates: first those on time, then late ones."""
     selected = np.zeros(len(records), np.bool_)
-    on_time = np.flatnonzero(mine & ~late)
+    on_time = np.flatnonzero(candidates & ~late)
     selected[on_time] = holds(records.evaluator.within(on_time).array(where))
-    rest = np.flatnonzero(mine & late)
+    rest = np.flatnonzero(candidates & late)
     # Late records are counted, not aggregated: they cannot end a query.
     with suppress(QueryFault):
         selected[rest] = holds(records.evaluator.within(rest).array(where))

@@ -21,8 +21,8 @@ DropRules = tuple[tuple[int, DropRule], ...]
 class Intake:
     """The input of a group of queries: its drop rules, and the column with the task.
 
-    `column`: what says the task of each record, empty if its key does. `drop_rules`: what the
-    edges from streams to the group drop; `windows`: by which drops whole windows go, on these
+    `column`: the column with the task of each record; empty: the key decides. `drop_rules`: those
+    of the edges from streams to the group; `windows`: those that drop whole windows, on these
     edges or on the streams' input edges.
     """
 
@@ -37,33 +37,37 @@ DIRECT: Final = Intake()
 class TaskOwnership(NamedTuple):
     """The tasks of a query that a node owned when records joined its backlog.
 
-    `column`: what says the task of each of these records, empty if their key does.
+    `column`: the column with the task of each record; empty: the key decides.
     """
 
-    run: int
+    incarnation: int
     tasks: Sequence[int]
     column: str = ""
 
 
 @dataclass(frozen=True)
 class Subscription:
-    """One query on one node: its life, its streams, and which of its tasks the node has.
+    """One query on one node: its incarnation, its streams, and which of its tasks the node has.
 
     `tasks`: how many the query has in all; `mine`: bool[tasks].
     """
 
     query: int
-    run: int
+    incarnation: int
     streams: tuple[int, ...]
     tasks: int
-    mine: NDArray[np.bool_]
+    owned: NDArray[np.bool_]
 
     def within(self, ownership: TaskOwnership) -> "Subscription | None":
-        """Return the subscription limited to owned tasks of the same run; None without any."""
+        """Return the subscription limited to owned tasks of its incarnation, or None."""
         allowed = np.zeros(self.tasks, np.bool_)
         allowed[[task for task in ownership.tasks if task < self.tasks]] = True
-        mine = self.mine & allowed
-        return replace(self, mine=mine) if ownership.run == self.run and mine.any() else None
+        owned = self.owned & allowed
+        return (
+            replace(self, owned=owned)
+            if ownership.incarnation == self.incarnation and owned.any()
+            else None
+        )
 
 
 @dataclass(frozen=True)
@@ -105,9 +109,9 @@ class Group:
         return Group.of(self.computation, kept, self.intake)
 
     def owned(self, rows: Any, key_names: Sequence[str]) -> Any:
-        """Return rows of panes as rows of the tasks that take them, which may be several each.
+        """Return rows of panes as rows of tasks; a row may be for several tasks.
 
-        `rows` has the columns `stream`, the keys and more, `task` where the intake says it.
+        `rows` has the columns `stream`, the keys and more, and `task` if the intake has a column.
         """
         stream = np.asarray(rows["stream"])
         low = np.searchsorted(self.stream, stream, "left")
@@ -122,8 +126,12 @@ class Group:
         plain = rows.drop_columns(["task"]) if self.intake.column else rows
         spread = plain.take(pa.array(row))
         query = np.array([item.query for item in self.subscriptions], np.int64)[member]
-        run = np.array([subscription.run for subscription in self.subscriptions], np.int64)[member]
-        for index, (name, values) in enumerate((("query", query), ("run", run), ("task", task))):
+        incarnation = np.array(
+            [subscription.incarnation for subscription in self.subscriptions], np.int64
+        )[member]
+        for index, (name, values) in enumerate(
+            (("query", query), ("run", incarnation), ("task", task))
+        ):
             spread = spread.add_column(index, name, pa.array(values))
         return spread
 
@@ -140,5 +148,5 @@ class Group:
             hashes = hash_rows([rows[name] for name in key_names], len(rows))
             task = (hashes[row] % counts.astype(np.uint64)).astype(np.int64)
         offsets = np.cumsum([0, *(value.tasks for value in self.subscriptions)])
-        mine = np.concatenate([subscription.mine for subscription in self.subscriptions])
-        return task, mine[offsets[member] + task]
+        owned = np.concatenate([subscription.owned for subscription in self.subscriptions])
+        return task, owned[offsets[member] + task]

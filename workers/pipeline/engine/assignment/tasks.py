@@ -91,16 +91,16 @@ class Tasks:
             ]
         return Tasks.of(groups)
 
-    def without(self, gone: Collection[int]) -> "Tasks":
+    def without(self, queries: Collection[int]) -> "Tasks":
         """Return these tasks but those of some queries."""
-        if self.members.keys().isdisjoint(gone):
+        if self.members.keys().isdisjoint(queries):
             return self
         groups = []
         for group in self.groups:
             kept = [
                 subscription
                 for subscription in group.subscriptions
-                if subscription.query not in gone
+                if subscription.query not in queries
             ]
             if kept:
                 groups.append(Group.of(group.computation, kept, group.intake))
@@ -110,7 +110,9 @@ class Tasks:
         """Return by query the tasks that the node owns."""
         return {
             subscription.query: TaskOwnership(
-                subscription.run, np.flatnonzero(subscription.mine).tolist(), group.intake.column
+                subscription.incarnation,
+                np.flatnonzero(subscription.owned).tolist(),
+                group.intake.column,
             )
             for group in self.groups
             for subscription in group.subscriptions

@@ -52,14 +52,14 @@ def _plain(value: Any) -> Any:
 
 def sample_of_records(records: Records, streams: frozenset[int]) -> str:
     """Return the first records of these streams with the id of their stream."""
-    mine = np.flatnonzero(np.isin(records.stream, list(streams)))[:_ROWS]
-    return sample_of(records.to_table(mine))
+    selected = np.flatnonzero(np.isin(records.stream, list(streams)))[:_ROWS]
+    return sample_of(records.to_table(selected))
 
 
 def sample_of_query(query: int, *tables: Any) -> str:
     """Return the first rows of a query in the first of these tables that has some."""
     for rows in tables:
-        mine = np.flatnonzero(np.asarray(rows["query"]) == query)[:_ROWS]
-        if len(mine):
-            return sample_of(rows.take(pa.array(mine)))
+        selected = np.flatnonzero(np.asarray(rows["query"]) == query)[:_ROWS]
+        if len(selected):
+            return sample_of(rows.take(pa.array(selected)))
     return ""

@@ -34,7 +34,7 @@ class Fault(NamedTuple):
     sample: str = ""
 
 
-# By query its run and what went wrong.
+# By query: its incarnation, and the fault.
 Faults = dict[int, tuple[int, Fault]]
 
 
@@ -76,23 +76,25 @@ def user_code(name: str, query: int | None = None) -> Iterator[None]:
         raise QueryFault(f"{name} raised {type(error).__name__}: {error}", query) from error
 
 
-def read_faults(store: "Store", runs: Mapping[int, int]) -> Faults:
-    """Return the queries that failed on this node and are still in the table, in the same run."""
+def read_faults(store: "Store", incarnations: Mapping[int, int]) -> Faults:
+    """Return the queries that failed on this node and are still in the table, same incarnation."""
     row = json.loads(store.get(FAULTS) or b"{}")
-    result = {int(query): (run, _fault(answer)) for query, (run, answer) in row.items()}
-    return {query: item for query, item in result.items() if runs.get(query) == item[0]}
+    result = {
+        int(query): (incarnation, _fault(answer)) for query, (incarnation, answer) in row.items()
+    }
+    return {query: item for query, item in result.items() if incarnations.get(query) == item[0]}
 
 
-def _fault(told: Any) -> Fault:
+def _fault(row: Any) -> Fault:
     # State of an older version has the reason alone.
-    return Fault(told) if isinstance(told, str) else Fault(*told)
+    return Fault(row) if isinstance(row, str) else Fault(*row)
 
 
 def write_faults(store: "Store", faults: Faults) -> None:
     """Write the faults to the node's state."""
     kept = {
-        query: (run, fault if index < _KEPT_SAMPLES else fault._replace(sample=""))
-        for index, (query, (run, fault)) in enumerate(faults.items())
+        query: (incarnation, fault if index < _KEPT_SAMPLES else fault._replace(sample=""))
+        for index, (query, (incarnation, fault)) in enumerate(faults.items())
     }
     written = json.dumps(kept).encode()
     if written != (store.get(FAULTS) or b"{}"):
@@ -100,10 +102,10 @@ def write_faults(store: "Store", faults: Faults) -> None:
 
 
 def fault_rows(faults: Faults) -> list[tuple[int, int, str, str, str]]:
-    """Return query, run, reason, stage and sample of each fault, with a bounded sum of samples."""
+    """Return query, incarnation, reason, stage and sample of faults; samples are limited."""
     rows, left = [], _REPORTED_BYTES
-    for query, (run, fault) in faults.items():
+    for query, (incarnation, fault) in faults.items():
         sample = fault.sample if len(fault.sample) <= left else ""
         left -= len(sample)
-        rows.append((query, run, fault.why, fault.stage, sample))
+        rows.append((query, incarnation, fault.why, fault.stage, sample))
     return rows

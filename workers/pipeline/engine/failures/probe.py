@@ -2,7 +2,7 @@
 
 Whatever a child does (a crash in compiled code, an endless loop, a call of `os._exit`), the node
 lives. The child reports each stage of the engine with the queries that it works for; the last
-report before its end says where to look, and halving finds the queries.
+report before its end names the suspects, and bisection finds the queries.
 """
 
 import ctypes

@@ -1,9 +1,9 @@
 """The kernel of each function and operator on Arrow columns.
 
-Null in, null out, except where `functions.py` of the language says otherwise. What has no answer (a
-division by 0, the root of a negative number) is null too. A result that does not fit into its type
-raises `pyarrow.ArrowInvalid`: nothing wraps. NaN equals NaN and is greater than every other number,
-and -0.0 equals 0.0, in comparisons, order, keys and hashes.
+The result for null is null, but for exceptions in `functions.py` of the language. An undefined
+result (a division by 0, the root of a negative number) is null too. A result that does not fit into
+its type raises `pyarrow.ArrowInvalid`: nothing wraps. NaN equals NaN and is greater than every
+other number, and -0.0 equals 0.0, in comparisons, order, keys and hashes.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Operators on numbers, and differences of times and dates.
 
-Whole numbers are computed by Arrow's checked kernels, decimals by `decimals.py`, floats as IEEE 754
-says.
+Whole numbers are computed by Arrow's checked kernels, decimals by `decimals.py`, floats by
+IEEE 754.
 """
 
 from collections.abc import Callable

@@ -50,13 +50,13 @@ def _may_be_nan(left: Value, right: Value) -> bool:
 
 def _among(value: Value, *options: Value) -> Value:
     """Return whether a value is one of the constants: null for null, as a comparison would be."""
-    alone, *others = (canonical(item) for item in group_alike(value, *options))
+    single, *others = (canonical(item) for item in group_alike(value, *options))
     known = [option.as_py() for option in others if option.is_valid]
-    result = pc.is_in(alone, value_set=pa.array(known, alone.type))
+    result = pc.is_in(single, value_set=pa.array(known, single.type))
     unknown = pa.scalar(None, pa.bool_())
     if len(known) < len(options):
         result = pc.if_else(result, result, unknown)
-    return pc.if_else(pc.is_valid(alone), result, unknown)
+    return pc.if_else(pc.is_valid(single), result, unknown)
 
 
 def _comparable(kernel: Kernel) -> Kernel:

@@ -66,9 +66,9 @@ def _each_rounded(wide: Value, digits: Value) -> Value:
     places = pc.min_element_wise(digits, pa.scalar(_MOST_DIGITS, INT), skip_nulls=False)
     result = pa.nulls(len(wide), DECIMAL)
     for item in pc.unique(places.drop_null()).to_pylist():
-        mine = pc.fill_null(pc.equal(places, item), fill_value=False)
+        selected = pc.fill_null(pc.equal(places, item), fill_value=False)
         rounded = pc.round(wide, ndigits=item, round_mode="half_to_even").cast(DECIMAL)
-        result = pc.if_else(mine, rounded, result)
+        result = pc.if_else(selected, rounded, result)
     return result
 
 

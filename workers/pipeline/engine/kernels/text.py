@@ -28,11 +28,11 @@ def _listed(value: Value, records: int) -> list[Any]:
 
 def _substring(value: Value, first: Value, length: Value | None = None) -> Value:
     given = (value, first) if length is None else (value, first, length)
-    if all(isinstance(one, pa.Scalar) and one.is_valid for one in given[1:]):
+    if all(isinstance(argument, pa.Scalar) and argument.is_valid for argument in given[1:]):
         begin = max(0, first.as_py() - 1)
         stop = None if length is None else max(begin, begin + length.as_py())
         return pc.utf8_slice_codeunits(value, begin, stop)
-    records = next((len(one) for one in given if not isinstance(one, pa.Scalar)), 1)
+    records = next((len(argument) for argument in given if not isinstance(argument, pa.Scalar)), 1)
     rows = zip(*(_listed(item, records) for item in given), strict=True)
     result = pa.array([None if None in row else _part(*row) for row in rows], pa.string())
     return result[0] if all(isinstance(element, pa.Scalar) for element in given) else result

@@ -27,8 +27,8 @@ def page_of(query: Int64s, task: Int64s) -> Int64s:
 
 def rows_of(queries: Collection[int], rows: Any) -> Any:
     """Return the rows of these queries."""
-    mine = np.isin(np.asarray(rows["query"]), list(queries))
-    return rows if mine.all() else rows.filter(pa.array(mine))
+    selected = np.isin(np.asarray(rows["query"]), list(queries))
+    return rows if selected.all() else rows.filter(pa.array(selected))
 
 
 @dataclass
@@ -54,8 +54,8 @@ class Pages:
         owner = page_of(np.asarray(rows["query"]), np.asarray(rows["task"]))
         result = {}
         for page in pages:
-            mine = rows.filter(pa.array(owner == page))
-            result[self._key(page)] = to_bytes(mine) if len(mine) else b""
+            selected = rows.filter(pa.array(owner == page))
+            result[self._key(page)] = to_bytes(selected) if len(selected) else b""
         # Nothing is written before all of it can be.
         for key, data in result.items():
             if data:

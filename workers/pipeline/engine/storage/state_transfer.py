@@ -42,15 +42,15 @@ def export_state(
         pages = Pages(store, schema_named(name), name, sizes)
         rows = pages.load(visited)
         query, task = np.asarray(rows["query"]), np.asarray(rows["task"])
-        gone = np.zeros(len(rows), np.bool_)
+        exported = np.zeros(len(rows), np.bool_)
         for value in leaving:
-            mine = (query == value[0]) & (task == value[1])
-            if mine.any():
-                for data in _export_rows(value[0], rows.filter(pa.array(mine)), faults):
+            selected = (query == value[0]) & (task == value[1])
+            if selected.any():
+                for data in _export_rows(value[0], rows.filter(pa.array(selected)), faults):
                     result[value][name] = data
-                gone |= mine
-        if gone.any():
-            pages.save(rows.filter(pa.array(~gone)), visited)
+                exported |= selected
+        if exported.any():
+            pages.save(rows.filter(pa.array(~exported)), visited)
     store.put(SIZES, json.dumps(sizes).encode())
     clock = StreamClock.read(store)
     for item in leaving:

@@ -2,8 +2,8 @@
 
 A column of whole numbers may become one of decimals or floats, one of decimals one of floats. Then
 the queries over it keep their rows in another state schema, and name the cells of `top_k` by other
-values. In the first batch under the wider schema each node brings the rows that it has into the new
-state schemas, and emits all open windows again.
+values. In the first batch under the wider schema each node converts its rows to the new state
+schemas, and emits all open windows again.
 """
 
 import json
@@ -108,11 +108,11 @@ class Widening:
         every = range(PAGES)
         rows = pages.load(every)
         owner = np.asarray(rows["query"])
-        mine = np.isin(owner, list(members))
-        if not mine.any():
+        selected = np.isin(owner, list(members))
+        if not selected.any():
             return
-        pages.save(rows.filter(pa.array(~mine)), every)
-        for query in np.unique(owner[mine]).tolist():
+        pages.save(rows.filter(pa.array(~selected)), every)
+        for query in np.unique(owner[selected]).tolist():
             some, computation = rows.filter(pa.array(owner == query)), members[query].computation
             assert computation is not None
             yield from _retired(pages, some, members[query])
@@ -154,10 +154,9 @@ def _keys_of(name: str) -> tuple[Kind, ...]:
 def detect_widening(
     store: Store, kinds: int, tasks: Tasks, merges: Mapping[int, Member]
 ) -> Widening | None:
-    """Return what has become wider since the batch before, None if nothing has.
+    """Return the columns that became wider since the batch before, or None.
 
-    `kinds`: a number that says which kinds the columns of the streams have. It is kept, with what
-    the queries count.
+    `kinds`: a number of the kinds of all columns of the streams, which is stored.
     """
     counted = [*tasks.counted, *counted_in(merges)]
     written = json.dumps([kinds, counted]).encode()
@@ -189,10 +188,10 @@ def _renamed(cells: Any, before: Counted, now: Counted) -> Any:
     place = np.asarray(cells["a"])
     for index, kind in before.items():
         wanted = now.get(index, kind)
-        mine = place == index
-        if wanted is kind or not mine.any():
+        selected = place == index
+        if wanted is kind or not selected.any():
             continue
-        part, rest = cells.filter(pa.array(mine)), cells.filter(pa.array(~mine))
+        part, rest = cells.filter(pa.array(selected)), cells.filter(pa.array(~selected))
         number, text = cell_names(in_kind(_values(part, kind), wanted), wanted)
         for name, column in (("c", number), ("t", text)):
             field_ = cells.schema.field(name)

@@ -72,11 +72,11 @@ def run(
     table = pa.table(nested({name: one for name, one in columns.items() if name != "ts"}))
     first, at = 0, 0
     while at < len(runs):
-        past = rng.randint(at + 1, len(runs))
-        count = sum(one.records for one in runs[at:past])
+        stop = rng.randint(at + 1, len(runs))
+        count = sum(one.records for one in runs[at:stop])
         part, ts_ms = table.slice(first, count), times[first : first + count]
-        running.take(Records.of(part, ts_ms, runs[at:past], event_time="ts"))
-        first, at = first + count, past
+        running.take(Records.of(part, ts_ms, runs[at:stop], event_time="ts"))
+        first, at = first + count, stop
 
 
 def compare(found: dict[Any, list[Any]], wanted: dict[Any, list[Any]], about: Any) -> None:

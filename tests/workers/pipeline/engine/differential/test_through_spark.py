@@ -18,14 +18,14 @@ import redis
 from controlplane.wire.producer import Producer
 from controlplane.wire.results import read_windows
 from controlplane.wire.routing import (
-    NOBODY,
+    NO_AGGREGATOR,
     Action,
     AddQuery,
     AssignStream,
     MoveTasks,
     SetAggregator,
     SetSchema,
-    spans_of,
+    task_ranges_of,
 )
 from tests.support.driver import Driver, Telemetry
 from tests.workers.pipeline.engine.differential.cases import SCHEMA, Block, Case, random_case
@@ -64,8 +64,8 @@ class Application:
             is_merged = can_split and computation.join is None and rng.random() < 0.3
             yield AddQuery(
                 query, 0, owners[0], case.streams, json.dumps(text.to_json()),
-                spans_of(owners) if can_split else (), TWO_CHOICES if is_merged else "",
-                rng.randrange(NODES) if is_merged else NOBODY,
+                task_ranges_of(owners) if can_split else (), TWO_CHOICES if is_merged else "",
+                rng.randrange(NODES) if is_merged else NO_AGGREGATOR,
             )  # fmt: skip
 
     def run(self) -> None:
@@ -83,7 +83,7 @@ class Application:
                 self.driver.kill()
             if self.rng.random() < 0.3:
                 self._wait_for_more()
-        # A merge node has the last batch in the one behind it.
+        # An aggregator node has the last batch in the one behind it.
         self.driver.keep(lambda rows: self._is_read(rows[:-1]), PATIENCE_S)
 
     def _cuts(self) -> Iterator[list[Block]]:
@@ -100,13 +100,13 @@ class Application:
         self.world.last = position
 
     def _moves(self) -> list[Action]:
-        """Return a plan that moves a task of every third query, and merge nodes."""
+        """Return a plan that moves a task of every third query, and aggregator nodes."""
         ops: list[Action] = []
         for query, route in self.world.table.queries.items():
             if query % 3 == 0:
                 task = self.rng.randrange(len(route.owners()))
                 ops.append(MoveTasks(query, ((self.rng.randrange(NODES), task, task + 1),)))
-            if route.merge != NOBODY and self.rng.random() < 0.5:
+            if route.aggregator != NO_AGGREGATOR and self.rng.random() < 0.5:
                 ops.append(SetAggregator(query, self.rng.randrange(NODES)))
         return ops
 

@@ -47,13 +47,13 @@ def test_what_a_larger_share_keeps_a_smaller_one_keeps() -> None:
 def test_windows_are_dropped_whole(size: int, slide: int, batch: int, seed: int) -> None:
     """A record goes exactly where all windows that contain it are dropped, by a plain search."""
     slide = min(size, slide)
-    shed = DropRule(((ALWAYS, 0.3), (100_000, 0.7)), seed, size * 1_000, slide * 1_000, batch)
+    rule = DropRule(((ALWAYS, 0.3), (100_000, 0.7)), seed, size * 1_000, slide * 1_000, batch)
     times = TIMES[::40]
-    found = is_dropped(shed, SAMPLE_HASH[::40], times)
+    found = is_dropped(rule, SAMPLE_HASH[::40], times)
     for ms, dropped in zip(times.tolist(), found.tolist(), strict=True):
-        last = ms // shed.slide_ms * shed.slide_ms
-        starts = np.arange(last, ms - shed.window_ms, -shed.slide_ms)
-        assert dropped == is_window_dropped(shed, starts).all()
+        last = ms // rule.slide_ms * rule.slide_ms
+        starts = np.arange(last, ms - rule.window_ms, -rule.slide_ms)
+        assert dropped == is_window_dropped(rule, starts).all()
 
 
 def test_a_share_begins_with_its_step() -> None:
@@ -61,14 +61,14 @@ def test_a_share_begins_with_its_step() -> None:
     before = DropRule(((0, 0.5),), 1, 1_000, 1_000)
     after = DropRule(((0, 0.5), (90_000, 1.0)), 1, 1_000, 1_000)
     starts = np.arange(0, 200_000, 1_000)
-    old, new = (is_window_dropped(shed, starts) for shed in (before, after))
+    old, new = (is_window_dropped(rule, starts) for rule in (before, after))
     assert (old[:90] == new[:90]).all()
     assert new[90:].all()
     assert not is_window_dropped(before, np.array([-1_000])).any()
 
 
 @pytest.mark.parametrize(
-    "shed",
+    "rule",
     [
         DropRule(()),
         DropRule.of(1.5),
@@ -77,6 +77,6 @@ def test_a_share_begins_with_its_step() -> None:
         DropRule(((0, 0.1),), window_ms=1_000),
     ],
 )
-def test_a_drop_that_makes_no_sense_is_refused(shed: DropRule) -> None:
+def test_a_drop_that_makes_no_sense_is_refused(rule: DropRule) -> None:
     with pytest.raises(InconsistentDelta):
-        shed.check()
+        rule.check()

@@ -82,33 +82,33 @@ def test_a_batch_that_republishes_takes_its_records_too() -> None:
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-def test_a_merge_node_adds_a_new_run_to_the_old_one(keeps: bool) -> None:
+def test_an_aggregator_adds_a_new_run_to_the_old_one(keeps: bool) -> None:
     """Its row of the earlier run stays: a new run must not write over it with less."""
     store = Memory()
-    first = member(run=0)
-    found, _ = merge_parts(store, first, {4: parts(run=0, batch=0)}, {})
+    first = member(incarnation=0)
+    found, _ = merge_parts(store, first, {4: parts(incarnation=0, batch=0)}, {})
     second, _ = merge_parts(
-        store if keeps else Memory(), member(run=1), {4: parts(run=1, batch=1)}, {}
+        store if keeps else Memory(), member(incarnation=1), {4: parts(incarnation=1, batch=1)}, {}
     )
-    runs = [sorted(set(rows["run"].to_pylist())) for _, _, rows in (*found, *second)]
-    assert runs == [[0], [1]]
-    alone, _ = merge_parts(Memory(), member(run=1), {4: parts(run=1, batch=1)}, {})
+    incarnations = [sorted(set(rows["run"].to_pylist())) for _, _, rows in (*found, *second)]
+    assert incarnations == [[0], [1]]
+    alone, _ = merge_parts(Memory(), member(incarnation=1), {4: parts(incarnation=1, batch=1)}, {})
     assert second[0][2].sort_by("pane").equals(alone[0][2].sort_by("pane"))
 
 
-def group(run: int) -> Any:
+def group(incarnation: int) -> Any:
     made = group_of(FIXED, [4])
     one = made.subscriptions[0]
-    kept = Subscription(one.query, run, one.streams, one.tasks, one.mine)
+    kept = Subscription(one.query, incarnation, one.streams, one.tasks, one.owned)
     return type(made).of(made.computation, [kept], made.intake)
 
 
-def member(run: int) -> Mapping[int, Any]:
-    return Tasks.of([group(run)]).members
+def member(incarnation: int) -> Mapping[int, Any]:
+    return Tasks.of([group(incarnation)]).members
 
 
-def parts(run: int, batch: int) -> dict[str, list[pa.Table]]:
+def parts(incarnation: int, batch: int) -> dict[str, list[pa.Table]]:
     records = readings(60, batch)
-    tasks = Tasks.of([group(run)])
+    tasks = Tasks.of([group(incarnation)])
     changed = advance_state(Memory(), tasks, records, records.newest(), batch)
     return {name: [rows] for name, _, rows in changed_rows(changed)}

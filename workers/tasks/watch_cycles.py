@@ -10,18 +10,18 @@ from controlplane.task_names import JUDGE_PROPOSAL, WATCH
 
 @shared_task(name=WATCH)
 def watch() -> None:
-    """Let the watch loops look at every cluster."""
+    """Run the watch loops of every cluster."""
     controlplane_watch.watch_all(timezone.now())
 
 
 @shared_task(
     name=JUDGE_PROPOSAL,
-    # What these retries do not do for a loop's proposal, the next pass of the loops does.
+    # After the last retry, the next watch cycle reviews the proposal.
     autoretry_for=(OperationalError,),
     retry_backoff=1,
     retry_backoff_max=5,
     max_retries=3,
 )
 def judge_proposal(proposal_id: int) -> None:
-    """Decide what becomes of a computed proposal; judged twice, it is decided once."""
+    """Review a computed proposal; a repetition changes nothing."""
     controlplane_watch.review_proposal(proposal_id)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.attached import QUERY, RUN, receiving
 from workers.attach import attach
-from workers.attach.attaching import job_of
+from workers.attach.attachment import job_of
 
 
 def session(**changed: Any) -> Any:

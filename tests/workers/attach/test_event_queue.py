@@ -2,12 +2,12 @@
 
 import threading
 
-from workers.attach.waiting import WaitingEvents
+from workers.attach.event_queue import EventQueue
 
 
-def filled(most: int, texts: str, lifecycle: str = "") -> WaitingEvents:
+def filled(most: int, texts: str, lifecycle: str = "") -> EventQueue:
     """Return a queue that was given one event per letter; those in lifecycle do not pass."""
-    waiting = WaitingEvents(most)
+    waiting = EventQueue(most)
     for text in texts:
         waiting.put(text, passing=text not in lifecycle)
     return waiting
@@ -42,7 +42,7 @@ def test_a_message_is_bounded_by_count_and_size() -> None:
 
 def test_no_event_is_lost_or_doubled_among_threads() -> None:
     """Spark calls from one thread, the sender takes from another."""
-    waiting = WaitingEvents(10_000)
+    waiting = EventQueue(10_000)
     taken: list[str] = []
 
     def write() -> None:

@@ -16,26 +16,26 @@ from controlplane.task_names import (
 
 @shared_task(
     name=ADVANCE,
-    # What these retries do not do, the beat's task requests again.
+    # After the last retry, the periodic task requests the advance again.
     autoretry_for=(OperationalError,),
     retry_backoff=1,
     retry_backoff_max=5,
     max_retries=3,
 )
 def advance(proposal_id: int) -> None:
-    """Do what comes next for an approved proposal; asked twice, it does it once."""
+    """Advance the execution of an approved proposal; a repetition changes nothing."""
     progression.advance(proposal_id)
 
 
 @shared_task(name=RECONCILE_EXECUTIONS)
-def tend_executions() -> None:
-    """Ask for the advance of executions that a crash may have left."""
+def reconcile_executions() -> None:
+    """Request the advance of executions that a crash may have interrupted."""
     reconcile.request_advances()
 
 
 @shared_task(name=UPDATE_LEDGER)
-def tend_ledger() -> None:
-    """Write what became of executions that have settled; the next beat writes what this did not."""
+def update_ledger() -> None:
+    """Write ledger entries of settled executions."""
     ledger.write_entries(timezone.now())
 
 

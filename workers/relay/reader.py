@@ -26,7 +26,7 @@ class Cursor:
 
 @dataclass
 class News:
-    """What one read brought for one cluster; positions are "" if nothing came."""
+    """The rows of one read for one cluster; positions are "" if there were none."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)
     telemetry: str = ""
@@ -47,7 +47,7 @@ async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) ->
 
 
 async def rewind_if_lost(client: Redis, cluster: Cluster, cursor: Cursor) -> bool:
-    """Begin again where a stream ends before the cursor: Redis lost it; tells whether it had."""
+    """Reset the cursor if a stream ends before it (Redis lost it); return whether it did."""
     telemetry = await _last_id(client, telemetry_key(cluster.slug))
     progress = await _last_id(client, progress_key(cluster.slug))
     lost = _order(telemetry) < _order(cursor.telemetry)

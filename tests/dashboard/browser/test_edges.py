@@ -1,4 +1,4 @@
-"""Dropping some of a stream, and choosing a scheme, in a real browser."""
+"""Dropping some of a stream, and choosing a key grouping, in a real browser."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -45,7 +45,7 @@ def test_a_drop_is_set_changed_and_lifted(operating: Page, split: Query) -> None
     expect(page.get_by_label("Together")).to_be_hidden()
     page.get_by_label("Whole windows").check()
     expect(page.get_by_label("Together")).to_be_visible()
-    page.get_by_label("On the arc").select_option("split")
+    page.get_by_label("On the edge").select_option("split")
     page.locator("#drop-share").fill("30")
     page.locator("#drop-new").get_by_role("button", name="Drop", exact=True).click()
     expect(page.locator(".message")).to_have_text("s0 to split drops 30 % of its 60 s windows.")
@@ -59,7 +59,7 @@ def test_a_drop_is_set_changed_and_lifted(operating: Page, split: Query) -> None
     assert apart(Drop.objects.count) == 0
 
 
-def test_the_scheme_is_chosen_in_a_dialog(operating: Page, split: Query) -> None:
+def test_the_key_grouping_is_chosen_in_a_dialog(operating: Page, split: Query) -> None:
     page = opened(operating, f"/clusters/sf/queries/{split.pk}/")
     page.get_by_role("button", name="by hash").click()
     page.get_by_label("By two choices").check()

@@ -10,7 +10,7 @@ from typing import Final
 MOST_EVENTS: Final = 1000
 
 
-class WaitingEvents:
+class EventQueue:
     """A queue of JSON texts that drops the oldest one when it is full, and counts."""
 
     def __init__(self, most: int = MOST_EVENTS) -> None:
