@@ -1,1 +1,1 @@
-"""Executions: carrying out approved proposals step by step, and rolling them back."""
+"""Executions: executing approved proposals step by step, and rolling them back."""

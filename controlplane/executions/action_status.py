@@ -73,7 +73,7 @@ class ActionRow:
 def statuses(proposal: Proposal, steps: Iterable[Step]) -> list[ActionStatus]:
     """Return the status of each action, by its place; steps are in the order of their numbers."""
     first = ActionStatus(Status.WAITING if proposal.state in OPEN else Status.NOT_APPLIED)
-    found = [first] * len(proposal.actions)
+    result = [first] * len(proposal.actions)
     rows = list(steps)
     way = rollback_places([{"direction": r.direction, "inverses": r.inverses} for r in rows])
     for step in rows:
@@ -81,12 +81,12 @@ def statuses(proposal: Proposal, steps: Iterable[Step]) -> list[ActionStatus]:
         if forward:
             status = Status.APPLIED if done else Status.APPLYING
             for place, code in step.skipped:
-                found[place] = ActionStatus(Status.SKIPPED, step.number, code)
+                result[place] = ActionStatus(Status.SKIPPED, step.number, code)
         else:
             status = Status.REVERTED if done else Status.REVERTING
         for place, _ in step.inverses:
-            found[place if forward else way[place]] = ActionStatus(status, step.number)
-    return found
+            result[place if forward else way[place]] = ActionStatus(status, step.number)
+    return result
 
 
 _FORWARD = Execution.Direction.FORWARD
@@ -94,18 +94,21 @@ _FORWARD = Execution.Direction.FORWARD
 
 def steps_of(proposal: Proposal) -> list[Step]:
     """Return the steps of a proposal's execution by number, without their measures."""
-    found = Step.objects.filter(execution__proposal=proposal).order_by("number")
-    return list(found.only("number", "direction", "state", "skipped", "inverses"))
+    steps = Step.objects.filter(execution__proposal=proposal).order_by("number")
+    return list(steps.only("number", "direction", "state", "skipped", "inverses"))
 
 
-def counted(found: Sequence[ActionStatus]) -> list[tuple[str, int]]:
+def counted(action_statuses: Sequence[ActionStatus]) -> list[tuple[str, int]]:
     """Return how many actions have each status, most first; skipped ones by their code."""
-    keys = (f"{one.status}: {one.obstacle}" if one.code else str(one.status) for one in found)
+    keys = (
+        f"{each.status}: {each.obstacle}" if each.code else str(each.status)
+        for each in action_statuses
+    )
     return Counter(keys).most_common()
 
 
 def actions_page(
-    proposal: Proposal, found: Sequence[ActionStatus], number: int, per_page: int
+    proposal: Proposal, action_statuses: Sequence[ActionStatus], number: int, per_page: int
 ) -> Page[ActionRow]:
     """Return one page of the actions in their order; a number past the end: the last page."""
     total = len(proposal.actions)
@@ -115,7 +118,7 @@ def actions_page(
     names = names_of(proposal.cluster, plan)
     split = _split_queries(plan)
     rows = [
-        _row(place, planned, names, split, found[place])
+        _row(place, planned, names, split, action_statuses[place])
         for place, planned in enumerate(plan, start=first)
     ]
     return Page(rows, total, number, per_page)

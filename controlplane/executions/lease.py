@@ -34,8 +34,8 @@ def lease_on(execution_id: int) -> Iterator[str]:
     try:
         yield owner
     finally:
-        mine = Execution.objects.filter(pk=execution_id, lease_owner=owner)
-        mine.update(lease_owner="", lease_until=None)
+        own = Execution.objects.filter(pk=execution_id, lease_owner=owner)
+        own.update(lease_owner="", lease_until=None)
 
 
 def _take(execution_id: int, owner: str) -> bool:
@@ -48,6 +48,6 @@ def _take(execution_id: int, owner: str) -> bool:
 
 def renew(execution_id: int, owner: str) -> None:
     """Hold the lease for longer. Raises `Taken` where it was lost."""
-    mine = Execution.objects.filter(pk=execution_id, lease_owner=owner)
-    if mine.update(lease_until=timezone.now() + LEASE) != 1:
+    own = Execution.objects.filter(pk=execution_id, lease_owner=owner)
+    if own.update(lease_until=timezone.now() + LEASE) != 1:
         raise Taken

@@ -54,12 +54,12 @@ class Progress:
 
 def execution_of(proposal: Proposal) -> Execution:
     """Return the execution of a proposal; raises `NotFound` before it has begun."""
-    found = Execution.objects.filter(proposal=proposal).first()
-    if found is None:
+    execution = Execution.objects.filter(proposal=proposal).first()
+    if execution is None:
         raise NotFound("execution of proposal", proposal.pk)
     # The caller's row: a heavy one is not read twice.
-    found.proposal = proposal
-    return found
+    execution.proposal = proposal
+    return execution
 
 
 def progress_of(execution: Execution) -> Progress:
@@ -69,17 +69,17 @@ def progress_of(execution: Execution) -> Progress:
 
 def running(cluster_ids: Iterable[int] | None = None) -> dict[int, Progress]:
     """Return the progress of every execution under way by its cluster, of all without ids."""
-    found = Execution.objects.filter(proposal__state__in=Proposal.ACTIVE)
+    executions = Execution.objects.filter(proposal__state__in=Proposal.ACTIVE)
     if cluster_ids is not None:
-        found = found.filter(cluster__in=cluster_ids)
+        executions = executions.filter(cluster__in=cluster_ids)
     heavy = (f"proposal__{name}" for name in Proposal.HEAVY)
-    return _progress(found.select_related("proposal").defer(*heavy))
+    return _progress(executions.select_related("proposal").defer(*heavy))
 
 
 def steps_page(execution: Execution, number: int, per_page: int) -> Page[Step]:
     """Return a page of steps, the newest first."""
-    found = execution.steps.select_related("version").order_by("-number")
-    return page_of(found, number, per_page, list)
+    steps = execution.steps.select_related("version").order_by("-number")
+    return page_of(steps, number, per_page, list)
 
 
 def step_seconds(step: Step, now: datetime | None = None) -> float:
@@ -110,7 +110,7 @@ def _sums(steps: QuerySet[Step]) -> dict[tuple[int, str], Mapping[str, Any]]:
     lasted = ExpressionWrapper(F("acknowledged_at") - F("published_at"), DurationField())
     done, under_way = Q(state=Step.State.DONE), Q(state=Step.State.PUBLISHED)
     size = F("stop") - F("first")
-    found = (
+    rows = (
         steps.order_by()
         .values("execution", "direction")
         .annotate(
@@ -123,7 +123,7 @@ def _sums(steps: QuerySet[Step]) -> dict[tuple[int, str], Mapping[str, Any]]:
             number=Sum("number", filter=under_way),
         )
     )
-    return {(row["execution"], row["direction"]): row for row in found}
+    return {(row["execution"], row["direction"]): row for row in rows}
 
 
 def _of(row: Execution, sums: Mapping[str, Any]) -> Progress:

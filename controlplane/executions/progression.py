@@ -1,7 +1,7 @@
 """Advancing an execution: the next step where it is time, or nothing.
 
-Whoever is asked to advance looks at the rows and does what they say comes next. So it does not
-matter who is asked, how often, and after which crash.
+Advancing reads the rows and does what they show to be next, whichever process does it, however
+often, and after any crash.
 """
 
 import logging
@@ -178,8 +178,8 @@ def _fail(execution: Execution, refusal: Refused) -> bool:
 
 
 @transaction.atomic
-def _end(execution: Execution, verb: str, told: str) -> bool:
-    move_on(WEIR, execution.proposal, verb, message=told)
+def _end(execution: Execution, verb: str, message: str) -> bool:
+    move_on(WEIR, execution.proposal, verb, message=message)
     _close(execution)
     return False
 

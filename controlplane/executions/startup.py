@@ -1,4 +1,4 @@
-"""The beginning of an execution: by itself once approved, or when a person says so."""
+"""Starting executions: automatically once approved, or when a person starts one."""
 
 import logging
 from collections.abc import Iterator
@@ -24,17 +24,17 @@ logger = logging.getLogger(__name__)
 
 
 def begin(actor: Actor, proposal: Proposal, seal: str) -> Proposal:
-    """Begin an approved proposal that the policy does not let begin by itself.
+    """Start an approved proposal that the policy does not start automatically.
 
     Raises `Forbidden`, and `Conflict`: not_allowed, wrong_seal, stale (data: the drift), or
     another_executing.
     """
-    # Who may not say it changes nothing: a drifted proposal is marked below.
+    # Without the role nothing changes: a drifted proposal is marked below.
     require(actor, role_for(BY_NAME["begin"], proposal), proposal.cluster)
     policy = policy_of(proposal.cluster)
     drift = _drift(proposal, policy)
     if drift is not None:
-        raise Conflict("stale", f"Out of date: {drift}. Ask for it anew", drift.to_json())
+        raise Conflict("stale", f"Out of date: {drift}. Request a new proposal", drift.to_json())
     with translate_integrity_error(), transaction.atomic():
         move_on(actor, proposal, "begin", named=seal)
         _execution(proposal, policy)
@@ -44,16 +44,16 @@ def begin(actor: Actor, proposal: Proposal, seal: str) -> Proposal:
 
 @contextmanager
 def translate_integrity_error() -> Iterator[None]:
-    """Say what the database does not let be: `Conflict` for a second execution of a cluster."""
+    """Translate the constraint on a second execution of a cluster into `Conflict`."""
     try:
         yield
     except IntegrityError:
-        told = "Another proposal of the cluster is being carried out"
-        raise Conflict("another_executing", told) from None
+        message = "Another proposal of the cluster is being executed"
+        raise Conflict("another_executing", message) from None
 
 
 def get_or_start(proposal: Proposal) -> Execution | None:
-    """Return the execution, begun where it was not; None while another of the cluster runs."""
+    """Return the execution, started if it was not; None while another of the cluster runs."""
     if proposal.state != State.APPROVED:
         return Execution.objects.get(proposal=proposal)
     policy = policy_of(proposal.cluster)
@@ -61,12 +61,12 @@ def get_or_start(proposal: Proposal) -> Execution | None:
         return None
     try:
         with transaction.atomic():
-            move_on(WEIR, proposal, "start", message="begins")
+            move_on(WEIR, proposal, "start", message="starts")
             return _execution(proposal, policy)
     except IntegrityError:
         logger.info("%s waits for the other execution of its cluster", proposal)
     except Conflict as lost:
-        logger.info("%s was begun or withdrawn by another: %s", proposal, lost)
+        logger.info("%s was started or withdrawn by another process: %s", proposal, lost)
     return None
 
 

@@ -1,6 +1,6 @@
-"""Saying a verb of the table to a proposal: one door for the API, the pages and the terminal.
+"""Applying verbs to proposals, for the API, the pages and the CLI.
 
-A verb's path is its name with hyphens: “roll back” is said at roll-back.
+The path of a verb is its name with hyphens: roll-back.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,11 +15,11 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions, transitions
 from controlplane.proposals.transitions import role_for
 
-# Asking anew makes another proposal and leaves this one as it is: whatever it came to.
+# A new request leaves this proposal as it is, in whatever state it ended.
 ANEW_FROM: Final = (State.READY, *ENDED)
 
-_Say = Callable[[Actor, Proposal, str, str], Proposal]
-_SAYING: Final[Mapping[str, _Say]] = {
+_Apply = Callable[[Actor, Proposal, str, str], Proposal]
+_FUNCTIONS: Final[Mapping[str, _Apply]] = {
     "cancel": lambda actor, row, _, reason: decisions.cancel(actor, row, reason),
     "reject": lambda actor, row, _, reason: decisions.reject(actor, row, reason),
     "approve": decisions.approve,
@@ -44,26 +44,26 @@ def verb_at(path: str) -> Verb:
 def apply_verb(
     actor: Actor, proposal: Proposal, verb: Verb, *, seal: str = "", reason: str = ""
 ) -> Proposal:
-    """Say a verb. Raises `Forbidden`, `Invalid` where a reason is missing, `Conflict`."""
-    # Who may not say it is told that, not what else stands in the way.
+    """Apply a verb. Raises `Forbidden`, `Invalid` where a reason is missing, `Conflict`."""
+    # A missing role is reported before any other obstacle.
     require(actor, role_for(verb, proposal), proposal.cluster)
-    return _SAYING[verb.name](actor, proposal, seal, reason)
+    return _FUNCTIONS[verb.name](actor, proposal, seal, reason)
 
 
 def offered(actor: Actor, proposal: Proposal) -> list[Verb]:
-    """Return the verbs that the actor may say now.
+    """Return the verbs that the actor may apply now.
 
-    No way back is offered from nothing, and no beginning of what begins by itself.
+    Not "roll back" if nothing has moved, nor "begin" if the policy starts proposals automatically.
     """
-    found = transitions.allowed_verbs(actor, proposal)
+    allowed = transitions.allowed_verbs(actor, proposal)
     if policy_of(proposal.cluster).starts:
-        found = [verb for verb in found if verb.name != "begin"]
-    if not any(verb.name == "roll back" for verb in found):
-        return found
+        allowed = [verb for verb in allowed if verb.name != "begin"]
+    if not any(verb.name == "roll back" for verb in allowed):
+        return allowed
     moved = Execution.objects.filter(proposal=proposal, done__gt=0).exists()
-    return [verb for verb in found if moved or verb.name != "roll back"]
+    return [verb for verb in allowed if moved or verb.name != "roll back"]
 
 
 def may_request_again(actor: Actor, proposal: Proposal) -> bool:
-    """Tell whether the actor may ask for the same plan on the cluster as it is now."""
+    """Return whether the actor may request the same plan on the cluster as it is now."""
     return proposal.state in ANEW_FROM and actor.may("operator", proposal.cluster_id)

@@ -93,7 +93,7 @@ class PlannerAdapter:
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:
         """Return the algorithms that plan for a snapshot, the best known first."""
-        return tuple(one for one in self.planner.algorithms if one.read is None)
+        return tuple(algorithm for algorithm in self.planner.algorithms if algorithm.read is None)
 
     def can_plan(self, whole: int, split: int) -> bool:
         """Return whether it can plan for so many queries of one task and split queries."""
@@ -112,33 +112,33 @@ class PlannerAdapter:
     def fields(self, chosen: Algorithm, cluster: Defaults) -> tuple[ParameterField, ...]:
         """Return the parameters of a plan, the problem's first, with the cluster's defaults."""
         return tuple(
-            replace(one, default=self.defaults[one.name](cluster))
-            if one.name in self.defaults
-            else one
-            for one in self.planner.fields(chosen)
+            replace(field, default=self.defaults[field.name](cluster))
+            if field.name in self.defaults
+            else field
+            for field in self.planner.fields(chosen)
         )
 
     def checked(
         self, chosen: Algorithm, given: Mapping[str, Any], cluster: Defaults
     ) -> dict[str, Any]:
         """Return all parameters of a plan by name. Raises `Invalid` with what is wrong by name."""
-        values = {one.name: one.default for one in self.fields(chosen, cluster)} | dict(given)
-        problem = {one.name for one in self.planner.problem.fields()}
-        own = {one.name for one in chosen.parameters.fields()}
+        values = {field.name: field.default for field in self.fields(chosen, cluster)} | dict(given)
+        problem = {field.name for field in self.planner.problem.fields()}
+        own = {field.name for field in chosen.parameters.fields()}
         parts = (
             (self.planner.problem, {n: v for n, v in values.items() if n in problem}),
             (chosen.parameters, {n: v for n, v in values.items() if n in own or n not in problem}),
         )
-        found: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         faults: dict[str, list[str]] = {}
         for kind, part in parts:
             try:
-                found |= kind.from_mapping(part).to_mapping()
+                result |= kind.from_mapping(part).to_mapping()
             except BadParameters as bad:
-                faults |= {name: list(told) for name, told in bad.fields.items()}
+                faults |= {name: list(messages) for name, messages in bad.fields.items()}
         if faults:
             raise Invalid(faults)
-        return found
+        return result
 
     def run(
         self,
@@ -148,6 +148,6 @@ class PlannerAdapter:
         progress: Progress,
     ) -> PlannerResult:
         """Plan for a snapshot with checked parameters. Raises what `plan` raises."""
-        names = {one.name for one in chosen.parameters.fields()}
+        names = {field.name for field in chosen.parameters.fields()}
         own = chosen.parameters.from_mapping({n: v for n, v in parameters.items() if n in names})
         return self.plan(PlanRequest(snapshot, chosen, own, parameters, progress))

@@ -62,10 +62,10 @@ def positions(known: Ints, wanted: Ints) -> Ints:
 
     Raises `KeyError` with the first that is not there.
     """
-    found, there = positions_if_known(known, wanted)
+    places, there = positions_if_known(known, wanted)
     if not there.all():
         raise KeyError(int(wanted[~there][0]))
-    return found
+    return places
 
 
 def positions_if_known(known: Ints, wanted: Ints) -> tuple[Ints, Any]:
@@ -74,8 +74,8 @@ def positions_if_known(known: Ints, wanted: Ints) -> tuple[Ints, Any]:
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
     order = np.argsort(known, kind="stable")
     ascending = known[order]
-    at = np.minimum(np.searchsorted(ascending, wanted), len(known) - 1)
-    return order[at], ascending[at] == wanted
+    index = np.minimum(np.searchsorted(ascending, wanted), len(known) - 1)
+    return order[index], ascending[index] == wanted
 
 
 def _column(rows: Sequence[Any], number: int) -> Ints:

@@ -162,8 +162,8 @@ def _summary(
     split = sum(sum(work) for _, _, _, work, _ in snapshot.split)
     bound = choice.traffic_bound
     return {
-        "used": {name: round(float(spent[at]), 1) for at, name in enumerate(KINDS)},
-        "whole": {name: round(float(costs[:, at].sum()), 1) for at, name in enumerate(KINDS)},
+        "used": {name: round(float(spent[kind]), 1) for kind, name in enumerate(KINDS)},
+        "whole": {name: round(float(costs[:, kind].sum()), 1) for kind, name in enumerate(KINDS)},
         "left_out": len(costs) - len(chosen),
         "imbalance_bound": choice.imbalance_bound,
         "replication_bound": (bound - split) / live if bound is not None and live else None,

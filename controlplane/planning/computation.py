@@ -63,8 +63,8 @@ def compute_plan(
     summary: dict[str, Any] = {}
     excluded = len(plan) - len(allowed)
     if budget:
-        afforded = budgets.fit_to_budget(snapshot, allowed, budget, limits, step_s, progress)
-        allowed, summary = afforded.plan, {"budget": afforded.summary}
+        chosen = budgets.fit_to_budget(snapshot, allowed, budget, limits, step_s, progress)
+        allowed, summary = chosen.plan, {"budget": chosen.summary}
     ordered = execution_plan.in_order(snapshot, allowed)
     model = LoadModel.of(snapshot)
     before = measures(snapshot, (), adapter.measures, model)

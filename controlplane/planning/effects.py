@@ -17,7 +17,7 @@ from controlplane.plans.snapshot import ClusterSnapshot
 class Effect:
     """The changes when the action at a place is left out of the plan: without it less with it.
 
-    A positive change of imbalance or replication factor says that the action does good. `bytes`
+    A positive change of imbalance or replication factor means that the action improves it. `bytes`
     are spared, so below 0; `worst`, `worst_share`: the index of the node that is the worst loaded
     then, and its load/capacity.
     """
@@ -49,12 +49,12 @@ def effects(
     before = LoadModel.of(snapshot)
     after = before.after(plan)
     chosen = {place: plan[place] for place in wanted}
-    moves = {place: one for place, one in chosen.items() if isinstance(one, TaskMove)}
-    found = _effects_of_moves(after, moves)
+    moves = {place: move for place, move in chosen.items() if isinstance(move, TaskMove)}
+    result = _effects_of_moves(after, moves)
     for place in chosen.keys() - moves.keys():
         rest = [*plan[:place], *plan[place + 1 :]]
-        found[place] = _difference(place, after, before.after(rest))
-    return [found[place] for place in wanted]
+        result[place] = _difference(place, after, before.after(rest))
+    return [result[place] for place in wanted]
 
 
 def _difference(place: int, after: LoadModel, without: LoadModel) -> Effect:
@@ -62,7 +62,8 @@ def _difference(place: int, after: LoadModel, without: LoadModel) -> Effect:
     shares, less = after.loads / after.capacities, without.loads / without.capacities
     worst = int(np.argmax(less))
     factors = [
-        float(one.received.sum()) / one.live if one.live else 0.0 for one in (after, without)
+        float(model.received.sum()) / model.live if model.live else 0.0
+        for model in (after, without)
     ]
     return Effect(
         place,
@@ -93,14 +94,14 @@ def _effects_of_moves(model: LoadModel, moves: Mapping[int, TaskMove]) -> dict[i
 def _undone(model: LoadModel, moves: list[TaskMove]) -> tuple[Ints, Ints, Floats, Floats]:
     """Return source and target of each move, and what these get more and less without it."""
     units, targets = model.units_of(moves)
-    sources = arrays.positions(model.indices, np.array([one.source for one in moves], np.int64))
+    sources = arrays.positions(model.indices, np.array([move.source for move in moves], np.int64))
     rows, owner = _entries(model, units)
-    alone = model.readers[targets[owner], rows] == 1
-    gone = model.readers[sources[owner], rows] == 0
+    only = model.readers[targets[owner], rows] == 1
+    absent = model.readers[sources[owner], rows] == 0
     own = model.own[units]
     less, more = (
         np.bincount(owner, model.rates[rows] * changes, len(moves)).astype(np.float64) + own
-        for changes in (alone, gone)
+        for changes in (only, absent)
     )
     return sources, targets, less, more
 

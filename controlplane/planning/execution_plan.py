@@ -152,7 +152,7 @@ def estimate_cost(
     """
     actions = list(plan)
     steps = len(_step_stops(actions, limits, first_cap(limits.cluster_moves), step_s))
-    sent, moves = sum(one.bytes for one in actions), len(task_moves(actions))
+    sent, moves = sum(planned.bytes for planned in actions), len(task_moves(actions))
     return ExecutionCost(
         actions=len(actions),
         moves=moves,
@@ -167,9 +167,10 @@ def estimate_cost(
 def rollback(plan: Sequence[PlannedAction]) -> list[PlannedAction]:
     """Return the actions that revert a plan, the last first."""
     way: list[PlannedAction] = []
-    for one in reversed(plan):
-        if isinstance(one, TaskMove):
-            way.append(one._replace(source=one.target, target=one.source))
+    for planned in reversed(plan):
+        if isinstance(planned, TaskMove):
+            way.append(planned._replace(source=planned.target, target=planned.source))
         else:
-            way += [OtherAction(before, (one.action,), one.bytes) for before in one.before]
+            after = (planned.action,)
+            way += [OtherAction(before, after, planned.bytes) for before in planned.before]
     return way

@@ -16,11 +16,11 @@ def footprints_of(plan: Sequence[PlannedAction]) -> Footprints:
     A move changes its task, and shares its query with the moves of other tasks. An action that
     changes the whole cluster takes a step of its own.
     """
-    is_move = np.fromiter((isinstance(one, TaskMove) for one in plan), np.bool_, len(plan))
+    is_move = np.fromiter((isinstance(planned, TaskMove) for planned in plan), np.bool_, len(plan))
     moves = np.array(task_moves(plan), np.int64).reshape(-1, 5)
     queries, shared = np.unique(moves[:, 0], return_inverse=True)
     tasks, changed = np.unique(shared << 32 | moves[:, 1], return_inverse=True)
-    subjects = [one.action.subjects() for one in plan if not isinstance(one, TaskMove)]
+    subjects = [planned.action.subjects() for planned in plan if not isinstance(planned, TaskMove)]
     known = {Subject(Kind.QUERY, query): number for number, query in enumerate(queries.tolist())}
     fresh = count(len(queries) + len(tasks))
     others = [[known.setdefault(subject, next(fresh)) for subject in row] for row in subjects]
@@ -33,7 +33,7 @@ def footprints_of(plan: Sequence[PlannedAction]) -> Footprints:
     objects[of_move] = len(queries) + changed
     objects[~of_move] = [number for row in others for number in row]
     result = Footprints(
-        sent=np.fromiter((one.bytes for one in plan), np.int64, len(plan)),
+        sent=np.fromiter((planned.bytes for planned in plan), np.int64, len(plan)),
         nodes=np.full((len(plan), 2), NONE, np.int64),
         indptr=indptr,
         objects=objects,

@@ -61,13 +61,13 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 def keep_snapshot(snapshot: ClusterSnapshot) -> Snapshot:
-    """Return the row of a snapshot; equal ones share one."""
+    """Return the row of a snapshot; equal snapshots share a row."""
     text = canonical(snapshot.to_json())
     digest = digest_of(text)
-    found = Snapshot.objects.filter(pk=digest).first()
-    if found is not None:
-        found.remember(snapshot)
-        return found
+    row = Snapshot.objects.filter(pk=digest).first()
+    if row is not None:
+        row.remember(snapshot)
+        return row
     row, _ = Snapshot.objects.get_or_create(
         digest=digest,
         defaults={
@@ -140,9 +140,9 @@ def _streams_of_running(cluster: Cluster) -> tuple[dict[int, list[int]], list[in
     queries, first = np.unique(pairs[:, 0], return_index=True)
     streams = pairs[:, 1].tolist()
     stops = [*first.tolist(), len(streams)][1:]
-    found = zip(queries.tolist(), first.tolist(), stops, strict=True)
+    rows_by_query = zip(queries.tolist(), first.tolist(), stops, strict=True)
     return (
-        {query: streams[start:stop] for query, start, stop in found},
+        {query: streams[start:stop] for query, start, stop in rows_by_query},
         np.unique(pairs[:, 1]).tolist(),
     )
 
@@ -159,18 +159,18 @@ def _split_queries(cluster: Cluster, measured: Measured) -> list[SplitQueryRow]:
         SplitQueryRow(
             query,
             name,
-            [list(span) for span in task_ranges_from(found, count)],
+            [list(span) for span in task_ranges_from(ranges, count)],
             *_of_tasks(query, count, measured),
         )
-        for (query, name, count), found in begins.items()
+        for (query, name, count), ranges in begins.items()
     ]
 
 
 def _of_tasks(query: int, count: int, measured: Measured) -> tuple[list[float], list[int]]:
     known = [measured.get((query, task)) for task in range(count)]
     return (
-        [round(one.records_per_s, 3) if one else 0.0 for one in known],
-        [one.state_bytes if one else 0 for one in known],
+        [round(measure.records_per_s, 3) if measure else 0.0 for measure in known],
+        [measure.state_bytes if measure else 0 for measure in known],
     )
 
 
@@ -191,9 +191,9 @@ def _groupings(cluster: Cluster) -> list[GroupingRow]:
 
 def _excluded(cluster: Cluster) -> list[Excluded]:
     live = Exclusion.objects.filter(cluster=cluster, expires_at__gt=timezone.now())
-    found = live.order_by("kind", "subject").values_list("kind", "subject")
-    streams = dict(cluster.streams.values_list("name", "id")) if found else {}
+    rows = live.order_by("kind", "subject").values_list("kind", "subject")
+    streams = dict(cluster.streams.values_list("name", "id")) if rows else {}
     return [
         Excluded(kind, streams.get(subject, 0) if kind == Exclusion.Kind.STREAM else subject)
-        for kind, subject in found
+        for kind, subject in rows
     ]

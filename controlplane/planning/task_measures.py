@@ -19,8 +19,8 @@ def measured_tasks(cluster: Cluster) -> Measured:
     """Return the last measures by query and task; none where Redis cannot be asked."""
     nodes = list(cluster.nodes.values_list("index", flat=True))
     try:
-        found = read_tasks(redis_client(), cluster.slug, nodes)
+        measures = read_tasks(redis_client(), cluster.slug, nodes)
     except (RedisError, OSError) as away:
         logger.warning("No measures of %s: %s", cluster.slug, away)
         return {}
-    return {(one.query, one.task): one for one in found}
+    return {(measure.query, measure.task): measure for measure in measures}

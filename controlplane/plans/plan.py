@@ -140,7 +140,7 @@ class Plan(Sequence[PlannedAction]):
 
     def of_kinds(self, *kinds: str) -> list[PlannedAction]:
         """Return the actions of these kinds (`kind_of`), in their order."""
-        return [one for one in self if kind_of(one.action) in kinds]
+        return [planned for planned in self if kind_of(planned.action) in kinds]
 
     def __iter__(self) -> Iterator[PlannedAction]:
         return map(_from_row, self._rows)
@@ -163,4 +163,4 @@ def seal_of(plan: Iterable[PlannedAction], digest: str) -> str:
 
 def task_moves(plan: Iterable[PlannedAction]) -> list[TaskMove]:
     """Return the moves of tasks among the actions, in their order."""
-    return [one for one in plan if isinstance(one, TaskMove)]
+    return [planned for planned in plan if isinstance(planned, TaskMove)]

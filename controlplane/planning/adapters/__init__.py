@@ -20,9 +20,9 @@ from controlplane.planning.measures import COMMON, Measure
 @cache
 def adapters() -> Mapping[str, PlannerAdapter]:
     """Return the adapters by the names of their planners, in the order of the planners."""
-    found: list[PlannerAdapter] = [import_module(path).ADAPTER for path in _modules()]
-    found.sort(key=lambda adapter: (adapter.planner.order, adapter.name))
-    return MappingProxyType({adapter.name: adapter for adapter in found})
+    values: list[PlannerAdapter] = [import_module(path).ADAPTER for path in _modules()]
+    values.sort(key=lambda adapter: (adapter.planner.order, adapter.name))
+    return MappingProxyType({adapter.name: adapter for adapter in values})
 
 
 def _modules() -> Iterator[str]:
@@ -43,7 +43,7 @@ def adapter_of(planner: str) -> PlannerAdapter:
 
 
 def measures_of(planner: str) -> tuple[Measure, ...]:
-    """Return the measures that proposals of a planner have; the common ones of one that is gone."""
+    """Return the measures of a planner's proposals; the common ones if it is not installed."""
     adapter = adapters().get(planner)
     return (*COMMON, *(adapter.measures if adapter is not None else ()))
 
