@@ -14,10 +14,13 @@ from django.apps import apps
 from django.conf import settings
 from django.contrib.auth.models import Permission
 from django.contrib.contenttypes.models import ContentType
+from django.core.management import call_command
 from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
 
+from controlplane.archive.apps import ArchiveConfig
+from controlplane.archive.router import RESULTS
 from tests.support.postgres import database_on, postgres_version, write_data_directory
 
 # Rows that Django makes after migrations; `flush` would delete them and make them anew.
@@ -84,9 +87,12 @@ def _digest() -> str:
 
 
 def _migrate(alias: str, target: Path) -> None:
+    """Make the tables of an alias as `migrate_all` does: the archive's alone in `results`."""
     connection = connections[alias]
-    connection.settings_dict["TEST"]["NAME"] = str(target)
-    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+    connection.close()
+    connection.settings_dict["NAME"] = str(target)
+    apps_of_alias = (ArchiveConfig.label,) if alias == RESULTS else ()
+    call_command("migrate", *apps_of_alias, database=alias, interactive=False, verbosity=0)
     connection.close()
 
 

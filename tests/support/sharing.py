@@ -10,11 +10,16 @@ ROOT = Path(__file__).parents[2]
 _SHARED = ("mark.spark", "mark.browser")
 
 
+def starts_weir(path: str) -> bool:
+    """Return whether the tests of a file share a whole Weir."""
+    return path.startswith("tests/end_to_end/")
+
+
 @cache
 def shares_by_file(path: str) -> bool:
     """Return whether the tests of a file share a Spark, a browser, or a whole Weir."""
     text = (ROOT / path).read_text()
-    return path.startswith("tests/end_to_end/") or any(word in text for word in _SHARED)
+    return starts_weir(path) or any(word in text for word in _SHARED)
 
 
 class Sharing(LoadScopeScheduling):  # type: ignore[misc] # xdist ships no types

@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
+from controlplane.archive.apps import ArchiveConfig
 from controlplane.archive.router import DEFAULT, RESULTS, is_shared
 
 
@@ -17,6 +18,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Run Django's own command for each."""
-        for alias in (DEFAULT,) if is_shared() else (DEFAULT, RESULTS):
-            call_command("migrate", database=alias, interactive=False,
-                         verbosity=options["verbosity"])  # fmt: skip
+        given = {"interactive": False, "verbosity": options["verbosity"]}
+        call_command("migrate", database=DEFAULT, **given)
+        if not is_shared():
+            # All other migrations would leave no table there, yet take as long as the first time.
+            call_command("migrate", ArchiveConfig.label, database=RESULTS, **given)

@@ -14,13 +14,11 @@ from workers.demo.recording import (
     Recording,
     Tile,
     Trips,
-    load_recording,
 )
 from workers.demo.schema import REPORT
 from workers.demo.timeline import loops_between, reports_between, trips_at
 
 HOUR = 3_600_000
-DAY = load_recording()
 
 
 def small() -> Recording:
@@ -78,16 +76,18 @@ def test_records_have_the_schema_of_the_wire(recording: Recording) -> None:
 
 @given(st.lists(st.integers(0, 2 * SPAN_MS), min_size=1, max_size=12))
 @settings(max_examples=15, deadline=None)
-def test_every_report_is_given_once_however_time_is_cut(cuts: list[int]) -> None:
+def test_every_report_is_given_once_however_time_is_cut(
+    recording: Recording, cuts: list[int]
+) -> None:
     moments = [-1, *sorted(set(cuts)), 2 * SPAN_MS - 1]
     moments = [m for m in moments if m < 2 * SPAN_MS]
     found = sum(
         batch.num_rows
         for after, until in pairwise(moments)
         if after < until
-        for batch in reports_between(DAY, after, until).values()
+        for batch in reports_between(recording, after, until).values()
     )
-    assert found == 2 * len(DAY.positions.at)
+    assert found == 2 * len(recording.positions.at)
 
 
 def test_loops_are_cut_at_the_end_of_the_day() -> None:
