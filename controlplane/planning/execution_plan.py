@@ -169,7 +169,8 @@ def rollback(plan: Sequence[PlannedAction]) -> list[PlannedAction]:
     way: list[PlannedAction] = []
     for planned in reversed(plan):
         if isinstance(planned, TaskMove):
-            way.append(planned._replace(source=planned.target, target=planned.source))
+            query, task, source, target, size = planned
+            way.append(TaskMove(query, task, target, source, size))
         else:
             after = (planned.action,)
             way += [OtherAction(before, after, planned.bytes) for before in planned.before]
