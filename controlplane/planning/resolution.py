@@ -29,10 +29,11 @@ def resolve(snapshot: ClusterSnapshot, actions: Iterable[Action]) -> list[Planne
     owners, state = _owners(snapshot)
     draft: TableDraft | None = None
     plan: list[PlannedAction] = []
+    moves: list[TaskMove] = []
     for index, action in enumerate(actions):
         try:
             if isinstance(action, MoveTasks):
-                plan += _moves(action, owners, state)
+                moves += _moves(action, owners, state)
                 continue
             draft = draft or _draft(snapshot)
             _require(action, draft)
@@ -42,8 +43,9 @@ def resolve(snapshot: ClusterSnapshot, actions: Iterable[Action]) -> list[Planne
             message = f"Action {index + 1} of the plan, {kind_of(action)}: {error}"
             raise Conflict("impossible_action", message, {"action": index}) from None
         if before != (action,):
-            plan.append(OtherAction(action, before))
-    return plan
+            plan += [*_once_per_task(moves), OtherAction(action, before)]
+            moves = []
+    return plan + _once_per_task(moves)
 
 
 def _owners(snapshot: ClusterSnapshot) -> tuple[dict[tuple[int, int], int], dict[int, list[int]]]:
@@ -57,9 +59,19 @@ def _owners(snapshot: ClusterSnapshot) -> tuple[dict[tuple[int, int], int], dict
     return owners, state | {query: [size] for query, size in snapshot.state.items()}
 
 
+def _once_per_task(moves: Iterable[TaskMove]) -> list[PlannedAction]:
+    """Return consecutive moves with one per task, to its last target: these may be reordered."""
+    result: dict[tuple[int, int], TaskMove] = {}
+    for move in moves:
+        task = move.query, move.task
+        earlier = result.get(task)
+        result[task] = move if earlier is None else earlier._replace(target=move.target)
+    return [move for move in result.values() if move.source != move.target]
+
+
 def _moves(
     action: MoveTasks, owners: dict[tuple[int, int], int], state: dict[int, list[int]]
-) -> Iterator[PlannedAction]:
+) -> Iterator[TaskMove]:
     sizes = state.get(action.query, (0,))
     for task, target in action.tasks():
         source = owners[action.query, task]

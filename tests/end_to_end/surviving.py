@@ -63,7 +63,7 @@ proposal = Proposal.objects.get(pk={pk})
 execution = Execution.objects.filter(proposal=proposal).first()
 versions = RoutingVersion.objects.filter(proposal=proposal).order_by("version")
 moved = [op["query"] for row in versions for op in row.ops]
-steps = list(execution.steps.order_by("number").values_list("first", "past", "state", "moved",
+steps = list(execution.steps.order_by("number").values_list("first", "stop", "state", "moved",
              "tasks")) if execution else []
 print(json.dumps(dict(state=proposal.state, moves=len(proposal.actions), error=proposal.error,
                       done=execution.done if execution else 0, steps=steps, moved=moved)))

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 from django.db import transaction
 from django.utils import timezone
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from controlplane.access.roles import Actor
@@ -131,6 +131,7 @@ def advanced(proposal: Proposal) -> bool:
 
 
 @given(ACTIONS, st.integers(0, 6))
+@example([MoveTasks(4, ((0, 2, 3),)), MoveTasks(4, ((3, 2, 3),))], 0)
 @LAW
 def test_a_plan_stopped_after_any_step_and_rolled_back_ends_where_it_began(
     approver: Actor, operator: Actor, cluster: Cluster, actions: list[Action], steps: int
