@@ -1,6 +1,7 @@
 """Whatever is planned and whoever is killed when: every window is what the input says.
 
-A seeded schedule of plans goes to a real driver while real taxi reports flow. The driver is killed
+A seeded schedule of plans goes through `topology.apply`, and so from the rows of a database to a
+real driver, while real taxi reports flow. The driver is killed
 with -9 at random moments and at each phase of a migration, Redis is killed and started again. Then
 every window of every query is compared with one pass over the input.
 
@@ -19,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import redis
+from pytest_django import Settings
 
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
@@ -27,8 +29,8 @@ from tests.support.driver import Driver
 from tests.support.redis_server import RedisServer
 from tests.support.taxi import taxi_reports
 from tests.workers.pipeline.schedules.chance import Chance
+from tests.workers.pipeline.schedules.managed import ManagedWorld
 from tests.workers.pipeline.schedules.queries import asked, expected
-from tests.workers.pipeline.schedules.world import World
 
 SCHEDULES = int(os.environ.get("WEIR_SCHEDULES", "1"))
 STREAMS, SLOTS, SPLITS = 8, 4, 3
@@ -47,7 +49,7 @@ class Schedule:
         self.server.start()
         self.client = redis.Redis.from_url(self.server.url)
         self.driver = Driver(self.server.url, directory, "sf", nodes=SLOTS, splits=SPLITS)
-        self.world = World(self.client, "sf")
+        self.world = ManagedWorld.create(self.client, "sf", SLOTS, SPLITS, asked(STREAMS))
         self.rng = np.random.default_rng(seed)
         self.chance = Chance(self.rng, SLOTS, SPLITS, up=list(range(SLOTS)))
         # Reading them takes longer than the driver would wait.
@@ -156,7 +158,7 @@ def _stays(count: int) -> Callable[[list[dict[str, Any]]], bool]:
     return lambda rows: len(rows) > count + 2 or time.monotonic() > until
 
 
-def _unthrottled(world: World) -> list[Action]:
+def _unthrottled(world: ManagedWorld) -> list[Action]:
     return [
         SetCapacity(node, per_s, emulated=False) for node, per_s in world.table.capacities.items()
     ]
@@ -184,10 +186,13 @@ def _minutes(rng: np.random.Generator) -> Iterator[dict[int, pa.RecordBatch]]:
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("class_archive")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("class_archive", "redis_url")
 @pytest.mark.parametrize("seed", range(1, SCHEDULES + 1))
-def test_every_window_is_what_the_input_says(seed: int, tmp_path: Path) -> None:
+def test_every_window_is_what_the_input_says(seed: int, tmp_path: Path, settings: Settings) -> None:
     schedule = Schedule(tmp_path, seed)
+    # Published to the Redis that the schedule kills.
+    settings.REDIS_URL = schedule.server.url
     try:
         schedule.run()
         _check(schedule)
@@ -210,6 +215,7 @@ def _check(schedule: Schedule) -> None:
     for batch in batches:
         dropped.update(batch["dropped"])
     assert dict(+dropped) == world.dropped_records(rows)
+    world.check_rows()
     moved = [move for batch in batches for move in batch["moves"]]
     assert moved
     assert sum(batch["taken_in"] for batch in batches) == len(moved)
