@@ -14,13 +14,13 @@ from typing import Final
 
 # Every benchmark with the options of its smallest size. `typed_columns` needs another checkout.
 SMALLEST: Final[Mapping[str, str]] = {
-    "placement_speed": "--repeats 1 --queries 500",
-    "online_speed": "--repeats 1 --queries 5000",
-    "placement_quality": "--seeds 1 --seconds 0.5 --queries 2000",
-    "migration_speed": "--repeats 1 --tasks 64",
-    "migration_quality": "--histories 1 --taus 0.4 --migrations 2",
+    "planners.placement_speed": "--repeats 1 --queries 500",
+    "planners.online_speed": "--repeats 1 --queries 5000",
+    "planners.placement_quality": "--seeds 1 --seconds 0.5 --queries 2000",
+    "planners.migration_speed": "--repeats 1 --tasks 64",
+    "planners.migration_quality": "--histories 1 --taus 0.4 --migrations 2",
     "migration_gap": "--steps 10 --tasks 12",
-    "measuring_cost": "--batches 6",
+    "planners.measuring_cost": "--batches 6",
     "placing_speed": "--live 100 --streams 50 --posts 3",
     "execution_speed": "--queries 500 --streams 50 --nodes 5 --approvals 2",
     "proposal_speed": "--queries 500 --streams 50 --nodes 5 --repeats 1",

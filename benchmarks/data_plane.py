@@ -80,10 +80,9 @@ def main() -> None:
 
 def publish_table(url: str, ops: Sequence[Action]) -> None:
     """Publish a routing table with all streams, their schemas and these queries."""
-    every = range(1, STREAMS + 1)
-    splits: list[Action] = [AssignStream(stream, stream % SPLITS) for stream in every]
-    splits += [SetSchema(stream, REPORT) for stream in every]
-    publish(redis.Redis.from_url(url), CLUSTER, RoutingDelta(1, (*splits, *ops)))
+    splits = [AssignStream(stream, stream % SPLITS) for stream in range(1, STREAMS + 1)]
+    schemas = [SetSchema(stream, REPORT) for stream in range(1, STREAMS + 1)]
+    publish(redis.Redis.from_url(url), CLUSTER, RoutingDelta(1, (*splits, *schemas, *ops)))
 
 
 def start_weir(url: str, folder: Path, ops: Sequence[Action], nodes: int, appends: int = 0) -> Weir:

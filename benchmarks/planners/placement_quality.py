@@ -1,6 +1,6 @@
 """Quality of the placement algorithms: replication factors over several seeds, and their ratios.
 
-python -m benchmarks.placement_quality [--seeds 3] [--seconds 10] [--queries 100000]
+python -m benchmarks.planners.placement_quality [--seeds 3] [--seconds 10] [--queries 100000]
 
 Instances after section 6.1 at the paper's defaults, at 1000 servers and at exponent 1.5. All
 algorithms run on the same instance in the same process, one thread each.
@@ -16,7 +16,7 @@ from algorithms.placement.experiments.solving import configured
 from algorithms.placement.online import LeastCost
 from algorithms.placement.problem import PlacementProblem
 from algorithms.registry import PLACEMENT, algorithm, algorithms
-from benchmarks.placement_instances import bipartite_instance
+from benchmarks.planners.placement_instances import bipartite_instance
 
 # For small instances, and for queries of one source.
 _LEFT_OUT = ("exact", "single_source")

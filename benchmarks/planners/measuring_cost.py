@@ -1,6 +1,6 @@
 """What measuring tasks and operators costs a node, as a share of its processor time.
 
-    .venv/bin/python -m benchmarks.measuring_cost [--batches 60]
+    .venv/bin/python -m benchmarks.planners.measuring_cost [--batches 60]
 
 One node's batches in memory, with everything that is measured and without, in turns; medians.
 25,000 records of 20 streams a batch, 100 small queries and 4 queries split over 32 tasks.

@@ -1,6 +1,6 @@
 """Speed of online placement: a million arrivals at once, and one at a time in service.
 
-python -m benchmarks.online_speed [--repeats 5] [--queries 1000000]
+python -m benchmarks.planners.online_speed [--repeats 5] [--queries 1000000]
 
 Medians after compilation; every figure in one process, whose memory is printed at the end.
 """
@@ -17,7 +17,7 @@ from algorithms.placement.online import LeastCost, OnRand
 from algorithms.placement.online.pipeline import OnlinePlacement
 from algorithms.placement.online.service import PlacementService
 from algorithms.placement.problem import PlacementProblem
-from benchmarks.placement_instances import bipartite_instance
+from benchmarks.planners.placement_instances import bipartite_instance
 
 _EVENTS = 100_000
 

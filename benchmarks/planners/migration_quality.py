@@ -1,6 +1,6 @@
 """Bytes moved over 100 migrations: single step, looking ahead, and what the paper compares with.
 
-python -m benchmarks.migration_quality [--histories 10] [--taus 0.4 0.8] [--migrations 100]
+python -m benchmarks.planners.migration_quality [--histories 10] [--taus 0.4 0.8] [--migrations 100]
 
 Unit tasks on 8 to 16 nodes after recorded taxi demand; the transition matrix of each history is
 counted from the 300 changes before it.

@@ -1,6 +1,6 @@
 """Speed of the placement algorithms on fixed instances: medians, not quality.
 
-python -m benchmarks.placement_speed [--repeats 5] [--queries 100000]
+python -m benchmarks.planners.placement_speed [--repeats 5] [--queries 100000]
 """
 
 import argparse
@@ -14,7 +14,7 @@ from algorithms.errors import PlanningError
 from algorithms.placement.online import LeastCost
 from algorithms.placement.problem import PlacementProblem
 from algorithms.registry import PLACEMENT, algorithms
-from benchmarks.placement_instances import zipf_instance
+from benchmarks.planners.placement_instances import zipf_instance
 
 _LIVE = 10_000
 

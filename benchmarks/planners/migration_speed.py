@@ -1,6 +1,6 @@
 """Speed of the migration planners on one core, medians after compilation.
 
-python -m benchmarks.migration_speed [--repeats 15] [--tasks 4096]
+python -m benchmarks.planners.migration_speed [--repeats 15] [--tasks 4096]
 """
 
 import argparse
