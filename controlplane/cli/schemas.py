@@ -11,8 +11,8 @@ from controlplane.cli.documents import text_of
 from controlplane.cli.output import print_facts, print_sentence, print_table
 from controlplane.cluster_spec.text import parse_schema
 from controlplane.records.bodies.formats import Format, format_of_file
+from controlplane.topology.schema_change import schema_from
 from controlplane.topology.schemas.assessment import Assessed
-from controlplane.topology.schemas.change import schema_from
 from controlplane.topology.schemas.inference import Inferred, infer
 from controlplane.topology.schemas.samples import sample_of_file
 from controlplane.wire.schema import StreamSchema

@@ -12,7 +12,7 @@ from controlplane.catalog.computations import schema_of
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.topology.apply import Change, apply
-from controlplane.topology.schemas.change import fields_of, set_columns
+from controlplane.topology.schema_change import fields_of, set_columns
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import Action, AssignStream, SetSchema
 from controlplane.wire.schema import BadSchema, StreamSchema

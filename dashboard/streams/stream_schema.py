@@ -12,7 +12,7 @@ from controlplane.errors import Conflict, Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster
 from controlplane.records.bodies.formats import Format
 from controlplane.topology import streams
-from controlplane.topology.schemas.change import preview, set_schema
+from controlplane.topology.schema_change import preview, set_schema
 from controlplane.topology.streams import StreamSpec
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import notify, refusal_text, render_page

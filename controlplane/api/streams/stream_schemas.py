@@ -20,7 +20,7 @@ from controlplane.catalog.streams import stream_by_key
 from controlplane.errors import NotFound
 from controlplane.models import Stream
 from controlplane.records.bodies import CONTENT_TYPES
-from controlplane.topology.schemas.change import (
+from controlplane.topology.schema_change import (
     patch_schema,
     preview,
     schema_from,

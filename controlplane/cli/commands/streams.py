@@ -32,7 +32,7 @@ from controlplane.cli.schemas import (
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.pagination.pages import MAX_PER_PAGE
-from controlplane.topology.schemas.change import (
+from controlplane.topology.schema_change import (
     patched,
     preview,
     schema_from,

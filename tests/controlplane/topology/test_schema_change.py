@@ -10,7 +10,7 @@ from controlplane.errors import Conflict, Forbidden, Invalid, VersionMoved
 from controlplane.models import AuditEntry, Cluster, Stream
 from controlplane.topology import placement, queries, rows, streams, versions
 from controlplane.topology.queries import QuerySpec
-from controlplane.topology.schemas.change import (
+from controlplane.topology.schema_change import (
     patch_schema,
     preview,
     revise,
