@@ -2,9 +2,9 @@
 
 from django.http import HttpResponse
 
+from dashboard.glossary import WORDS
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.responses import render_page
-from dashboard.words import WORDS
 
 
 @anyone_page
