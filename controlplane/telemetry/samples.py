@@ -1,16 +1,15 @@
 """Samples from telemetry rows, and roll-ups from samples; pure functions.
 
-A sample is {"t", "version", "in", "read", "delivered", "rf", "imbalance", "p50", "p95", "p99",
-"batch_ms", "loads", "busy", "tasks", "late", "dropped", "waiting", "state_bytes", "end", "span_s",
-"event_ms", "emitted_ms"}: t, event_ms and emitted_ms in ms since the epoch, rates and loads in
-records/s since the previous batch, which was span_s seconds before, busy a share of wall time,
-latencies in ms; waiting are records that nodes have not taken yet, end is a position in the log.
+A sample has the figures of `telemetry.figures` by name, "t" in ms since the epoch, and "span_s":
+the seconds since the previous batch, over which rates are taken.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+
+from controlplane.telemetry.figures import FIGURES, Figure, RollUp
 
 Row = Mapping[str, Any]
 Sample = dict[str, Any]
@@ -74,24 +73,22 @@ def _seconds(row: Row, before: PreviousBatch) -> float:
     return max((emitted_ms - before.emitted_ms) / 1000, MIN_SECONDS)
 
 
-MEANS = ("in", "read", "delivered", "rf", "imbalance", "p50", "batch_ms", "late", "dropped")
-MEAN_LISTS = ("loads", "busy")
-MAXIMA = ("p95", "p99")
-LAST = ("version", "tasks", "waiting", "state_bytes", "end", "event_ms", "emitted_ms")
-
-
 def rolled_up(samples: Sequence[Sample], t_ms: int) -> Sample:
     """Return one sample for a bucket that begins at t_ms.
 
     Means of rates, loads and of the median latency; maxima of p95 and p99, so that no peak is
     smoothed away; the last of version, tasks, state and times. Nulls do not count.
     """
-    merged: Sample = {"t": t_ms}
-    merged |= {name: _mean(_present(samples, name)) for name in MEANS}
-    merged |= {name: _mean_list(_present(samples, name)) for name in MEAN_LISTS}
-    merged |= {name: max(_present(samples, name), default=None) for name in MAXIMA}
-    merged |= {name: next(reversed(_present(samples, name)), None) for name in LAST}
-    return merged
+    return {"t": t_ms} | {figure.name: _merged(figure, samples) for figure in FIGURES}
+
+
+def _merged(figure: Figure, samples: Iterable[Sample]) -> Any:
+    values = _present(samples, figure.name)
+    if figure.roll_up is RollUp.LAST:
+        return values[-1] if values else None
+    if figure.roll_up is RollUp.MAX:
+        return max(values, default=None)
+    return _mean_list(values) if figure.per_node else _mean(values)
 
 
 def _present(samples: Iterable[Sample], name: str) -> list[Any]:

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
+from controlplane.telemetry.figures import RollUp, names_of
+
 Sample = dict[str, Any]
 # A chart of about 1200 pixels shows no more points than this.
 MAX_POINTS = 900
-# As in stored roll-ups (controlplane.telemetry.samples): a chart must not hide a peak of latency.
-WORST = frozenset({"p95", "p99", "duration_ms"})
-NEWEST = frozenset(
-    {"t", "version", "tasks", "waiting", "state_bytes", "end", "event_ms", "emitted_ms"}
-)
+# As in stored roll-ups; `duration_ms` is of attached jobs.
+WORST = names_of(RollUp.MAX) | {"duration_ms"}
+NEWEST = names_of(RollUp.LAST) | {"t"}
 # Samples further apart than so many usual steps have a gap between them.
 GAP_STEPS = 6
 

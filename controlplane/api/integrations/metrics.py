@@ -7,7 +7,6 @@ clusters; those of queues, webhooks and requests require a viewer of all cluster
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Final
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -25,27 +24,8 @@ from controlplane.api.common.security import identified
 from controlplane.connections import redis_client
 from controlplane.measuring import collect_requests
 from controlplane.task_names import QUEUES, queue_key
+from controlplane.telemetry.figures import FIGURES, Figure
 from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
-
-# Of a sample (telemetry.samples): its name there, ours, what it is, and by what to multiply it.
-_OF_SAMPLE: Final = (
-    ("imbalance", "imbalance", "Imbalance of load over capacity", 1.0),
-    ("rf", "replication_factor", "Delivered records over source records", 1.0),
-    ("in", "records_in_per_second", "Records that came into the log", 1.0),
-    ("read", "records_read_per_second", "Records that were read", 1.0),
-    ("delivered", "records_delivered_per_second", "Records that were handed to nodes", 1.0),
-    ("late", "records_late_per_second", "Records that came too late to count", 1.0),
-    ("p50", "latency_p50_seconds", "Latency, median", 0.001),
-    ("p95", "latency_p95_seconds", "Latency, 95th percentile", 0.001),
-    ("p99", "latency_p99_seconds", "Latency, 99th percentile", 0.001),
-    ("batch_ms", "batch_seconds", "How long the newest micro-batch took", 0.001),
-    ("state_bytes", "state_bytes", "State of all tasks", 1.0),
-)
-_OF_NODES: Final = (
-    ("loads", "node_records_per_second", "Records that a node takes"),
-    ("busy", "node_busy_ratio", "Share of its time that a node computes"),
-    ("tasks", "node_tasks", "Tasks on a node"),
-)
 
 
 @require_safe
@@ -90,10 +70,11 @@ class _Figures(Collector):
 
 def _of_clusters(figures: Gauges, now: datetime) -> Iterator[Metric]:
     rows = figures.clusters
-    for key, name, about, factor in _OF_SAMPLE:
-        yield _gauge(name, about, ("cluster",), _values(rows, key, factor))
-    for key, name, about in _OF_NODES:
-        yield _gauge(name, about, ("cluster", "node"), _by_node(rows, key))
+    for figure in FIGURES:
+        if not figure.metric:
+            continue
+        labels = ("cluster", "node") if figure.per_node else ("cluster",)
+        yield _gauge(figure.metric, figure.title, labels, _values(rows, figure))
     yield _gauge("data_age_seconds", "Age of the newest sample", ("cluster",), _ages(rows, now))
     yield _gauge("routing_version", "Version decided last", ("cluster",), (
         ((row.cluster.slug,), float(row.cluster.routing_version)) for row in rows
@@ -119,20 +100,18 @@ def _of_queues() -> Iterator[Metric]:
     yield _gauge("queue_length", "Tasks that wait for a worker", ("queue",), lengths)
 
 
-def _values(
-    rows: list[ClusterGauges], key: str, factor: float
-) -> Iterator[tuple[tuple[str, ...], float]]:
+def _values(rows: list[ClusterGauges], figure: Figure) -> Iterator[tuple[tuple[str, ...], float]]:
+    """Yield the labels and the value of a figure, of each node if it has one per node."""
     for row in rows:
-        value = row.sample.get(key)
-        if value is not None:
-            yield (row.cluster.slug,), float(value) * factor
-
-
-def _by_node(rows: list[ClusterGauges], key: str) -> Iterator[tuple[tuple[str, ...], float]]:
-    for row in rows:
-        for index, value in enumerate(row.sample.get(key) or ()):
-            if value is not None:
-                yield (row.cluster.slug, str(index)), float(value)
+        value = row.sample.get(figure.name)
+        labelled = (
+            {(str(index),): number for index, number in enumerate(value or ())}
+            if figure.per_node
+            else {(): value}
+        )
+        for labels, number in labelled.items():
+            if number is not None:
+                yield (row.cluster.slug, *labels), float(number) * figure.metric_factor
 
 
 def _ages(rows: list[ClusterGauges], now: datetime) -> Iterator[tuple[tuple[str, ...], float]]:
