@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 
 from controlplane.access import tokens
 from controlplane.models import ApiToken, Cluster, Node, Policy
+from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from tests.support.policies import set_policy
 
@@ -40,11 +41,16 @@ def test_a_second_set_up_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_the_demo_has_a_policy_that_one_may_change(tmp_path: Path) -> None:
-    """Its trips come and go within a plan; what somebody set since stays."""
+    """Its tolerances are those of any site; what somebody set since stays."""
     setup(tmp_path)
     cluster = Cluster.objects.get(slug="sf")
     policy = policy_of(cluster)
-    assert (policy.tolerated_ended, policy.four_eyes) == (1.0, False)
+    usual = PolicySettings()
+    tolerances = [name for name in type(usual).model_fields if name.startswith("tolerated_")]
+    assert [getattr(policy, name) for name in tolerances] == [
+        getattr(usual, name) for name in tolerances
+    ]
+    assert (len(tolerances), policy.four_eyes) == (4, False)
     set_policy(cluster, tolerated_ended=0.25)
     setup(tmp_path)
     assert policy_of(cluster).tolerated_ended == 0.25
