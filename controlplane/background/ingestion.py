@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from django.db import connection, transaction
 from django.db.models import Max
+from django.utils import timezone
 
 from controlplane.events.publish import send_samples
 from controlplane.executions import acknowledgement
@@ -99,14 +100,15 @@ def store(
 def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) -> int:
     """Update the measured rates from the records per stream of the last seconds; return how many.
 
-    An exponentially weighted mean: silent streams decay too.
+    An exponentially weighted mean: silent streams decay too. Of a stream that is younger than the
+    time constant it is the mean since its creation: its first batch may hold all records since.
     """
-    weight = 1 - math.exp(-seconds / RATE_TAU_S)
-    known = Stream.objects.filter(cluster=cluster_id).values_list("id", "rate")
+    now = timezone.now()
+    known = Stream.objects.filter(cluster=cluster_id).values_list("id", "rate", "created_at")
     changes = []
-    for stream, rate in known:
-        measured = records.get(stream, 0) / seconds
-        followed = _followed(rate, measured, weight)
+    for stream, rate, created in known:
+        age = max(seconds, (now - created).total_seconds())
+        followed = _followed(rate, records.get(stream, 0), seconds, age)
         if followed != rate:
             changes.append((followed, stream))
     with transaction.atomic(), connection.cursor() as cursor:
@@ -117,10 +119,11 @@ def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) ->
     return len(changes)
 
 
-def _followed(rate: float | None, measured: float, weight: float) -> float | None:
+def _followed(rate: float | None, records: int, seconds: float, age: float) -> float | None:
     if rate is None:
-        return measured or None
-    followed = rate + weight * (measured - rate)
+        return records / (age if age < RATE_TAU_S else seconds) or None
+    weight = 1 - math.exp(-seconds / min(age, RATE_TAU_S))
+    followed = rate + weight * (records / seconds - rate)
     return followed if followed > SILENT else 0.0
 
 

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion, retention
@@ -123,6 +124,17 @@ def test_stream_rates_follow_and_decay(sf: Cluster) -> None:
     stream.refresh_from_db()
     assert stream.rate == pytest.approx(10 * 0.36788, rel=1e-3)
     assert Stream.objects.get(name="s1").rate is None
+
+
+def test_what_a_new_stream_had_in_its_log_is_no_rate_of_seconds(sf: Cluster) -> None:
+    """The first batch of a stream that is 40 s old holds its 40 s; of an old one, who knows."""
+    stream = Stream.objects.get(name="s0")
+    for age, rate in ((40, 10), (4_000, 80)):
+        created = timezone.now() - timedelta(seconds=age)
+        Stream.objects.filter(pk=stream.pk).update(rate=None, created_at=created)
+        ingestion.update_rates(sf.pk, {stream.pk: 400}, 5.0)
+        stream.refresh_from_db()
+        assert stream.rate == pytest.approx(rate, rel=0.01)
 
 
 def test_a_span_is_read_in_at_most_nine_hundred_rows(sf: Cluster) -> None:
