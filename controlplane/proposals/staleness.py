@@ -33,7 +33,7 @@ def refuse_if_stale(proposal: Proposal) -> None:
         review(proposal)
     drift = drift_of(proposal)
     if drift.stale and mark_stale(proposal, drift):
-        message = f"Out of date: {drift}. Ask for it anew"
+        message = f"Out of date: {drift}. Request it again"
         raise Conflict("stale", message, drift.to_json())
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from controlplane.models import LedgerEntry, Proposal
 from controlplane.planning.adapters import measures_of
-from controlplane.planning.measures import Better, Measure
+from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.policies.gains import value_text
 from controlplane.policies.planner_record import FIGURES
 from controlplane.policies.store import policy_of
@@ -46,12 +46,19 @@ def measure_rows(
 
 
 def _text(measure: Measure, value: float | None) -> str:
-    return MISSING if value is None else value_text(measure, value)
+    if value is None:
+        return MISSING
+    # Two rates with their unit would not fit into a cell: it is in the note.
+    return f"{value:,.0f}" if measure.unit is Unit.RATE else value_text(measure, value)
 
 
 def _note(measure: Measure, bound: float | None) -> str:
-    better = "" if measure.better == Better.NEITHER else f"{measure.better} is better"
-    return better if bound is None else f"{better}; bound {_text(measure, bound)}"
+    parts = [str(measure.unit)] if measure.unit is Unit.RATE else []
+    if measure.better is not Better.NEITHER:
+        parts.append(f"{measure.better} is better")
+    if bound is not None:
+        parts.append(f"bound {_text(measure, bound)}")
+    return "; ".join(parts)
 
 
 def shown_review(proposal: Proposal) -> dict[str, Any] | None:

@@ -90,7 +90,7 @@ def test_it_is_approved_watched_and_rolled_back(page_of: Page, proposal: Proposa
         acknowledge(proposal)
     state_of(page, "rolled back")
     expect(page.get_by_text("reverted", exact=True).first).to_be_visible()
-    expect(page.get_by_role("button", name="Ask for it anew")).to_be_visible()
+    expect(page.get_by_role("button", name="Request again")).to_be_visible()
 
 
 @pytest.mark.parametrize("width", [1280, 400])

@@ -85,7 +85,7 @@ def test_the_price_is_on_the_page_before_anybody_approves(
     for word in ("State to move", "Takes</dt>", "Pause of a task", "Rollback</dt>", "On the way"):
         assert word in content
     assert offered(content) == {"approve", "reject"}
-    assert "Ask for it anew" in content
+    assert "Request again" in content
 
 
 def test_the_page_says_why_the_policy_waits_for_a_person(
@@ -164,7 +164,7 @@ def test_no_way_back_is_offered_from_nothing(operating: Client, proposal: Propos
     Proposal.objects.filter(pk=proposal.pk).update(state="failed")
     content = page_of(operating, proposal)
     assert offered(content) == set()
-    assert "Ask for it anew" in content
+    assert "Request again" in content
 
 
 def test_an_approval_is_withdrawn(approving: Client, proposal: Proposal) -> None:
