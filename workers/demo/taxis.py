@@ -10,9 +10,11 @@ from workers.demo.program import Wanted
 from workers.demo.recording import Recording, load_recording
 from workers.demo.timeline import reports_between, trips_at
 
-# One trip in so many is a query, and nearly all of the load that of the long-lived queries: a
-# plan must still hold after it was read for ten minutes, in which all trips have been replaced.
+# One trip in so many is a query, and none over many tiles: a plan must still hold after it was read
+# for ten minutes, in which all trips have been replaced, and a node with one trip over many tiles
+# receives them all.
 TRIPS_PER_QUERY: Final = 30
+MOST_TILES: Final = 5
 
 
 class Taxis:
@@ -39,5 +41,5 @@ class Taxis:
 
     def queries_at(self, moment: int) -> Sequence[Wanted]:
         """Return the long-lived queries, and those of the trips that are in progress."""
-        trips = trips_at(self._recording, moment, TRIPS_PER_QUERY)
+        trips = trips_at(self._recording, moment, TRIPS_PER_QUERY, MOST_TILES)
         return [*self._long_lived, *trips]

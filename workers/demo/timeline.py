@@ -5,6 +5,7 @@ does event time, so that no window ever sees time step back.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,9 @@ from workers.demo.program import Wanted
 from workers.demo.recording import SPAN_MS, START_MS, Ints, Recording
 from workers.demo.schema import REPORT
 from workers.demo.speeds import NO_SPEED
+
+# More tiles than any trip crosses.
+ANY: Final = 1 << 30
 
 
 def event_ms(moment: int) -> int:
@@ -46,8 +50,13 @@ def reports_between(recording: Recording, after: int, until: int) -> dict[int, p
     }
 
 
-def trips_at(recording: Recording, moment: int, one_in: int = 1) -> list[Wanted]:
-    """Return the trips on the way at a moment, one in `one_in`: started, not yet at their end."""
+def trips_at(
+    recording: Recording, moment: int, one_in: int = 1, most_tiles: int = ANY
+) -> list[Wanted]:
+    """Return the trips on the way at a moment: started, and not yet at their end.
+
+    One in `one_in` of the trips, and none that crosses more than `most_tiles` tiles.
+    """
     loop, within = divmod(moment, SPAN_MS)
     # A trip may still be on its way when the day begins again; none takes a day.
     loops = [(loop - 1, within + SPAN_MS), (loop, within)]
@@ -56,6 +65,7 @@ def trips_at(recording: Recording, moment: int, one_in: int = 1) -> list[Wanted]
         for number, index in loops
         if number >= 0
         for trip in _on_the_way(recording, number, index, one_in)
+        if len(trip.streams) <= most_tiles
     ]
 
 

@@ -125,6 +125,13 @@ def test_one_trip_in_four_keeps_its_name_while_it_lasts(recording: Recording) ->
         assert chosen == trips & set().union(*some)
 
 
+def test_trips_over_many_tiles_can_be_left_out(recording: Recording) -> None:
+    every = trips_at(recording, 2 * HOUR)
+    few = [trip for trip in every if len(trip.streams) <= 5]
+    assert 0 < len(few) < len(every)
+    assert trips_at(recording, 2 * HOUR, most_tiles=5) == few
+
+
 def test_no_trip_outlasts_the_next_loop(recording: Recording) -> None:
     """Only one loop back is looked at."""
     assert recording.trips.end.max() < 2 * SPAN_MS
