@@ -18,8 +18,8 @@ PYTHON ?= $(shell for name in /usr/bin/python3 python3 python3.13 python3.12 pyt
 
 # What pytest is given: make test T='tests/algorithms -k seed'
 T ?=
-# Processes that share the tests; on two cores three by day, as some wait for Spark or a browser.
-N ?=
+# Processes that share the tests; they wait for Spark to start half of the time.
+N ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test nightly install lint format types contracts check lock bench screenshots clean
@@ -33,13 +33,13 @@ run: $(INSTALLED) ## install what is missing and run Weir until Ctrl-C
 test: $(INSTALLED) ## install what is missing and run all tests
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && \
 	java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
-	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(or $(N),3) \
+	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
 	--dist loadscope --no-loadscope-reorder $(T)
 
 nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what else takes many starts of Spark
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env WEIR_SCHEDULES=20 WEIR_LAWS=100 CHROMIUM="$$chromium" \
-	POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(or $(N),2) \
+	POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
 	--dist loadfile tests/workers/pipeline/schedules tests/workers/live_migration \
 	tests/workers/pipeline/test_repartition.py tests/workers/pipeline/test_exactly_once.py \
 	tests/workers/pipeline/test_poison_query.py tests/workers/pipeline/test_standalone.py \

@@ -47,11 +47,11 @@ ROUTING_VERSION = """() => Number(
 )"""
 
 
-def wait_until(page: Page, script: str, reached: Callable[[Any], bool]) -> Any:
+def wait_until(page: Page, script: str, reached: Callable[[Any], bool], seconds: float = 60) -> Any:
     """Evaluate `script` until it has `reached` something; Playwright's own wait needs eval()."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + seconds
     while not reached(value := page.evaluate(script)):
-        assert time.monotonic() < deadline, f"still {value} after a minute: {script}"
+        assert time.monotonic() < deadline, f"still {value} after {seconds} s: {script}"
         page.wait_for_timeout(200)
     return value
 
@@ -254,7 +254,7 @@ def test_ledger_has_what_was_promised_and_what_was_measured(page: Page) -> None:
     """The plan that was carried out above, after thirty batches."""
     page.goto("/clusters/sf/ledger/")
     entries = "() => fetch('/api/v1/clusters/sf/ledger').then((r) => r.json())"
-    found = wait_until(page, entries, lambda answer: answer["total"])
+    found = wait_until(page, entries, lambda answer: answer["total"], 240)
     entry = found["entries"][-1]
     assert entry["outcome"] == "done"
     assert entry["measured"]["bytes"] > 0
@@ -324,7 +324,10 @@ def test_a_mixed_plan_is_stopped_rolled_back_and_executed(weir: RunningWeir, pag
     assert execution["applied"] + execution["skipped"] == len(done)
     assert {one["kind"] for one in done if one["status"] == "applied"} == kinds
     entries = f"() => fetch('{API}/ledger').then((r) => r.json())"
-    ledger = wait_until(page, entries, lambda answer: answer["entries"][0]["proposal"] == second)
+    # Thirty micro-batches must follow; beside other tests each takes seconds.
+    ledger = wait_until(
+        page, entries, lambda answer: answer["entries"][0]["proposal"] == second, 240
+    )
     entry = ledger["entries"][0]
     assert (entry["applied"], entry["skipped"]) == (execution["applied"], execution["skipped"])
     assert entry["approved"]["imbalance"] == pytest.approx(row["after"]["imbalance"])
