@@ -11,7 +11,7 @@ UV := UV_NATIVE_TLS=1 UV_SYSTEM_CERTS=1 $(PY) -m uv
 
 # The first Python that fits, unless one is named: make run PYTHON=/usr/bin/python3.12
 # The distribution's goes first: it is compiled with profile-guided optimization, which pyenv leaves
-# out by default. All of Weir and its tests then take nearly twice the processor time.
+# out by default: the tests of topology and online placement took nearly twice the processor time there.
 FITS := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))
 PYTHON ?= $(shell for name in /usr/bin/python3 python3 python3.13 python3.12 python3.11; do \
 	$$name -c '$(FITS)' 2>/dev/null && echo $$name && break; done)

@@ -75,7 +75,7 @@ def _rank(item: pytest.Item) -> int:
 
 
 def pytest_collection_finish() -> None:
-    """Look for garbage less often, and never in what is loaded by now: a tenth of all the time."""
+    """Look for garbage less often, and never in what is loaded by now: a tenth of page tests."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

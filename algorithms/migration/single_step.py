@@ -131,7 +131,7 @@ def _extend(
     may_keep: bool,
     room: Floats,
 ) -> None:
-    """Let one more part end at each position in a node's interval [start, past)."""
+    """Let one more part end at each position in a node's interval [start, stop)."""
     _window_maxima(old[0], lowest, start, stop, room[3])
     _window_maxima(old[1], lowest, start, stop, room[4])
     _window_maxima(room[0], lowest, start, stop, room[5])

@@ -22,7 +22,7 @@ from controlplane.topology import drop_rule_housekeeping
 
 # The time in which a stream's rate follows a change by 63 %. Plans are computed, read and executed
 # over minutes: a rate that follows sooner would make them stale by its noise.
-RATE_TAU_S = 120.0
+RATE_TIME_CONSTANT_S = 120.0
 # Below this a stream counts as silent, and its declared rate stands in.
 SILENT = 1e-3
 
@@ -121,8 +121,8 @@ def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) ->
 
 def _followed(rate: float | None, records: int, seconds: float, age: float) -> float | None:
     if rate is None:
-        return records / (age if age < RATE_TAU_S else seconds) or None
-    weight = 1 - math.exp(-seconds / min(age, RATE_TAU_S))
+        return records / (age if age < RATE_TIME_CONSTANT_S else seconds) or None
+    weight = 1 - math.exp(-seconds / min(age, RATE_TIME_CONSTANT_S))
     followed = rate + weight * (records / seconds - rate)
     return followed if followed > SILENT else 0.0
 

@@ -120,7 +120,7 @@ def test_stream_rates_follow_and_decay(sf: Cluster) -> None:
     ingestion.update_rates(sf.pk, {stream.pk: 50}, 5.0)
     stream.refresh_from_db()
     assert stream.rate == 10
-    ingestion.update_rates(sf.pk, {}, ingestion.RATE_TAU_S)
+    ingestion.update_rates(sf.pk, {}, ingestion.RATE_TIME_CONSTANT_S)
     stream.refresh_from_db()
     assert stream.rate == pytest.approx(10 * 0.36788, rel=1e-3)
     assert Stream.objects.get(name="s1").rate is None
