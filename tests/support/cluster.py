@@ -7,8 +7,8 @@ from django.contrib.auth.models import Group, User
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
+from controlplane.query_spec import QuerySpec
 from controlplane.topology import placement, queries, streams
-from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec
 from controlplane.topology.versions import delta_of
 from controlplane.wire.query import QueryText
