@@ -21,7 +21,7 @@ from controlplane.planning.snapshots import (
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.notifications import notify
 from controlplane.proposals.transitions import WEIR, move_on
-from controlplane.task_names import JUDGE_PROPOSAL, send_on_commit
+from controlplane.task_names import REVIEW_PROPOSAL, send_on_commit
 from controlplane.telemetry.time_series import latest_values
 
 # Between two writes of the progress: smooth to the eye, nothing to the database.
@@ -125,7 +125,7 @@ def _save(proposal: Proposal, verb: str, **columns: Any) -> bool:
     try:
         with transaction.atomic():
             move_on(WEIR, proposal, verb, **columns)
-            send_on_commit(JUDGE_PROPOSAL, proposal.pk)
+            send_on_commit(REVIEW_PROPOSAL, proposal.pk)
     except Conflict:
         return False
     return True

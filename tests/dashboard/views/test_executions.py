@@ -231,7 +231,7 @@ def test_drift_is_told_and_asked_anew(approving: Client, proposal: Proposal) -> 
     Node.objects.filter(index=0).update(capacity=100)
     content = page_of(approving, proposal)
     assert "The capacity of nodes 0 has changed" in content
-    answer = approving.post(path_to(proposal, "ask-anew/"))
+    answer = approving.post(path_to(proposal, "request-again/"))
     anew = Proposal.objects.get(base=proposal)
     assert answer["Location"] == path_to(anew)
     assert (anew.algorithm, anew.parameters) == (proposal.algorithm, proposal.parameters)

@@ -15,7 +15,7 @@ from dashboard.queries.forms import DEFAULTS
 
 QUERY = {"name": "fresh", "streams": "s0, s1", "aggregates": "n = count(*)"} | DEFAULTS
 POSTS = [
-    "queries/new/", "queries/end/", "proposals/ask/", "proposals/{proposal}/ask-anew/",
+    "queries/new/", "queries/end/", "proposals/ask/", "proposals/{proposal}/request-again/",
     *(f"proposals/{{proposal}}/{verb.path}/" for verb in SAID), "start/", "stop/",
     "nodes/0/capacity/", "master/",
 ]  # fmt: skip
