@@ -37,12 +37,12 @@ class Drop(models.Model):
             models.UniqueConstraint(
                 fields=["stream", "query"],
                 condition=models.Q(query__isnull=False),
-                name="drop_split_arc_once",
+                name="drop_split_edge_once",
             ),
             models.UniqueConstraint(
                 fields=["stream"],
                 condition=models.Q(query__isnull=True),
-                name="drop_input_arc_once",
+                name="drop_input_edge_once",
             ),
         ]
 

@@ -43,7 +43,7 @@ class Query(models.Model):
     task_count = models.PositiveSmallIntegerField(default=1)
     key_grouping = models.CharField(max_length=20, blank=True, default="")
     aggregator = models.ForeignKey(
-        Node, on_delete=models.PROTECT, null=True, blank=True, related_name="merged_queries"
+        Node, on_delete=models.PROTECT, null=True, blank=True, related_name="aggregated_queries"
     )
     incarnation = models.PositiveIntegerField(default=0)
     retention_s = models.PositiveIntegerField(default=DEFAULT_RETENTION_S)
