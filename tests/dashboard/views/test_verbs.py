@@ -170,7 +170,7 @@ def test_a_stale_proposal_says_what_drifted(approving: Client, ready: Proposal) 
 
 def test_a_rejection_needs_a_reason(approving: Client, ready: Proposal) -> None:
     page = f"/clusters/sf/proposals/{ready.pk}/reject/"
-    assert "Say why" in said(approving.post(page, {"reason": " "}))
+    assert "Enter a reason" in said(approving.post(page, {"reason": " "}))
     approving.post(page, {"reason": "not today"})
     ready.refresh_from_db()
     assert ready.state == "rejected"
