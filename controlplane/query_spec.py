@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, Final, get_type_hints
 
 from controlplane.wire.query_text import QueryText, about
+from controlplane.wire.routing import MAX_TASKS
 
 # Of both sides of a join together. The widest real query (a taxi trip) reads 79 streams.
 MAX_STREAMS: Final = 200
@@ -56,7 +57,7 @@ class QuerySpec:
             "over how many tasks its key is split",
             column="task_count",
             ge=1,
-            le=1024,
+            le=MAX_TASKS,
         ),
     )
     right: Sequence[str] = field(default=(), metadata=about("", "see the text", column=""))

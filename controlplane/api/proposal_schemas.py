@@ -64,8 +64,8 @@ class VerbOut(Schema):
         return verb.path
 
 
-class ByItselfOut(Schema):
-    """Whether the policy lets a proposal begin without a person: code, what decided, its limit."""
+class AutoApprovalOut(Schema):
+    """Whether the policy starts a proposal without a person: code, deciding number, its limit."""
 
     allowed: bool
     code: str
@@ -75,15 +75,15 @@ class ByItselfOut(Schema):
 
 
 class AllowedOut(Schema):
-    """What the caller may do with a proposal in its state; ask_anew makes another one.
+    """What the caller may do with a proposal in its state; request_again makes another one.
 
-    by_itself: the policy's decision on a ready proposal, null for others.
+    auto_approval: the policy's decision on a ready proposal, null for others.
     """
 
     state: str
     verbs: list[VerbOut]
-    ask_anew: bool
-    by_itself: ByItselfOut | None
+    request_again: bool
+    auto_approval: AutoApprovalOut | None
 
 
 class ProposalRow(Schema):
