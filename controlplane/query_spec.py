@@ -10,7 +10,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Final, get_type_hints
 
-from controlplane.wire.query_text import QueryText, about
+from controlplane.wire.query_text import MAX_TASKS, QueryText, about
 
 # Of both sides of a join together. The widest real query (a taxi trip) reads 79 streams.
 MAX_STREAMS: Final = 200
@@ -47,7 +47,8 @@ class QuerySpec:
     )
     text: QueryText = field(metadata=about("Text", "what it computes", group="head", column=""))
     ends_at: datetime | None = field(
-        default=None, metadata=about("Ends at", "when it ends by itself; null: never", group="head")
+        default=None,
+        metadata=about("Ends at", "when it ends automatically; null: never", group="head"),
     )
     tasks: int = field(
         default=1,
@@ -56,7 +57,7 @@ class QuerySpec:
             "over how many tasks its key is split",
             column="task_count",
             ge=1,
-            le=1024,
+            le=MAX_TASKS,
         ),
     )
     right: Sequence[str] = field(default=(), metadata=about("", "see the text", column=""))

@@ -67,6 +67,9 @@ _queries: list[URLPattern] = [
         name="query-key-grouping",
     ),
     path(
+        f"{CLUSTER}queries/<int:pk>/tasks/", key_grouping.post_task_count, name="query-task-count"
+    ),
+    path(
         f"{CLUSTER}queries/<int:pk>/aggregator/",
         key_grouping.post_aggregator,
         name="query-aggregator",
@@ -81,7 +84,11 @@ _proposals: list[URLPattern] = [
     path(f"{CLUSTER}proposals/<int:pk>/steps.json", proposal.step_charts, name="step-charts"),
     path(f"{CLUSTER}proposals/<int:pk>/actions.json", proposal.actions_json, name="actions-json"),
     path(f"{CLUSTER}proposals/<int:pk>/actions.csv", proposal.actions_csv, name="actions-csv"),
-    path(f"{CLUSTER}proposals/<int:pk>/ask-anew/", proposals.post_ask_anew, name="ask-anew"),
+    path(
+        f"{CLUSTER}proposals/<int:pk>/request-again/",
+        proposals.post_request_again,
+        name="request-again",
+    ),
     # Last: every verb of the table.
     path(f"{CLUSTER}proposals/<int:pk>/<slug:verb>/", proposals.post_say, name="proposal-verb"),
 ]

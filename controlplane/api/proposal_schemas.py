@@ -65,15 +65,15 @@ class VerbOut(Schema):
 
 
 class AllowedOut(Schema):
-    """What the caller may do with a proposal in its state; ask_anew makes another one.
+    """What the caller may do with a proposal in its state; request_again makes another one.
 
-    by_itself: the policy's decision on a ready proposal, null for others.
+    auto_approval: the policy's decision on a ready proposal, null for others.
     """
 
     state: str
     verbs: list[VerbOut]
-    ask_anew: bool
-    by_itself: PolicyDecision | None
+    request_again: bool
+    auto_approval: PolicyDecision | None
 
 
 _VALUES: Final = dict[str, Any]

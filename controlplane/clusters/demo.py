@@ -1,4 +1,4 @@
-"""Set-up of the demo: roles, accounts, clusters and the replayer's token; idempotent."""
+"""Idempotent set-up of the demo: roles, accounts, clusters and the replayer's token."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ TOKEN_NAME = "replayer"  # noqa: S105 - a name, not a secret
 
 @dataclass(frozen=True)
 class DemoCluster:
-    """A cluster of the demo; `capacity`: declared records/s of a node; `policy`: not defaults."""
+    """A cluster of the demo; `capacity`: records/s of a node; `policy`: changed settings."""
 
     slug: str
     name: str
@@ -51,7 +51,7 @@ CLUSTERS: Final[Mapping[str, DemoCluster]] = {
 
 
 def addable() -> list[DemoCluster]:
-    """Return the demos that have no cluster yet."""
+    """Return the demos without a cluster."""
     if not settings.DEMOS:
         return []
     present = set(Cluster.objects.filter(slug__in=SLUGS).values_list("slug", flat=True))
@@ -61,8 +61,8 @@ def addable() -> list[DemoCluster]:
 def add(actor: Actor, slug: str) -> Cluster:
     """Create and start the cluster of a demo; the replayer fills it.
 
-    One that exists is left as it is. Raises `Forbidden`, and `NotFound` for an unknown slug or
-    where this Weir runs without the demo.
+    An existing cluster is unchanged. Raises `Forbidden`, and `NotFound` for an unknown slug or if
+    this Weir runs without the demo.
     """
     require_operator(actor)
     if slug not in CLUSTERS or not settings.DEMOS:
@@ -81,7 +81,7 @@ def ensure_roles() -> None:
 
 @transaction.atomic
 def ensure_user(name: str, role: str, password: str | None) -> User:
-    """Create a user with the role; a password that the user has changed is not replaced."""
+    """Create a user with the role; the password of an existing user is unchanged."""
     user, created = User.objects.get_or_create(username=name)
     if created and password is None:
         user.set_unusable_password()

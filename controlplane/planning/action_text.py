@@ -1,4 +1,4 @@
-"""Actions as people read them: what changes, from what, to what."""
+"""Texts of actions: kind, object, value before and after."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +19,7 @@ from controlplane.wire.routing import (
     SetNodeActive,
     SetNodeCount,
     SetSplitCount,
+    SetTaskCount,
     Subject,
     kind_of,
 )
@@ -34,11 +35,11 @@ class Names:
     nodes: Mapping[int, str] = field(default_factory=dict)
 
     def query(self, query: int) -> str:
-        """Return the name of a query, its number if it is unknown."""
+        """Return the name of a query, its id if it is unknown."""
         return self.queries.get(query, f"query {query}")
 
     def stream(self, stream: int) -> str:
-        """Return the name of a stream, its number if it is unknown."""
+        """Return the name of a stream, its id if it is unknown."""
         return self.streams.get(stream, f"stream {stream}")
 
     def node(self, node: int) -> str:
@@ -61,7 +62,7 @@ class Names:
 
 @dataclass(frozen=True)
 class ActionText:
-    """An action for people: `kind` as in its JSON, `title` of the kind, its object, two values."""
+    """The text of an action: `kind` as in its JSON, `title` of the kind, object, two values."""
 
     kind: str
     title: str
@@ -75,7 +76,7 @@ class ActionText:
 
 
 def action_text(planned: PlannedAction, names: Names) -> ActionText:
-    """Return a planned action as people read it."""
+    """Return the text of a planned action."""
     action = planned.action
     before = planned.before[0] if planned.before else None
     value = _VALUES[type(action)]
@@ -109,6 +110,7 @@ _VALUES: Final[Mapping[type[Action], Callable[[Any, Names], str]]] = MappingProx
         SetDropRule: _drop_rule,
         SetKeyGrouping: lambda action, _: _grouping_title(action.key_grouping),
         SetAggregator: lambda action, names: names.node(action.node),
+        SetTaskCount: lambda action, _: f"{action.tasks} tasks",
         SetCapacity: lambda action, _: (
             f"{action.capacity:,.0f} records/s{', emulated' if action.emulated else ''}"
         ),
@@ -117,7 +119,7 @@ _VALUES: Final[Mapping[type[Action], Callable[[Any, Names], str]]] = MappingProx
         SetSplitCount: lambda action, _: f"{action.splits} split nodes",
     }
 )
-# By the kinds of actions that a plan may have.
+# By kind of action.
 TITLES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "move_tasks": "Node",
@@ -125,6 +127,7 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
         "set_drop_rule": "Drop rule",
         "set_key_grouping": "Key grouping",
         "set_aggregator": "Aggregator node",
+        "set_task_count": "Number of tasks",
         "set_capacity": "Capacity",
         "set_node_active": "Node activity",
         "set_node_count": "Number of nodes",

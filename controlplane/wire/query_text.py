@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 MAX_SECONDS: Final = 7 * 86_400
+MAX_TASKS: Final = 1024
 _MOST_NAMED: Final = 64
 
 

@@ -127,7 +127,7 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "percent": round(100 * proposal.progress),
         "verdict": decide_auto_approval(proposal) if ready else None,
         "buttons": sorted(verbs.offered(request.actor, proposal), key=lambda verb: verb.rank),
-        "may_ask_anew": verbs.may_request_again(request.actor, proposal),
+        "may_request_again": verbs.may_request_again(request.actor, proposal),
         "waits": waiting_for(proposal),
     } | _execution(request, proposal)
 

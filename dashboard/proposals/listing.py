@@ -78,10 +78,10 @@ def say(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpRespo
 
 
 @cluster_page
-def ask_anew(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Ask for the same plan on the cluster as it is now."""
-    anew = requests.request_again(request.actor, proposal_by_id(cluster, pk))
-    return redirect("proposal", cluster.slug, anew.pk)
+def request_again(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+    """Request the same plan for the cluster as it is now."""
+    proposal = requests.request_again(request.actor, proposal_by_id(cluster, pk))
+    return redirect("proposal", cluster.slug, proposal.pk)
 
 
 def _list(cluster: Cluster, filters: ProposalFilters) -> dict[str, Any]:
@@ -124,4 +124,4 @@ def _algorithm(adapter: PlannerAdapter, name: str) -> Algorithm:
 
 post_ask: Any = require_POST(ask)
 post_say: Any = require_POST(say)
-post_ask_anew: Any = require_POST(ask_anew)
+post_request_again: Any = require_POST(request_again)

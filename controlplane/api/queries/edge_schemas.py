@@ -79,6 +79,12 @@ class KeyGroupingIn(ReasonIn):
     key_grouping: str
 
 
+class TasksIn(ReasonIn):
+    """The requested number of tasks; new ones start where the query has fewest by capacity."""
+
+    tasks: StrictInt
+
+
 class AggregatorIn(ReasonIn):
     """The index of the requested aggregator node; null: the least loaded other node."""
 

@@ -68,7 +68,7 @@ def test_the_form_offers_every_algorithm_and_asks_for_a_comparison(
         ({"levels": "many"}, "Must be percentages"),
         ({"bytes": "-3"}, "Must be a number from 0 on"),
         ({"placement.mms.nu": "much"}, 'id="faults-placement.mms.nu"'),
-        ({"asked": []}, "Choose one planner at least"),
+        ({"asked": []}, "Choose at least one planner"),
     ],
 )
 def test_faults_are_shown_where_they_are(

@@ -91,7 +91,7 @@ def test_the_price_is_on_the_page_before_anybody_approves(
 def test_the_page_says_why_the_policy_waits_for_a_person(
     approving: Client, proposal: Proposal
 ) -> None:
-    assert f"Waits for a person: {proposal.planner} is approved by a person" in page_of(
+    assert f"Waits for a person: a person approves plans of {proposal.planner}" in page_of(
         approving, proposal
     )
     set_policy(proposal.cluster, auto_kinds=[proposal.planner], auto_gain=0.0)
@@ -128,7 +128,7 @@ def test_it_is_paused_resumed_and_stopped_with_a_reason(
     approving: Client, operating: Client, proposal: Proposal
 ) -> None:
     start(approving, proposal)
-    assert "Say why" in tell(operating, proposal, "pause")
+    assert "Enter a reason" in tell(operating, proposal, "pause")
     tell(operating, proposal, "pause", "a call")
     assert "a-operator paused it" in page_of(operating, proposal)
     tell(operating, proposal, "resume")
@@ -231,7 +231,7 @@ def test_drift_is_told_and_asked_anew(approving: Client, proposal: Proposal) -> 
     Node.objects.filter(index=0).update(capacity=100)
     content = page_of(approving, proposal)
     assert "The capacity of nodes 0 has changed" in content
-    answer = approving.post(path_to(proposal, "ask-anew/"))
+    answer = approving.post(path_to(proposal, "request-again/"))
     anew = Proposal.objects.get(base=proposal)
     assert answer["Location"] == path_to(anew)
     assert (anew.algorithm, anew.parameters) == (proposal.algorithm, proposal.parameters)
