@@ -94,8 +94,15 @@ class TasksIn(Schema):
     reason: str = Field("", max_length=2000)
 
 
+class AggregatorsIn(Schema):
+    """The requested number of aggregator nodes, each with its share of the keys."""
+
+    count: StrictInt
+    reason: str = Field("", max_length=2000)
+
+
 class AggregatorIn(Schema):
-    """The index of the requested aggregator node; null: the least loaded other node."""
+    """The index of the only aggregator node; null: the least loaded other node."""
 
     node: StrictInt | None
     reason: str = Field("", max_length=2000)
