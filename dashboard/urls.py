@@ -67,6 +67,9 @@ _queries: list[URLPattern] = [
         name="query-key-grouping",
     ),
     path(
+        f"{CLUSTER}queries/<int:pk>/tasks/", key_grouping.post_task_count, name="query-task-count"
+    ),
+    path(
         f"{CLUSTER}queries/<int:pk>/aggregator/",
         key_grouping.post_aggregator,
         name="query-aggregator",

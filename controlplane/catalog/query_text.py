@@ -9,6 +9,7 @@ from controlplane.errors import Fields, Invalid
 from controlplane.wire.language.errors import Place, place_of, reworded
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of, is_join
+from controlplane.wire.routing import MAX_TASKS
 
 # What the field of a text is called among the fields of a query.
 PREFIX: Final = "text."
@@ -17,7 +18,6 @@ MOST_KEYS: Final = 8
 MOST_PAIRS: Final = 8
 MAX_NAME: Final = 60
 MAX_SECONDS: Final = 7 * 86_400
-MAX_TASKS: Final = 1024
 
 # Which side of a pair a fault is of: on.0.left.
 _SIDE: Final = re.compile(r"(on\.\d+)\.(left|right)")

@@ -19,6 +19,7 @@ from controlplane.wire.routing import (
     SetNodeActive,
     SetNodeCount,
     SetSplitCount,
+    SetTaskCount,
     Subject,
     kind_of,
 )
@@ -109,6 +110,7 @@ _VALUES: Final[Mapping[type[Action], Callable[[Any, Names], str]]] = MappingProx
         SetDropRule: _drop_rule,
         SetKeyGrouping: lambda action, _: _grouping_title(action.key_grouping),
         SetAggregator: lambda action, names: names.node(action.node),
+        SetTaskCount: lambda action, _: f"{action.tasks} tasks",
         SetCapacity: lambda action, _: (
             f"{action.capacity:,.0f} records/s{', emulated' if action.emulated else ''}"
         ),
@@ -125,6 +127,7 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
         "set_drop_rule": "Drop rule",
         "set_key_grouping": "Key grouping",
         "set_aggregator": "Aggregator node",
+        "set_task_count": "Number of tasks",
         "set_capacity": "Capacity",
         "set_node_active": "Node activity",
         "set_node_count": "Number of nodes",

@@ -16,10 +16,12 @@ from controlplane.planning import arrays
 from controlplane.planning.arrays import QueryArrays
 from controlplane.plans.plan import PlannedAction, TaskMove
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.wire.routing import SetCapacity, SetDropRule
+from controlplane.wire.routing import SetCapacity, SetDropRule, SetTaskCount
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 
 Task = tuple[int, int]
+# Query, task, node, records/s, bytes of state.
+SplitTask = tuple[int, int, int, float, int]
 
 
 @dataclass(frozen=True)
@@ -60,44 +62,87 @@ class LoadModel:
         count, offered = len(queries.ids), arrays.rates_of(snapshot)
         streams = np.array([stream.id for stream in snapshot.streams], np.int64)
         state = map(snapshot.state.get, queries.ids.tolist(), np.zeros(count, np.int64).tolist())
-        return cls(
+        whole = cls(
             np.array([node.index for node in snapshot.nodes], np.int64),
             arrays.capacities_of(snapshot),
             streams,
             offered,
             offered * _kept(streams, snapshot),
             queries.ids,
-            {(query, task): count + unit for unit, (query, task, *_) in enumerate(rows)},
-            np.concatenate([queries.indptr, np.full(len(rows), queries.indptr[-1])]),
+            {},
+            queries.indptr,
             queries.streams,
-            np.concatenate([np.zeros(count), np.array([row[3] for row in rows], np.float64)]),
-            np.concatenate([queries.nodes, nodes]),
-            np.concatenate(
-                [np.fromiter(state, np.int64, count), np.array([row[4] for row in rows], np.int64)]
-            ),
+            np.zeros(count),
+            queries.nodes,
+            np.fromiter(state, np.int64, count),
         )
+        places = zip(rows, nodes.tolist(), strict=True)
+        return whole.with_split([(q, t, node, own, size) for (q, t, _, own, size), node in places])
 
     def after(self, plan: Iterable[PlannedAction]) -> Self:
         """Return the loads after these actions. Raises `KeyError` on an unknown node."""
-        moves, capacities, rates = [], self.capacities, self.rates
+        model, moves = self, []
         for planned in plan:
             if isinstance(planned, TaskMove):
                 moves.append(planned)
                 continue
             action = planned.action
             if isinstance(action, SetCapacity):
-                capacities = np.where(self.indices == action.node, action.capacity, capacities)
+                changed = np.where(self.indices == action.node, action.capacity, model.capacities)
+                model = replace(model, capacities=changed)
             elif isinstance(action, SetDropRule) and action.query == INPUT:
                 kept = self.offered * (1 - last_share(action.rule))
-                rates = np.where(self.streams == action.stream, kept, rates)
-        nodes = self.nodes
-        if moves:
-            units, targets = self.units_of(moves)
-            nodes = nodes.copy()
-            # Queries that started later or ended are not in the snapshot.
-            known = units >= 0
-            nodes[units[known]] = targets[known]
-        return replace(self, nodes=nodes, capacities=capacities, rates=rates)
+                rates = np.where(self.streams == action.stream, kept, model.rates)
+                model = replace(model, rates=rates)
+            elif isinstance(action, SetTaskCount):
+                model, moves = model.with_moves(moves).with_task_count(action), []
+        return model.with_moves(moves)
+
+    def with_moves(self, moves: list[TaskMove]) -> Self:
+        """Return the loads after moves of tasks."""
+        if not moves:
+            return self
+        units, targets = self.units_of(moves)
+        nodes = self.nodes.copy()
+        # Queries that started later or ended are not in the snapshot.
+        known = units >= 0
+        nodes[units[known]] = targets[known]
+        return replace(self, nodes=nodes)
+
+    def with_task_count(self, action: SetTaskCount) -> Self:
+        """Return the loads with as many tasks of a query, which share its records evenly."""
+        rows = [(query, task, int(self.nodes[unit]), float(self.own[unit]), int(self.state[unit]))
+                for (query, task), unit in self.tasks.items()]  # fmt: skip
+        others = [row for row in rows if row[0] != action.query]
+        present = sorted(row for row in rows if row[0] == action.query)
+        if not present:
+            return self
+        own = sum(row[3] for row in present) / action.tasks
+        kept = [(node, size) for _, _, node, _, size in present[: action.tasks]]
+        added = [node for node, first, stop in action.added for _ in range(first, stop)]
+        places = arrays.positions(self.indices, np.array(added, np.int64)).tolist()
+        tasks = [*kept, *((place, 0) for place in places)]
+        rows = [*others, *((action.query, task, node, own, size)
+                           for task, (node, size) in enumerate(tasks))]  # fmt: skip
+        return self.with_split(rows)
+
+    def with_split(self, rows: "list[SplitTask]") -> Self:
+        """Return the loads with these tasks of split queries; nodes by their positions."""
+        count = len(self.ids)
+        return replace(
+            self,
+            tasks={(query, task): count + unit for unit, (query, task, *_) in enumerate(rows)},
+            indptr=np.concatenate(
+                [self.indptr[: count + 1], np.full(len(rows), self.indptr[count])]
+            ),
+            own=np.concatenate([self.own[:count], np.array([row[3] for row in rows], np.float64)]),
+            nodes=np.concatenate(
+                [self.nodes[:count], np.array([row[2] for row in rows], np.int64)]
+            ),
+            state=np.concatenate(
+                [self.state[:count], np.array([row[4] for row in rows], np.int64)]
+            ),
+        )
 
     def units_of(self, moves: list[TaskMove]) -> tuple[Ints, Ints]:
         """Return the unit of each move, -1 for an unknown one, and the position of its target."""
@@ -168,8 +213,8 @@ def _kept(streams: Ints, snapshot: ClusterSnapshot) -> Floats:
     return np.array([1 - dropped.get(stream, 0.0) for stream in streams.tolist()], np.float64)
 
 
-def _split_tasks(snapshot: ClusterSnapshot) -> Iterable[tuple[int, int, int, float, int]]:
-    """Yield query, task, index of the node, records/s and bytes of the tasks of split queries."""
+def _split_tasks(snapshot: ClusterSnapshot) -> Iterable[SplitTask]:
+    """Yield the tasks of split queries; nodes by their indices."""
     for query, _, ranges, work, state in snapshot.split:
         for node, first, stop in ranges:
             for task in range(first, stop):

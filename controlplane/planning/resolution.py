@@ -1,10 +1,11 @@
 """Resolution of a planner's actions: one task per move, replaced values and moved state."""
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from controlplane.errors import Conflict
 from controlplane.plans.plan import PLANNABLE, OtherAction, PlannedAction, TaskMove
-from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.plans.snapshot import ClusterSnapshot, GroupingRow
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing import (
     NO_AGGREGATOR,
@@ -15,10 +16,15 @@ from controlplane.wire.routing import (
     Route,
     SetAggregator,
     SetDropRule,
+    SetTaskCount,
     TableDraft,
     kind_of,
+    with_owners,
 )
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
+
+# As much of the text of a join as a snapshot knows.
+JOIN_TEXT: Final = '{"right":[0]}'
 
 
 def resolve(snapshot: ClusterSnapshot, actions: Iterable[Action]) -> list[PlannedAction]:
@@ -37,8 +43,11 @@ def resolve(snapshot: ClusterSnapshot, actions: Iterable[Action]) -> list[Planne
                 continue
             draft = draft or _draft(snapshot)
             _require(action, draft)
-            before = action.inverse(draft)
-            action.apply_to(draft)
+            if isinstance(action, SetTaskCount):
+                before = _set_task_count(action, draft, owners, state)
+            else:
+                before = action.inverse(draft)
+                action.apply_to(draft)
         except (InconsistentDelta, KeyError) as error:
             message = f"Action {index + 1} of the plan, {kind_of(action)}: {error}"
             raise Conflict("impossible_action", message, {"action": index}) from None
@@ -69,6 +78,27 @@ def _once_per_task(moves: Iterable[TaskMove]) -> list[PlannedAction]:
     return [move for move in result.values() if move.source != move.target]
 
 
+def _set_task_count(
+    action: SetTaskCount,
+    draft: TableDraft,
+    owners: dict[tuple[int, int], int],
+    state: dict[int, list[int]],
+) -> tuple[Action, ...]:
+    """Apply the action to the draft, the owners and the bytes per task; return its inverse."""
+    query = action.query
+    route = draft.route(query)
+    # The draft does not know the moves before.
+    present = [owners.pop((query, task)) for task in range(len(route.owners()))]
+    draft.queries[query] = with_owners(route, present)
+    before = action.inverse(draft)
+    action.apply_to(draft)
+    after = draft.queries[query].owners()
+    owners |= {(query, task): node for task, node in enumerate(after)}
+    sizes = [*state.get(query, ()), *[0] * len(after)]
+    state[query] = sizes[: len(after)]
+    return before
+
+
 def _moves(
     action: MoveTasks, owners: dict[tuple[int, int], int], state: dict[int, list[int]]
 ) -> Iterator[TaskMove]:
@@ -84,12 +114,10 @@ def _require(action: Action, draft: TableDraft) -> None:
     """Raise `InconsistentDelta` unless plans may have the action and the draft has its objects."""
     if not isinstance(action, PLANNABLE):
         raise InconsistentDelta("plans cannot have this kind of action")
-    if isinstance(action, SetAggregator) and action.node != NO_AGGREGATOR:
-        draft.node(action.node)
+    for node in _nodes_of(action):
+        draft.node(node)
     for subject in action.subjects():
-        if subject.kind == Kind.NODE:
-            draft.node(subject.id)
-        elif subject.kind == Kind.STREAM and subject.id not in draft.splits:
+        if subject.kind == Kind.STREAM and subject.id not in draft.splits:
             raise InconsistentDelta(f"there is no stream {subject.id}")
     if isinstance(action, SetDropRule):
         route = None if action.query == INPUT else draft.route(action.query)
@@ -99,17 +127,29 @@ def _require(action: Action, draft: TableDraft) -> None:
             raise InconsistentDelta(f"there is no edge {action.stream} to {action.query}")
 
 
+def _nodes_of(action: Action) -> set[int]:
+    """Return the nodes that an action is about."""
+    nodes = {subject.id for subject in action.subjects() if subject.kind == Kind.NODE}
+    if isinstance(action, SetAggregator):
+        nodes |= {action.node} - {NO_AGGREGATOR}
+    if isinstance(action, SetTaskCount):
+        nodes |= {node for node, _, _ in action.added}
+    return nodes
+
+
 def _draft(snapshot: ClusterSnapshot) -> TableDraft:
     """Return the routing table of a snapshot, without the texts and incarnations of queries."""
-    groupings = {query: (text, node) for query, text, node in snapshot.groupings}
-    none = ("", NO_AGGREGATOR)
-    routes = {
-        query: Route(0, node, tuple(streams), "", (), *groupings.get(query, none))
-        for query, _, node, streams in snapshot.queries
-    }
+    groupings = {row.query: row for row in snapshot.groupings}
+    none = GroupingRow(0, "", NO_AGGREGATOR)
+    routes = {}
+    for query, _, node, streams in snapshot.queries:
+        row = groupings.get(query, none)
+        routes[query] = Route(0, node, tuple(streams), "", (), row.grouping, row.aggregator)
     for query, _, placed, _, _ in snapshot.split:
         ranges = tuple((node, first, stop) for node, first, stop in placed)
-        routes[query] = Route(0, ranges[0][0], (), "", ranges, *groupings.get(query, none))
+        row = groupings.get(query, none)
+        text = JOIN_TEXT if row.joins else ""
+        routes[query] = Route(0, ranges[0][0], (), text, ranges, row.grouping, row.aggregator)
     return TableDraft(
         queries=routes,
         splits=dict(snapshot.splits),

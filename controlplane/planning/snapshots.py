@@ -1,6 +1,7 @@
 """Creation and storage of snapshots of clusters."""
 
 import gc
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
@@ -26,6 +27,7 @@ from controlplane.plans.snapshot import (
     canonical,
     digest_of,
 )
+from controlplane.wire.query import QueryText, is_join
 from controlplane.wire.routing import NO_AGGREGATOR, task_ranges_from
 from controlplane.wire.routing.key_groupings import key_grouping_text
 
@@ -181,9 +183,10 @@ def _groupings(cluster: Cluster) -> list[GroupingRow]:
             query,
             key_grouping_text(key_grouping),
             NO_AGGREGATOR if aggregator is None else aggregator,
+            joins=is_join(QueryText.from_json(json.loads(text))),
         )
-        for query, key_grouping, aggregator in grouped.values_list(
-            "id", "key_grouping", "aggregator__index"
+        for query, key_grouping, aggregator, text in grouped.values_list(
+            "id", "key_grouping", "aggregator__index", "text"
         )
     ]
 

@@ -21,6 +21,7 @@ from controlplane.wire.routing import (
     SetNodeActive,
     SetNodeCount,
     SetSplitCount,
+    SetTaskCount,
     action_from_json,
     action_to_json,
     kind_of,
@@ -30,7 +31,7 @@ from controlplane.wire.routing import (
 Row = list[int] | Mapping[str, Any]
 # The kinds of actions that a plan may have; only people start, stop and change queries.
 PLANNABLE: Final = (
-    MoveTasks, AssignStream, SetDropRule, SetKeyGrouping, SetAggregator, SetCapacity,
+    MoveTasks, AssignStream, SetDropRule, SetKeyGrouping, SetAggregator, SetTaskCount, SetCapacity,
     SetNodeActive, SetNodeCount, SetSplitCount,
 )  # fmt: skip
 

@@ -55,11 +55,15 @@ class SplitQueryRow(NamedTuple):
 
 
 class GroupingRow(NamedTuple):
-    """The key grouping of a query as JSON text ("" for the hash of the key), and its aggregator."""
+    """The key grouping of a query as JSON text ("" for the hash of the key), and its aggregator.
+
+    `joins`: whether the query is a join.
+    """
 
     query: int
     grouping: str
     aggregator: int
+    joins: bool = False
 
 
 class DropRuleRow(NamedTuple):

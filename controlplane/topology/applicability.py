@@ -11,7 +11,7 @@ from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove, task_m
 from controlplane.topology.apply import nodes_of, scope_of
 from controlplane.topology.rows import read_part
 from controlplane.wire.errors import InconsistentDelta
-from controlplane.wire.routing import Action, SetDropRule, TableDraft
+from controlplane.wire.routing import Action, SetDropRule, SetTaskCount, TableDraft
 from controlplane.wire.routing.drop_rules import ALWAYS
 
 CHUNK: Final = 500
@@ -46,10 +46,21 @@ def obstacles(cluster: Cluster, plan: Sequence[PlannedAction]) -> list[Obstacle 
     for planned in plan:
         if isinstance(planned, TaskMove):
             stopped_by.append(_of_move(cluster, owners, planned))
-        else:
-            assert draft is not None
-            stopped_by.append(_of_other(draft, planned))
+            if draft is not None and stopped_by[-1] is None and planned.query in draft.queries:
+                planned.action.apply_to(draft)
+            continue
+        assert draft is not None
+        stopped_by.append(_of_other(draft, planned))
+        if isinstance(planned.action, SetTaskCount) and stopped_by[-1] is None:
+            _set_owners(owners, planned.action.query, draft)
     return stopped_by
+
+
+def _set_owners(owners: dict[tuple[int, int], int], query: int, draft: TableDraft) -> None:
+    """Let the owners of a query's tasks be those of the draft."""
+    for task in [task for task in owners if task[0] == query]:
+        del owners[task]
+    owners |= {(query, task): node for task, node in enumerate(draft.route(query).owners())}
 
 
 def counted(stopped_by: Iterable[Obstacle | None]) -> dict[str, int]:

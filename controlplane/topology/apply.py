@@ -170,7 +170,7 @@ def _require_edge(index: int, action: Action, draft: TableDraft) -> None:
 def nodes_of(action: Action) -> set[int]:
     """Return the nodes to which an action gives something."""
     nodes = {getattr(action, name, -1) for name in ("node", "aggregator")}
-    for name in ("moves", "task_ranges"):
+    for name in ("moves", "task_ranges", "added"):
         nodes |= {node for node, _, _ in getattr(action, name, ())}
     return nodes - {-1}
 

@@ -60,7 +60,7 @@ def set_aggregator(actor: Actor, query: Query, index: int | None, reason: str = 
 
 
 def _set_key_grouping(actor: Actor, query: Query, key_grouping: str, reason: str) -> Query:
-    cluster, query = _fresh(query)
+    cluster, query = running_with_aggregator(query)
     before = query.key_grouping
     if key_grouping == before:
         return query
@@ -79,7 +79,7 @@ def _set_key_grouping(actor: Actor, query: Query, key_grouping: str, reason: str
 
 
 def _set_aggregator(actor: Actor, query: Query, index: int | None, reason: str) -> Query:
-    cluster, query = _fresh(query)
+    cluster, query = running_with_aggregator(query)
     before = query.aggregator
     assert before is not None
     node = _least_loaded(cluster, before) if index is None else _active(cluster, index)
@@ -99,7 +99,7 @@ def _set_aggregator(actor: Actor, query: Query, index: int | None, reason: str) 
     return query
 
 
-def _fresh(query: Query) -> tuple[Cluster, Query]:
+def running_with_aggregator(query: Query) -> tuple[Cluster, Query]:
     """Return the cluster with its version, then the query with its aggregator, read afresh."""
     # The version first: what changes behind it makes the append fail.
     cluster = Cluster.objects.get(pk=query.cluster_id)

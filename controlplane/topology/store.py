@@ -137,25 +137,16 @@ class _QueryRows:
         self._set_aggregators({query: route.aggregator for query, route in added.items()})
 
     def _change(self, changed: Mapping[int, tuple[Route, Route]]) -> None:
-        whole: dict[int, list[int]] = defaultdict(list)
+        self._set_owners(changed)
         incarnations: dict[int, list[int]] = defaultdict(list)
         groupings: dict[str, list[int]] = defaultdict(list)
         for query, (old, new) in changed.items():
-            if old.owners() != new.owners():
-                if new.task_ranges:
-                    self._rewrite(query, new)
-                else:
-                    whole[new.node].append(query)
             if old.incarnation != new.incarnation:
                 incarnations[new.incarnation].append(query)
             if old.key_grouping != new.key_grouping:
                 groupings[
                     key_grouping_name(new.key_grouping, aggregated=new.aggregator != NO_AGGREGATOR)
                 ].append(query)
-        for node, queries in whole.items():
-            for ids in _chunks(queries):
-                rows = Task.objects.filter(query__in=ids)
-                rows.update(node=self._nodes[node], since_version=self._version)
         _update_queries("incarnation", incarnations)
         _update_queries("key_grouping", groupings)
         self._set_aggregators(
@@ -165,6 +156,23 @@ class _QueryRows:
                 if old.aggregator != new.aggregator
             }
         )
+
+    def _set_owners(self, changed: Mapping[int, tuple[Route, Route]]) -> None:
+        whole: dict[int, list[int]] = defaultdict(list)
+        counts: dict[int, list[int]] = defaultdict(list)
+        for query, (old, new) in changed.items():
+            before, after = old.owners(), new.owners()
+            if len(before) != len(after):
+                counts[len(after)].append(query)
+            if before != after and new.task_ranges:
+                self._rewrite(query, new)
+            elif before != after:
+                whole[new.node].append(query)
+        for node, queries in whole.items():
+            for ids in _chunks(queries):
+                rows = Task.objects.filter(query__in=ids)
+                rows.update(node=self._nodes[node], since_version=self._version)
+        _update_queries("task_count", counts)
 
     def _set_aggregators(self, nodes: Mapping[int, int]) -> None:
         by_node: dict[int, list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Forms of a query's key grouping and aggregator node."""
+"""Forms of a query's key grouping, number of tasks and aggregator node."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
-from controlplane.topology import key_groupings
+from controlplane.topology import key_groupings, task_counts
 from controlplane.wire.routing.key_groupings import KEY_GROUPINGS
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import notify, notify_refusals
@@ -31,6 +31,17 @@ def set_key_grouping(request: PageRequest, cluster: Cluster, pk: int) -> HttpRes
 
 
 @cluster_page
+def set_task_count(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+    """Change the number of tasks of a query."""
+    query, values = query_by_id(cluster, pk), request.POST
+    with notify_refusals(request):
+        tasks = _count(values.get("tasks", ""))
+        task_counts.set_task_count(request.actor, query, tasks, values.get("reason", ""))
+        notify(request, f"{query.name} has {tasks} tasks.")
+    return redirect("query", cluster.slug, pk)
+
+
+@cluster_page
 def set_aggregator(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Move the aggregation to another node."""
     query, values = query_by_id(cluster, pk), request.POST
@@ -39,6 +50,13 @@ def set_aggregator(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespo
         query = key_groupings.set_aggregator(request.actor, query, index, values.get("reason", ""))
         notify(request, f"{query.name} is merged on {query.aggregator}.")
     return redirect("query", cluster.slug, pk)
+
+
+def _count(text: str) -> int:
+    """Return a number of tasks."""
+    if not text.strip().isdecimal() or len(text) > 6:  # noqa: PLR2004 - no query has a million
+        raise Invalid({"tasks": [f"Must be a whole number, not {text[:40] or 'empty'}"]})
+    return int(text)
 
 
 def _index(text: str) -> int | None:
@@ -51,4 +69,5 @@ def _index(text: str) -> int | None:
 
 
 post_key_grouping: Any = require_POST(set_key_grouping)
+post_task_count: Any = require_POST(set_task_count)
 post_aggregator: Any = require_POST(set_aggregator)

@@ -68,6 +68,9 @@ SCHEME_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "By load": {"key_grouping": "two_choices", "reason": "one shop has half the orders"},
     "By the hash of the key": {"key_grouping": "hash"},
 }
+TASKS_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "More tasks for a growing load": {"tasks": 16, "reason": "twice the orders since June"},
+}
 MERGE_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "On node 2": {"node": 2, "reason": "node 0 is going"},
     "On the least loaded of the other nodes": {"node": None},

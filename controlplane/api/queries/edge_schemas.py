@@ -87,6 +87,13 @@ class KeyGroupingIn(Schema):
     reason: str = Field("", max_length=2000)
 
 
+class TasksIn(Schema):
+    """The requested number of tasks; new ones start where the query has fewest by capacity."""
+
+    tasks: StrictInt
+    reason: str = Field("", max_length=2000)
+
+
 class AggregatorIn(Schema):
     """The index of the requested aggregator node; null: the least loaded other node."""
 

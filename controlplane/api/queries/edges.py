@@ -9,17 +9,24 @@ from controlplane.api.common.examples import (
     DROP_EXAMPLES,
     MERGE_EXAMPLES,
     SCHEME_EXAMPLES,
+    TASKS_EXAMPLES,
     with_examples,
 )
 from controlplane.api.common.security import caller
-from controlplane.api.queries.edge_schemas import AggregatorIn, DropIn, DropOut, KeyGroupingIn
+from controlplane.api.queries.edge_schemas import (
+    AggregatorIn,
+    DropIn,
+    DropOut,
+    KeyGroupingIn,
+    TasksIn,
+)
 from controlplane.api.queries.schemas import QueryOut
 from controlplane.catalog.drop_rules import drop_rules_of
 from controlplane.catalog.queries import query_by_id, query_by_name
 from controlplane.catalog.query_rows import row_of
 from controlplane.catalog.streams import stream_by_key
 from controlplane.clusters.listing import cluster_by_slug
-from controlplane.topology import drop_rules, key_groupings
+from controlplane.topology import drop_rules, key_groupings, task_counts
 
 router = Router(tags=["edges"])
 DROPS = "/{slug}/streams/{key}/drops"
@@ -64,6 +71,19 @@ def set_key_grouping(request: HttpRequest, slug: str, name: str, body: KeyGroupi
     actor, cluster = caller(request), cluster_by_slug(slug)
     query = query_by_name(cluster, name)
     key_groupings.set_key_grouping(actor, query, body.key_grouping, body.reason)
+    return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
+
+
+@router.post(
+    "/{slug}/queries/{name}/tasks",
+    response=QueryOut,
+    openapi_extra=with_examples(TASKS_EXAMPLES),
+)
+def set_task_count(request: HttpRequest, slug: str, name: str, body: TasksIn) -> Any:
+    """Change the number of tasks of a running query that has an aggregator node."""
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    query = query_by_name(cluster, name)
+    task_counts.set_task_count(actor, query, body.tasks, body.reason)
     return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
 
 

@@ -8,6 +8,8 @@ a reader start anywhere. A delta is a sequence of actions, of which plans consis
 from controlplane.wire.routing.action_json import action_from_json, action_to_json, kind_of
 from controlplane.wire.routing.actions import (
     CLUSTER,
+    LEAST_TASKS,
+    MAX_TASKS,
     Action,
     AddQuery,
     AssignStream,
@@ -23,6 +25,7 @@ from controlplane.wire.routing.actions import (
     SetNodeCount,
     SetSchema,
     SetSplitCount,
+    SetTaskCount,
     Subject,
 )
 from controlplane.wire.routing.draft import NodeState, TableDraft
@@ -34,11 +37,14 @@ from controlplane.wire.routing.route import (
     task_ranges_from,
     task_ranges_of,
     with_moves,
+    with_owners,
 )
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 
 __all__ = [
     "CLUSTER",
+    "LEAST_TASKS",
+    "MAX_TASKS",
     "NO_AGGREGATOR",
     "Action",
     "AddQuery",
@@ -59,6 +65,7 @@ __all__ = [
     "SetNodeCount",
     "SetSchema",
     "SetSplitCount",
+    "SetTaskCount",
     "Subject",
     "TableDraft",
     "TaskRange",
@@ -69,4 +76,5 @@ __all__ = [
     "task_ranges_from",
     "task_ranges_of",
     "with_moves",
+    "with_owners",
 ]

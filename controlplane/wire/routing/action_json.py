@@ -21,6 +21,7 @@ from controlplane.wire.routing.actions import (
     SetNodeCount,
     SetSchema,
     SetSplitCount,
+    SetTaskCount,
 )
 from controlplane.wire.routing.drop_rules import DropRule
 from controlplane.wire.routing.upgrade import upgraded_action
@@ -37,6 +38,7 @@ KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
         "set_schema": SetSchema,
         "set_key_grouping": SetKeyGrouping,
         "set_aggregator": SetAggregator,
+        "set_task_count": SetTaskCount,
         "set_capacity": SetCapacity,
         "set_node_active": SetNodeActive,
         "set_drop_rule": SetDropRule,
@@ -82,7 +84,7 @@ def action_from_json(row: Mapping[str, Any]) -> Action:
     kind = KINDS[values.pop("op")]
     if "streams" in values:
         values["streams"] = tuple(values["streams"])
-    for name in ("task_ranges", "moves"):
+    for name in ("task_ranges", "moves", "added"):
         if name in values:
             values[name] = tuple(tuple(item) for item in values[name])
     if "rule" in values:

@@ -20,6 +20,7 @@ from controlplane.wire.routing.route import (
     check_task_ranges,
     ranges_of,
     with_moves,
+    with_owners,
 )
 from controlplane.wire.schema import StreamSchema
 
@@ -46,6 +47,9 @@ class Subject(NamedTuple):
 
 
 CLUSTER: Final = Subject(Kind.CLUSTER)
+# How many tasks a query with an aggregator node has.
+LEAST_TASKS: Final = 2
+MAX_TASKS: Final = 1024
 
 
 class Action(Protocol):
@@ -267,6 +271,46 @@ class SetAggregator:
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
         """Return the present aggregator node."""
         return (SetAggregator(self.query, draft.route(self.query).aggregator),)
+
+    def subjects(self) -> tuple[Subject, ...]:
+        """Return the query."""
+        return (Subject(Kind.QUERY, self.query),)
+
+
+@dataclass(frozen=True, slots=True)
+class SetTaskCount:
+    """Give `query` tasks 0 to tasks - 1; `added` has (node, first, stop) of those that are new.
+
+    Records of a key may be in two tasks afterwards, so the query must have an aggregator node and
+    must not be a join. A remaining task processes the backlog of a removed one.
+    """
+
+    query: int
+    tasks: int
+    added: tuple[TaskRange, ...] = ()
+
+    def apply_to(self, draft: TableDraft) -> None:
+        """Remove the tasks from `tasks` on, and add those that are missing."""
+        route = draft.route(self.query)
+        if route.aggregator == NO_AGGREGATOR or route.is_join:
+            why = "is a join" if route.is_join else "has no aggregator node"
+            raise InconsistentDelta(f"query {self.query} {why}: its number of tasks is fixed")
+        owners = [*route.owners()[: self.tasks]]
+        for node, first, stop in self.added:
+            if first != len(owners) or stop <= first:
+                message = f"query {self.query}: tasks [{first}, {stop}) cannot follow {len(owners)}"
+                raise InconsistentDelta(message)
+            owners += [node] * (stop - first)
+        if len(owners) != self.tasks or not LEAST_TASKS <= self.tasks <= MAX_TASKS:
+            message = f"query {self.query} can have {LEAST_TASKS} to {MAX_TASKS} tasks, all of them"
+            raise InconsistentDelta(f"{message} on a node: not {len(owners)} of {self.tasks}")
+        draft.queries[self.query] = with_owners(route, owners)
+
+    def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
+        """Return the present number, with the nodes of the tasks that are removed."""
+        owners = draft.route(self.query).owners()
+        removed = ranges_of([*enumerate(owners)][self.tasks :])
+        return (SetTaskCount(self.query, len(owners), removed),)
 
     def subjects(self) -> tuple[Subject, ...]:
         """Return the query."""

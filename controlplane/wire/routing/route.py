@@ -1,5 +1,6 @@
 """The route of a query: its node, and the ranges of its tasks."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -28,6 +29,12 @@ class Route:
     task_ranges: tuple[TaskRange, ...] = ()
     key_grouping: str = ""
     aggregator: int = NO_AGGREGATOR
+
+    @property
+    def is_join(self) -> bool:
+        """Return whether the query pairs records, which must meet in one task."""
+        text = json.loads(self.text) if self.text else {}
+        return bool(text.get("right") or text.get("on"))
 
     def owners(self) -> tuple[int, ...]:
         """Return the node of each task."""
@@ -80,5 +87,10 @@ def with_moves(query: int, route: Route, moves: Sequence[TaskRange]) -> Route:
             why = f"query {query} has {len(owners)} tasks, not [{first}, {stop})"
             raise InconsistentDelta(why)
         owners[first:stop] = [node] * (stop - first)
-    task_ranges = task_ranges_of(owners) if route.task_ranges else ()
+    return with_owners(route, owners)
+
+
+def with_owners(route: Route, owners: Sequence[int]) -> Route:
+    """Return the route with tasks on these nodes."""
+    task_ranges = task_ranges_of(owners) if len(owners) > 1 else ()
     return replace(route, node=owners[0], task_ranges=task_ranges)

@@ -1,5 +1,7 @@
 """Plans of any actions: stopped after any step and rolled back, the cluster is as before."""
 
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion
+from controlplane.errors import Conflict
 from controlplane.executions import control, progression
 from controlplane.executions.acknowledgement import EVENT_TIME_WAIT, finish_overdue
 from controlplane.executions.action_status import Status, statuses, steps_of
@@ -19,6 +22,7 @@ from controlplane.planning.computation import compute_plan
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.resolution import resolve
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
+from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.proposals import decisions, ledger
 from controlplane.topology.apply import Change, apply
 from controlplane.wire.routing import (
@@ -30,6 +34,7 @@ from controlplane.wire.routing import (
     SetKeyGrouping,
     SetNodeActive,
     SetSplitCount,
+    SetTaskCount,
 )
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from tests.support.cluster import placed, placed_split, small_cluster, telemetry
@@ -48,6 +53,8 @@ ACTIONS: Final = st.lists(
                   st.integers(0, 7), NODES),
         st.builds(AssignStream, STREAMS, st.integers(0, 3)),
         st.builds(SetKeyGrouping, st.just(4), st.sampled_from(["", '{"kind": "two_choices"}'])),
+        st.builds(lambda tasks: SetTaskCount(4, tasks), st.integers(4, 8)),
+        st.builds(lambda node: SetTaskCount(4, 9, ((node, 8, 9),)), NODES),
         st.builds(SetCapacity, NODES, st.floats(1, 1e4), st.booleans()),
         st.builds(SetNodeActive, NODES, st.booleans()),
         st.builds(SetSplitCount, st.integers(4, 6)),
@@ -83,8 +90,8 @@ def named(cluster: Cluster, actions: list[Action]) -> list[Action]:
     for action in actions:
         if isinstance(action, MoveTasks):
             named.append(MoveTasks(queries[action.query], action.moves))
-        elif isinstance(action, SetKeyGrouping):
-            named.append(SetKeyGrouping(queries[action.query], action.key_grouping))
+        elif isinstance(action, SetKeyGrouping | SetTaskCount):
+            named.append(replace(action, query=queries[action.query]))
         elif isinstance(action, AssignStream):
             named.append(AssignStream(streams[action.stream], action.split))
         elif isinstance(action, SetDropRule):
@@ -97,7 +104,7 @@ def named(cluster: Cluster, actions: list[Action]) -> list[Action]:
 def proposed(by: Actor, cluster: Cluster, actions: list[Action]) -> Proposal:
     """Return a ready proposal of these actions, as a planner would have made it."""
     row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu))
-    plan = resolve(row.value(), actions)
+    plan = resolve(row.value(), possible(row.value(), actions))
     limits = StepLimits(8, 8, 1e9)
     computed = compute_plan(row, adapters()["placement"], plan, limits, 2.0)
     return Proposal.objects.create(
@@ -106,12 +113,26 @@ def proposed(by: Actor, cluster: Cluster, actions: list[Action]) -> Proposal:
     )  # fmt: skip
 
 
+def possible(snapshot: ClusterSnapshot, actions: list[Action]) -> list[Action]:
+    """Return the actions without those of tasks that the ones before removed or did not add."""
+    chosen: list[Action] = []
+    for action in actions:
+        with suppress(Conflict):
+            resolve(snapshot, [*chosen, action])
+            chosen.append(action)
+    return chosen
+
+
 def topology(cluster: Cluster) -> list[Any]:
     """Return what the rows hold of a topology."""
     cluster.refresh_from_db()
     return [
         cluster.splits,
-        list(Query.objects.order_by("pk").values_list("pk", "key_grouping", "aggregator__index")),
+        list(
+            Query.objects.order_by("pk").values_list(
+                "pk", "task_count", "key_grouping", "aggregator__index"
+            )
+        ),
         list(Task.objects.order_by("query", "index").values_list("query", "index", "node__index")),
         list(Stream.objects.order_by("pk").values_list("pk", "split")),
         list(Node.objects.order_by("index").values_list("index", "capacity", "emulated", "active")),

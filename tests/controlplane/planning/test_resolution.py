@@ -3,9 +3,18 @@
 import pytest
 
 from controlplane.errors import Conflict
+from controlplane.planning.load_model import LoadModel
 from controlplane.planning.resolution import resolve
 from controlplane.plans.plan import OtherAction, TaskMove
-from controlplane.wire.routing import AssignStream, MoveTasks, RemoveQuery, SetCapacity
+from controlplane.plans.snapshot import GroupingRow
+from controlplane.wire.routing import (
+    NO_AGGREGATOR,
+    AssignStream,
+    MoveTasks,
+    RemoveQuery,
+    SetCapacity,
+    SetTaskCount,
+)
 from tests.controlplane.planning.drawn import drawn
 
 
@@ -31,6 +40,40 @@ def test_a_task_moves_once_between_other_actions() -> None:
     plan = resolve(snapshot, [there, between, on])
     assert [type(planned) for planned in plan] == [TaskMove, OtherAction, TaskMove]
     assert plan[2] == TaskMove(query.id, 0, first, second, size)
+
+
+def test_the_number_of_tasks_is_set_after_the_moves_before() -> None:
+    """Its inverse adds removed tasks where they were moved to; new tasks can be moved."""
+    snapshot = drawn(0)
+    split = snapshot.split[0].id
+    snapshot.groupings.append(GroupingRow(split, "", 1))
+    fewer, more = SetTaskCount(split, 3), SetTaskCount(split, 5, ((1, 3, 5),))
+    moved, added = MoveTasks(split, ((2, 3, 4),)), MoveTasks(split, ((0, 4, 5),))
+    plan = resolve(snapshot, [moved, fewer, more, added])
+    assert [planned.before for planned in plan[1:3]] == [
+        (SetTaskCount(split, 4, ((2, 3, 4),)),), (fewer,),
+    ]  # fmt: skip
+    assert plan[3] == TaskMove(split, 4, 1, 0, 0)
+    model = LoadModel.of(snapshot).after(plan)
+    assert model.own.sum() == pytest.approx(LoadModel.of(snapshot).own.sum())
+    units = [model.tasks[split, task] for task in range(5)]
+    assert model.nodes[units].tolist() == [0, 0, 1, 1, 0]
+    assert model.state[units].tolist() == [10, 20, 30, 0, 0]
+
+
+@pytest.mark.parametrize("row", [(1, False), (NO_AGGREGATOR, False), (1, True)])
+def test_only_aggregated_queries_that_do_not_join_can_have_other_tasks(
+    row: tuple[int, bool],
+) -> None:
+    snapshot = drawn(0)
+    split = snapshot.split[0].id
+    snapshot.groupings.append(GroupingRow(split, "", *row))
+    if row == (1, False):
+        assert len(resolve(snapshot, [SetTaskCount(split, 2)])) == 1
+        return
+    with pytest.raises(Conflict) as refused:
+        resolve(snapshot, [SetTaskCount(split, 2)])
+    assert refused.value.code == "impossible_action"
 
 
 def test_what_changes_nothing_is_left_out() -> None:

@@ -28,6 +28,7 @@ from controlplane.wire.routing import (
     SetNodeActive,
     SetNodeCount,
     SetSplitCount,
+    SetTaskCount,
     action_from_json,
     action_to_json,
 )
@@ -50,6 +51,14 @@ def ranges(draw: st.DrawFn) -> tuple[tuple[int, int, int], ...]:
     return ((draw(NODES), first, first + draw(st.integers(1, 8))),)
 
 
+@st.composite
+def task_counts(draw: st.DrawFn) -> SetTaskCount:
+    """Return fewer tasks, or more on one node; `placed_split` gives a query 8."""
+    tasks = draw(st.integers(0, 12))
+    added = ((draw(NODES), draw(st.sampled_from([8, 8, 8, 3])), tasks),) if tasks > 8 else ()
+    return SetTaskCount(draw(QUERIES), tasks, added)
+
+
 ACTIONS: Final = st.lists(
     st.one_of(
         st.builds(MoveTasks, QUERIES, st.builds(lambda node: ((node, 0, 1),), NODES)),
@@ -58,6 +67,7 @@ ACTIONS: Final = st.lists(
         st.builds(AssignStream, STREAMS, st.integers(0, 3)),
         st.builds(SetKeyGrouping, QUERIES, st.sampled_from(["", '{"kind": "two_choices"}'])),
         st.builds(SetAggregator, QUERIES, NODES),
+        task_counts(),
         st.builds(SetCapacity, NODES, st.floats(1, 1e6), st.booleans()),
         st.builds(SetNodeActive, NODES, st.booleans()),
         st.builds(SetNodeCount, st.integers(1, 5), st.floats(1, 1e6)),
@@ -110,7 +120,7 @@ def rows(cluster: Cluster) -> list[Any]:
         (cluster.slots, cluster.splits),
         list(
             Query.objects.order_by("pk").values_list(
-                "pk", "state", "incarnation", "key_grouping", "aggregator__index"
+                "pk", "state", "incarnation", "key_grouping", "aggregator__index", "task_count"
             )
         ),
         list(Task.objects.order_by("query", "index").values_list("query", "index", "node__index")),
@@ -207,6 +217,9 @@ def test_a_version_that_has_moved_changes_nothing(cluster: Cluster) -> None:
         (MoveTasks(0, ((7, 0, 1),)), "no_such_node"),
         (MoveTasks(0, ((1, 3, 4),)), "inconsistent"),
         (SetAggregator(0, 1), "inconsistent"),
+        (SetTaskCount(2, 4), "inconsistent"),
+        (SetTaskCount(3, 1), "inconsistent"),
+        (SetTaskCount(3, 9, ((3, 8, 9),)), "no_such_node"),
         (SetNodeCount(1), "node_in_use"),
         (SetCapacity(3, 10.0, emulated=True), "no_such_node"),
     ],

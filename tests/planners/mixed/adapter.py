@@ -13,6 +13,7 @@ from controlplane.wire.routing import (
     SetDropRule,
     SetKeyGrouping,
     SetNodeActive,
+    SetTaskCount,
 )
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.key_groupings import KEY_GROUPINGS, key_grouping_text
@@ -47,9 +48,14 @@ def plan(request: PlanRequest) -> PlannerResult:
         AssignStream(found.redirected, (present + 1) % snapshot.split_count),
         ladder[2],
     ]
-    for query, grouping, _ in snapshot.groupings:
-        other = next(name for name in KEY_GROUPINGS if key_grouping_text(name) != grouping)
-        actions.append(SetKeyGrouping(query, key_grouping_text(other)))
+    tasks = {query.id: query.spans[-1][2] for query in snapshot.split}
+    for row in snapshot.groupings:
+        other = next(name for name in KEY_GROUPINGS if key_grouping_text(name) != row.grouping)
+        actions.append(SetKeyGrouping(row.query, key_grouping_text(other)))
+        if not row.joins:
+            count = tasks[row.query]
+            added = ((problem.nodes[0], count, count + 2),)
+            actions.append(SetTaskCount(row.query, count + 2, added))
     for query, _, spans, _, _ in snapshot.split:
         node, task, _ = spans[0]
         target = next(other for other in problem.nodes[:-1] if other != node)

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.subscriptions import NOT_OWNED, Group, Subscription
 from workers.pipeline.engine.evaluation.records import Records
 from workers.pipeline.engine.hashing import hash_rows
 
@@ -41,7 +41,7 @@ def late_records(group: Group, records: Records, late: Mask) -> int:
 
 def _is_here(group: Group, subscription: Subscription, records: Records, stream: int) -> Mask:
     """Return which records of a stream have their task of a query on this node."""
-    if subscription.tasks == 1:
+    if subscription.routed_tasks == 1:
         return np.ones(len(records), np.bool_)
     if group.intake.column:
         task = records.extras[group.intake.column].astype(np.int64)
@@ -50,5 +50,6 @@ def _is_here(group: Group, subscription: Subscription, records: Records, stream:
         # The condition of a join is about pairs.
         where = None if computation.join else computation.where
         keys = records.evaluator.hashable(computation.task_key(stream), where)
-        task = (hash_rows(keys, len(records)) % np.uint64(subscription.tasks)).astype(np.int64)
-    return np.asarray(subscription.owned[task])
+        count = np.uint64(subscription.routed_tasks)
+        task = (hash_rows(keys, len(records)) % count).astype(np.int64)
+    return np.asarray(subscription.task_of[task] != NOT_OWNED)

@@ -40,6 +40,11 @@ from workers.pipeline.engine.store import Store
 MERGED: Final = "merged"
 # By query up to where (event time, ms) its windows are closed, and what the clock was when it came.
 CLOSED: Final = "merged closed"
+# By query a number of tasks that none of its stored parts exceeds.
+TASKS: Final = "merged tasks"
+# The task of parts whose tasks were removed. Such a part gets no more records, and a task that gets
+# the same number later starts parts of its own.
+REMOVED_TASK: Final = -1
 # What tells the parts of one window and incarnation apart: a merged window has 0 there.
 _PARTS: Final = ("task", "stream")
 Tables = Mapping[str, Sequence[Any]]
@@ -66,19 +71,59 @@ def merge_parts(
         _forget(store, known, ended)
     result: list[tuple[str, StateSchema, Any]] = []
     faults: dict[int, Fault] = {}
+    task_counts: dict[str, int] = json.loads(store.get(TASKS) or b"{}")
     closes = _close_windows(store, members, watermarks, clock or StreamClock())
     for query, tables in parts.items():
         work = partial(_merge_query, store, members[query], tables, closes[query])
         for taken in run_stage(AGGREGATOR, [query], work, faults, partial(_sample, tables)):
             names = known.setdefault(str(query), [])
-            for name, windows, kept in taken:
+            for name, windows, kept, tasks in taken:
+                task_counts[str(query)] = max(tasks, task_counts.get(str(query), 0))
                 result.append((name, schema_named(name), windows))
                 store.put(f"{MERGED}/{query}/{name}", kept)
                 if name not in names:
                     names.append(name)
+    _combine_removed(store, members, known, task_counts, faults)
     if json.dumps(known) != before:
         store.put(MERGED, json.dumps(known).encode())
     return result, faults
+
+
+def _combine_removed(
+    store: Store,
+    members: Mapping[int, Member],
+    known: Mapping[str, Sequence[str]],
+    task_counts: Mapping[str, int],
+    faults: dict[int, Fault],
+) -> None:
+    """Combine the stored parts of tasks that were removed since the batch before, by window."""
+    now = {query: members[int(query)].subscription.tasks for query in known}
+    for query, tasks in now.items():
+        for name in known[query] if task_counts.get(query, 0) > tasks else ():
+            key = f"{MERGED}/{query}/{name}"
+            work = partial(
+                _without_removed, schema_named(name), store.get(key), members[int(query)]
+            )
+            for combined in run_stage(AGGREGATOR, [int(query)], work, faults, no_sample):
+                store.put(key, combined)
+    counts = {query: min(tasks, task_counts.get(query, 0)) for query, tasks in now.items()}
+    written = json.dumps(counts).encode()
+    if written != (store.get(TASKS) or b"{}"):
+        store.put(TASKS, written)
+
+
+def _without_removed(form: StateSchema, data: bytes | None, member: Member) -> bytes:
+    """Return stored parts with those of removed tasks as parts of `REMOVED_TASK`."""
+    rows = from_bytes(form, data)
+    task = np.asarray(rows["task"])
+    is_removed = (task >= member.subscription.tasks) | (task == REMOVED_TASK)
+    removed = rows.filter(pa.array(is_removed))
+    column = pa.array(np.full(len(removed), REMOVED_TASK))
+    removed = removed.set_column(rows.schema.get_field_index("task"), "task", column)
+    users = _work(member) if "state" in form.arrow.names else None
+    unchanged = np.zeros(len(removed), np.bool_)
+    combined = merge_equal_rows(form, MergedState(removed, unchanged), users).rows
+    return to_bytes(pa.concat_tables([rows.filter(pa.array(~is_removed)), combined]))
 
 
 def widen_state(
@@ -129,8 +174,8 @@ def _close_windows(
 
 def _merge_query(
     store: Store, member: Member, tables: Tables, closes: _ClosedUntil
-) -> list[tuple[str, Any, bytes]]:
-    """Return by schema name the changed windows of a query, and the bytes of its state.
+) -> list[tuple[str, Any, bytes, int]]:
+    """Return by schema name the changed windows of a query, its state as bytes, its task count.
 
     Nothing is written. Raises whatever the query's merging raises. Parts for windows that were
     closed before are left out: those of a stream that was idle and returned.
@@ -142,7 +187,8 @@ def _merge_query(
         state = _of_incarnation(from_bytes(form, store.get(key)), incarnation)
         new = [_open(_of_incarnation(row, incarnation), member, closes.before_ms) for row in rows]
         kept, changed = _merge(form, state, new, incarnation, _work(member))
-        result.append((name, changed, to_bytes(_open(kept, member, closes.now_ms))))
+        tasks = 1 + int(np.max(np.asarray(kept["task"]), initial=REMOVED_TASK))
+        result.append((name, changed, to_bytes(_open(kept, member, closes.now_ms)), tasks))
     return result
 
 
@@ -159,6 +205,10 @@ def export_state(store: Store, query: int) -> dict[str, bytes]:
     if names:
         _forget(store, known, str(query))
         store.put(MERGED, json.dumps(known).encode())
+    tasks = json.loads(store.get(TASKS) or b"{}")
+    if str(query) in tasks:
+        result[TASKS] = json.dumps(tasks.pop(str(query))).encode()
+        store.put(TASKS, json.dumps(tasks).encode())
     closed = json.loads(store.get(CLOSED) or b"[]")
     own_rows = [row for row in closed if row[0] == query]
     if own_rows:
@@ -170,12 +220,15 @@ def export_state(store: Store, query: int) -> dict[str, bytes]:
 def import_state(store: Store, query: int, forms: Mapping[str, bytes]) -> None:
     """Put what another node kept of a query into the store."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
-    names = [name for name in forms if name != CLOSED]
+    names = [name for name in forms if name not in (CLOSED, TASKS)]
     for name in names:
         store.put(f"{MERGED}/{query}/{name}", forms[name])
     if names:
         known[str(query)] = names
         store.put(MERGED, json.dumps(known).encode())
+    if TASKS in forms:
+        tasks = json.loads(store.get(TASKS) or b"{}") | {str(query): json.loads(forms[TASKS])}
+        store.put(TASKS, json.dumps(tasks).encode())
     if CLOSED in forms:
         closed = [row for row in json.loads(store.get(CLOSED) or b"[]") if row[0] != query]
         store.put(CLOSED, json.dumps(closed + json.loads(forms[CLOSED])).encode())

@@ -1,8 +1,8 @@
 """The backlog of a node with an emulated capacity: records in their order of arrival.
 
-A record was routed to the node for the tasks that it had then. If one of them moves, its waiting
-records move with it, and tasks that the node gets later do not take them. So each piece of the
-queue has the tasks that may take its records, and the column with the task of each.
+A record was routed to the node for the tasks that it had then. If one of them moves, its backlog
+moves with it, and tasks that the node gets later do not process it. So each piece of the queue has
+the tasks that process its records, how many the query had, and the column with the task of each.
 """
 
 import json
@@ -89,15 +89,19 @@ class NodeBacklog:
         result = [envelope for envelope in envelopes if envelope.streams]
         self._state.pieces += [self._kept(item.encode(), _records(item), tasks) for item in result]
 
-    def prepend(self, data: Iterable[bytes], task: Task, incarnation: int) -> None:
-        """Put envelopes that waited elsewhere for a task before all others."""
+    def prepend(self, exported: Mapping[str, bytes], task: Task, incarnation: int) -> None:
+        """Put envelopes that another node exported for a task before all others."""
         column = task_column(task[0])
         pieces = []
-        for item in data:
+        # Redis returns them in any order.
+        for name in sorted(exported, key=_place_of):
+            item = exported[name]
             envelope = Envelope.decode(item)
+            count, routed = _routing_of(name, task[1])
             held = TaskOwnership(
-                incarnation, [task[1]], column if column in envelope.extras else ""
-            )
+                incarnation, [task[1]] * len(routed), column if column in envelope.extras else "",
+                count, () if routed == [task[1]] else routed,
+            )  # fmt: skip
             pieces.append(self._kept(item, _records(envelope), {task[0]: held}))
         for piece in pieces:
             piece.forwarded = True
@@ -119,17 +123,30 @@ class NodeBacklog:
             self._drop(piece)
         return self._group_by_tasks(result)
 
-    def export(self, task: Task, streams: Sequence[int]) -> list[bytes]:
-        """Return the backlog of a task that moves, as envelopes of its streams, oldest first."""
+    def export(self, task: Task, streams: Sequence[int]) -> dict[str, bytes]:
+        """Take the backlog of a task out: envelopes of its streams by name, oldest first."""
         query, number = task
-        result = []
+        result: dict[str, bytes] = {}
         for piece in self._state.pieces:
             held = self._state.tasks[piece.tasks].get(query)
-            if held is not None and number in held.tasks:
-                envelope = self._read(piece).slice(piece.taken, piece.records)
-                if (part := envelope.of_streams(streams)).streams:
-                    result.append(part.encode())
+            if held is None or number not in held.tasks:
+                continue
+            envelope = self._read(piece).slice(piece.taken, piece.records)
+            if (part := envelope.of_streams(streams)).streams:
+                name = _exported_name(len(result), held, number)
+                result[name] = part.encode()
+            self._disown(piece, task, held)
         return result
+
+    def _disown(self, piece: _Piece, task: Task, held: TaskOwnership) -> None:
+        """Let a piece no longer be for a task, should the task return to this node."""
+        tasks = dict(self._state.tasks[piece.tasks])
+        left = held.without(task[1])
+        if left is None:
+            del tasks[task[0]]
+        else:
+            tasks[task[0]] = left
+        piece.tasks = self._known(tasks)
 
     def save(self) -> None:
         """Write the backlog if it has changed."""
@@ -148,12 +165,16 @@ class NodeBacklog:
         return [work for _, work in items]
 
     def _kept(self, data: bytes, records: int, tasks: AssignedTasks) -> _Piece:
-        text = json.dumps(tasks, sort_keys=True)
-        self._state.tasks.setdefault(text, tasks)
         self._state.number += 1
-        piece = _Piece(self._state.number, 0, records, text)
+        piece = _Piece(self._state.number, 0, records, self._known(tasks))
         self._store.put(piece.name, data)
         return piece
+
+    def _known(self, tasks: AssignedTasks) -> str:
+        """Return the text of tasks, under which the state has them."""
+        text = json.dumps(tasks, sort_keys=True)
+        self._state.tasks.setdefault(text, tasks)
+        return text
 
     def _read(self, piece: _Piece) -> Envelope:
         data = self._store.get(piece.name)
@@ -163,6 +184,24 @@ class NodeBacklog:
     def _drop(self, piece: _Piece) -> None:
         self._state.pieces.remove(piece)
         self._store.remove(piece.name)
+
+
+def _exported_name(index: int, held: TaskOwnership, task: int) -> str:
+    """Return the name of an exported envelope: its number, and how its records were routed."""
+    return f"{BACKLOG}{index}:{json.dumps([held.routed_count, *held.routed_to(task)])}"
+
+
+def _place_of(name: str) -> int:
+    """Return the place of an exported envelope among those of its task."""
+    return int(name.removeprefix(BACKLOG).partition(":")[0])
+
+
+def _routing_of(name: str, task: int) -> tuple[int, list[int]]:
+    """Return how many tasks there were, and the tasks that an envelope's records were routed to."""
+    _, _, routing = name.partition(":")
+    # An earlier release did not name it.
+    count, *routed = json.loads(routing) if routing else [0, task]
+    return count, routed
 
 
 def _records(envelope: Envelope) -> int:

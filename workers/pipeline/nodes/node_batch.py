@@ -137,13 +137,14 @@ class NodeBatch:
         return retired
 
     def _import_states(self) -> list[TaskTransfer]:
-        """Import the state of tasks that other nodes exported in the batch before."""
+        """Import what others exported in the batch before; return the tasks that moved here."""
         header = self.input.header
         if header.import_version is None:
             return []
         moved = self.tables.task_transfers(header.import_version, header.version)
         transfers = [item for item in moved if item.target == self.input.node]
         states = task_states.read(self.client, self.cluster, header.batch - 1, transfers)
+        successors = {(item.query, item.task): item.successor for item in transfers}
         rows: dict[Task, dict[str, bytes]] = {}
         faults: dict[int, Fault] = {}
         for (query, task), forms in reversed(states.items()):
@@ -152,14 +153,17 @@ class NodeBatch:
             if task == AGGREGATOR_TASK:
                 final_aggregation.import_state(self.store, query, forms)
                 continue
-            pieces = [data for name, data in forms.items() if name.startswith(BACKLOG)]
+            successor = successors[query, task]
+            pieces = {name: data for name, data in forms.items() if name.startswith(BACKLOG)}
+            owner = query, task if successor is None else successor
             incarnation = self.table.table.queries[query].incarnation
-            prepend = partial(self.backlog.prepend, pieces, (query, task), incarnation)
+            prepend = partial(self.backlog.prepend, pieces, owner, incarnation)
             run_stage(IMPORT, [query], prepend, faults, no_sample)
-            rows[query, task] = {n: data for n, data in forms.items() if not n.startswith(BACKLOG)}
+            if successor is None:
+                rows[owner] = {n: data for n, data in forms.items() if n not in pieces}
         state_transfer.import_state(self.store, self.tasks, rows, faults)
         self.add_faults(faults)
-        return transfers
+        return [item for item in transfers if item.successor is None]
 
     def _work_items(self) -> tuple[list[WorkItem], int]:
         """Return the work items that the capacity allows now, and their number of records."""
@@ -209,29 +213,35 @@ class NodeBatch:
         queries = self.table.table.queries
         return [query for query in self.tasks.members if queries[query].aggregator != NO_AGGREGATOR]
 
-    def _export_states(self) -> dict[Task, dict[str, bytes]]:
-        """Export the state and the backlog of tasks that move to another node."""
+    @cached_property
+    def _leaving(self) -> list[TaskTransfer]:
+        """Return the tasks that leave the node with this batch."""
         header = self.input.header
         if header.export_version is None:
-            return {}
-        moved = self.tables.task_transfers(header.export_version, header.version)
-        transfers = [
-            (value.query, value.task) for value in moved if value.source == self.input.node
-        ]
+            return []
+        transfers = self.tables.task_transfers(header.export_version, header.version)
+        return [item for item in transfers if item.source == self.input.node]
+
+    def _export_states(self) -> dict[Task, dict[str, bytes]]:
+        """Export the state and the backlog of tasks that move to another node."""
+        transfers = self._leaving
         if not transfers:
             return {}
         faults: dict[int, Fault] = {}
-        result = state_transfer.export_state(
-            self.store, [item for item in transfers if item[1] != AGGREGATOR_TASK], faults
-        )
-        for task in transfers:
-            if task[1] == AGGREGATOR_TASK:
-                result[task] = final_aggregation.export_state(self.store, task[0])
+        leaving = [(t.query, t.task) for t in transfers if t.task != AGGREGATOR_TASK]
+        result = state_transfer.export_state(self.store, leaving, faults)
+        for transfer in transfers:
+            task = transfer.query, transfer.task
+            if transfer.task == AGGREGATOR_TASK:
+                result[task] = final_aggregation.export_state(self.store, transfer.query)
                 continue
-            streams = self.table.table.queries[task[0]].streams
+            if transfer.successor is not None:
+                # The aggregator has all windows of a removed task: only its backlog is left.
+                result[task] = {}
+            streams = self.table.table.queries[transfer.query].streams
             export = partial(self.backlog.export, task, streams)
-            for pieces in run_stage(EXPORT, [task[0]], export, faults, no_sample):
-                result[task] |= {f"{BACKLOG}{index}": data for index, data in enumerate(pieces)}
+            for pieces in run_stage(EXPORT, [transfer.query], export, faults, no_sample):
+                result[task] |= pieces
         self.add_faults(faults)
         return result
 
@@ -262,7 +272,7 @@ class NodeBatch:
             ended=[query for query in sorted(changed.ended) if query not in queries],
             split=self.tasks.split,
             merged=self._aggregated_queries,
-            moves=_moves(exported),
+            moves=_moves(exported, self._leaving),
             imported=[[item.query, item.task] for item in imported],
             executor=executor(),
             taken=spent.taken,
@@ -303,10 +313,14 @@ def _bytes_of(exported: Mapping[Task, Mapping[str, bytes]]) -> int:
     return sum(len(data) for forms in exported.values() for data in forms.values())
 
 
-def _moves(exported: Mapping[Task, Mapping[str, bytes]]) -> list[list[int]]:
-    """Return query, task, bytes of state and backlogged records of each exported task."""
+def _moves(
+    exported: Mapping[Task, Mapping[str, bytes]], leaving: Sequence[TaskTransfer]
+) -> list[list[int]]:
+    """Return query, task, bytes of state and backlogged records of each task that moves."""
     result = []
-    for (query, task), forms in exported.items():
+    moving = [(item.query, item.task) for item in leaving if item.successor is None]
+    for query, task in moving:
+        forms = exported[query, task]
         waited = [Envelope.decode(data).records.num_rows for name, data in forms.items()
                   if name.startswith(BACKLOG)]  # fmt: skip
         state = sum(len(data) for name, data in forms.items() if not name.startswith(BACKLOG))

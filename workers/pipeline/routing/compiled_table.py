@@ -227,7 +227,8 @@ class CompiledTable:
 
 def aggregator_member(query: int, route: Route, computation: Computation) -> Member:
     """Return a query as the member of its aggregator node."""
-    every = Subscription(query, route.incarnation, route.streams, 1, _WHOLE)
+    tasks = len(route.owners())
+    every = Subscription(query, route.incarnation, route.streams, tasks, np.ones(tasks, np.bool_))
     return Tasks.of([Group.of(computation, [every])]).members[query]
 
 

@@ -1,5 +1,7 @@
 """Routing tables: deltas, published in order, give the same table to every reader."""
 
+from dataclasses import replace
+
 import pytest
 import redis
 from hypothesis import given
@@ -16,6 +18,7 @@ from controlplane.wire.routing import (
     RestartQuery,
     RoutingDelta,
     RoutingTable,
+    SetTaskCount,
 )
 from controlplane.wire.routing import publication as publishing
 from controlplane.wire.routing.publication import (
@@ -94,6 +97,46 @@ def test_in_transition_who_hands_on_still_has_its_tasks() -> None:
     assert set(leading.queries) == {5, 7, 8}
     assert leading.version == 2
     assert list(task_transfers(leading, after)) == list(task_transfers(table, after))
+
+
+MERGED = replace(SPREAD, aggregator=0)
+
+
+def test_tasks_are_added_and_removed_with_their_backlog() -> None:
+    table = RoutingTable().apply(RoutingDelta(1, (MERGED,)))
+    more = table.apply(RoutingDelta(2, (SetTaskCount(7, 7, ((2, 5, 7),)),)))
+    assert more.queries[7].owners() == (0, 0, 0, 1, 1, 2, 2)
+    assert list(task_transfers(table, more)) == []
+    fewer = more.apply(RoutingDelta(3, (MoveTasks(7, ((1, 1, 2), (0, 6, 7))), SetTaskCount(7, 4))))
+    assert fewer.queries[7].owners() == (0, 1, 0, 1)
+    assert set(task_transfers(more, fewer)) == {
+        TaskTransfer(7, 1, 0, 1), TaskTransfer(7, 4, 1, 0, 0), TaskTransfer(7, 5, 2, 1, 1),
+        TaskTransfer(7, 6, 2, 0, 2),
+    }  # fmt: skip
+    leading = transition_table(more, fewer)
+    assert leading.queries[7].owners() == more.queries[7].owners()
+    grown = fewer.apply(
+        RoutingDelta(4, (SetTaskCount(7, 5, ((2, 4, 5),)), MoveTasks(7, ((2, 0, 1),))))
+    )
+    assert transition_table(fewer, grown).queries[7].owners() == (0, 1, 0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        SetTaskCount(7, 1),
+        SetTaskCount(7, 6),
+        SetTaskCount(7, 6, ((0, 4, 6),)),
+        SetTaskCount(7, 4, ((0, 5, 6),)),
+        SetTaskCount(8, 4),
+        SetTaskCount(9, 4),
+    ],
+)
+def test_tasks_without_a_node_or_an_aggregator_are_refused(op: Action) -> None:
+    joining = replace(MERGED, query=9, text='{"right": [3], "aggregates": {}}')
+    table = RoutingTable().apply(RoutingDelta(1, (MERGED, replace(SPREAD, query=8), joining)))
+    with pytest.raises(InconsistentDelta):
+        table.apply(RoutingDelta(2, (op,)))
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_merged_windows_are_those_of_one_task(seed: int, cuts: int, tasks: int) 
     """Every part is given twice, a hot key has parts everywhere, and aggregators take turns."""
     rng = np.random.default_rng(seed)
     rows = rows_of(rng, 60)
-    store, members = Memory(), tasks_of([True]).members
+    store, members = Memory(), tasks_of([True] * tasks).members
     merged = []
     for tables in parts_of(rows, tasks, cuts, rng):
         for _ in range(2):
@@ -102,7 +102,7 @@ def test_a_merged_window_has_one_row_per_key() -> None:
     """A reader need not know how many parts there were."""
     rng = np.random.default_rng(3)
     (tables,) = parts_of(rows_of(rng, 50), 4, 1, rng)
-    given_out, _ = merge_parts(Memory(), tasks_of([True]).members, {QUERY: tables}, {})
+    given_out, _ = merge_parts(Memory(), tasks_of([True] * 4).members, {QUERY: tables}, {})
     (rows,) = [table for name, _, table in given_out if name.startswith("s|")]
     places = rows.select(["pane", "k0"]).to_pylist()
     assert len(places) == len({tuple(place.values()) for place in places})
@@ -117,6 +117,44 @@ def parts_in_turn(batches: list[list[Row]]) -> Parts:
         changed = advance_state(store, tasks, records_of(rows, None), {}, batch)
         found.append({name: [table] for name, _, table in changed.windows})
     return found
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), counts=st.lists(st.integers(2, 6), min_size=2, max_size=6))
+def test_windows_survive_that_tasks_are_removed_and_added_again(
+    seed: int, counts: list[int]
+) -> None:
+    """A task that gets the number of a removed one starts without state, on any node."""
+    rng = np.random.default_rng(seed)
+    rows = rows_of(rng, 80)
+    store, merged, before = Memory(), [], 0
+    nodes: dict[int, Memory] = {}
+    for batch, at in enumerate(np.array_split(np.arange(len(rows)), len(counts))):
+        tasks = counts[batch]
+        # A removed task leaves no state behind, wherever the next one of its number is.
+        nodes = {task: nodes.get(task, Memory()) for task in range(min(before, tasks))} | {
+            task: Memory() for task in range(before, tasks)
+        }
+        before = tasks
+        tables: dict[str, list[Any]] = {}
+        records = records_of([rows[place] for place in at], None)
+        chosen = rng.integers(0, tasks, len(records)).astype(np.uint64)
+        records = replace(records, extras={"to": chosen})
+        for task, state in nodes.items():
+            own = tasks_of([place == task for place in range(tasks)])
+            for name, _, table in changed_rows(advance_state(state, own, records, {}, batch)):
+                tables.setdefault(name, []).append(table)
+        # The aggregator merges the parts of a batch in the next one, with its number of tasks.
+        members = tasks_of([True] * counts[min(batch + 1, len(counts) - 1)]).members
+        given_out, faults = merge_parts(store, members, {QUERY: tables}, {})
+        assert not faults
+        merged.append([(name, table) for name, _, table in given_out])
+        if rng.random() < 0.3:
+            forms, store = export_state(store, QUERY), Memory()
+            import_state(store, QUERY, forms)
+    one = Tasks.of([Group.of(COMPUTATION, [ALONE])])
+    whole = advance_state(Memory(), one, records_of(rows, None), {}, 1)
+    assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
 
 
 def counts(given_out: list[tuple[str, Any, Any]]) -> dict[Any, int]:

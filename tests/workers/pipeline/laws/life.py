@@ -31,7 +31,9 @@ from controlplane.wire.routing import (
     SetAggregator,
     SetKeyGrouping,
     SetSchema,
+    SetTaskCount,
     TaskRange,
+    ranges_of,
     task_ranges_of,
 )
 from controlplane.wire.schema import StreamSchema, common_kinds
@@ -70,6 +72,7 @@ class Life:
     batches: list[int] = field(default_factory=list)
     final: dict[tuple[int, Place], Any] = field(default_factory=dict)
     newest_ms: dict[int, int] = field(default_factory=dict)
+    task_counts: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rng = random.Random(self.seed)
@@ -173,6 +176,7 @@ class Life:
             kinds = {f"a.{name}": kind for name, kind in kinds.items()} | {
                 f"b.{name}": kind for name, kind in other.items()
             }
+        self.task_counts[row.pk] = row.task_count
         self.asked.append(
             Asked(row.pk, text, (*left, *right), kinds, self.pipeline.version,
                   bool(row.key_grouping), self.names)
@@ -231,9 +235,9 @@ class Life:
         self.archive()
 
     def move(self) -> None:
-        """Move tasks of a query, its aggregator node, or change how its keys find their task."""
+        """Move tasks of a query or its aggregator node, or change its grouping or task count."""
         rng, asked = self.rng, self.rng.choice(self.asked)
-        count = Query.objects.get(pk=asked.pk).task_count
+        count = self.task_counts[asked.pk]
         tasks = rng.sample(range(count), rng.randint(1, count))
         moves = MoveTasks(asked.pk, tuple((self._node(), task, task + 1) for task in tasks))
         if not asked.merged:
@@ -241,7 +245,16 @@ class Life:
             return
         key_grouping = SetKeyGrouping(asked.pk, rng.choice(("", TWO_CHOICES)))
         ops: list[Action] = [moves, SetAggregator(asked.pk, self._node()), key_grouping]
-        self.pipeline.publish(*rng.sample(ops, rng.randint(1, 3)))
+        chosen = rng.sample(ops, rng.randint(1, 3))
+        if rng.random() < 0.5:
+            chosen.append(self._task_count(asked.pk, rng.randint(2, 6)))
+        self.pipeline.publish(*chosen)
+
+    def _task_count(self, query: int, tasks: int) -> SetTaskCount:
+        """Return the change of a query's number of tasks, new ones anywhere."""
+        added = ranges_of([(task, self._node()) for task in range(self.task_counts[query], tasks)])
+        self.task_counts[query] = tasks
+        return SetTaskCount(query, tasks, added)
 
     def pass_time(self, by: timedelta) -> None:
         """Let time pass for the log: what is appended next is at least so much later."""

@@ -91,7 +91,9 @@ def test_what_waits_for_a_task_leaves_with_it() -> None:
     here.append([envelope((1, 2), first=7)], {8: TaskOwnership(0, [0])})
     here.take(2)
     prepend = here.export((7, 1), streams=(1,))
-    assert [Envelope.decode(data).records["car"].to_pylist() for data in prepend] == [[2, 3]]
+    assert [Envelope.decode(data).records["car"].to_pylist() for data in prepend.values()] == [
+        [2, 3]
+    ]
     assert here.records == 7, "others may need them here"
     there.append([envelope((1, 1), first=50)], {9: TaskOwnership(0, [0])})
     there.prepend(prepend, (7, 1), incarnation=0)
@@ -108,6 +110,33 @@ def test_what_is_forwarded_says_by_itself_what_tells_its_tasks() -> None:
     there.prepend(here.export((7, 1), streams=(1,)), (7, 1), incarnation=0)
     tasks = [work.tasks for work in there.take(None)]
     assert tasks == [{7: TaskOwnership(0, [1], task_column(7))}, {7: TaskOwnership(0, [1])}]
+
+
+def test_a_task_that_returns_gets_its_backlog_once() -> None:
+    store = Memory()
+    here, there = NodeBacklog(store), NodeBacklog(Memory())
+    here.append([envelope((1, 3))], {7: TaskOwnership(0, [0, 1])})
+    there.prepend(here.export((7, 1), streams=(1,)), (7, 1), incarnation=0)
+    here.save()
+    here = NodeBacklog(store)
+    here.prepend(there.export((7, 1), streams=(1,)), (7, 1), incarnation=0)
+    assert [work.tasks[7].tasks for work in here.take(None) if work.tasks] == [[1], [0]]
+    assert [work.tasks for work in there.take(None)] == [{}]
+
+
+def test_a_remaining_task_has_the_backlog_of_removed_ones() -> None:
+    """As they were routed: of 6 tasks, 5 and 1; from there on, the backlog moves with the task."""
+    here, there, third = (NodeBacklog(Memory()) for _ in range(3))
+    here.append([envelope((1, 6))], {7: TaskOwnership(0, [1, 5], "", 6)})
+    there.append([envelope((1, 2), first=10)], {7: TaskOwnership(0, [1], "", 6)})
+    there.prepend(here.export((7, 5), streams=(1,)), (7, 1), incarnation=0)
+    third.prepend(there.export((7, 1), streams=(1,)), (7, 1), incarnation=0)
+    works = third.take(None)
+    assert [cars([work]) for work in works] == [[0, 1, 2, 3, 4, 5], [10, 11]]
+    assert [work.tasks for work in works] == [
+        {7: TaskOwnership(0, [1], "", 6, [5])}, {7: TaskOwnership(0, [1], "", 6)},
+    ]  # fmt: skip
+    assert [work.tasks for work in here.take(None)] == [{7: TaskOwnership(0, [1], "", 6)}]
 
 
 @pytest.mark.parametrize("elapsed", [[1_000], [100] * 10, [333, 333, 334]])

@@ -16,7 +16,9 @@ from controlplane.wire.routing import (
     SetCapacity,
     SetDropRule,
     SetKeyGrouping,
+    SetTaskCount,
     TaskRange,
+    ranges_of,
     task_ranges_of,
 )
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
@@ -59,6 +61,7 @@ class Chance:
         kinds: list[Callable[[RoutingTable], Iterator[Action]]] = [
             self._migrate, self._migrate, self._redirect, self._scale, self._scale,
             self._other_key_grouping, self._throttle, self._throttle, self._move_merges,
+            self._other_task_count, self._other_task_count,
         ]  # fmt: skip
         chosen = self.rng.choice(len(kinds), size=2, replace=False)
         # Some kinds exclude each other within one version: the first one wins.
@@ -66,7 +69,8 @@ class Chance:
         for kind in chosen.tolist():
             for op in kinds[kind](table):
                 ops.setdefault((type(op), op.subjects()), op)
-        return list(ops.values())
+        # Moves are of the tasks that the table has.
+        return sorted(ops.values(), key=lambda op: isinstance(op, SetTaskCount))
 
     def _migrate(self, table: RoutingTable) -> Iterator[Action]:
         """Move a few tasks of a few queries."""
@@ -104,6 +108,15 @@ class Chance:
         split = [1, 2, 3, 4]
         query = int(self.rng.choice(split))
         yield SetKeyGrouping(query, "" if table.queries[query].key_grouping else TWO_CHOICES)
+
+    def _other_task_count(self, table: RoutingTable) -> Iterator[Action]:
+        """Give a query with an aggregator other tasks: fewer, or more on any nodes."""
+        merged = [query for query, route in table.queries.items()
+                  if route.aggregator != NO_AGGREGATOR and not route.is_join]  # fmt: skip
+        query = int(self.rng.choice(merged))
+        count, wanted = len(table.queries[query].owners()), 2 + self._below(9)
+        added = [(task, self._node()) for task in range(count, wanted)]
+        yield SetTaskCount(query, wanted, ranges_of(added))
 
     def _throttle(self, table: RoutingTable) -> Iterator[Action]:
         """Make a node slow, or as fast as it can be."""

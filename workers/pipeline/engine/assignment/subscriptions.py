@@ -32,24 +32,50 @@ class Intake:
 
 
 DIRECT: Final = Intake()
+# In `Subscription.task_of`: the records of this task are processed elsewhere.
+NOT_OWNED: Final = -1
 
 
 class TaskOwnership(NamedTuple):
     """The tasks of a query that a node owned when records joined its backlog.
 
-    `column`: the column with the task of each record; empty: the key decides.
+    `column`: the column with the task of each record; empty: the key decides. `routed_count`: how
+    many tasks the query had when its records were routed, 0: as many as now. `routed`: the task
+    that the records were routed to, by place in `tasks`; empty: the same. They differ where a task
+    was removed, and another one has its backlog.
     """
 
     incarnation: int
     tasks: Sequence[int]
     column: str = ""
+    routed_count: int = 0
+    routed: Sequence[int] = ()
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return (routed task, task that processes its records)."""
+        return list(zip(self.routed or self.tasks, self.tasks, strict=True))
+
+    def routed_to(self, task: int) -> tuple[int, ...]:
+        """Return to which tasks the records were routed that a task processes."""
+        return tuple(routed for routed, owner in self.pairs if owner == task)
+
+    def without(self, task: int) -> "TaskOwnership | None":
+        """Return the ownership without a task, None if nothing is left."""
+        left = [(routed, owner) for routed, owner in self.pairs if owner != task]
+        if not left:
+            return None
+        routed, tasks = zip(*left, strict=True)
+        return self._replace(tasks=list(tasks), routed=() if routed == tasks else list(routed))
 
 
 @dataclass(frozen=True)
 class Subscription:
     """One query on one node: its incarnation, its streams, and which of its tasks the node has.
 
-    `tasks`: how many the query has in all; `mine`: bool[tasks].
+    `tasks`: how many the query has in all; `owned`: bool[tasks]. `backlog`: by the task that
+    records of a backlog were routed to, the task that processes them, NOT_OWNED for none; None for
+    records of this batch.
     """
 
     query: int
@@ -57,14 +83,30 @@ class Subscription:
     streams: tuple[int, ...]
     tasks: int
     owned: NDArray[np.bool_]
+    backlog: Int64s | None = None
+
+    @property
+    def routed_tasks(self) -> int:
+        """Return how many tasks the query had when the records were routed."""
+        return self.tasks if self.backlog is None else len(self.backlog)
+
+    @property
+    def task_of(self) -> Int64s:
+        """Return by the task that a record was routed to the one that processes it here."""
+        if self.backlog is not None:
+            return self.backlog
+        return np.where(self.owned, np.arange(self.tasks), NOT_OWNED)
 
     def within(self, ownership: TaskOwnership) -> "Subscription | None":
         """Return the subscription limited to owned tasks of its incarnation, or None."""
-        allowed = np.zeros(self.tasks, np.bool_)
-        allowed[[task for task in ownership.tasks if task < self.tasks]] = True
-        owned = self.owned & allowed
+        backlog = np.full(ownership.routed_count or self.tasks, NOT_OWNED)
+        for routed, task in ownership.pairs:
+            if task < self.tasks and self.owned[task] and routed < len(backlog):
+                backlog[routed] = task
+        owned = np.zeros(self.tasks, np.bool_)
+        owned[backlog[backlog != NOT_OWNED]] = True
         return (
-            replace(self, owned=owned)
+            replace(self, owned=owned, backlog=backlog)
             if ownership.incarnation == self.incarnation and owned.any()
             else None
         )
@@ -139,14 +181,16 @@ class Group:
         self, rows: Any, key_names: Sequence[str], row: Int64s, member: Int64s
     ) -> tuple[Int64s, NDArray[np.bool_]]:
         """Return the task of each row and whether this node has it."""
-        counts = np.array([item.tasks for item in self.subscriptions], np.int64)[member]
+        lengths = np.array([item.routed_tasks for item in self.subscriptions], np.int64)
+        counts = lengths[member]
         if (counts == 1).all() and not self.intake.column:
             return np.zeros(len(row), np.int64), np.ones(len(row), np.bool_)
         if self.intake.column:
-            task = np.asarray(rows["task"])[row]
+            routed = np.asarray(rows["task"])[row]
         else:
             hashes = hash_rows([rows[name] for name in key_names], len(rows))
-            task = (hashes[row] % counts.astype(np.uint64)).astype(np.int64)
-        offsets = np.cumsum([0, *(value.tasks for value in self.subscriptions)])
-        owned = np.concatenate([subscription.owned for subscription in self.subscriptions])
-        return task, owned[offsets[member] + task]
+            routed = (hashes[row] % counts.astype(np.uint64)).astype(np.int64)
+        offsets = np.cumsum(lengths) - lengths
+        task_of = np.concatenate([item.task_of for item in self.subscriptions])
+        task = task_of[offsets[member] + routed]
+        return task, task != NOT_OWNED

@@ -113,6 +113,7 @@ class Tasks:
                 subscription.incarnation,
                 np.flatnonzero(subscription.owned).tolist(),
                 group.intake.column,
+                subscription.tasks,
             )
             for group in self.groups
             for subscription in group.subscriptions
