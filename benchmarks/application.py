@@ -53,7 +53,7 @@ class Weir(Driver):
     def batches_until(self, records: int, seconds: float) -> Telemetry:
         """Return the telemetry once so many records were read, or after so many seconds."""
         with suppress(TimeoutError):
-            wait(self, lambda rows: sum(row["records_in"] for row in rows) >= records, seconds)
+            wait(self, lambda rows: sum(row["in"] for row in rows) >= records, seconds)
         return self.telemetry()
 
     def memory(self) -> dict[str, float]:

@@ -145,7 +145,7 @@ def rates(rows: Telemetry) -> Report:
     span = (rows[-1]["emitted_ms"] - rows[0]["emitted_ms"]) / 1000
     return {
         "batches": len(later),
-        "read_records_per_s": round(sum(row["records_in"] for row in later) / span),
+        "read_records_per_s": round(sum(row["in"] for row in later) / span),
         "delivered_records_per_s": round(sum(row["delivered"] for row in later) / span),
     }
 
@@ -188,7 +188,7 @@ def lightly_loaded(weir: Weir, url: str, batches: int, seconds: float) -> Teleme
 
 def busy(rows: Telemetry) -> list[float]:
     """Return how long each node was busy in each batch, ms."""
-    return [node["busy_ms"] for row in rows for node in row["nodes"]]
+    return [node["busy"] * 1000 for row in rows for node in row["nodes"]]
 
 
 def latencies(rows: Telemetry) -> Report:

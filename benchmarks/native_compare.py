@@ -110,10 +110,10 @@ def weir_rate(url: str, folder: Path, options: argparse.Namespace, queries: int)
     client = redis.Redis.from_url(url)
     with started_weir(url, folder, options, queries) as weir:
         rows = weir.batches_until(options.total, START_SECONDS + options.seconds)
-        whole = sum(row["records_in"] for row in rows) >= options.total
+        whole = sum(row["in"] for row in rows) >= options.total
     cab_log.drop_cluster(client, weir.cluster)
     ends = [row["emitted_ms"] / 1000 for row in rows]
-    batches = list(zip(ends, (row["records_in"] for row in rows), strict=True))
+    batches = list(zip(ends, (row["in"] for row in rows), strict=True))
     return _rate([batches], options.warm, whole)
 
 

@@ -80,12 +80,12 @@ def full_log(
     records = 0
     for step in range(appends):
         records += append(producer, rng, 100_000, EVENT_START_MS + 86_400_000 + step * 60_000)
-    wait(driver, lambda rows: sum(row["records_in"] for row in rows[seen:]) >= records)
-    rows = [row for row in driver.telemetry()[seen:] if row["records_in"] >= 100_000]
+    wait(driver, lambda rows: sum(row["in"] for row in rows[seen:]) >= records)
+    rows = [row for row in driver.telemetry()[seen:] if row["in"] >= 100_000]
     span = (rows[-1]["emitted_ms"] - rows[0]["emitted_ms"]) / 1000
     return {
         "full_batches": len(rows) - 1,
-        "read_records_per_s": round(sum(r["records_in"] for r in rows[1:]) / span),
+        "read_records_per_s": round(sum(r["in"] for r in rows[1:]) / span),
         "delivered_records_per_s": round(sum(r["delivered"] for r in rows[1:]) / span),
     }
 

@@ -1,18 +1,57 @@
-"""Write the tables of docs/queries.md from the language: `python -m docs.query_tables`."""
+"""Write the tables of docs/queries.md from the declaration of a query and the language.
+
+`python -m docs.query_tables`.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from controlplane.catalog.language import Entry, aggregates, functions, operators
+from controlplane.query_spec import DECLARED, QueryField
 
 PAGE = Path(__file__).with_name("queries.md")
 MARK = "<!-- tables -->\n"
 
 
 def tables() -> str:
-    """Return every aggregate, function and operator as Markdown."""
+    """Return every field, aggregate, function and operator as Markdown."""
     parts = (("Aggregates", aggregates()), ("Functions", functions()), ("Operators", operators()))
-    return "\n".join(_table(title, entries) for title, entries in parts)
+    return "\n".join([_fields(), *(_table(title, entries) for title, entries in parts)])
+
+
+def _fields() -> str:
+    rows = [
+        f"| `{item.path}` | {_default(item)} | {_bounds(item)} | {item.facts['description']} |"
+        for item in (*DECLARED.fields, *DECLARED.text)
+        if item.path != "text"
+    ]
+    head = ["### Fields", "", "| field | if left out | bounds | meaning |", "|---|---|---|---|"]
+    return "\n".join([*head, *rows, ""])
+
+
+def _default(item: QueryField) -> str:
+    if item.is_required:
+        return "must be given"
+    if isinstance(item.default, int | float):
+        return f"{item.default:,g}" if isinstance(item.default, float) else f"{item.default:,}"
+    return "null" if item.default is None else "empty"
+
+
+def _bounds(item: QueryField) -> str:
+    """Return the bounds of a number, or of the length of a text or a list."""
+    signs = {"gt": ">", "ge": "≥", "le": "≤", "min_length": "≥", "max_length": "≤"}
+    bounds = ", ".join(
+        f"{sign} {item.facts[name]:,}" for name, sign in signs.items() if name in item.facts
+    )
+    return " ".join(
+        filter(
+            None,
+            [
+                bounds,
+                item.facts.get("unit") or ("characters" if item.kind is str and bounds else ""),
+            ],
+        )
+    )
 
 
 def _table(title: str, entries: Sequence[Entry]) -> str:

@@ -6,20 +6,16 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Fields, Invalid, NotFound
 from controlplane.models import Cluster, Query
-from controlplane.models.query import DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
-
-MIN_RETENTION_S = 60
-MAX_RETENTION_S = 10 * 366 * 86_400
-MAX_RETENTION_WINDOWS = 100_000_000
+from controlplane.query_spec import DECLARED
 
 
-def retention_faults(seconds: int, windows: int) -> Fields:
+def retention_faults(retention_s: int, retention_windows: int) -> Fields:
     """Return the faults of a retention by field."""
     faults: Fields = {}
-    if not MIN_RETENTION_S <= seconds <= MAX_RETENTION_S:
-        faults["retention_s"] = [f"Must be {MIN_RETENTION_S} to {MAX_RETENTION_S:,} seconds"]
-    if not 1 <= windows <= MAX_RETENTION_WINDOWS:
-        faults["retention_windows"] = [f"Must be 1 to {MAX_RETENTION_WINDOWS:,} windows"]
+    for name, value in (("retention_s", retention_s), ("retention_windows", retention_windows)):
+        facts = DECLARED.facts(name)
+        if not facts["ge"] <= value <= facts["le"]:
+            faults[name] = [f"Must be {facts['ge']:,} to {facts['le']:,} {facts['unit']}"]
     return faults
 
 
@@ -58,11 +54,9 @@ def retain(
     with transaction.atomic():
         query.refresh_from_db(fields=["retention_s", "retention_windows"])
         before = {"retention_s": query.retention_s, "retention_windows": query.retention_windows}
-        after = {
-            "retention_s": query.retention_s if seconds is None else seconds,
-            "retention_windows": query.retention_windows if windows is None else windows,
-        }
-        if faults := retention_faults(**_as_arguments(after)):
+        given = {"retention_s": seconds, "retention_windows": windows}
+        after = before | {name: value for name, value in given.items() if value is not None}
+        if faults := retention_faults(**after):
             raise Invalid(faults)
         Query.objects.filter(pk=query.pk).update(**after)
         audit.record(
@@ -76,16 +70,3 @@ def retain(
         )
     query.refresh_from_db()
     return query
-
-
-def _as_arguments(values: dict[str, int]) -> dict[str, int]:
-    return {"seconds": values["retention_s"], "windows": values["retention_windows"]}
-
-
-__all__ = [
-    "DEFAULT_RETENTION_S",
-    "DEFAULT_RETENTION_WINDOWS",
-    "retain",
-    "retention_faults",
-    "set_retention",
-]

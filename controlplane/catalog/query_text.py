@@ -6,18 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.errors import Fields, Invalid
+from controlplane.query_spec import DECLARED
 from controlplane.wire.language.errors import Place, place_of, reworded
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of, is_join
-from controlplane.wire.routing import MAX_TASKS
 
 # What the field of a text is called among the fields of a query.
 PREFIX: Final = "text."
-MOST_NAMED: Final = 64
-MOST_KEYS: Final = 8
-MOST_PAIRS: Final = 8
 MAX_NAME: Final = 60
-MAX_SECONDS: Final = 7 * 86_400
 
 # Which side of a pair a fault is of: on.0.left.
 _SIDE: Final = re.compile(r"(on\.\d+)\.(left|right)")
@@ -67,8 +63,9 @@ def output_columns(computation: Computation) -> list[OutputColumn]:
 
 def tasks_faults(tasks: int, *, keyed: bool) -> Fields:
     """Return the faults of a number of tasks as messages."""
-    if not 1 <= tasks <= MAX_TASKS:
-        return {"tasks": [f"Must be 1 to {MAX_TASKS:,}, not {tasks:,}"]}
+    facts = DECLARED.facts("tasks")
+    if not facts["ge"] <= tasks <= facts["le"]:
+        return {"tasks": [f"Must be {facts['ge']} to {facts['le']:,}, not {tasks:,}"]}
     if tasks > 1 and not keyed:
         return {"tasks": ["Must be 1 without a key: it is the key that is split"]}
     return {}
@@ -97,26 +94,19 @@ def _of_pair(field: str, why: str) -> tuple[str, str]:
 
 
 def _bounds(text: QueryText) -> Fields:
-    faults = _names_faults(text)
-    counted = (("key", text.key, MOST_KEYS, "columns"), ("on", text.on, MOST_PAIRS, "pairs"))
-    for field, parts, most, word in counted:
-        if len(parts) > most:
-            faults[PREFIX + field] = [f"At most {most} {word}, not {len(parts):,}"]
-    for field in ("window_s", "slide_s", "lateness_s"):
-        seconds = getattr(text, field)
-        if seconds is not None and seconds > MAX_SECONDS:
-            faults[PREFIX + field] = [f"At most {MAX_SECONDS:,} seconds"]
-    return faults
-
-
-def _names_faults(text: QueryText) -> Fields:
+    """Return the values above a declared maximum; the language reports those below a minimum."""
     faults: Fields = {}
-    for field, named in (("columns", text.columns), ("aggregates", text.aggregates)):
-        if len(named) > MOST_NAMED:
-            faults[PREFIX + field] = [f"At most {MOST_NAMED}, not {len(named):,}"]
-        for name in named:
-            if messages := _name_faults(field, name, text):
-                faults[f"{PREFIX}{field}.{name[:MAX_NAME]}"] = messages
+    for item in DECLARED.text:
+        value, most = getattr(text, item.name), item.facts.get("max_length")
+        if most is not None and len(value) > most:
+            counted = f"{most} {item.facts.get('unit', '')}".rstrip()
+            faults[item.path] = [f"At most {counted}, not {len(value):,}"]
+        if isinstance(value, Mapping):
+            for name in value:
+                if messages := _name_faults(item.name, name, text):
+                    faults[f"{item.path}.{name[:MAX_NAME]}"] = messages
+        if value is not None and "le" in item.facts and value > item.facts["le"]:
+            faults[item.path] = [f"At most {item.facts['le']:,} {item.facts['unit']}"]
     return faults
 
 

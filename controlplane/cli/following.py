@@ -10,6 +10,7 @@ from django.utils import timezone
 from controlplane.cli.proposal_rows import execution_row
 from controlplane.models import Cluster, Proposal, RoutingVersion
 from controlplane.telemetry.time_series import latest_values
+from controlplane.wire.figures import figure_of
 
 Event = dict[str, Any]
 # Of a burst of versions between two looks, the newest; the others are counted.
@@ -81,14 +82,11 @@ def _versions(before: Followed, now: Followed) -> Iterator[Event]:
 
 
 def _sentence(sample: Mapping[str, Any]) -> str:
-    parts = []
-    for name, word, form in (
-        ("in", "{} records/s", ",.0f"), ("rf", "replication {}", ".3f"),
-        ("imbalance", "imbalance {}", ".3f"), ("p95", "p95 {} ms", ",.0f"),
-    ):  # fmt: skip
-        value = sample.get(name)
-        if value is not None:
-            parts.append(word.format(format(value, form)))
+    parts = [
+        figure_of(name).text(value)
+        for name in ("in", "rf", "imbalance", "p95")
+        if (value := sample.get(name)) is not None
+    ]
     return ", ".join(parts) or "no figures"
 
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from controlplane.cli.codes import ABOUT, Code, Refused
 from controlplane.cli.parser_streams import add_dead_letters, add_streams
+from controlplane.cli.query_options import add_query_options
 from controlplane.plans.proposal_states import SAID
 
 
@@ -144,33 +145,7 @@ def _submit(group: Any) -> None:
         group, "submit", "queries.submitted", "submit queries: all of them or none"
     )
     sub.add_argument("name", nargs="?", help="of one query; several come from --input")
-    sub.add_argument("--stream", action="append", default=[], metavar="NAME", help="may repeat")
-    sub.add_argument(
-        "--aggregate",
-        action="append",
-        default=[],
-        metavar="NAME=EXPRESSION",
-        help="such as records=count(*); may repeat",
-    )
-    sub.add_argument(
-        "--key",
-        action="append",
-        default=[],
-        metavar="COLUMN",
-        help="a column to group by, such as stream; may repeat",
-    )
-    sub.add_argument("--where", default="", metavar="CONDITION", help="which records count")
-    sub.add_argument("--window", type=float, default=60.0, metavar="SECONDS")
-    sub.add_argument("--slide", type=float, metavar="SECONDS", help="the window's by default")
-    sub.add_argument(
-        "--retention",
-        type=int,
-        metavar="SECONDS",
-        help="event time for which windows are kept (604800: seven days)",
-    )
-    sub.add_argument(
-        "--retention-windows", type=int, metavar="N", help="windows kept at most (1000000)"
-    )
+    add_query_options(sub)
     sub.add_argument(
         "--input", type=Path, metavar="FILE",
         help="YAML or JSON with a list `queries`, as in a cluster's description; - is stdin",

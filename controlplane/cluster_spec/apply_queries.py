@@ -7,9 +7,8 @@ from controlplane.cluster_spec.document import ClusterDescription, QueryPart
 from controlplane.cluster_spec.errors import BadDescription
 from controlplane.cluster_spec.report import ImportReport, chunks, count_text, errors_at, noted
 from controlplane.models import Cluster, Query
+from controlplane.query_spec import spec_of
 from controlplane.topology import placement, queries
-from controlplane.topology.queries import QuerySpec
-from controlplane.wire.query import QueryText
 
 
 def apply_queries(
@@ -25,7 +24,7 @@ def apply_queries(
     new = [(index, part) for index, part in enumerate(description.queries) if part.name not in live]
     for chunk in chunks(new, queries.MAX_BULK):
         with errors_at("queries", [index for index, _ in chunk]):
-            queries.submit_many(actor, cluster, [query_spec(part) for _, part in chunk])
+            queries.submit_many(actor, cluster, [spec_of(part) for _, part in chunk])
     report.left += _unapplied(description, before)
     report.placed = _place(cluster, description, [part for _, part in new])
     noted(report.created, "queries", [part.name for _, part in new])
@@ -74,21 +73,6 @@ def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -
 def _computed(part: QueryPart) -> QueryPart:
     """Return the fields of a query that an import compares."""
     return part.model_copy(update={"measured": None, "aggregator": None})
-
-
-def query_spec(part: QueryPart) -> QuerySpec:
-    """Return a described query as it is submitted."""
-    return QuerySpec(
-        part.name,
-        tuple(part.streams),
-        QueryText(**part.text.model_dump(exclude={"right"})),
-        part.ends_at,
-        part.tasks,
-        tuple(part.text.right),
-        part.key_grouping,
-        part.retention_s,
-        part.retention_windows,
-    )
 
 
 def _place(cluster: Cluster, description: ClusterDescription, parts: Iterable[QueryPart]) -> int:

@@ -15,8 +15,8 @@ from pydantic import (
     create_model,
 )
 
+from controlplane.catalog.query_models import query_fields, text_fields
 from controlplane.policies.settings import optional_fields
-from controlplane.wire.query import DEFAULT_LATENESS_S
 from controlplane.wire.schema import (
     DEFAULT_IDLE_AFTER_S,
     DEFAULT_MAX_FUTURE_S,
@@ -127,18 +127,11 @@ class StreamPart(Part):
         return self.rate or self.declared_rate or 1.0
 
 
-class TextPart(Part):
-    """What a query computes, as text (docs/queries.md); right: the streams of a join's right."""
+_TEXT: Any = create_model("_Text", __base__=Part, **text_fields(checked=True))
 
-    aggregates: dict[str, str] = Field(description="expressions by the name of their result")
-    window_s: float = Field(60.0, gt=0)
-    slide_s: float | None = Field(None, gt=0, description="null: windows one behind the other")
-    lateness_s: float = Field(DEFAULT_LATENESS_S, ge=0)
-    where: str = Field("", description="a predicate; empty: all records")
-    columns: dict[str, str] = Field(default_factory=dict, description="named expressions")
-    key: list[str] = Field(default_factory=list, description="columns to group by")
-    right: list[str] = Field(default_factory=list)
-    on: list[list[str]] = Field(default_factory=list, description="pairs that must be equal")
+
+class TextPart(_TEXT):  # type: ignore[misc]  # the fields are the declared ones
+    """What a query computes, as text (docs/queries.md)."""
 
 
 class MeasuredPart(Part):
@@ -148,23 +141,18 @@ class MeasuredPart(Part):
     state_bytes: list[int] = Field(default_factory=list)
 
 
-class QueryPart(Part):
+_QUERY: Any = create_model(
+    "_Query",
+    __base__=Part,
+    **query_fields(
+        TextPart, checked=True, moment=AwareDatetime, former_names={"key_grouping": "scheme"}
+    ),
+)
+
+
+class QueryPart(_QUERY):  # type: ignore[misc]  # as above
     """A query: the streams that it reads, and what it computes of their records."""
 
-    name: str = Field(min_length=1, max_length=100)
-    streams: list[str] = Field(min_length=1, description="by name; of a join, those of its left")
-    text: TextPart = Field(description="what it computes")
-    ends_at: Moment | None = Field(None, description="when it ends by itself")
-    tasks: int = Field(1, ge=1, description="over how many tasks its key is split")
-    key_grouping: str = Field(
-        "",
-        validation_alias=AliasChoices("key_grouping", "scheme"),
-        description="how its keys find their task; empty: by hash",
-    )
-    retention_s: int = Field(
-        604_800, ge=60, description="its windows are kept for so long, in event time"
-    )
-    retention_windows: int = Field(1_000_000, ge=1, description="and so many of them at most")
     aggregator: int | None = Field(
         None,
         ge=0,

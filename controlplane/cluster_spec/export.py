@@ -39,6 +39,7 @@ from controlplane.models import (
 from controlplane.planning.task_measures import Measured, measured_tasks
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.store import policy_of
+from controlplane.query_spec import submitted_values
 from controlplane.wire.log import without_password
 from controlplane.wire.routing import task_ranges_from
 
@@ -115,14 +116,9 @@ def _query(
     row: dict[str, Any] = json.loads(query.text)
     right = row.get("right", [])
     return QueryPart(
-        name=query.name,
+        **submitted_values(query),
         streams=[names[stream] for stream in reads if stream not in right],
         text=TextPart(**row | {"right": [names[name] for name in right]}),
-        ends_at=query.ends_at,
-        tasks=query.task_count,
-        key_grouping=query.key_grouping,
-        retention_s=query.retention_s,
-        retention_windows=query.retention_windows,
         aggregator=None if query.aggregator is None else query.aggregator.index,
         measured=_measured(query, measured),
     )

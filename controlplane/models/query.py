@@ -4,11 +4,9 @@ from django.db import models
 
 from controlplane.models.cluster import Cluster, Node
 from controlplane.models.stream import Stream
+from controlplane.query_spec import QuerySpec
 
 LIVE_STATES = ("pending", "running", "ending")
-# The default retention of windows in event time, and their default number per query.
-DEFAULT_RETENTION_S = 7 * 86_400
-DEFAULT_RETENTION_WINDOWS = 1_000_000
 
 
 class Query(models.Model):
@@ -39,14 +37,14 @@ class Query(models.Model):
     state = models.CharField(max_length=10, choices=State, default=State.PENDING)
     text = models.TextField()
     window_s = models.FloatField()
-    task_count = models.PositiveSmallIntegerField(default=1)
+    task_count = models.PositiveSmallIntegerField(default=QuerySpec.tasks)
     key_grouping = models.CharField(max_length=20, blank=True, default="")
     aggregator = models.ForeignKey(
         Node, on_delete=models.PROTECT, null=True, blank=True, related_name="aggregated_queries"
     )
     incarnation = models.PositiveIntegerField(default=0)
-    retention_s = models.PositiveIntegerField(default=DEFAULT_RETENTION_S)
-    retention_windows = models.PositiveIntegerField(default=DEFAULT_RETENTION_WINDOWS)
+    retention_s = models.PositiveIntegerField(default=QuerySpec.retention_s)
+    retention_windows = models.PositiveIntegerField(default=QuerySpec.retention_windows)
     submitted_by = models.CharField(max_length=150, blank=True)
     submitted_at = models.DateTimeField()
     placed_at = models.DateTimeField(null=True, blank=True)

@@ -1,6 +1,6 @@
 """Samples from telemetry rows, and roll-ups from samples; pure functions.
 
-A sample has the figures of `telemetry.figures` by name, "t" in ms since the epoch, and "span_s":
+A sample has the figures of `wire.figures` by name, "t" in ms since the epoch, and "span_s":
 the seconds since the previous batch, over which rates are taken.
 """
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from controlplane.telemetry.figures import FIGURES, Figure, RollUp
+from controlplane.wire.figures import FIGURES, Figure, RollUp, Source
 
 Row = Mapping[str, Any]
 Sample = dict[str, Any]
@@ -32,32 +32,30 @@ def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> S
     seconds = _seconds(row, before)
     nodes = {node["node"]: node for node in row["nodes"]}
     count = max(len(capacities), max(nodes, default=-1) + 1)
-    loads = [nodes[i]["records"] / seconds if i in nodes else 0.0 for i in range(count)]
-    latency = row["latency"] or {}
-    return {
-        "t": row["emitted_ms"],
-        "version": row["version"],
-        "in": row["records_in"] / seconds,
-        "read": row["records_read"] / seconds,
-        "delivered": row["delivered"] / seconds,
-        "rf": row["delivered"] / row["records_read"] if row["records_read"] else None,
-        "imbalance": imbalance(loads, capacities),
-        "p50": latency.get("p50"),
-        "p95": latency.get("p95"),
-        "p99": latency.get("p99"),
-        "batch_ms": before.batch_ms,
-        "loads": loads,
-        "busy": [nodes[i]["busy_ms"] / 1000 / seconds if i in nodes else 0.0 for i in range(count)],
-        "tasks": [nodes[i]["tasks"] if i in nodes else 0 for i in range(count)],
-        "late": row["late"] / seconds,
-        "dropped": sum(row.get("dropped", {}).values()) / seconds,
-        "waiting": row.get("waiting", 0),
-        "state_bytes": sum(node["state_bytes"] for node in row["nodes"]),
-        "end": row.get("end"),
-        "span_s": seconds,
-        "event_ms": row["event_ms"],
-        "emitted_ms": row["emitted_ms"],
+    by_index = [nodes.get(index, {}) for index in range(count)]
+    sample = {
+        figure.name: [_value(figure, node, seconds) or 0 for node in by_index]
+        if figure.per_node
+        else _value(figure, row, seconds)
+        for figure in FIGURES
     }
+    return sample | {
+        "t": row["emitted_ms"],
+        "span_s": seconds,
+        "rf": row["delivered"] / row["read"] if row["read"] else None,
+        "imbalance": imbalance(sample["loads"], capacities),
+        "batch_ms": before.batch_ms,
+    }
+
+
+def _value(figure: Figure, row: Row, seconds: float) -> Any:
+    """Return the value of a figure in a row, or in the part of a row about one node."""
+    if figure.source is Source.LATENCY:
+        return (row["latency"] or {}).get(figure.name)
+    if figure.source is Source.PER_SECOND:
+        total = row.get(figure.name, 0)
+        return (sum(total.values()) if isinstance(total, Mapping) else total) / seconds
+    return row.get(figure.name)
 
 
 def imbalance(loads: Sequence[float], capacities: Sequence[float]) -> float | None:

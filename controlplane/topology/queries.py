@@ -16,11 +16,8 @@ from controlplane.catalog.query_retention import retention_faults
 from controlplane.errors import Fields, Invalid
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Query, QueryStream
-from controlplane.models.query import (
-    DEFAULT_RETENTION_S,
-    DEFAULT_RETENTION_WINDOWS,
-    LIVE_STATES,
-)
+from controlplane.models.query import LIVE_STATES
+from controlplane.query_spec import MAX_STREAMS, QuerySpec, stored_values
 from controlplane.task_names import PLACE, send_on_commit
 from controlplane.topology.bulk_insert import insert_rows
 from controlplane.topology.key_groupings import key_grouping_faults
@@ -28,36 +25,8 @@ from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, QueryText, usable_columns
 
 MAX_BULK = 10_000
-# Of both sides of a join together. The widest real query (a taxi trip) reads 79 streams.
-MAX_STREAMS = 200
 # Databases limit the values of one statement.
 CHUNK = 500
-
-
-@dataclass(frozen=True)
-class QuerySpec:
-    """A query as submitted: streams by name, and its text, split by its key over `tasks`.
-
-    A join pairs the records of `streams` with those of the streams in `right`: their ids stand in
-    the text once it is stored, and what `text.right` holds before that does not count. With a
-    `key_grouping` an aggregator merges the windows; the grouping can change while the query runs.
-    Windows are kept for `retention_s` of event time, `retention_windows` of them at most.
-    """
-
-    name: str
-    streams: Sequence[str]
-    text: QueryText
-    ends_at: datetime | None = None
-    tasks: int = 1
-    right: Sequence[str] = ()
-    key_grouping: str = ""
-    retention_s: int = DEFAULT_RETENTION_S
-    retention_windows: int = DEFAULT_RETENTION_WINDOWS
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Return the streams it reads, of both sides."""
-        return (*self.streams, *self.right)
 
 
 def submit(actor: Actor, cluster: Cluster, spec: QuerySpec) -> Query:
@@ -196,10 +165,9 @@ def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Qu
         [
             Query(
                 cluster=cluster,
-                name=spec.name,
-                ends_at=spec.ends_at,
                 submitted_by=actor.name,
                 submitted_at=now,
+                **stored_values(spec),
                 **_computed_columns(spec, known),
             )
             for spec in specs
@@ -217,15 +185,8 @@ def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Qu
 
 
 def _computed_columns(spec: QuerySpec, known: Mapping[str, int]) -> dict[str, Any]:
-    """Return the columns that say what is computed; window_s repeats the text, for lists."""
-    return {
-        "text": stored(_resolved(spec, known)),
-        "window_s": spec.text.window_s,
-        "task_count": spec.tasks,
-        "key_grouping": spec.key_grouping,
-        "retention_s": spec.retention_s,
-        "retention_windows": spec.retention_windows,
-    }
+    """Return the columns of what is computed; window_s repeats the text, for lists."""
+    return {"text": stored(_resolved(spec, known)), "window_s": spec.text.window_s}
 
 
 def _resolved(spec: QuerySpec, known: Mapping[str, int]) -> QueryText:
@@ -241,7 +202,9 @@ def _announce_submission(
     after: dict[str, Any] = {"names": [spec.name for spec in specs]}
     if is_single:
         spec = specs[0]
-        after |= {"streams": list(spec.streams), **_computed_columns(spec, known)}
+        columns = stored_values(spec) | _computed_columns(spec, known)
+        after |= {name: columns[name] for name in columns if name not in ("name", "ends_at")}
+        after["streams"] = list(spec.streams)
         after |= {"right": list(spec.right)} if spec.right else {}
     audit.record(actor, "query.submit", subject, cluster=cluster, after=after)
     announce(cluster.pk, event("state", f"{subject} submitted by {actor.name}", state="pending"))

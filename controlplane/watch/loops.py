@@ -11,6 +11,7 @@ from typing import Final
 from controlplane.planning import measures
 from controlplane.watch.observation import Observation, ObservedNode
 from controlplane.watch.trends import trend_of
+from controlplane.wire.figures import Unit
 
 IMBALANCE: Final = measures.IMBALANCE.name
 REPLICATION: Final = measures.REPLICATION_FACTOR.name
@@ -25,12 +26,12 @@ LEAST_TASKS: Final = 2
 
 # Units of figures and limits.
 SHARE: Final = "share"
-RATIO: Final = "ratio"
-MS: Final = "ms"
+RATIO: Final = Unit.RATIO.value
+MS: Final = Unit.MS.value
 SECONDS: Final = "s"
 NODES: Final = "nodes"
 MOVES: Final = "moves"
-RATE: Final = "records/s"
+RATE: Final = Unit.RATE.value
 
 
 @dataclass(frozen=True)

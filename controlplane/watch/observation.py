@@ -12,6 +12,7 @@ from controlplane.models import Cluster, Exclusion, MetricSample, Query, Task
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.replication import Replication, replication_of
+from controlplane.wire.figures import figure_of
 
 # The period of medians, so that one slow batch is no problem.
 WINDOW: Final = timedelta(seconds=60)
@@ -53,13 +54,14 @@ class Observation:
         return [node for node in self.nodes if node.active]
 
     def middle(self, name: str) -> float | None:
-        """Return the median of a measure over the last minute, None if it is unknown."""
-        known = [sample[name] for sample in self.samples if sample.get(name) is not None]
+        """Return the median of a figure over the last minute, None if it is not known."""
+        figure = figure_of(name).name
+        known = [sample[figure] for sample in self.samples if sample.get(figure) is not None]
         return float(median(known)) if known else None
 
     def load(self, node: ObservedNode) -> float | None:
         """Return a node's median load over the last minute, in records/s."""
-        known = series(self.samples, "loads", node.index)
+        known = series(self.samples, figure_of("loads").name, node.index)
         return median(known) if known else None
 
     def replication(self) -> Replication | None:

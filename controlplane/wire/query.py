@@ -6,8 +6,8 @@ into windows and aggregates. A join pairs the records of two sides first.
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from controlplane.wire.errors import WireError
 from controlplane.wire.language.aggregates import Aggregate, aggregate_parsed
@@ -15,10 +15,27 @@ from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import common
 from controlplane.wire.language.parse import DEEPEST, no_column, parsed
 from controlplane.wire.language.tree import Call, Column, Expression, Kind, columns_of, size_of
+from controlplane.wire.query_text import QueryText
+
+__all__ = [
+    "MOST_WINDOWS",
+    "SIDES",
+    "STREAM",
+    "BadQuery",
+    "Computation",
+    "Join",
+    "QueryText",
+    "Window",
+    "columns_in",
+    "computation_of",
+    "inlined",
+    "is_join",
+    "usable_columns",
+    "widened",
+]
 
 # The stream of a record, as a column that every stream has.
 STREAM: Final = "stream"
-DEFAULT_LATENESS_S: Final = 120.0
 # The sides of a join, as its columns name them.
 SIDES: Final = ("a", "b")
 # A record is in at most so many sliding windows.
@@ -33,61 +50,6 @@ class BadQuery(WireError):
     def __init__(self, fields: Mapping[str, str]) -> None:
         self.fields = dict(fields)
         super().__init__("; ".join(f"{name}: {why}" for name, why in fields.items()))
-
-
-@dataclass(frozen=True)
-class QueryText:
-    """A query as it is submitted.
-
-    `where`: a predicate, empty for all records. `columns`: named expressions, usable in the
-    others. `key`: columns to group by. `aggregates`: by the name of their result. Windows are as
-    long as `window_s` and begin every `slide_s` (None: one after the other). Records that are
-    older than the newest before them by more than `lateness_s` are late.
-
-    A join pairs the records of the streams in `right` with those of the others, where both are in
-    the same window and each pair of expressions in `on` has the same value on the left and on the
-    right. Its columns are those of both sides: `a.amount` is of the left, `b.amount` of the right;
-    in `on` each expression is over the columns of its own side, as the stream names them.
-    """
-
-    aggregates: Mapping[str, str]
-    window_s: float = 60.0
-    slide_s: float | None = None
-    lateness_s: float = DEFAULT_LATENESS_S
-    where: str = ""
-    columns: Mapping[str, str] = field(default_factory=dict)
-    key: Sequence[str] = ()
-    right: Sequence[int] = ()
-    on: Sequence[Sequence[str]] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the query as JSON values, without defaults."""
-        row = {
-            "aggregates": dict(self.aggregates),
-            "window_s": self.window_s,
-            "slide_s": self.slide_s,
-            "lateness_s": self.lateness_s,
-            "where": self.where,
-            "columns": dict(self.columns),
-            "key": list(self.key),
-            "right": list(self.right),
-            "on": [list(pair) for pair in self.on],
-        }
-        default = QueryText({})
-        return {
-            name: value
-            for name, value in row.items()
-            if name == "aggregates" or value != _plain(getattr(default, name))
-        }
-
-    @classmethod
-    def from_json(cls, row: Mapping[str, Any]) -> "QueryText":
-        """Return the query that `to_json` wrote."""
-        return cls(**row)
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from controlplane.wire.figures import figure_of
 from dashboard import thresholds
 from dashboard.figures.parts import (
     Figure,
@@ -19,6 +20,7 @@ from dashboard.figures.parts import (
 )
 from dashboard.figures.thinning import Sample
 
+LOADS: Final = figure_of("loads")
 # Load over capacity where the colours end: above it all is equally too much.
 FULL_SCALE = 1.2
 NAMED_ROWS = 12
@@ -91,18 +93,18 @@ def bars(sample: Sample, nodes: Sequence[NodeSeries]) -> Figure:
         "y": [node.capacity for node in nodes],
         "width": 0.78,
         "marker": {"color": "--sunken", "line": {"color": "--line-strong", "width": 1}},
-        "hovertemplate": "%{y:,.3~r} records/s",
+        "hovertemplate": f"%{{y:,.3~r}} {LOADS.unit}",
     }
     load: Trace = {
         "type": "bar",
-        "name": "load",
+        "name": LOADS.label,
         "x": names,
         "y": [load_of(sample, node) for node in nodes],
         "width": 0.5,
         "marker": {"color": shares, "colorscale": LOAD_SCALE, "cmin": 0, "cmax": FULL_SCALE},
-        "hovertemplate": "%{y:,.3~r} records/s (%{marker.color:.0%} of capacity)",
+        "hovertemplate": f"%{{y:,.3~r}} {LOADS.unit} (%{{marker.color:.0%}} of capacity)",
         "meta": {
-            "loads": [node.index for node in nodes],
+            LOADS.name: [node.index for node in nodes],
             "capacity": [node.capacity for node in nodes],
         },
     }
@@ -110,43 +112,54 @@ def bars(sample: Sample, nodes: Sequence[NodeSeries]) -> Figure:
         [capacity, load],
         barmode="overlay",
         xaxis=category_axis(),
-        yaxis=value_axis("records/s"),
+        yaxis=_axis(LOADS.name),
         showlegend=False,
     )
 
 
 def imbalance(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
     """Draw the most loaded node's load over capacity, minus the mean over nodes."""
-    drawn = line("imbalance", "imbalance", samples, "--chart-1", "", hovertemplate="%{y:.1%}")
-    axis = value_axis("of capacity", tickformat=".0%")
+    drawn = _line("imbalance", samples, "--chart-1", hovertemplate="%{y:.1%}")
+    axis = _axis("imbalance", tickformat=".0%")
     return _over_time([drawn], marks, axis, shapes=[limit_line(thresholds.IMBALANCE.bad, "--bad")])
 
 
 def replication(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
     """Draw delivered over source traffic, with its lower bound 1."""
-    drawn = line("replication factor", "rf", samples, "--chart-1", "", hovertemplate="%{y:.3f}")
-    axis = value_axis("delivered / read", rangemode="normal", minallowed=0.9)
+    drawn = _line("rf", samples, "--chart-1", hovertemplate="%{y:.3f}")
     bound = limit_line(1.0, "--muted", "lower bound 1")
-    return _over_time([drawn], marks, axis, shapes=[bound])
+    return _over_time([drawn], marks, _axis("rf", rangemode="normal", minallowed=0.9), [bound])
 
 
 def latency(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
     """Draw the percentiles of the time from the log to the result, in ms."""
     lines = [
-        line("p50", "p50", samples, "--chart-1", "ms", line={"dash": "dot"}),
-        line("p95", "p95", samples, "--chart-1", "ms", line={"width": 2}),
-        line("p99", "p99", samples, "--chart-3", "ms", line={"width": 1.2}),
+        _line("p50", samples, "--chart-1", line={"dash": "dot"}),
+        _line("p95", samples, "--chart-1", line={"width": 2}),
+        _line("p99", samples, "--chart-3", line={"width": 1.2}),
     ]
-    return _over_time(lines, marks, value_axis("ms"))
+    return _over_time(lines, marks, _axis("p95"))
 
 
 def rates(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
     """Draw input records/s and records/s delivered to nodes."""
     lines = [
-        line("records in", "in", samples, "--chart-1", "/s", line={"width": 2}),
-        line("delivered to nodes", "delivered", samples, "--chart-2", "/s", line={"dash": "dash"}),
+        _line("in", samples, "--chart-1", line={"width": 2}),
+        _line("delivered", samples, "--chart-2", line={"dash": "dash"}),
     ]
-    return _over_time(lines, marks, value_axis("records/s"))
+    return _over_time(lines, marks, _axis("in"))
+
+
+def _line(name: str, samples: Sequence[Sample], color: str, **more: Any) -> Trace:
+    """Return a figure of the samples over time, with its declared label and unit."""
+    declared = figure_of(name)
+    return line(declared.label or declared.title, name, samples, color, declared.unit, **more)
+
+
+def _axis(name: str, **more: Any) -> dict[str, Any]:
+    """Return the axis of a figure, with its declared title."""
+    declared = figure_of(name)
+    return value_axis(declared.axis or declared.unit, **more)
 
 
 def limit_line(value: float, color: str, text: str = "") -> dict[str, Any]:
@@ -175,7 +188,7 @@ def share(sample: Sample, node: NodeSeries) -> float | None:
 
 def load_of(sample: Sample, node: NodeSeries) -> float | None:
     """Return a node's load in records/s, None if the sample does not have it."""
-    loads: list[float] = sample.get("loads") or []
+    loads: list[float] = sample.get(LOADS.name) or []
     return loads[node.index] if node.index < len(loads) else None
 
 

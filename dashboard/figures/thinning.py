@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from controlplane.telemetry.figures import RollUp, names_of
+from controlplane.wire.figures import RollUp, names_of
 
 Sample = dict[str, Any]
 # A chart of about 1200 pixels shows no more points than this.

@@ -1,49 +1,31 @@
 """The form of a query: parsing, checks, and faults by field."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from datetime import datetime
+from typing import Any, Final
 
 from controlplane.catalog.query_text import PREFIX
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
-from controlplane.models.query import DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
+from controlplane.query_spec import DECLARED, Declaration, QueryField, QuerySpec
 from controlplane.topology import queries
-from controlplane.topology.queries import Checked, QuerySpec
+from controlplane.topology.queries import Checked
 from controlplane.wire.language.errors import place_of
 from controlplane.wire.language.tree import NUMBERS
-from controlplane.wire.query import DEFAULT_LATENESS_S, SIDES, STREAM, QueryText
+from controlplane.wire.query import SIDES, STREAM, QueryText
 from dashboard.forms import moment, stream_names
 from dashboard.queries.retention_forms import retention_of, retention_values
 
-# The fields of the form by what the services call them, in the order of the form.
-FIELDS: Final = {
-    "text.right": "right",
-    "text.on": "on",
-    "text.where": "where",
-    "text.columns": "columns",
-    "text.key": "key",
-    "text.aggregates": "aggregates",
-    "text.window_s": "window",
-    "text.slide_s": "slide",
-    "text.lateness_s": "lateness",
-    "tasks": "tasks",
-    "key_grouping": "key_grouping",
-}
+# The values of a new form: the declared defaults, and a text to begin with.
 DEFAULTS: Final = {
     "key": "stream",
     "aggregates": "records = count(*)",
-    "window": "60",
-    "lateness": f"{DEFAULT_LATENESS_S:g}",
-    "tasks": "1",
-    **retention_values(DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS),
-}
-# Fields that are called otherwise than they are labelled.
-_LABELS: Final = {
-    "right": "right streams",
-    "on": "equal on both sides",
-    "key_grouping": "key grouping",
+    "window": f"{QueryText.window_s:g}",
+    "lateness": f"{QueryText.lateness_s:g}",
+    "tasks": str(QuerySpec.tasks),
+    **retention_values(QuerySpec.retention_s, QuerySpec.retention_windows),
 }
 # A name, then the first = that is no part of another sign.
 _NAMED: Final = re.compile(r"\s*([^\s=<>!]+)\s*=(?!=)(.*)", re.DOTALL)
@@ -120,33 +102,71 @@ def _summary(column: str) -> str:
 def parsed(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
     """Return the query that the form describes, and what of it is no value and left out."""
     faults: Fields = {}
-    text = QueryText(
-        where=values.get("where", "").strip(),
-        columns=_named(values, "columns", faults),
-        key=stream_names(values.get("key", "")),
-        aggregates=_named(values, "aggregates", faults),
-        window_s=_seconds(values, "window", faults, 60.0),
-        slide_s=_seconds(values, "slide", faults, 60.0)
-        if values.get("slide", "").strip()
-        else None,
-        lateness_s=_seconds(values, "lateness", faults, DEFAULT_LATENESS_S),
-        on=_pairs(values, faults),
-    )
-    kept = DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
+    text = {item.name: _value(item, values, faults) for item in DECLARED.text}
+    right = text.pop("right")
+    read = {item.name: _value(item, values, faults) for item in DECLARED.fields if _is_read(item)}
+    kept = QuerySpec.retention_s, QuerySpec.retention_windows
     retention_s, retention_windows, form_faults = retention_of(values, kept)
-    faults |= form_faults
     spec = QuerySpec(
-        name=values.get("name", "").strip(),
-        streams=stream_names(values.get("streams", "")),
-        ends_at=moment(values.get("ends_at", ""), faults),
-        text=text,
-        tasks=_whole(values.get("tasks", ""), faults),
-        key_grouping=values.get("key_grouping", ""),
-        right=stream_names(values.get("right", "")),
+        **read,
+        text=QueryText(**text),
+        right=right,
         retention_s=retention_s,
         retention_windows=retention_windows,
     )
-    return spec, faults
+    return spec, faults | form_faults
+
+
+def field_groups(declaration: Declaration = DECLARED) -> dict[str, list[QueryField]]:
+    """Return the declared fields by their group in the form.
+
+    Fields of no declared group are numbers or expressions; required ones are the last.
+    """
+    groups: dict[str, list[QueryField]] = {"join": [], "expressions": [], "numbers": []}
+    for item in (*declaration.text, *declaration.fields):
+        kind = "numbers" if item.kind in _NUMBERS else "expressions"
+        groups.setdefault(item.facts.get("group", kind), []).append(item)
+    return {name: sorted(group, key=_is_required) for name, group in groups.items()}
+
+
+def _is_required(item: QueryField) -> bool:
+    return item.is_required
+
+
+def _is_read(item: QueryField) -> bool:
+    """Return True for a field with an input of its own; a retention has two."""
+    return item.name != "text" and item.facts.get("group") != "retention"
+
+
+def shown_fields(
+    values: Mapping[str, str], faults: Mapping[str, Sequence[FormFault]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the fields that the form shows in groups, with their values and faults."""
+    return {
+        name: [
+            {
+                "name": item.option,
+                "title": item.title,
+                "note": _note(item),
+                "hint": item.facts["description"],
+                "placeholder": item.facts.get("placeholder", ""),
+                "lists_streams": item.facts.get("lists_streams", False),
+                "is_line": item.kind == Sequence[str] and not item.facts.get("lists_streams"),
+                "is_short": not item.is_required,
+                "value": values.get(item.option, ""),
+                "faults": faults.get(item.option, ()),
+            }
+            for item in group
+        ]
+        for name, group in field_groups().items()
+    }
+
+
+def _note(item: QueryField) -> str:
+    """Return how a value is written: the unit of a number, or the notation of a list."""
+    return str(
+        _NOTATIONS.get(item.kind) or (item.kind in _NUMBERS and item.facts.get("unit")) or ""
+    )
 
 
 def form_faults(fields: Fields) -> dict[str, list[FormFault]]:
@@ -161,7 +181,8 @@ def form_faults(fields: Fields) -> dict[str, list[FormFault]]:
 
 def labels(fields: Iterable[str]) -> list[str]:
     """Return the labels of the form's fields."""
-    return [_LABELS.get(field, field) for field in fields]
+    titles = {item.option: item.title.lower() for item in _SHOWN}
+    return [titles[field] for field in fields]
 
 
 def _field(name: str) -> tuple[str, str]:
@@ -179,19 +200,24 @@ def _form_fault(of: str, fault: str) -> FormFault:
     return FormFault(of, fault) if place is None else FormFault(of, fault, place.line, place.marks)
 
 
-def _named(values: Mapping[str, str], field: str, faults: Fields) -> dict[str, str]:
+def _value(item: QueryField, values: Mapping[str, str], faults: Fields) -> Any:
+    """Return the value of a field, its default for a text that is no value."""
+    return _READERS[item.kind](item, values.get(item.option, ""), faults)
+
+
+def _named(item: QueryField, text: str, faults: Fields) -> dict[str, str]:
     """Return the expressions by name."""
     expressions: dict[str, str] = {}
-    for number, line in _entries(values.get(field, "")):
+    for number, line in _entries(text):
         match = _NAMED.fullmatch(line)
         if match is None:
-            text = f"Line {number}: write name = expression"
+            fault = f"Line {number}: write name = expression"
         elif match[1] in expressions:
-            text = f"Line {number}: {match[1]} is named twice"
+            fault = f"Line {number}: {match[1]} is named twice"
         else:
             expressions[match[1]] = match[2].strip()
             continue
-        faults.setdefault(PREFIX + field, []).append(text)
+        faults.setdefault(item.path, []).append(fault)
     return expressions
 
 
@@ -206,12 +232,12 @@ def _entries(text: str) -> list[tuple[int, str]]:
     return entries
 
 
-def _pairs(values: Mapping[str, str], faults: Fields) -> list[list[str]]:
+def _pairs(item: QueryField, text: str, faults: Fields) -> list[list[str]]:
     """Return the pairs of a join; a line that is none keeps its place among them."""
-    pairs = [_sides(line) for _, line in _entries(values.get("on", ""))]
+    pairs = [_sides(line) for _, line in _entries(text)]
     for index, sides in enumerate(pairs):
         if len(sides) != len(SIDES) or not all(sides):
-            faults[f"{PREFIX}on.{index}"] = [f"Write left {PAIRED} right, once in a line"]
+            faults[f"{item.path}.{index}"] = [f"Write left {PAIRED} right, once in a line"]
     return pairs
 
 
@@ -222,16 +248,43 @@ def _sides(line: str) -> list[str]:
     return [line[begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
 
 
-def _seconds(values: Mapping[str, str], field: str, faults: Fields, instead: float) -> float:
+def _seconds(item: QueryField, text: str, faults: Fields) -> float:
     try:
-        return float(values.get(field, "").strip())
+        return float(text)
     except ValueError:
-        faults[f"{PREFIX}{field}_s"] = ["Must be a number of seconds"]
-        return instead
+        faults[item.path] = ["Must be a number of seconds"]
+        return QueryText.window_s if item.default is None else float(item.default)
 
 
-def _whole(text: str, faults: Fields) -> int:
+def _optional_seconds(item: QueryField, text: str, faults: Fields) -> float | None:
+    return _seconds(item, text, faults) if text.strip() else None
+
+
+def _whole(item: QueryField, text: str, faults: Fields) -> int:
     if text.strip().isdecimal() and len(text.strip()) <= 9:  # noqa: PLR2004 - digits of an int
         return int(text)
-    faults["tasks"] = ["Must be a whole number"]
-    return 1
+    faults[item.path] = ["Must be a whole number"]
+    return int(item.default)
+
+
+_NUMBERS: Final = (int, float, float | None)
+_NOTATIONS: Final[Mapping[Any, str]] = {
+    Mapping[str, str]: "name = expression, one per line",
+    Sequence[Sequence[str]]: f"left {PAIRED} right, one pair per line",
+}
+_READERS: Final[Mapping[Any, Callable[[QueryField, str, Fields], Any]]] = {
+    str: lambda _, text, __: text.strip(),
+    int: _whole,
+    float: _seconds,
+    float | None: _optional_seconds,
+    datetime | None: lambda _, text, faults: moment(text, faults),
+    Sequence[str]: lambda _, text, __: stream_names(text),
+    Sequence[Sequence[str]]: _pairs,
+    Mapping[str, str]: _named,
+}
+_GROUPS: Final = field_groups()
+_SHOWN: Final = [
+    item for name in ("join", "expressions", "numbers", "choice") for item in _GROUPS[name]
+]
+# The fields of the form by their paths in a request, in the order of the form.
+FIELDS: Final = {item.path: item.option for item in _SHOWN}

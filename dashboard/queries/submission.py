@@ -22,6 +22,7 @@ from dashboard.queries.forms import (
     checked,
     form_faults,
     labels,
+    shown_fields,
     spec_of,
     summaries,
     usable,
@@ -79,7 +80,9 @@ def _form(
         "functions": language.functions() + language.registered_functions(),
         "aggregates": language.aggregates() + language.registered_aggregates(),
     }
-    return render_page(request, "query_new.html", context | _outcome(result, filled), status)
+    outcome = _outcome(result, filled)
+    context |= outcome | {"groups": shown_fields(filled, outcome["faults_of"])}
+    return render_page(request, "query_new.html", context, status)
 
 
 def _outcome(checked: Checked, values: Mapping[str, str]) -> dict[str, Any]:

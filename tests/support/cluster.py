@@ -7,8 +7,8 @@ from django.contrib.auth.models import Group, User
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Node, Query, RoutingVersion, Stream
+from controlplane.query_spec import QuerySpec
 from controlplane.topology import placement, queries, streams
-from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec
 from controlplane.topology.versions import delta_of
 from controlplane.wire.query import QueryText
@@ -83,18 +83,20 @@ def stream_id(cluster: Cluster, name: str) -> int:
 
 def telemetry(batch: int, emitted_ms: int, version: int = 1, **changed: Any) -> dict[str, Any]:
     """Return a telemetry row: 100 records in, 80 read, 120 delivered to two nodes."""
-    node = {"bytes": 1000, "busy_ms": 50.0, "tasks": 3, "state_bytes": 10, "late": 0}
+    node = {"bytes": 1000, "busy": 0.05, "tasks": 3, "state_bytes": 10, "late": 0}
     return {
         "batch": batch,
         "version": version,
         "emitted_ms": emitted_ms,
         "event_ms": emitted_ms - 500,
-        "records_in": 100,
-        "records_read": 80,
+        "in": 100,
+        "read": 80,
         "delivered": 120,
         "late": 0,
+        "waiting": 0,
+        "state_bytes": 20,
         "latency": {"n": 120, "p50": 200.0, "p95": 400.0, "p99": 500.0 + batch},
         "streams": {},
         "splits": [],
-        "nodes": [{"node": 0, "records": 80, **node}, {"node": 1, "records": 40, **node}],
+        "nodes": [{"node": 0, "loads": 80, **node}, {"node": 1, "loads": 40, **node}],
     } | changed

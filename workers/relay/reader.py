@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
 from controlplane.models import Cluster
+from controlplane.wire.figures import row_from
 from controlplane.wire.keys import progress_key, telemetry_key
 
 START = "0-0"
@@ -62,7 +63,7 @@ def _news(slug: str, pages: dict[str, list[Any]]) -> News:
     news = News()
     for position, fields in pages.get(telemetry_key(slug), ()):
         news.telemetry = position.decode()
-        news.rows.append(json.loads(fields[b"t"]))
+        news.rows.append(row_from(fields[b"t"]))
     for position, fields in pages.get(progress_key(slug), ()):
         news.progress = position.decode()
         news.batch_ms = _batch_ms(json.loads(fields[b"p"]))

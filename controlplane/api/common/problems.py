@@ -156,7 +156,7 @@ def _invalid(request: HttpRequest, refused: Invalid) -> HttpResponse:
 
 
 def _places(fields: Fields) -> dict[str, Any]:
-    return {name: PlaceOut.of(place).dict() for name, place in places(fields).items()}
+    return {name: PlaceOut.read(place).model_dump() for name, place in places(fields).items()}
 
 
 def _malformed(request: HttpRequest, refused: ValidationError) -> HttpResponse:

@@ -4,10 +4,10 @@ A `Schema` also reads model instances, by looking up each field. A schema of man
 (queries, streams) is created field by field, and is a plain pydantic model.
 """
 
+from typing import Any, Self
+
 from ninja import Schema
 from pydantic import BaseModel, Field
-
-from controlplane.wire.language.errors import Place
 
 
 class ListOut(BaseModel):
@@ -36,14 +36,19 @@ class CountOut(Schema):
     count: int
 
 
-class PlaceOut(Schema):
+class RowOut(BaseModel):
+    """A body whose fields have the names of a row's attributes."""
+
+    @classmethod
+    def read(cls, row: Any, **values: Any) -> Self:
+        """Return the body of a row: the given values, and the attributes of the other names."""
+        own = {name: getattr(row, name) for name in cls.model_fields if name not in values}
+        return cls(**own, **values)
+
+
+class PlaceOut(RowOut):
     """The place of the first fault in a field's text (in `on`: of one side); characters from 1."""
 
     line: str
     marks: str
     character: int
-
-    @staticmethod
-    def of(place: Place) -> "PlaceOut":
-        """Return the body of a place."""
-        return PlaceOut(line=place.line, marks=place.marks, character=place.character)

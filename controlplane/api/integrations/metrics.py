@@ -24,8 +24,8 @@ from controlplane.api.common.security import identified
 from controlplane.connections import redis_client
 from controlplane.measuring import collect_requests
 from controlplane.task_names import QUEUES, queue_key
-from controlplane.telemetry.figures import FIGURES, Figure
 from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
+from controlplane.wire.figures import FIGURES, Figure
 
 
 @require_safe

@@ -35,9 +35,9 @@ from controlplane.catalog.query_rows import row_of
 from controlplane.catalog.query_text import output_columns, places
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.pagination.cursors import Place
+from controlplane.query_spec import spec_of
 from controlplane.results import WindowFilters, window_row, windows_page
 from controlplane.topology import queries
-from controlplane.topology.queries import QuerySpec
 
 router = Router(tags=["queries"])
 JSON = "application/json"
@@ -49,7 +49,7 @@ _MANY = with_examples({"Both together": {"queries": list(QUERY_EXAMPLES.values()
 def submit_query(request: HttpRequest, slug: str, body: QueryIn) -> Any:
     """Submit one query; it is pending until a worker has placed it."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    query = queries.submit(actor, cluster, _spec(body))
+    query = queries.submit(actor, cluster, spec_of(body))
     return Status(201, QueryOut.of(row_of(query_by_id(cluster, query.pk))))
 
 
@@ -75,7 +75,7 @@ def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any
 def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
     """Submit up to 10,000 queries, all or none; errors name the rows."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    saved = queries.submit_many(actor, cluster, [_spec(row) for row in body.queries])
+    saved = queries.submit_many(actor, cluster, [spec_of(row) for row in body.queries])
     return Status(201, SubmittedOut(count=len(saved), names=[query.name for query in saved]))
 
 
@@ -83,17 +83,14 @@ def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
 def check_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
     """Return the faults of a query with their places, or the columns of its results."""
     caller(request)
-    checked = queries.checked(cluster_by_slug(slug), _spec(body))
+    checked = queries.checked(cluster_by_slug(slug), spec_of(body))
     return CheckOut(
         valid=not checked.fields,
         fields=checked.fields,
-        places={name: PlaceOut.of(place) for name, place in places(checked.fields).items()},
+        places={name: PlaceOut.read(place) for name, place in places(checked.fields).items()},
         columns=[]
         if checked.computation is None
-        else [
-            ColumnOut(name=c.name, kind=c.kind, role=c.role)
-            for c in output_columns(checked.computation)
-        ],
+        else [ColumnOut.read(column) for column in output_columns(checked.computation)],
         usable={name: str(kind) for name, kind in checked.usable.items()},
     )
 
@@ -151,17 +148,3 @@ def list_results(request: HttpRequest, slug: str, name: str) -> Any:
     if page.next:
         link_next(request, answer, page.next)
     return answer
-
-
-def _spec(body: QueryIn) -> QuerySpec:
-    return QuerySpec(
-        body.name,
-        tuple(body.streams),
-        body.text.value(),
-        body.ends_at,
-        body.tasks,
-        tuple(body.text.right),
-        body.key_grouping,
-        body.retention_s,
-        body.retention_windows,
-    )

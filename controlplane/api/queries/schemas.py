@@ -2,26 +2,30 @@
 
 import json
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
 from ninja import Schema
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, create_model
 
 from controlplane.api.common.examples import QUERY_EXAMPLES
-from controlplane.api.common.schemas import ListOut, PlaceOut, ReasonIn
+from controlplane.api.common.schemas import ListOut, PlaceOut, ReasonIn, RowOut
 from controlplane.api.queries.edge_schemas import DropOut
+from controlplane.catalog.query_models import query_fields, response_fields, text_fields
 from controlplane.catalog.query_rows import QueryRow
-from controlplane.models.query import DEFAULT_RETENTION_S, DEFAULT_RETENTION_WINDOWS
-from controlplane.wire.query import DEFAULT_LATENESS_S, QueryText
+from controlplane.query_spec import submitted_values
 
 
-class TextIn(BaseModel):
+class _Request(BaseModel):
+    """A part of a request: no unknown names, no value of another type than declared."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+_TEXT: Any = create_model("_Text", __base__=_Request, **text_fields(checked=False))
+
+
+class TextIn(_TEXT):  # type: ignore[misc]  # the fields are the declared ones
     """What a query computes, as SQL text; see docs/queries.md.
-
-    where: a predicate, empty for all records. columns: expressions by name, usable in the others.
-    key: columns to group by; the column `stream` is the record's stream. aggregates: by the name
-    of their result. Windows begin every slide_s seconds (null: one behind the other). Records that
-    are older than the newest before them by more than lateness_s are late and left out.
 
     A join pairs the records of the query's streams with those of the streams that right names,
     where both are in the same window and each pair in on, [of the left, of the right], is equal.
@@ -29,44 +33,19 @@ class TextIn(BaseModel):
     """
 
     model_config = ConfigDict(
-        extra="forbid",
         json_schema_extra={"examples": [example["text"] for example in QUERY_EXAMPLES.values()]},
     )
 
-    aggregates: dict[str, str]
-    window_s: StrictFloat = 60.0
-    slide_s: StrictFloat | None = None
-    lateness_s: StrictFloat = DEFAULT_LATENESS_S
-    where: str = ""
-    columns: dict[str, str] = Field(default_factory=dict)
-    key: list[str] = Field(default_factory=list)
-    right: list[str] = Field(default_factory=list)
-    on: list[list[str]] = Field(default_factory=list)
 
-    def value(self) -> QueryText:
-        """Return the text as `QueryText`; its right side is not resolved yet."""
-        return QueryText(**self.model_dump(exclude={"right"}))
+_QUERY: Any = create_model("_Query", __base__=_Request, **query_fields(TextIn, checked=False))
 
 
-class QueryIn(BaseModel):
-    """A query to submit: streams by name (of a join, those of its left), and what it computes.
+class QueryIn(_QUERY):  # type: ignore[misc]  # as above
+    """A query to submit.
 
-    It is split by its key over so many tasks. key_grouping (hash, two_choices): how keys find their
-    task; a query that is submitted with one has an aggregator node, and its key grouping can be
-    changed. Its windows are kept for retention_s seconds of event time, retention_windows of them
-    at most.
+    A query that is submitted with a key_grouping has an aggregator node, and its key grouping can
+    be changed.
     """
-
-    model_config = ConfigDict(extra="forbid")
-
-    name: str
-    streams: list[str]
-    text: TextIn
-    ends_at: datetime | None = None
-    tasks: StrictInt = 1
-    key_grouping: str = ""
-    retention_s: StrictInt = DEFAULT_RETENTION_S
-    retention_windows: StrictInt = DEFAULT_RETENTION_WINDOWS
 
 
 class RetentionIn(ReasonIn):
@@ -83,7 +62,7 @@ class QueryCheckIn(QueryIn):
     streams: list[str] = Field(default_factory=list)
 
 
-class ColumnOut(Schema):
+class ColumnOut(RowOut):
     """A column of the results; kind is int, float, bool, text, time or what a list holds."""
 
     name: str
@@ -117,68 +96,48 @@ class NamesIn(ReasonIn):
     names: list[str]
 
 
-class QueryOut(BaseModel):
+_STORED: Any = create_model("_Stored", __base__=RowOut, **response_fields())
+
+
+class QueryOut(_STORED):  # type: ignore[misc]  # as above
     """A query; node is the index of the node its first task runs on.
 
     text is what was submitted, defaults left out; window_s repeats the length of its windows in
-    seconds. Of a join, streams are those of its left side and text.right names the others. Of a
-    query that is split over several tasks, task_ranges has the node of each range of tasks:
-    [node, first, stop]; key_grouping is "" for the hash; aggregator is its aggregator node, null
-    without one. incarnation grows with each restart without state. drops are its drop rules. fault
-    has the reason why the data plane could not compute the query: why, stage of the engine, node
-    (index), and sample, some rows of the input; empty for none.
+    seconds. Of a query that is split over several tasks, task_ranges has the node of each range of
+    tasks: [node, first, stop]; aggregator is its aggregator node, null without one. incarnation
+    grows with each restart without state. drops are its drop rules. fault has the reason why the
+    data plane could not compute the query: why, stage of the engine, node (index), and sample, some
+    rows of the input; empty for none.
     """
 
     id: int
-    name: str
     state: str
     detail: str
     fault: dict[str, Any]
-    streams: list[str]
     window_s: float
-    text: dict[str, Any]
-    tasks: int
     node: int | None
     task_ranges: list[tuple[int, int, int]]
-    key_grouping: str
     aggregator: int | None
     drops: list[DropOut]
     incarnation: int
-    retention_s: int
-    retention_windows: int
     submitted_by: str
     submitted_at: datetime
     placed_at: datetime | None
-    ends_at: datetime | None
     ended_at: datetime | None
 
-    @staticmethod
-    def of(row: QueryRow) -> "QueryOut":
+    @classmethod
+    def of(cls, row: QueryRow) -> Self:
         """Return the body of a row."""
         query = row.query
-        return QueryOut(
-            id=query.pk,
-            name=query.name,
-            state=query.state,
-            detail=query.detail,
-            fault=query.fault,
+        return cls.read(
+            query,
+            **submitted_values(query),
             streams=list(row.left),
-            window_s=query.window_s,
             text=_text(row),
-            tasks=query.task_count,
             node=None if row.node is None else row.node.index,
             task_ranges=list(row.task_ranges),
-            key_grouping=query.key_grouping,
             aggregator=None if query.aggregator is None else query.aggregator.index,
             drops=[DropOut.of(drop) for drop in row.drops],
-            incarnation=query.incarnation,
-            retention_s=query.retention_s,
-            retention_windows=query.retention_windows,
-            submitted_by=query.submitted_by,
-            submitted_at=query.submitted_at,
-            placed_at=query.placed_at,
-            ends_at=query.ends_at,
-            ended_at=query.ended_at,
         )
 
 

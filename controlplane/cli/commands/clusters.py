@@ -12,6 +12,9 @@ from controlplane.errors import Invalid
 from controlplane.health.fleet import FleetRow, fleet
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import nodes
+from controlplane.wire.figures import figure_of
+
+P95 = figure_of("p95")
 
 
 def listed(given: Namespace) -> None:
@@ -22,11 +25,11 @@ def listed(given: Namespace) -> None:
     if given.json:
         print_json([_row(row) for row in rows])
         return
-    columns = {"cluster": "name", "state": "text", "nodes": "number", "streams": "number",
-               "queries": "number", "proposals": "number", "p95 ms": "number"}  # fmt: skip
+    numbers = ("nodes", "streams", "queries", "proposals", f"{P95.label} {P95.unit}")
+    columns = {"cluster": "name", "state": "text"} | dict.fromkeys(numbers, "number")
     table = [
         [r.cluster.slug, r.cluster.state, f"{r.active_nodes}/{r.nodes}", r.streams, r.running,
-         r.waiting, (r.sample or {}).get("p95")]
+         r.waiting, (r.sample or {}).get(P95.name)]
         for r in rows
     ]  # fmt: skip
     print_table(columns, table, "no cluster: weir import FILE --apply makes one")
@@ -46,7 +49,7 @@ def shown(given: Namespace) -> None:
         "routing": cluster.routing_version,
         "applied": cluster.applied_version,
         "imbalance": sample.get("imbalance"),
-        "p95_ms": sample.get("p95"),
+        "p95_ms": sample.get(P95.name),
     }
     if given.json:
         print_json(facts | {"nodes": [_node(row) for row in nodes]})

@@ -3,7 +3,6 @@
 import json
 from argparse import Namespace
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from controlplane.catalog import query_retention
@@ -25,12 +24,11 @@ from controlplane.cli.output import (
     print_sentence,
     print_table,
 )
-from controlplane.cluster_spec.apply_queries import query_spec
+from controlplane.cli.query_options import query_of
 from controlplane.cluster_spec.text import parse_queries
 from controlplane.pagination.pages import MAX_PER_PAGE
+from controlplane.query_spec import QuerySpec, spec_of, submitted_values
 from controlplane.topology import queries
-from controlplane.topology.queries import QuerySpec
-from controlplane.wire.query import QueryText
 
 
 def listed(given: Namespace) -> None:
@@ -118,29 +116,8 @@ def _specs(given: Namespace) -> list[QuerySpec]:
         message = "name one query, or give --input FILE"
         raise Refused(Code.WRONG, message, advice="weir queries submit --help")
     if given.input is not None:
-        return [query_spec(part) for part in parse_queries(text_of(given.input))]
-    text = QueryText(
-        aggregates=_aggregates(given.aggregate),
-        window_s=given.window,
-        slide_s=given.slide,
-        where=given.where,
-        key=given.key,
-    )
-    spec = QuerySpec(given.name, tuple(given.stream), text)
-    kept = {"retention_s": given.retention, "retention_windows": given.retention_windows}
-    return [replace(spec, **{name: value for name, value in kept.items() if value is not None})]
-
-
-def _aggregates(given: Sequence[str]) -> dict[str, str]:
-    """Return the expressions by name. Raises `Refused` for one without a name, or named twice."""
-    aggregates: dict[str, str] = {}
-    for entry in given:
-        name, _, expression = (part.strip() for part in entry.partition("="))
-        if not name or not expression or name in aggregates:
-            text = f"--aggregate {entry}: write NAME=EXPRESSION, each name once"
-            raise Refused(Code.WRONG, text, advice="weir queries submit --help")
-        aggregates[name] = expression
-    return aggregates
+        return [spec_of(part) for part in parse_queries(text_of(given.input))]
+    return [query_of(given)]
 
 
 def _row(row: QueryRow) -> dict[str, Any]:
@@ -154,14 +131,11 @@ def _row(row: QueryRow) -> dict[str, Any]:
         "streams": list(row.streams),
         "window_s": query.window_s,
         "text": query.text,
-        "tasks": query.task_count,
+        **submitted_values(query),
         "task_ranges": [list(part) for part in row.task_ranges],
         "key_grouping": query.key_grouping or None,
-        "retention_s": query.retention_s,
-        "retention_windows": query.retention_windows,
         "submitted_by": query.submitted_by,
         "submitted_at": query.submitted_at,
-        "ends_at": query.ends_at,
         "ended_at": query.ended_at,
     }
 

@@ -6,29 +6,28 @@ a reader start anywhere. A delta is a sequence of actions, of which plans consis
 """
 
 from controlplane.wire.routing.action_json import action_from_json, action_to_json, kind_of
-from controlplane.wire.routing.actions import (
-    CLUSTER,
-    LEAST_TASKS,
-    MAX_TASKS,
-    Action,
-    AddQuery,
+from controlplane.wire.routing.actions import CLUSTER, Action, Kind, Subject
+from controlplane.wire.routing.cluster_actions import (
     AssignStream,
-    Kind,
-    MoveTasks,
-    RemoveQuery,
-    RestartQuery,
-    SetAggregator,
     SetCapacity,
     SetDropRule,
-    SetKeyGrouping,
     SetNodeActive,
     SetNodeCount,
     SetSchema,
     SetSplitCount,
-    SetTaskCount,
-    Subject,
 )
 from controlplane.wire.routing.draft import NodeState, TableDraft
+from controlplane.wire.routing.query_actions import (
+    LEAST_TASKS,
+    MAX_TASKS,
+    AddQuery,
+    MoveTasks,
+    RemoveQuery,
+    RestartQuery,
+    SetAggregator,
+    SetKeyGrouping,
+    SetTaskCount,
+)
 from controlplane.wire.routing.route import (
     NO_AGGREGATOR,
     Route,

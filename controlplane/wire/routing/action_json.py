@@ -6,24 +6,26 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Final
 
-from controlplane.wire.routing.actions import (
-    Action,
-    AddQuery,
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import (
     AssignStream,
-    MoveTasks,
-    RemoveQuery,
-    RestartQuery,
-    SetAggregator,
     SetCapacity,
     SetDropRule,
-    SetKeyGrouping,
     SetNodeActive,
     SetNodeCount,
     SetSchema,
     SetSplitCount,
-    SetTaskCount,
 )
 from controlplane.wire.routing.drop_rules import DropRule
+from controlplane.wire.routing.query_actions import (
+    AddQuery,
+    MoveTasks,
+    RemoveQuery,
+    RestartQuery,
+    SetAggregator,
+    SetKeyGrouping,
+    SetTaskCount,
+)
 from controlplane.wire.routing.upgrade import upgraded_action
 from controlplane.wire.schema import StreamSchema
 

@@ -33,7 +33,7 @@ def test_rates_count_since_the_previous_batch() -> None:
 
 def test_a_batch_without_input_has_no_ratio_and_no_latency() -> None:
     """Nothing over nothing is not a number."""
-    row = telemetry(2, 5000, records_read=0, delivered=0, latency=None, nodes=[])
+    row = telemetry(2, 5000, read=0, delivered=0, latency=None, nodes=[])
     sample = sample_of(row, PreviousBatch(None, 1000), [500.0])
     assert (sample["rf"], sample["p99"], sample["loads"]) == (None, None, [0.0])
 

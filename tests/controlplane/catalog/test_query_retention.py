@@ -12,8 +12,8 @@ from controlplane.cli.main import main
 from controlplane.cluster_spec.export import description_of
 from controlplane.errors import Forbidden, Invalid, NotFound
 from controlplane.models import AuditEntry, Cluster, Query
+from controlplane.query_spec import QuerySpec
 from controlplane.topology import queries
-from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 
 TEXT = QueryText({"n": "count(*)"}, key=("stream",))

@@ -10,10 +10,10 @@ import pytest
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Stream
+from controlplane.query_spec import QuerySpec
 from controlplane.records.bodies import Format
 from controlplane.records.requests import OnBad, append_body
 from controlplane.topology import queries
-from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 from controlplane.wire.schema import StreamSchema
 from tests.controlplane.cli.conftest import Weir

@@ -24,8 +24,8 @@ from controlplane.executions import control, progression
 from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, Query, Step
 from controlplane.plans.plan import seal_of
 from controlplane.proposals import computation, decisions, requests
+from controlplane.query_spec import QuerySpec
 from controlplane.topology import nodes, placement, queries, rows, streams
-from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec
 from tests.support import execution as driven
 from tests.support.cluster import actor, replayed_table

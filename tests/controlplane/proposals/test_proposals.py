@@ -13,8 +13,8 @@ from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Exclusion, Grant, Node, Proposal, Stream, Task
 from controlplane.plans.plan import seal_of
 from controlplane.proposals import computation, decisions, requests, transitions
+from controlplane.query_spec import QuerySpec
 from controlplane.topology import placement, queries
-from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 from tests.support.cluster import actor, placed, submit
 from tests.support.execution import moved_names, moves_of

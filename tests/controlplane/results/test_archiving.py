@@ -18,6 +18,7 @@ from controlplane.background import retention
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Query
+from controlplane.query_spec import QuerySpec
 from controlplane.results import (
     WindowFilters,
     WindowState,
@@ -27,7 +28,6 @@ from controlplane.results import (
 )
 from controlplane.results.filters import cursor_read
 from controlplane.topology import queries
-from controlplane.topology.queries import QuerySpec
 from controlplane.wire import keys
 from controlplane.wire.query import QueryText
 from controlplane.wire.results import final_windows, watermarks

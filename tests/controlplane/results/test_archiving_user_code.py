@@ -15,9 +15,9 @@ from controlplane.archive.windows import Part
 from controlplane.catalog.computations import computation_of_query
 from controlplane.connections import redis_client
 from controlplane.models import AuditEntry, Cluster, Query
+from controlplane.query_spec import QuerySpec
 from controlplane.results import archiving
 from controlplane.topology import queries
-from controlplane.topology.queries import QuerySpec
 from controlplane.wire import keys, limits
 from controlplane.wire.aggregates import user_results
 from controlplane.wire.aggregates.layout import layout_of

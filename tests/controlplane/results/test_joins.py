@@ -14,9 +14,9 @@ from controlplane.catalog.query_text import output_columns
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import AuditEntry, Cluster, Query, QueryStream, Stream
+from controlplane.query_spec import QuerySpec
 from controlplane.results import keyed_windows
 from controlplane.topology import placement, queries
-from controlplane.topology.queries import QuerySpec
 from controlplane.wire.language.errors import Place, place_of
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing.publication import read_table

@@ -11,14 +11,14 @@ from controlplane.models import Cluster, Drop, Stream
 from controlplane.topology import drop_rule_housekeeping, drop_rules
 from controlplane.topology.drop_specs import DropSpec
 from controlplane.topology.rows import current_table
-from controlplane.wire.query import DEFAULT_LATENESS_S
+from controlplane.wire.query_text import QueryText
 from tests.support.cluster import placed, replayed_table, telemetry
 from tests.support.records import append_at
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MINUTE = 60_000
 NOON = 1_000_000 * MINUTE
-LATENESS = round(DEFAULT_LATENESS_S * 1000)
+LATENESS = round(QueryText.lateness_s * 1000)
 # A window of a minute is over for good once the newest record is that much behind its begin.
 OVER = MINUTE + LATENESS
 

@@ -6,8 +6,8 @@ from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Query
+from controlplane.query_spec import QuerySpec
 from controlplane.topology import key_groupings, placement, queries
-from controlplane.topology.queries import QuerySpec
 from controlplane.topology.rows import current_table
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import NO_AGGREGATOR, Route

@@ -9,8 +9,8 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.errors import Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Query
+from controlplane.query_spec import QuerySpec
 from controlplane.topology import queries
-from controlplane.topology.queries import QuerySpec
 from tests.support.cluster import placed, submit
 from tests.support.texts import SUMMARY
 

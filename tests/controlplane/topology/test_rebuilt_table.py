@@ -13,6 +13,7 @@ from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import WeirError
 from controlplane.models import Cluster, Query
+from controlplane.query_spec import QuerySpec
 from controlplane.topology import (
     drop_rules,
     key_groupings,
@@ -23,7 +24,6 @@ from controlplane.topology import (
     rows,
 )
 from controlplane.topology.drop_specs import DropSpec
-from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import actor, replayed_table, small_cluster

@@ -9,10 +9,10 @@ from django.test import Client
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Stream
+from controlplane.query_spec import QuerySpec
 from controlplane.records.bodies import Format
 from controlplane.records.requests import OnBad, append_body
 from controlplane.topology import queries, streams
-from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire.query import QueryText
 from controlplane.wire.schema import ColumnSpec, StreamSchema

@@ -266,7 +266,7 @@ def _check_spans(batches: list[dict[str, Any]], world: World) -> None:
         assert before["end"] == after["start"]
     assert batches[-1]["end"] == world.appended[-1][0]
     records = sum(batch.num_rows for _, _, batch in world.appended)
-    assert sum(batch["records_in"] for batch in batches) == records
+    assert sum(batch["in"] for batch in batches) == records
     assert (
         json.loads(world.client.get(keys.route_latest_key(world.cluster)) or "0")
         == len(world.tables) - 1

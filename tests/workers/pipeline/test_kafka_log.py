@@ -101,4 +101,4 @@ def _feed_until(driver: Driver, feed: Feed, batches: int) -> None:
 
 
 def _records(rows: Telemetry) -> int:
-    return sum(row["records_in"] for row in rows)
+    return sum(row["in"] for row in rows)

@@ -1,6 +1,5 @@
 """The telemetry row of a micro-batch, aggregated from the reports of its nodes."""
 
-import json
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -8,15 +7,17 @@ import numpy as np
 import redis
 
 from controlplane.wire import keys
+from controlplane.wire.figures import row_from
 from workers.pipeline.exchange.node_report import NodeReport
 
 
 def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, Any]:
     """Return the measures of one batch.
 
-    `delivered` counts a record once per node it was sent to; `records_read` counts records of
-    streams with at least one query. Their quotient is the replication factor of the batch
-    (paper 000, section 6.1). Latencies run from the append to the log to `emitted_ms`.
+    Figures have the names of `wire.figures`; rates are totals of the batch. `delivered` counts a
+    record once per node it was sent to; `read` counts records of streams with at least one query.
+    Their quotient is the replication factor of the batch (paper 000, section 6.1). Latencies run
+    from the append to the log to `emitted_ms`.
     """
     sources = [source for report in reports for source in report.sources]
     nodes = sorted(reports, key=lambda report: report.node)
@@ -60,13 +61,14 @@ def _fault_rows(report: NodeReport) -> list[dict[str, Any]]:
 
 
 def _totals(nodes: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, int]:
-    """Return the numbers of records of a batch, summed up over split nodes and nodes."""
+    """Return the figures of a batch that are totals over split nodes and nodes."""
     return {
-        "records_in": sum(sum(source["streams"].values()) for source in sources),
-        "records_read": sum(source["read"] for source in sources),
+        "in": sum(sum(source["streams"].values()) for source in sources),
+        "read": sum(source["read"] for source in sources),
         "delivered": sum(report.records for report in nodes),
         "late": sum(report.late for report in nodes),
         "waiting": sum(report.waiting for report in nodes),
+        "state_bytes": sum(report.state_bytes for report in nodes),
     }
 
 
@@ -133,10 +135,11 @@ def _node_row(report: NodeReport, emitted_ms: int) -> dict[str, Any]:
     used = report.utilisation
     return {
         "node": report.node,
-        "records": report.records,
+        "loads": report.records,
         "bytes": report.bytes,
         "emitted": report.emitted,
-        "busy_ms": report.busy_ms,
+        # In seconds.
+        "busy": report.busy_ms / 1000,
         "cpu_ms": report.cpu_ms,
         "state_ms": round(report.state_us / 1000, 2),
         "tasks": report.tasks,
@@ -154,4 +157,4 @@ def _node_row(report: NodeReport, emitted_ms: int) -> dict[str, Any]:
 def newest_telemetry(client: "redis.Redis", cluster: str, count: int) -> list[dict[str, Any]]:
     """Return the newest telemetry rows, newest first."""
     result = cast("list[Any]", client.xrevrange(keys.telemetry_key(cluster), count=count))
-    return [json.loads(fields[b"t"]) for _, fields in result]
+    return [row_from(fields[b"t"]) for _, fields in result]

@@ -34,10 +34,10 @@ class BatchLoad:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> "BatchLoad":
-        """Return the load of a telemetry row, now or from an older version."""
+        """Return the load of a telemetry row."""
         nodes = row.get("nodes", ())
         return cls(
-            row.get("records_in", 0),
+            row.get("in", 0),
             sum(node.get("bytes", 0) for node in nodes),
             sum(node.get("emitted", 0) for node in nodes),
         )

@@ -17,10 +17,10 @@ from controlplane.api.queries import feed
 from controlplane.cli.main import main
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
+from controlplane.query_spec import QuerySpec
 from controlplane.results import archiving
 from controlplane.results.feed import FeedPlace, feed_events, feed_start
 from controlplane.topology import queries
-from controlplane.topology.queries import QuerySpec
 from controlplane.wire import keys
 from controlplane.wire.query import QueryText
 from controlplane.wire.results import watermarks

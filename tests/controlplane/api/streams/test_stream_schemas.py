@@ -8,8 +8,8 @@ from django.test import Client
 
 from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
+from controlplane.query_spec import QuerySpec
 from controlplane.topology import queries
-from controlplane.topology.queries import QuerySpec
 from controlplane.wire.query import QueryText
 from tests.controlplane.api.callers import JSON, ROOT, get, post, scripted
 

@@ -14,10 +14,10 @@ import redis
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query, Stream
+from controlplane.query_spec import QuerySpec
 from controlplane.results import WindowFilters, WindowState, archiving, windows_page
 from controlplane.results.filters import cursor_read
 from controlplane.topology import queries, streams
-from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer

@@ -18,9 +18,9 @@ import redis
 from controlplane.access.roles import Actor
 from controlplane.archive.models import ArchivedWindow
 from controlplane.models import Query
+from controlplane.query_spec import QuerySpec
 from controlplane.results import archiving, window_retention
 from controlplane.topology import queries, streams
-from controlplane.topology.queries import QuerySpec
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer

@@ -17,7 +17,7 @@ def report(node: int, records: int, arrivals: list[list[int]]) -> NodeReport:
 def test_replication_is_delivered_over_read() -> None:
     """Five records of a read stream went to two nodes: factor 2; one record had no reader."""
     row = telemetry_row([report(1, 5, []), report(0, 5, [])], 1000)
-    assert (row["records_in"], row["records_read"], row["delivered"]) == (6, 5, 10)
+    assert (row["in"], row["read"], row["delivered"]) == (6, 5, 10)
     assert [node["node"] for node in row["nodes"]] == [0, 1]
     assert (row["late"], row["event_ms"], row["end"]) == (1, 10, "900-0")
     assert row["newest"] == {"1": 700, "2": 650}

@@ -203,7 +203,7 @@ def test_every_window_is_what_the_input_says(seed: int, tmp_path: Path, settings
 def _check(schedule: Schedule) -> None:
     world, batches = schedule.world, schedule.driver.telemetry()
     rows = world.records(batches)
-    assert sum(batch["records_in"] for batch in batches) == len(rows)
+    assert sum(batch["in"] for batch in batches) == len(rows)
     assert schedule.deaths == sum(kind != "redis" for kind in schedule.deaths_at.values())
     for one in asked(STREAMS):
         measured, wanted = world.measured(one), expected(one, world.input_of(one, rows))

@@ -137,7 +137,7 @@ def test_cases_through_spark_are_what_duckdb_says(
         telemetry = application.driver.telemetry()
     finally:
         application.end()
-    assert sum(row["records_in"] for row in telemetry) == _records(cases)
+    assert sum(row["in"] for row in telemetry) == _records(cases)
     assert any(row["moves"] for row in telemetry)
     faults = {fault["query"]: fault["why"] for row in telemetry for fault in row["faults"]}
     checked = 0

@@ -1,0 +1,164 @@
+"""The figures of a cluster's telemetry: the only list of names, titles, units and roll-ups.
+
+The data plane publishes them in a telemetry row per micro-batch. Samples, roll-ups, Prometheus
+metrics, charts, watch loops and the command line take them by the same names.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+
+class RollUp(StrEnum):
+    """How the figures of several samples become one; values that are missing do not count."""
+
+    MEAN = "mean"
+    # Of latencies: a mean would hide a peak.
+    MAX = "max"
+    LAST = "last"
+
+
+class Unit(StrEnum):
+    """The units of figures; times since the epoch are in ms."""
+
+    RATE = "records/s"
+    MS = "ms"
+    RATIO = "ratio"
+    BYTES = "bytes"
+    COUNT = "count"
+    TIME = "time"
+    POSITION = "position"
+
+
+class Source(StrEnum):
+    """How the value of a sample follows from the telemetry row of its micro-batch."""
+
+    # The value of the row.
+    VALUE = "value"
+    # The total of the micro-batch per second since the previous one.
+    PER_SECOND = "per second"
+    # The value in `latency` of the row, which is null without records.
+    LATENCY = "latency"
+    # Not in the row: the control plane computes it.
+    COMPUTED = "computed"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of a sample: `name` in rows and JSON, `title` for people, unit, and roll-up.
+
+    `per_node`: a list with one value per node by index; in a row, each node has its own. `metric`:
+    its name in Prometheus, where times are in seconds; empty for none. `label`: a short title for
+    the legend of a chart. `axis`: the title of its axis; empty for the unit.
+    """
+
+    name: str
+    title: str
+    unit: Unit
+    source: Source = Source.VALUE
+    roll_up: RollUp = RollUp.MEAN
+    per_node: bool = False
+    metric: str = ""
+    label: str = ""
+    axis: str = ""
+
+    @property
+    def metric_factor(self) -> float:
+        """Return by what to multiply a value for Prometheus."""
+        return 0.001 if self.unit is Unit.MS else 1.0
+
+    def text(self, value: float) -> str:
+        """Return label, value and unit for people."""
+        number = f"{value:.3f}" if self.unit is Unit.RATIO else f"{value:,.0f} {self.unit}"
+        return f"{self.label or self.title.lower()} {number}"
+
+
+FIGURES: Final = (
+    Figure("version", "Routing version", Unit.COUNT, roll_up=RollUp.LAST),
+    Figure(
+        "in", "Records into the log", Unit.RATE, Source.PER_SECOND,
+        metric="records_in_per_second", label="into the log",
+    ),
+    Figure(
+        "read", "Records read", Unit.RATE, Source.PER_SECOND, metric="records_read_per_second"
+    ),
+    Figure(
+        "delivered", "Records delivered to nodes", Unit.RATE, Source.PER_SECOND,
+        metric="records_delivered_per_second", label="delivered to nodes",
+    ),
+    Figure(
+        "rf", "Replication factor", Unit.RATIO, Source.COMPUTED, metric="replication_factor",
+        axis="delivered / read",
+    ),
+    Figure(
+        "imbalance", "Imbalance of load over capacity", Unit.RATIO, Source.COMPUTED,
+        metric="imbalance", label="imbalance", axis="of capacity",
+    ),
+    Figure(
+        "p50", "Latency, median", Unit.MS, Source.LATENCY, metric="latency_p50_seconds",
+        label="p50",
+    ),
+    Figure(
+        "p95", "Latency, 95th percentile", Unit.MS, Source.LATENCY, RollUp.MAX,
+        metric="latency_p95_seconds", label="p95",
+    ),
+    Figure(
+        "p99", "Latency, 99th percentile", Unit.MS, Source.LATENCY, RollUp.MAX,
+        metric="latency_p99_seconds", label="p99",
+    ),
+    Figure(
+        "batch_ms", "Duration of the micro-batch", Unit.MS, Source.COMPUTED, metric="batch_seconds"
+    ),
+    Figure(
+        "loads", "Records received by a node", Unit.RATE, Source.PER_SECOND, per_node=True,
+        metric="node_records_per_second", label="load",
+    ),
+    Figure(
+        "busy", "Share of time that a node computes", Unit.RATIO, Source.PER_SECOND, per_node=True,
+        metric="node_busy_ratio", axis="of time",
+    ),
+    Figure(
+        "tasks", "Tasks on a node", Unit.COUNT, roll_up=RollUp.LAST, per_node=True,
+        metric="node_tasks",
+    ),
+    Figure("late", "Late records", Unit.RATE, Source.PER_SECOND, metric="records_late_per_second"),
+    # By edge in a row.
+    Figure("dropped", "Dropped records", Unit.RATE, Source.PER_SECOND),
+    Figure("waiting", "Records in the nodes' backlogs", Unit.COUNT, roll_up=RollUp.LAST),
+    Figure(
+        "state_bytes", "State of all tasks", Unit.BYTES, roll_up=RollUp.LAST, metric="state_bytes"
+    ),
+    Figure("end", "Position in the log", Unit.POSITION, roll_up=RollUp.LAST),
+    Figure("event_ms", "Newest event time", Unit.TIME, roll_up=RollUp.LAST),
+    Figure("emitted_ms", "Time of the sample", Unit.TIME, roll_up=RollUp.LAST),
+)  # fmt: skip
+_BY_NAME: Final = {figure.name: figure for figure in FIGURES}
+
+
+def figure_of(name: str) -> Figure:
+    """Return the figure of a name. Raises `KeyError`."""
+    return _BY_NAME[name]
+
+
+def names_of(roll_up: RollUp) -> frozenset[str]:
+    """Return the names of the figures with a roll-up."""
+    return frozenset(figure.name for figure in FIGURES if figure.roll_up is roll_up)
+
+
+def row_from(text: bytes | str) -> dict[str, Any]:
+    """Return a telemetry row as it was published, with the present names of its figures."""
+    row: dict[str, Any] = json.loads(text)
+    if "records_in" in row:
+        _rename(row, {"records_in": "in", "records_read": "read"})
+        for node in row["nodes"]:
+            _rename(node, {"records": "loads"})
+            node["busy"] = node.pop("busy_ms") / 1000
+        row["state_bytes"] = sum(node["state_bytes"] for node in row["nodes"])
+    return row
+
+
+def _rename(values: dict[str, Any], names: Mapping[str, str]) -> None:
+    for former, name in names.items():
+        values[name] = values.pop(former)

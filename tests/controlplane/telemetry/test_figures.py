@@ -1,0 +1,95 @@
+"""A figure has one name from the telemetry row of a micro-batch to the pixel."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from controlplane.cli.following import events_since, followed
+from controlplane.models import Cluster, MetricSample
+from controlplane.telemetry.samples import PreviousBatch, sample_of
+from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of, names_of, row_from
+from dashboard.figures.cluster import NodeSeries, cluster_figures
+from tests.dashboard.conftest import sample
+from tests.support.cluster import telemetry
+from workers.pipeline.exchange.node_report import NodeReport
+from workers.pipeline.reports.telemetry_row import telemetry_row
+
+BEFORE = PreviousBatch(3000, 1000)
+
+
+def published(node: int) -> NodeReport:
+    sources = [{"split": 0, "streams": {"1": 100}, "bytes": 50, "read": 80, "start": "", "end": ""}]
+    return NodeReport(
+        node=node, batch=3, version=7, records=60, bytes=100, busy_ms=50.0, tasks=2,
+        state_bytes=10, late=node, event_ms=9, arrivals=[[4900, 60]], sources=sources[node:],
+    )  # fmt: skip
+
+
+def test_the_data_plane_publishes_every_figure_that_is_not_computed() -> None:
+    row = telemetry_row([published(0), published(1)], 5000)
+    for figure in FIGURES:
+        part = row["latency"] if figure.source is Source.LATENCY else row
+        assert figure.source is Source.COMPUTED or all(
+            figure.name in one for one in (row["nodes"] if figure.per_node else [part])
+        )
+
+
+def test_a_sample_has_every_figure_under_its_name() -> None:
+    row = telemetry_row([published(0), published(1)], 5000)
+    found = sample_of(row, BEFORE, [500.0, 500.0, 500.0])
+    assert set(found) == {figure.name for figure in FIGURES} | {"t", "span_s"}
+    assert (found["in"], found["read"], found["delivered"], found["rf"]) == (50, 40, 60, 1.5)
+    assert found["loads"] == [30, 30, 0]
+    assert found["busy"] == pytest.approx([0.025, 0.025, 0.0])
+    assert (found["tasks"], found["state_bytes"], found["p95"]) == ([2, 2, 0], 20, 100)
+
+
+def test_a_row_of_the_release_before_is_read() -> None:
+    """Redis holds rows with the earlier names while Weir is upgraded."""
+    row = telemetry(3, 5000)
+    former = {name: value for name, value in row.items() if name not in ("in", "read", "nodes")}
+    former |= {"records_in": row["in"], "records_read": row["read"]}
+    del former["state_bytes"]
+    former["nodes"] = [
+        {name: value for name, value in node.items() if name not in ("loads", "busy")}
+        | {"records": node["loads"], "busy_ms": node["busy"] * 1000}
+        for node in row["nodes"]
+    ]
+    assert row_from(json.dumps(former)) == row
+    assert row_from(json.dumps(row)) == row
+
+
+def test_charts_have_the_declared_labels_and_units() -> None:
+    made = cluster_figures([sample(1000)], [NodeSeries(0, "a", 1.0)], [])
+    drawn = [trace for figure in made.values() for trace in figure["data"]]
+    fields = [trace for trace in drawn if "field" in trace.get("meta", {})]
+    assert {trace["meta"]["field"] for trace in fields} == {
+        "imbalance", "rf", "p50", "p95", "p99", "in", "delivered",
+    }  # fmt: skip
+    for trace in fields:
+        figure = figure_of(trace["meta"]["field"])
+        assert trace["name"] == (figure.label or figure.title)
+    assert made["latency"]["layout"]["yaxis"]["title"]["text"] == figure_of("p95").unit
+    assert made["imbalance"]["layout"]["yaxis"]["title"]["text"] == figure_of("imbalance").axis
+
+
+@pytest.mark.django_db
+def test_the_command_line_prints_labels_and_units(sf: Cluster) -> None:
+    before = followed(sf.pk, None)
+    values = sample(1000, rf=1.5, imbalance=0.25, p95=1200.0, **{"in": 65.0})
+    MetricSample.objects.create(cluster=sf, resolution=1, t=before.at, values=values)
+    (event,) = events_since(before, followed(sf.pk, None))
+    text = "into the log 65 records/s, replication factor 1.500, imbalance 0.250, p95 1,200 ms"
+    assert event["text"] == text
+
+
+def test_the_browser_merges_samples_as_roll_ups_do() -> None:
+    """The module has no access to the declaration: its lists must be the declared ones."""
+    text = (Path(settings.BASE_DIR) / "static" / "js" / "samples.js").read_text(encoding="utf-8")
+    lists = {name: set(json.loads(names)) for name, names in re.findall(
+        r"const (WORST|NEWEST) = new Set\((\[.*?\])\)", text)}  # fmt: skip
+    assert lists["WORST"] == names_of(RollUp.MAX)
+    assert lists["NEWEST"] == names_of(RollUp.LAST) | {"t"}
