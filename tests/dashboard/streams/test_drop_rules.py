@@ -51,7 +51,7 @@ def test_only_an_operator_changes_and_only_by_post(
 
 def test_an_edge_that_drops_nothing_says_so(operating: Client, path: str) -> None:
     content = operating.get(path).content.decode()
-    assert "Every record goes to every query" in content
+    assert "All records are delivered to all queries" in content
     assert '<option value="a">to a (60 s windows)</option>' in content
     assert '<option value="c">' not in content, "c does not read it"
 
@@ -77,7 +77,7 @@ def test_a_drop_is_set_and_lifted(operating: Client, sf: Cluster, path: str) -> 
     content = operating.get(f"{path}drops/").content.decode()
     assert 'value="12.5"' in content
     answer = operating.post(f"{path}drops/lift/", {"query": "a"})
-    assert said(answer).endswith("Every record is kept again.")
+    assert said(answer).endswith("Records are kept again.")
     assert not Drop.objects.exists()
 
 
@@ -90,7 +90,7 @@ def test_windows_are_the_querys_own_unless_said(operating: Client, sf: Cluster, 
     assert "50 % from" in content
     append_at(sf, stream_id(sf, "s0"), 40 * MINUTE)
     told = said(operating.post(f"{path}drops/lift/", {"query": "a"}))
-    assert "once the windows are over" in told
+    assert "after the windows that it already affects" in told
     content = operating.get(path).content.decode()
     assert "ending" in content
     assert "nothing from" in content
@@ -106,12 +106,12 @@ def test_windows_are_the_querys_own_unless_said(operating: Client, sf: Cluster, 
         ({"percent": ""}, "above 0 %"),
         ({"percent": "0"}, "above 0 %"),
         ({"percent": "101"}, "at most 100 %"),
-        ({"percent": "lots"}, "lots is no number"),
-        ({"percent": "nan"}, "nan is no number"),
+        ({"percent": "lots"}, "lots is not a number"),
+        ({"percent": "nan"}, "nan is not a number"),
         ({"percent": "5", "query": "ghost"}, "No running query ghost"),
-        ({"percent": "5", "kind": "windows"}, "how long the windows are"),
+        ({"percent": "5", "kind": "windows"}, "length of the windows"),
         ({"percent": "5", "kind": "windows", "window_s": "5", "batch": "1.5"}, "whole number"),
-        ({"percent": "5", "kind": "windows", "window_s": "5", "batch": "inf"}, "is no number"),
+        ({"percent": "5", "kind": "windows", "window_s": "5", "batch": "inf"}, "is not a number"),
         ({"percent": "5", "kind": "windows", "window_s": "-1"}, "whole milliseconds"),
     ],
 )
