@@ -39,7 +39,8 @@ WORDS_NOT_YET_CLEAN: Final[tuple[str, ...]] = (
     "controlplane/integrations", "controlplane/lab", "controlplane/management",
     "controlplane/records", "controlplane/results", "controlplane/runtime",
     "controlplane/settings.py", "controlplane/staticfiles.py", "controlplane/storable.py",
-    "controlplane/topology", "controlplane/wire", "dashboard", "docs", "static", "workers",
+    "controlplane/topology", "controlplane/wire", "dashboard/figures", "dashboard/queries", "docs",
+    "workers",
 )  # fmt: skip
 
 

@@ -104,7 +104,7 @@ class LoadModel:
             return self
         units, targets = self.units_of(moves)
         nodes = self.nodes.copy()
-        # Units that a later version started, or that ended, are none of the snapshot's.
+        # Queries that started later or ended are not in the snapshot.
         known = units >= 0
         nodes[units[known]] = targets[known]
         return replace(self, nodes=nodes)

@@ -118,13 +118,9 @@ def lock_data(data: Path) -> int:
 def _owner(port: int) -> str:
     try:
         for connection in psutil.net_connections("tcp"):
-            if connection.status == psutil.CONN_LISTEN and _listens_on(connection.laddr, port):
+            if connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,):
                 process = psutil.Process(connection.pid) if connection.pid else None
                 return f" by {process.name()} (process {process.pid})" if process else ""
     except psutil.Error:
         pass
     return ""
-
-
-def _listens_on(address: object, port: int) -> bool:
-    return getattr(address, "port", None) == port

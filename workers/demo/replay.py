@@ -17,9 +17,8 @@ import redis
 
 from controlplane.wire.producer import Producer
 from workers.demo.api import Refused, WeirApi
-from workers.demo.feed import TICK_S, Feed
+from workers.demo.feed import TICK_S, Feed, StoredMoment
 from workers.demo.keeper import QueryKeeper
-from workers.demo.place import StoredMoment
 from workers.demo.program import Program, Wanted
 from workers.demo.taxis import Taxis
 from workers.demo.web.program import Web

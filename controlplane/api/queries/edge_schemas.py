@@ -85,7 +85,13 @@ class TasksIn(ReasonIn):
     tasks: StrictInt
 
 
+class AggregatorsIn(ReasonIn):
+    """The requested number of aggregator nodes, each with its share of the keys."""
+
+    count: StrictInt
+
+
 class AggregatorIn(ReasonIn):
-    """The index of the requested aggregator node; null: the least loaded other node."""
+    """The index of the only aggregator node; null: the least loaded other node."""
 
     node: StrictInt | None

@@ -71,6 +71,11 @@ class Facts:
         started = self.checkpoint.begun if self.checkpoint else -1
         return max(self.redis.batch, self.redis.generation.floor, self.database.batch, started)
 
+    @property
+    def newest_version(self) -> int:
+        """Return the newest routing version of the data plane."""
+        return max(self.redis.version, self.checkpoint.version if self.checkpoint else 0)
+
     def without_checkpoint(self) -> "Facts":
         """Return the facts without the checkpoint, which a running driver uses."""
         return replace(self, checkpoint=None, database=replace(self.database, checkpoint=False))
@@ -90,8 +95,7 @@ def detect_losses(facts: Facts) -> list[Kind]:
 
 def is_database_older(facts: Facts) -> bool:
     """Return True if the data plane has routing versions that the database does not have."""
-    known = max(facts.redis.version, facts.checkpoint.version if facts.checkpoint else 0)
-    return known > facts.database.version
+    return facts.newest_version > facts.database.version
 
 
 def _redis(facts: Facts) -> Kind | None:

@@ -144,9 +144,8 @@ def _request_decision(cluster: Cluster, facts: Facts) -> None:
     undecided = cluster.incidents.filter(kind=Kind.DATABASE_OLDER, state=Incident.State.UNDECIDED)
     if undecided.exists():
         return
-    newest = max(facts.redis.version, facts.checkpoint.version if facts.checkpoint else 0)
     lost = [
-        f"Routing versions {facts.database.version + 1} to {newest}, "
+        f"Routing versions {facts.database.version + 1} to {facts.newest_version}, "
         "with the queries, streams and moves that they are about"
     ]
     done = ["Held the driver and the publication of routing back until an administrator decides"]
@@ -166,7 +165,7 @@ def _record(
         "unread": facts.database.unread,
         "batch": facts.newest,
         "redis_batch": facts.redis.batch,
-        "version": max(facts.redis.version, facts.checkpoint.version if facts.checkpoint else 0),
+        "version": facts.newest_version,
         "database_version": facts.database.version,
         "checkpoint_batch": facts.checkpoint.begun if facts.checkpoint else None,
     }

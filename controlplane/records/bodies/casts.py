@@ -53,6 +53,13 @@ def is_text(arrow: Any) -> bool:
     )
 
 
+def is_number(arrow: Any) -> bool:
+    """Return True for the number types of Arrow."""
+    return bool(
+        pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow)
+    )
+
+
 def _checked(target: Any) -> Cast:
     """Return the cast of an array that has the target type already."""
     if pa.types.is_timestamp(target):
@@ -72,7 +79,7 @@ def _to_bool(source: Any, _target: Any, textual: bool, _zone: str) -> Cast | Non
 
 
 def _to_integer(source: Any, target: Any, textual: bool, _zone: str) -> Cast | None:
-    if _is_number(source):
+    if is_number(source):
         return lambda array: array.cast(target)
     if not (textual and is_text(source)):
         return None
@@ -86,7 +93,7 @@ def _to_integer(source: Any, target: Any, textual: bool, _zone: str) -> Cast | N
 
 
 def _to_float(source: Any, target: Any, textual: bool, _zone: str) -> Cast | None:
-    if _is_number(source):
+    if is_number(source):
         # A float has the nearest value of a whole number or decimal; that is what it is for.
         return lambda array: _still_finite(array, array.cast(target, safe=False))
     if not is_text(source):
@@ -163,7 +170,7 @@ def _to_time(source: Any, target: Any, textual: bool, zone: str) -> Cast | None:
     value: Cast | None = None
     if pa.types.is_timestamp(source):
         value = _time_of_time(source, target, zone)
-    elif _is_number(source):
+    elif is_number(source):
         value = _time_of_number(target)
     elif is_text(source):
         value = _time_of_text(target, textual, zone)
@@ -257,12 +264,6 @@ def _require(mask: Any) -> None:
     """Raise `pa.ArrowInvalid` if a value is false; null is allowed."""
     if not pc.all(mask, min_count=0).as_py():
         raise pa.ArrowInvalid("not of the form that is taken")
-
-
-def _is_number(arrow: Any) -> bool:
-    return bool(
-        pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow)
-    )
 
 
 _BINARIES: Final = (

@@ -95,7 +95,7 @@ def test_the_page_says_why_the_policy_waits_for_a_person(
         approving, proposal
     )
     set_policy(proposal.cluster, auto_kinds=[proposal.planner], auto_gain=0.0)
-    assert "The policy lets it begin by itself" in page_of(approving, proposal)
+    assert "The policy starts it" in page_of(approving, proposal)
     start(approving, proposal)
     assert "Waits for a person" not in page_of(approving, proposal)
 
@@ -134,7 +134,7 @@ def test_it_is_paused_resumed_and_stopped_with_a_reason(
     tell(operating, proposal, "resume")
     assert proposal.state == "executing"
     tell(operating, proposal, "finish-step", "lunch")
-    assert "It stops once the step under way is done" in page_of(operating, proposal)
+    assert "It stops after the step in progress" in page_of(operating, proposal)
     tell(operating, proposal, "stop", "now")
     assert proposal.state == "stopped"
     reasons = AuditEntry.objects.filter(object=str(proposal)).values_list("reason", flat=True)
@@ -244,7 +244,7 @@ def test_the_fleet_and_the_cluster_show_what_is_carried_out(
     step_through(proposal)
     assert f"executing {proposal.pk}</a>" in approving.get("/").content.decode()
     aside = approving.get("/clusters/sf/aside/").content.decode()
-    assert "Being carried out" in aside
+    assert "Being executed" in aside
     assert f"1 of {len(proposal.actions)} actions" in aside
 
 

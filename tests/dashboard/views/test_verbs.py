@@ -165,7 +165,7 @@ def test_a_stale_proposal_says_what_drifted(approving: Client, ready: Proposal) 
     assert "Out of date" in said(answer)
     content = approving.get(page).content.decode()
     assert "<b>Out of date.</b>" in content
-    assert "odes 3 are not active" in content
+    assert "odes 3 are no longer active" in content
 
 
 def test_a_rejection_needs_a_reason(approving: Client, ready: Proposal) -> None:
