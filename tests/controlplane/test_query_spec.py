@@ -83,7 +83,8 @@ def test_a_request_is_the_query_that_is_stored() -> None:
     assert {field.name for field in Query._meta.get_fields()} >= set(columns)
     for name, column in DECLARED.columns.items():
         if not TOP[name].is_required and TOP[name].default is not None:
-            assert Query._meta.get_field(column).default == TOP[name].default
+            field: Any = Query._meta.get_field(column)
+            assert field.default == TOP[name].default
 
 
 def test_the_form_shows_and_reads_every_field() -> None:
