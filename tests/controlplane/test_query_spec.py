@@ -13,7 +13,7 @@ from controlplane.cli.query_options import add_query_options
 from controlplane.cluster_spec.document import QueryPart, TextPart
 from controlplane.models import Query
 from controlplane.query_spec import DECLARED, QueryField, QuerySpec, spec_of, stored_values
-from controlplane.wire.query_text import QueryText, about
+from controlplane.wire.query_text import QueryText
 from dashboard.queries.forms import FIELDS, field_groups, parsed
 from tests.support.texts import SUMMARY
 
@@ -24,9 +24,17 @@ WIDER = replace(
     DECLARED,
     fields=(
         *DECLARED.fields,
-        QueryField("priority", int, 3, about("Priority", "the higher the sooner", ge=1, le=9)),
+        QueryField(
+            "priority",
+            int,
+            3,
+            {"title": "Priority", "description": "the higher the sooner", "ge": 1, "le": 9},
+        ),
     ),
-    text=(*DECLARED.text, QueryField("text.having", str, "", about("Having", "a condition"))),
+    text=(
+        *DECLARED.text,
+        QueryField("text.having", str, "", {"title": "Having", "description": "a condition"}),
+    ),
 )
 
 
