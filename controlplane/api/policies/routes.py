@@ -7,7 +7,7 @@ from django.utils import timezone
 from ninja import Router, Status
 
 from controlplane.api.common.examples import with_examples
-from controlplane.api.common.lists import by_number, listed
+from controlplane.api.common.lists import listed, requested_page
 from controlplane.api.common.security import caller
 from controlplane.api.policies.schemas import (
     BLACKOUT_EXAMPLES,
@@ -24,7 +24,6 @@ from controlplane.api.policies.schemas import (
 )
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.models import Blackout
-from controlplane.pagination.cursors import Place
 from controlplane.policies import blackouts, exclusions
 from controlplane.policies.store import update_policy
 from controlplane.watch.history import (
@@ -124,9 +123,5 @@ def list_decisions(request: HttpRequest, response: HttpResponse, slug: str) -> A
     """
     caller(request)
     cluster, filters = cluster_by_slug(slug), DecisionFilters.of(request.GET)
-    page = (
-        decisions_page(cluster, filters)
-        if by_number(request)
-        else decisions_slice(cluster, filters, Place.of(request.GET))
-    )
+    page = requested_page(request, decisions_page, decisions_slice, cluster, filters)
     return listed(request, response, page) | {"decisions": page.rows}
