@@ -48,7 +48,8 @@ class QuerySpec:
     )
     text: QueryText = field(metadata=about("Text", "what it computes", group="head", column=""))
     ends_at: datetime | None = field(
-        default=None, metadata=about("Ends at", "when it ends by itself; null: never", group="head")
+        default=None,
+        metadata=about("Ends at", "when it is ended; null: never", group="head"),
     )
     tasks: int = field(
         default=1,

@@ -168,7 +168,7 @@ def _record(
         "redis_batch": facts.redis.batch,
         "version": max(facts.redis.version, facts.checkpoint.version if facts.checkpoint else 0),
         "database_version": facts.database.version,
-        "checkpoint_batch": facts.checkpoint.begun if facts.checkpoint else None,
+        "checkpoint_batch": facts.checkpoint.started if facts.checkpoint else None,
     }
     row = Incident.objects.create(
         cluster=cluster, at=timezone.now(), kind=kind, state=state, lost=lost, done=done,
