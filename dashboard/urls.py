@@ -70,6 +70,11 @@ _queries: list[URLPattern] = [
         f"{CLUSTER}queries/<int:pk>/tasks/", key_grouping.post_task_count, name="query-task-count"
     ),
     path(
+        f"{CLUSTER}queries/<int:pk>/aggregators/",
+        key_grouping.post_aggregator_count,
+        name="query-aggregator-count",
+    ),
+    path(
         f"{CLUSTER}queries/<int:pk>/aggregator/",
         key_grouping.post_aggregator,
         name="query-aggregator",

@@ -16,7 +16,8 @@ class Query(models.Model):
     names matters and jsonb does not preserve it. `window_s`: the length of its windows in seconds.
     `task_count`: the number of tasks that its key is split into; `key_grouping`: the assignment of
     keys to tasks (controlplane.wire.routing.key_groupings; blank: by hash, without aggregator);
-    `aggregator`: the node that merges its windows. `incarnation`: a move without state increments
+    `aggregator`: the node that merges its windows, or the first of several; `more_aggregators`: the
+    indices of the others. `incarnation`: a move without state increments
     it. `retention_s`, `retention_windows`: the retention of windows in event time, and their
     maximum number. `submitted_by`: a user name as text. `fault`: the reason why the data plane
     could not compute the query, stage of the engine, index of the node, sample of the input (a list
@@ -42,6 +43,7 @@ class Query(models.Model):
     aggregator = models.ForeignKey(
         Node, on_delete=models.PROTECT, null=True, blank=True, related_name="aggregated_queries"
     )
+    more_aggregators = models.JSONField(default=list, blank=True)
     incarnation = models.PositiveIntegerField(default=0)
     retention_s = models.PositiveIntegerField(default=QuerySpec.retention_s)
     retention_windows = models.PositiveIntegerField(default=QuerySpec.retention_windows)
@@ -78,6 +80,11 @@ class Query(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def aggregators(self) -> list[int]:
+        """Return the indices of all aggregator nodes."""
+        return [] if self.aggregator is None else [self.aggregator.index, *self.more_aggregators]
 
 
 class QueryStream(models.Model):

@@ -13,6 +13,7 @@ from controlplane.wire.routing import (
     Kind,
     MoveTasks,
     SetAggregator,
+    SetAggregators,
     SetCapacity,
     SetDropRule,
     SetKeyGrouping,
@@ -79,14 +80,21 @@ def action_text(planned: PlannedAction, names: Names) -> ActionText:
     """Return the text of a planned action."""
     action = planned.action
     before = planned.before[0] if planned.before else None
-    value = _VALUES[type(action)]
     return ActionText(
         kind_of(action),
-        TITLES[kind_of(action)],
+        _title(action),
         names.subject(action.subjects()[0]),
-        value(before, names) if type(before) is type(action) else "",
-        value(action, names),
+        "" if before is None or _title(before) != _title(action) else _text(before, names),
+        _text(action, names),
     )
+
+
+def _title(action: Action) -> str:
+    return TITLES.get(kind_of(action), "")
+
+
+def _text(action: Action, names: Names) -> str:
+    return _VALUES[type(action)](action, names)
 
 
 def _drop_rule(action: Any, _: Names) -> str:
@@ -110,6 +118,7 @@ _VALUES: Final[Mapping[type[Action], Callable[[Any, Names], str]]] = MappingProx
         SetDropRule: _drop_rule,
         SetKeyGrouping: lambda action, _: _grouping_title(action.key_grouping),
         SetAggregator: lambda action, names: names.node(action.node),
+        SetAggregators: lambda action, names: ", ".join(map(names.node, action.nodes)),
         SetTaskCount: lambda action, _: f"{action.tasks} tasks",
         SetCapacity: lambda action, _: (
             f"{action.capacity:,.0f} records/s{', emulated' if action.emulated else ''}"
@@ -126,7 +135,8 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
         "assign_stream": "Split node",
         "set_drop_rule": "Drop rule",
         "set_key_grouping": "Key grouping",
-        "set_aggregator": "Aggregator node",
+        "set_aggregator": "Aggregator nodes",
+        "set_aggregators": "Aggregator nodes",
         "set_task_count": "Number of tasks",
         "set_capacity": "Capacity",
         "set_node_active": "Node activity",

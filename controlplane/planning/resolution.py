@@ -15,6 +15,7 @@ from controlplane.wire.routing import (
     NodeState,
     Route,
     SetAggregator,
+    SetAggregators,
     SetDropRule,
     SetTaskCount,
     TableDraft,
@@ -132,6 +133,8 @@ def _nodes_of(action: Action) -> set[int]:
     nodes = {subject.id for subject in action.subjects() if subject.kind == Kind.NODE}
     if isinstance(action, SetAggregator):
         nodes |= {action.node} - {NO_AGGREGATOR}
+    if isinstance(action, SetAggregators):
+        nodes |= set(action.nodes)
     if isinstance(action, SetTaskCount):
         nodes |= {node for node, _, _ in action.added}
     return nodes
@@ -144,12 +147,14 @@ def _draft(snapshot: ClusterSnapshot) -> TableDraft:
     routes = {}
     for query, _, node, streams in snapshot.queries:
         row = groupings.get(query, none)
-        routes[query] = Route(0, node, tuple(streams), "", (), row.grouping, row.aggregator)
+        more = row.grouping, row.aggregator, tuple(row.more_aggregators)
+        routes[query] = Route(0, node, tuple(streams), "", (), *more)
     for query, _, placed, _, _ in snapshot.split:
         ranges = tuple((node, first, stop) for node, first, stop in placed)
         row = groupings.get(query, none)
         text = JOIN_TEXT if row.joins else ""
-        routes[query] = Route(0, ranges[0][0], (), text, ranges, row.grouping, row.aggregator)
+        more = row.grouping, row.aggregator, tuple(row.more_aggregators)
+        routes[query] = Route(0, ranges[0][0], (), text, ranges, *more)
     return TableDraft(
         queries=routes,
         splits=dict(snapshot.splits),

@@ -184,9 +184,10 @@ def _groupings(cluster: Cluster) -> list[GroupingRow]:
             key_grouping_text(key_grouping),
             NO_AGGREGATOR if aggregator is None else aggregator,
             joins=is_join(QueryText.from_json(json.loads(text))),
+            more_aggregators=more,
         )
-        for query, key_grouping, aggregator, text in grouped.values_list(
-            "id", "key_grouping", "aggregator__index", "text"
+        for query, key_grouping, aggregator, text, more in grouped.values_list(
+            "id", "key_grouping", "aggregator__index", "text", "more_aggregators"
         )
     ]
 

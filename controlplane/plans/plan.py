@@ -15,6 +15,7 @@ from controlplane.wire.routing import (
     AssignStream,
     MoveTasks,
     SetAggregator,
+    SetAggregators,
     SetCapacity,
     SetDropRule,
     SetKeyGrouping,
@@ -31,8 +32,8 @@ from controlplane.wire.routing import (
 Row = list[int] | Mapping[str, Any]
 # The kinds of actions that a plan may have; only people start, stop and change queries.
 PLANNABLE: Final = (
-    MoveTasks, AssignStream, SetDropRule, SetKeyGrouping, SetAggregator, SetTaskCount, SetCapacity,
-    SetNodeActive, SetNodeCount, SetSplitCount,
+    MoveTasks, AssignStream, SetDropRule, SetKeyGrouping, SetAggregator, SetAggregators,
+    SetTaskCount, SetCapacity, SetNodeActive, SetNodeCount, SetSplitCount,
 )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ The value is stored as canonical JSON and sealed with the proposal. Nothing here
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -55,15 +55,17 @@ class SplitQueryRow(NamedTuple):
 
 
 class GroupingRow(NamedTuple):
-    """The key grouping of a query as JSON text ("" for the hash of the key), and its aggregator.
+    """The key grouping of a query as JSON text ("" for the hash of the key), and its aggregators.
 
-    `joins`: whether the query is a join.
+    `aggregator`: the first of them, `more_aggregators`: the others. `joins`: whether the query is a
+    join.
     """
 
     query: int
     grouping: str
     aggregator: int
     joins: bool = False
+    more_aggregators: Sequence[int] = ()
 
 
 class DropRuleRow(NamedTuple):

@@ -24,6 +24,14 @@ class ListOut(BaseModel):
     next: str | None = None
 
 
+class PageOut(Schema):
+    """The common fields of lists by page number."""
+
+    total: int
+    page: int
+    pages: int
+
+
 class ReasonIn(Schema):
     """The reason of a change, for the audit log."""
 

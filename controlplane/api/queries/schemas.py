@@ -104,7 +104,8 @@ class QueryOut(_STORED):  # type: ignore[misc]  # as above
 
     text is what was submitted, defaults left out; window_s repeats the length of its windows in
     seconds. Of a query that is split over several tasks, task_ranges has the node of each range of
-    tasks: [node, first, stop]; aggregator is its aggregator node, null without one. incarnation
+    tasks: [node, first, stop]; aggregator is its aggregator node, null without one, and
+    aggregators has all, of which the first is aggregator. incarnation
     grows with each restart without state. drops are its drop rules. fault has the reason why the
     data plane could not compute the query: why, stage of the engine, node (index), and sample, some
     rows of the input; empty for none.
@@ -118,6 +119,7 @@ class QueryOut(_STORED):  # type: ignore[misc]  # as above
     node: int | None
     task_ranges: list[tuple[int, int, int]]
     aggregator: int | None
+    aggregators: list[int]
     drops: list[DropOut]
     incarnation: int
     submitted_by: str
@@ -137,6 +139,7 @@ class QueryOut(_STORED):  # type: ignore[misc]  # as above
             node=None if row.node is None else row.node.index,
             task_ranges=list(row.task_ranges),
             aggregator=None if query.aggregator is None else query.aggregator.index,
+            aggregators=query.aggregators,
             drops=[DropOut.of(drop) for drop in row.drops],
         )
 

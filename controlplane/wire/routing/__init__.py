@@ -25,6 +25,7 @@ from controlplane.wire.routing.query_actions import (
     RemoveQuery,
     RestartQuery,
     SetAggregator,
+    SetAggregators,
     SetKeyGrouping,
     SetTaskCount,
 )
@@ -35,6 +36,7 @@ from controlplane.wire.routing.route import (
     ranges_of,
     task_ranges_from,
     task_ranges_of,
+    with_aggregators,
     with_moves,
     with_owners,
 )
@@ -57,6 +59,7 @@ __all__ = [
     "RoutingDelta",
     "RoutingTable",
     "SetAggregator",
+    "SetAggregators",
     "SetCapacity",
     "SetDropRule",
     "SetKeyGrouping",
@@ -74,6 +77,7 @@ __all__ = [
     "ranges_of",
     "task_ranges_from",
     "task_ranges_of",
+    "with_aggregators",
     "with_moves",
     "with_owners",
 ]

@@ -23,6 +23,7 @@ from controlplane.wire.routing.query_actions import (
     RemoveQuery,
     RestartQuery,
     SetAggregator,
+    SetAggregators,
     SetKeyGrouping,
     SetTaskCount,
 )
@@ -40,6 +41,7 @@ KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
         "set_schema": SetSchema,
         "set_key_grouping": SetKeyGrouping,
         "set_aggregator": SetAggregator,
+        "set_aggregators": SetAggregators,
         "set_task_count": SetTaskCount,
         "set_capacity": SetCapacity,
         "set_node_active": SetNodeActive,
@@ -84,8 +86,11 @@ def action_from_json(row: Mapping[str, Any]) -> Action:
     """Return the action that `action_to_json` wrote, or an earlier release."""
     values = {_FIELD_OF_KEY.get(key, key): value for key, value in upgraded_action(row).items()}
     kind = KINDS[values.pop("op")]
-    if "streams" in values:
-        values["streams"] = tuple(values["streams"])
+    for name in ("streams", "more_aggregators"):
+        if name in values:
+            values[name] = tuple(values[name])
+    if isinstance(values.get("nodes"), list):
+        values["nodes"] = tuple(values["nodes"])
     for name in ("task_ranges", "moves", "added"):
         if name in values:
             values[name] = tuple(tuple(item) for item in values[name])
