@@ -40,7 +40,8 @@ WORDS_NOT_YET_CLEAN: Final[tuple[str, ...]] = (
     "controlplane/records", "controlplane/results", "controlplane/runtime",
     "controlplane/settings.py", "controlplane/staticfiles.py", "controlplane/storable.py",
     "controlplane/topology", "controlplane/wire", "dashboard/figures", "dashboard/queries", "docs",
-    "workers",
+    "workers/attach", "workers/demo", "workers/live_migration", "workers/pipeline",
+    "workers/precompute",
 )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ class Report:
 
 def behind(progress: Progress) -> Report | None:
     """Return the report of a backlog of more than ten seconds, else None."""
-    pace, seen = progress.pace(), progress.seen
+    pace, seen = progress.pace(), progress.observed
     if pace is None or seen is None or not seen.unread or seen.unread <= pace.read * _BEHIND_S:
         return None
     if not pace.read:
