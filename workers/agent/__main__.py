@@ -21,7 +21,7 @@ from controlplane.runtime.errors import CheckFailed
 from workers.agent.agent import Agent, Wanted
 from workers.agent.driver import Site, pipeline_command
 from workers.agent.heartbeats import Observer
-from workers.agent.keeper import Keeper, Patience, Report
+from workers.agent.keeper import Keeper, Report, Timeouts
 from workers.agent.progress import Progress
 from workers.agent.site import site_of
 
@@ -79,11 +79,11 @@ def _agent(site: Site) -> Agent:
 
     observer, deaths = Observer(client, site.redis_url), fleet.Deaths()
     silent_s = env.integer("WEIR_PROGRESS_TIMEOUT_S", 60, 5, 86_400)
-    patience = Patience(dead=silent_s, progress=silent_s)
+    timeouts = Timeouts(dead=silent_s, progress=silent_s)
 
     def keeper(cluster: str) -> Keeper:
         return Keeper(
-            cluster, site, pipeline_command, observer.look, patience=patience,
+            cluster, site, pipeline_command, observer.look, timeouts=timeouts,
             history=fleet.recent_deaths(cluster), died=partial(deaths.add, cluster),
         )  # fmt: skip
 
