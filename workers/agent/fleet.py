@@ -43,11 +43,8 @@ def _write(slug: str, report: Report) -> None:
 
 def write_progress(slug: str, progress: Progress) -> None:
     """Store the newest observation of a cluster's data plane."""
-    cluster, seen, pace = (
-        Cluster.objects.filter(slug=slug).first(),
-        progress.observed,
-        progress.pace(),
-    )
+    cluster = Cluster.objects.filter(slug=slug).first()
+    seen, pace = progress.observed, progress.pace()
     if cluster is None or seen is None or seen.batch < 0:
         return
     # An earlier driver may have had another checkpoint.
