@@ -6,7 +6,7 @@ from typing import Any
 
 from algorithms.errors import BadParameters
 from algorithms.tables import Table
-from algorithms.vocabulary import Parameters, Progress, parameter
+from algorithms.vocabulary import Parameters, Progress, parameter, silent
 
 Measures = Mapping[str, Any]
 # (parameters with x at one of its values, seed, series, progress) -> (series, its measures)
@@ -78,7 +78,7 @@ class Experiment:
         parameters: Repeated,
         values: Sequence[float] | None = None,
         series: Sequence[str] | None = None,
-        progress: Progress | None = None,
+        progress: Progress = silent,
     ) -> Table:
         """Run all points and return one row per (x, series, seed).
 

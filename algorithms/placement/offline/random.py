@@ -8,7 +8,7 @@ from algorithms.placement.offline.rounds import spread
 from algorithms.placement.offline.solving import solved
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
-from algorithms.vocabulary import Parameters, Progress, SmallInts, parameter
+from algorithms.vocabulary import Parameters, Progress, SmallInts, parameter, silent
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class OffRand(Parameters):
 
     seed: int = parameter(0, unit="", help="Same seed, same plan.", minimum=0)
 
-    def solve(self, problem: PlacementProblem, progress: Progress | None = None) -> PlacementPlan:
+    def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place all queries. Raises `Infeasible` when they do not fit."""
         return solved(problem, progress, lambda: _random(problem, self.seed))
 

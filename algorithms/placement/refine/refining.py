@@ -14,7 +14,7 @@ from algorithms.placement.refine.layout import laid_out
 from algorithms.placement.refine.pieces import Pieces, assignment_of, cut
 from algorithms.placement.refine.schedule import SCHEDULES, Schedule
 from algorithms.random_numbers import new_state
-from algorithms.vocabulary import Progress, SmallInts
+from algorithms.vocabulary import Progress, SmallInts, silent
 
 # Steps at one temperature, between two looks at the clock: at most some ten milliseconds.
 _LONGEST_STAGE = 200_000
@@ -74,7 +74,7 @@ def refine(
     sweeps: int = 2000,
     seconds: float = 10.0,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> SmallInts:
     """Return an assignment within the caps with no more traffic than the one given, int32[n].
 
@@ -97,14 +97,14 @@ def refine(
     return assignment_of(problem, pieces._replace(servers=search.best))
 
 
-def _search(search: _Search, sweeps: int, seconds: float, progress: Progress | None) -> None:
+def _search(search: _Search, sweeps: int, seconds: float, progress: Progress) -> None:
     """Try each schedule for a while, then give the best one what is left."""
     started = time.perf_counter()
     steps = sweeps * len(search.pieces.kinds)
     tried = _TRIAL * len(SCHEDULES)
 
     def reporting(first: float, share: float) -> Callable[[float], None]:
-        return lambda done: progress(first + share * done) if progress is not None else None
+        return lambda done: progress(first + share * done)
 
     gains = [
         search.anneal(
