@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from algorithms.vocabulary import Ints
+from algorithms.compiled import compiled
+from algorithms.vocabulary import Ints, SmallInts
 
 
 def boundaries(lengths: Ints) -> Ints:
@@ -18,13 +19,49 @@ def within(lengths: Ints) -> Ints:
     return places
 
 
-def picked(indptr: Ints, rows: Ints) -> tuple[Ints, Ints]:
+def picked(indptr: Ints, rows: Ints | SmallInts) -> tuple[Ints, Ints]:
     """Return the boundaries of the picked rows, int64[n + 1], and where their entries are."""
     lengths = indptr[rows + 1] - indptr[rows]
     return boundaries(lengths), np.repeat(indptr[rows], lengths) + within(lengths)
 
 
-def grouped(numbers: Ints, groups: int) -> tuple[Ints, Ints]:
+def grouped(numbers: Ints | SmallInts, groups: int) -> tuple[Ints, Ints]:
     """Return as rows the positions of each number from 0 on: boundaries and positions."""
     indptr = boundaries(np.bincount(numbers, minlength=groups))
     return indptr, np.argsort(numbers, kind="stable")
+
+
+def normalised(indptr: Ints, indices: SmallInts) -> tuple[Ints, SmallInts]:
+    """Return the rows with the sources of each ascending and each once.
+
+    `indptr` int64[n + 1] and `indices` int32[...] are used up: their memory is the result's.
+    """
+    kept = int(_normalise(indptr, indices))
+    # A view would hold on to the memory of all repetitions.
+    return indptr, indices if kept == len(indices) else indices[:kept].copy()
+
+
+@compiled
+def _normalise(indptr: Ints, indices: SmallInts) -> int:
+    """Sort and shorten the rows in place; return how many entries are left."""
+    kept, start = 0, indptr[0]
+    for row in range(len(indptr) - 1):
+        end = indptr[row + 1]
+        if not _ascends(indices, start, end):
+            indices[start:end].sort()
+        first = kept
+        for entry in range(start, end):
+            if kept == first or indices[entry] != indices[kept - 1]:
+                indices[kept] = indices[entry]
+                kept += 1
+        start = end
+        indptr[row + 1] = kept
+    return kept
+
+
+@compiled
+def _ascends(indices: SmallInts, start: int, end: int) -> bool:
+    for entry in range(start + 1, end):  # noqa: SIM110 - compiled to a plain loop
+        if indices[entry] < indices[entry - 1]:
+            return False
+    return True

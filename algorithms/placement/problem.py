@@ -14,9 +14,8 @@ from algorithms.errors import Infeasible
 from algorithms.placement import checks
 from algorithms.placement.balance import relative_caps, smallest_slack
 from algorithms.placement.bounds import lower_bound
-from algorithms.placement.rows import normalised
 from algorithms.placement.types import QueryTypes, collapse
-from algorithms.rows import boundaries
+from algorithms.rows import boundaries, normalised
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
 

@@ -9,8 +9,7 @@ from algorithms.errors import BadProblem, TooLarge
 from algorithms.migration.feasible import require_feasible
 from algorithms.migration.future.exact import ExactProjection, project
 from algorithms.migration.future.learning import Effort, Runner, learned
-from algorithms.migration.future.matching import most_kept_between
-from algorithms.migration.future.naming import named
+from algorithms.migration.future.matching import most_kept_between, named
 from algorithms.migration.future.projection import Ground, Landscape, Projection
 from algorithms.migration.future.rollout import discounted_cost
 from algorithms.migration.future.sequence import optimal_sequence

@@ -14,7 +14,6 @@ class RandomRates(setup.OneByOne):
 
     shape: float = parameter(
         2.0,
-        unit="",
         help="Shape of the Pareto law of rates: the smaller, the more unequal.",
         minimum=0.1,
     )
@@ -39,7 +38,6 @@ class PositiveRates(RandomRates):
 
     times_popularity: int = parameter(
         0,
-        unit="",
         help="0: the Pareto draws sorted by popularity. 1: each draw times the source's readers.",
         minimum=0,
         maximum=1,
@@ -57,7 +55,6 @@ class NegativeRates(RandomRates):
 
     over_popularity: int = parameter(
         0,
-        unit="",
         help="0: the Pareto draws sorted by popularity. 1: each draw over the source's readers.",
         minimum=0,
         maximum=1,

@@ -15,7 +15,6 @@ def relative_slack() -> Any:
     """Declare the relative slack."""
     return parameter(
         0.05,
-        unit="",
         help="Relative slack: a server hosts at most (1 + nu) times the mean load.",
         minimum=0.0,
     )
@@ -41,7 +40,6 @@ class Synthetic(Repeated):
     )
     exponent: float = parameter(
         2.0,
-        unit="",
         help="Exponent beta of the Zipf law that the degrees (readers) of sources follow.",
         minimum=0.0,
     )

@@ -15,7 +15,7 @@ from algorithms.vocabulary import Parameters, Progress, SmallInts, parameter, si
 class OffRand(Parameters):
     """Random baseline, section 6.1: whole types on random servers with room."""
 
-    seed: int = parameter(0, unit="", help="Same seed, same plan.", minimum=0)
+    seed: int = parameter(0, help="Same seed, same plan.", minimum=0)
 
     def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place all queries. Raises `Infeasible` when they do not fit."""

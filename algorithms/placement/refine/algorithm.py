@@ -42,7 +42,7 @@ class Refined(Parameters):
         "or the better of these two.",
         choices=("least_cost", "ic", "mms", "better"),
     )
-    seed: int = parameter(0, unit="", help="Same seed, same plan, time permitting.", minimum=0)
+    seed: int = parameter(0, help="Same seed, same plan, time permitting.", minimum=0)
 
     def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place all queries. Raises `Infeasible` when they do not fit."""
