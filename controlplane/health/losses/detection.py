@@ -1,8 +1,8 @@
 """Detection of losses: Redis, checkpoint and database are compared.
 
-Pure. A micro-batch writes its telemetry to Redis before Spark marks it as whole in the checkpoint,
-and a routing version is in the database before it is in Redis. So Redis is never behind the
-checkpoint, the database never behind Redis, unless one of them lost something.
+Pure functions. A micro-batch writes its telemetry to Redis before Spark commits it in the
+checkpoint, and a routing version is in the database before it is in Redis. So Redis is not behind
+the checkpoint, and the database not behind Redis, unless one of them lost data.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,10 +15,10 @@ Kind = Incident.Kind
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFacts:
-    """A checkpoint: its newest whole batch and newest begun one (numbers of Weir's own).
+    """A checkpoint: its newest committed batch and newest planned one (Weir's own numbers).
 
-    `version`: routing of the newest begun batch; `moving`: whether tasks handed their state on in
-    the newest whole batch, so that it is in Redis alone.
+    `version`: routing of the newest planned batch; `moving`: whether tasks transferred their state
+    in the newest committed batch, so that it is in Redis alone.
     """
 
     whole: int | None
@@ -44,10 +44,10 @@ class RedisFacts:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
-    """The database: the generation and newest batch that it knows of, and its routing version.
+    """The database: the generation and newest batch that it has, and its routing version.
 
-    `checkpoint`: whether it has seen a batch of this very checkpoint; `unread`: records of the log
-    that were unread when the agent last looked.
+    `checkpoint`: whether it has a batch of this checkpoint; `unread`: records of the log that were
+    unread at the agent's last observation.
     """
 
     generation: str = ""
@@ -59,7 +59,7 @@ class DatabaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the three hold; `checkpoint` is None where it has no batch or cannot be asked."""
+    """The facts of all three; `checkpoint` is None without a batch or while it cannot be read."""
 
     redis: RedisFacts
     database: DatabaseFacts
