@@ -39,8 +39,10 @@ WORDS_NOT_YET_CLEAN: Final[tuple[str, ...]] = (
     "controlplane/integrations", "controlplane/lab", "controlplane/management",
     "controlplane/records", "controlplane/results", "controlplane/runtime",
     "controlplane/settings.py", "controlplane/staticfiles.py", "controlplane/storable.py",
-    "controlplane/topology", "controlplane/wire", "dashboard/figures", "dashboard/queries", "docs",
-    "workers",
+    "controlplane/topology", "controlplane/wire/aggregates", "controlplane/wire/language",
+    "controlplane/wire/log", "controlplane/wire/results", "controlplane/wire/routing",
+    "dashboard/figures", "dashboard/queries", "docs", "workers/attach", "workers/demo",
+    "workers/live_migration", "workers/pipeline", "workers/precompute",
 )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ CLUSTERS: Final[Mapping[str, DemoCluster]] = {
         DemoCluster(
             "sf", "San Francisco taxis",
             "Position reports of taxis, one stream per map tile of 1 km.", 4, 2, 130.0,
-            {"node_moves": 40, "cluster_moves": 160}, late_nodes=1,
+            {"node_moves": 40, "cluster_moves": 160}, late_nodes=2,
         ),
         DemoCluster(
             "web", "Web server",

@@ -43,12 +43,12 @@ def compare(
     """
     if not isinstance(actor, Automatic):
         require_operator(actor, cluster)
-    wanted = [
+    requested = [
         _named(item if isinstance(item, PlannerRequest) else PlannerRequest(*item))
         for item in wanted
     ]
     budgets = _budgets(budget)
-    candidates = _candidates(wanted, budgets)
+    candidates = _candidates(requested, budgets)
     row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu))
     with transaction.atomic():
         comparison = Comparison.objects.create(

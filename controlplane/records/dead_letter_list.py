@@ -19,7 +19,7 @@ from controlplane.wire.records.record_codec import decode_block
 PER_PAGE: Final = 50
 MAX_PER_PAGE: Final = 500
 _ID: Final = re.compile(r"[\w-]{1,60}:\d{1,18}:-?\d{1,9}")
-# What a record was left out for, as people read it.
+# Why a record became a dead letter, as shown to users.
 ABOUT: Final[Mapping[Reason, str]] = {
     Reason.BODY: "does not match the schema (in a request)",
     Reason.FUTURE: "dated further ahead than the stream allows",

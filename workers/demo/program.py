@@ -45,12 +45,12 @@ class Program(Protocol):
     """One demonstration.
 
     `slug`: its cluster; `prefixes`: how the names of its queries begin: no other queries of the
-    cluster are ended. `late_node`: the index of the node that joins after the first placement.
+    cluster are ended. `late_nodes`: the indices of the nodes that join after the first placement.
     """
 
     slug: str
     prefixes: Sequence[str]
-    late_node: int | None
+    late_nodes: Sequence[int]
 
     def declarations(self) -> list[dict[str, Any]]:
         """Return the streams as the API registers them."""

@@ -19,7 +19,7 @@ from controlplane.wire.producer import Producer
 from workers.demo.api import Refused, WeirApi
 from workers.demo.feed import TICK_S, Feed, StoredMoment
 from workers.demo.keeper import QueryKeeper
-from workers.demo.late_node import LateNode
+from workers.demo.late_nodes import LateNodes
 from workers.demo.program import Program, Wanted
 from workers.demo.taxis import Taxis
 from workers.demo.web.program import Web
@@ -93,13 +93,13 @@ def replay_one(
         store = redis.Redis.from_url(arguments.redis_url)
         place = StoredMoment(store, program.slug)
         api = WeirApi(client, program.slug)
-        late_node = _nothing
-        if program.late_node is not None:
-            late_node = LateNode(api, store, program.slug, program.late_node).step
+        late_nodes = _nothing
+        if program.late_nodes:
+            late_nodes = LateNodes(api, store, program.slug, program.late_nodes).step
         while not persistently(api.exists, stop):
             if stop.wait(_NO_CLUSTER_S):
                 return
-        replay(program, api, producer, place, stop, arguments.speed, late_node)
+        replay(program, api, producer, place, stop, arguments.speed, late_nodes)
 
 
 def replay(
@@ -109,7 +109,7 @@ def replay(
     place: StoredMoment,
     stop: Event,
     speed: float,
-    late_node: Callable[[], None] = _nothing,
+    late_nodes: Callable[[], None] = _nothing,
 ) -> None:
     """Register the streams, then feed records and keep queries until `stop`.
 
@@ -123,7 +123,7 @@ def replay(
     keeper = QueryKeeper(api, program.prefixes)
     queries = Thread(
         target=keep_queries,
-        args=(keeper, lambda: program.queries_at(feed.moment), stop, late_node),
+        args=(keeper, lambda: program.queries_at(feed.moment), stop, late_nodes),
         daemon=True,
     )
     queries.start()
@@ -139,16 +139,16 @@ def keep_queries(
     keeper: QueryKeeper,
     wanted_now: Callable[[], Sequence[Wanted]],
     stop: Event,
-    late_node: Callable[[], None] = _nothing,
+    late_nodes: Callable[[], None] = _nothing,
 ) -> None:
     """Step the keeper every tick until `stop`; after a failure with growing pauses.
 
-    `late_node` is called after each step.
+    `late_nodes` is called after each step.
     """
     try:
         while not stop.wait(TICK_S):
             persistently(lambda: keeper.step(wanted_now()), stop)
-            persistently(late_node, stop)
+            persistently(late_nodes, stop)
     finally:
         # Records without queries would be half a replay: let the process end and be restarted.
         stop.set()

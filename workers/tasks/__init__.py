@@ -1,4 +1,4 @@
-"""Celery tasks: each takes an id, calls one service and does nothing if the row was deleted."""
+"""Celery tasks: each takes an id, calls a service, and ignores deleted rows."""
 
 from workers.tasks.executions import advance, reconcile_executions, update_ledger
 from workers.tasks.housekeeping import prune, roll_up

@@ -1,8 +1,8 @@
 """Detection of losses: Redis, checkpoint and database are compared.
 
-Pure. A micro-batch writes its telemetry to Redis before Spark marks it as whole in the checkpoint,
-and a routing version is in the database before it is in Redis. So Redis is never behind the
-checkpoint, the database never behind Redis, unless one of them lost something.
+Pure functions. A micro-batch writes its telemetry to Redis before Spark commits it in the
+checkpoint, and a routing version is in the database before it is in Redis. So Redis is not behind
+the checkpoint, and the database not behind Redis, unless one of them lost data.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,14 +15,14 @@ Kind = Incident.Kind
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFacts:
-    """A checkpoint: its newest whole batch and newest begun one (numbers of Weir's own).
+    """A checkpoint: its newest finished batch and newest started one (Weir's numbers).
 
-    `version`: routing of the newest begun batch; `moving`: whether tasks handed their state on in
+    `version`: routing of the newest started batch; `moving`: whether tasks transferred state in
     the newest whole batch, so that it is in Redis alone.
     """
 
     whole: int | None
-    begun: int
+    started: int
     version: int
     moving: bool = False
 
@@ -44,10 +44,10 @@ class RedisFacts:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
-    """The database: the generation and newest batch that it knows of, and its routing version.
+    """The database: the generation and newest batch that it has, and its routing version.
 
-    `checkpoint`: whether it has seen a batch of this very checkpoint; `unread`: records of the log
-    that were unread when the agent last looked.
+    `checkpoint`: whether it has a batch of this checkpoint; `unread`: records of the log that were
+    unread at the agent's last observation.
     """
 
     generation: str = ""
@@ -59,7 +59,7 @@ class DatabaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the three hold; `checkpoint` is None where it has no batch or cannot be asked."""
+    """The facts of all three; `checkpoint` is None without a batch or while it cannot be read."""
 
     redis: RedisFacts
     database: DatabaseFacts
@@ -68,7 +68,7 @@ class Facts:
     @property
     def newest(self) -> int:
         """Return the newest batch of all three stores."""
-        started = self.checkpoint.begun if self.checkpoint else -1
+        started = self.checkpoint.started if self.checkpoint else -1
         return max(self.redis.batch, self.redis.generation.floor, self.database.batch, started)
 
     @property
@@ -114,6 +114,6 @@ def _checkpoint(facts: Facts) -> Kind | None:
         return None
     if facts.checkpoint is None:
         return Kind.CHECKPOINT_LOST
-    if facts.checkpoint.begun < max(facts.redis.batch, facts.database.batch):
+    if facts.checkpoint.started < max(facts.redis.batch, facts.database.batch):
         return Kind.CHECKPOINT_OLDER
     return None

@@ -1,7 +1,7 @@
 """Strict casts of Arrow arrays to the type of a column: a value is converted or rejected.
 
 Every cast raises `pa.ArrowInvalid` (or another `pa.ArrowException`) if one of the values cannot be
-represented; `conversion.convert` then finds out which. Nested types are handled there.
+represented; `conversion.convert` then finds which. It handles nested types, too.
 """
 
 import binascii
@@ -94,7 +94,7 @@ def _to_integer(source: Any, target: Any, textual: bool, _zone: str) -> Cast | N
 
 def _to_float(source: Any, target: Any, textual: bool, _zone: str) -> Cast | None:
     if is_number(source):
-        # A float has the nearest value of a whole number or decimal; that is what it is for.
+        # A float holds the nearest value of a whole number or decimal.
         return lambda array: _still_finite(array, array.cast(target, safe=False))
     if not is_text(source):
         return None
@@ -210,7 +210,7 @@ def _time_of_text(target: Any, textual: bool, zone: str) -> Cast:
         except pa.ArrowInvalid:
             if not zone:
                 raise
-        # Text of different forms is told apart one by one.
+        # Texts of different forms are converted one by one.
         return _in_zone(_parsed(array, target, None), zone).cast(target)
 
     return cast
@@ -230,7 +230,7 @@ def _parsed(array: Any, target: Any, tz: str | None) -> Any:
 
 
 def _in_nanoseconds(array: Any, tz: str | None) -> Any:
-    # Arrow parses a year beyond what 64 bits hold of nanoseconds into another one, without a word.
+    # Arrow parses a year that 64 bits of nanoseconds do not hold into another one, silently.
     times = array.cast(pa.timestamp("ns", tz=tz))
     named = pc.utf8_slice_codeunits(array, 0, 4).cast(pa.int64())
     _require(pc.less_equal(pc.abs(pc.subtract(pc.year(times), named)), 1))
@@ -263,7 +263,7 @@ def _still_finite(before: Any, after: Any) -> Any:
 def _require(mask: Any) -> None:
     """Raise `pa.ArrowInvalid` if a value is false; null is allowed."""
     if not pc.all(mask, min_count=0).as_py():
-        raise pa.ArrowInvalid("not of the form that is taken")
+        raise pa.ArrowInvalid("not of the expected form")
 
 
 _BINARIES: Final = (

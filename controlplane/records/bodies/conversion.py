@@ -15,7 +15,7 @@ from controlplane.records.bodies.casts import Cast, cast_to
 from controlplane.wire.types import type_name
 
 FAILURES: Final = (pa.ArrowException, OverflowError, UnicodeError, ValueError)
-# Finding the values at fault costs some casts each: of a column that has more, no more are sought.
+# Finding a value at fault costs some casts: the search in a column ends at this number.
 MAX_FAULTS: Final = 1_000
 _SHOWN: Final = 40
 # A whole number may have more digits than Python writes; beyond the bits of a float no column holds

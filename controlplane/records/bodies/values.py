@@ -23,7 +23,7 @@ from controlplane.records.bodies.conversion import (
 
 _NAME: Final = 40
 _INT64: Final = range(-(2**63), 2**63)
-# The Arrow type of the values of one Python type; Arrow finds out the others.
+# The Arrow type of the values of a Python type; Arrow infers the others.
 _NATURAL: Final[Mapping[type, Any]] = {
     bool: pa.bool_(),
     int: pa.int64(),

@@ -4,7 +4,7 @@ A message in Kafka cannot say what was newest before it, or whether it repeats a
 producer does not know. The reader does, but only if it has read everything before. So the driver,
 which looks at every message to find the next cut, keeps what follows from all messages up to it,
 before anyone reads from there; and who reads from a cut begins with what was kept for it. That
-makes marks, and which messages are repetitions, a function of the log alone.
+determines watermarks, and which messages are repetitions, a function of the log alone.
 """
 
 import json
@@ -37,18 +37,18 @@ class Prefix:
     seen: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, append: Append) -> Mapping[int, int | None] | None:
-        """Go on by one append; return the mark of each stream, None for a repetition."""
+        """Go on by one append; return the watermark of each stream, None for a repetition."""
         if append.token is not None and not self._is_new(append.token):
             return None
-        marks: dict[int, int | None] = {}
+        watermarks_ms: dict[int, int | None] = {}
         for piece in append.pieces:
-            mark = marks[piece.stream] = self.newest.get(piece.stream)
+            watermark = watermarks_ms[piece.stream] = self.newest.get(piece.stream)
             newest_ms = append.newest_of(piece)
-            if newest_ms > (NO_TIME if mark is None else mark):
+            if newest_ms > (NO_TIME if watermark is None else watermark):
                 self.newest[piece.stream] = newest_ms
         self.total += append.records
         self.size += len(append.data)
-        return marks
+        return watermarks_ms
 
     def _is_new(self, token: IdempotencyToken) -> bool:
         high, mask = self.seen.pop(token.producer, (token.sequence - 1, 0))
@@ -85,7 +85,7 @@ class PrefixStore:
     def prefix_of(self, position: str) -> Prefix:
         """Return what follows from everything before a cut; nothing at the start of the log.
 
-        Nothing, too, where Redis has lost it: marks then begin again.
+        Nothing, too, where Redis has lost it: watermarks then start again.
         """
         result: Any = self._client.hget(self._prefixes, position)
         return Prefix() if result is None else Prefix.decode(result)

@@ -16,7 +16,7 @@ class Web:
 
     slug = "web"
     prefixes: Sequence[str] = (PREFIX,)
-    late_node: int | None = None
+    late_nodes: Sequence[int] = ()
 
     def __init__(self, speed: float) -> None:
         self._recording = load_recording()

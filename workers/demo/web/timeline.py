@@ -12,7 +12,7 @@ def requests_between(recording: Recording, after: int, until: int) -> dict[str, 
     rows, times = rows_between(recording.at, after, until, SPAN_MS, START_MS)
     order = np.argsort(recording.directory[rows], kind="stable")
     rows, times = rows[order], times[order]
-    columns = recording.columns.take(pa.array(rows)).combine_chunks()
+    columns = recording.columns.take(rows).combine_chunks()
     arrays = {TIME: pa.array(times, SCHEMA.field(TIME).type)}
     arrays |= {name: columns[name].combine_chunks() for name in columns.column_names}
     batch = pa.RecordBatch.from_arrays([arrays[name] for name in SCHEMA.names], schema=SCHEMA)
