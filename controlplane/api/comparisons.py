@@ -5,12 +5,10 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Status
 
-from controlplane.api.common.examples import with_examples
 from controlplane.api.common.lists import about, numbers_of
 from controlplane.api.common.schemas import ReasonIn
 from controlplane.api.common.security import caller
 from controlplane.api.comparison_schemas import (
-    COMPARE_EXAMPLES,
     CalibrationsOut,
     CancelledOut,
     ComparisonIn,
@@ -33,11 +31,7 @@ from controlplane.proposals.listing import proposal_by_id
 router = Router(tags=["comparisons"])
 
 
-@router.post(
-    "/{slug}/comparisons",
-    response={202: ComparisonOut},
-    openapi_extra=with_examples(COMPARE_EXAMPLES),
-)
+@router.post("/{slug}/comparisons", response={202: ComparisonOut})
 def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> Any:
     """Ask several planners, under several budgets, about one snapshot of the cluster.
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
-from controlplane.api.common.examples import ASK_EXAMPLES, verb_examples, with_examples
+from controlplane.api.common.examples import verb_examples, with_examples
 from controlplane.api.common.lists import about, listed, numbers_of, requested_page
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.proposal_schemas import (
@@ -51,9 +51,7 @@ def list_planners(request: HttpRequest, slug: str) -> Any:
     return offered_planners(cluster_by_slug(slug))
 
 
-@router.post(
-    "/{slug}/proposals", response={202: ProposalOut}, openapi_extra=with_examples(ASK_EXAMPLES)
-)
+@router.post("/{slug}/proposals", response={202: ProposalOut})
 def request_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
     """Ask a planner for a plan; it is computing until a worker has it ready."""
     actor, cluster = caller(request), cluster_by_slug(slug)
