@@ -37,7 +37,7 @@ class ArchivedWindow(models.Model):
 class ArchivedQuery(models.Model):
     """How many windows of a query are archived, and when the newest starts (ms).
 
-    Before pruned_ms there is none, null where nobody has looked. cluster_id is the cluster's, also
+    Before pruned_ms there is none; null if unknown. cluster_id is the cluster's, also
     when that is gone.
     """
 

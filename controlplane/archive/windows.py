@@ -160,8 +160,8 @@ def delete_oldest(query_id: int, count: int) -> int:
 def newest_place(query_id: int) -> bytes:
     """Return the last place of a query that is archived, empty for none.
 
-    Windows of a query are archived in the order of their places: whoever has seen all up to a place
-    misses nothing by reading on behind it.
+    Windows of a query are archived in the order of their places, so a reader can continue after the
+    last place that it has read.
     """
     places = ArchivedWindow.objects.filter(query_id=query_id).order_by("-place")
     place = places.values_list("place", flat=True).first()

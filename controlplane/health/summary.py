@@ -11,7 +11,7 @@ from controlplane.models import Cluster, ClusterHealth, DriverRestart, Incident
 
 HOUR: Final = timedelta(hours=1)
 SHOWN: Final = 20
-# The agent looks every second; an observation that is older says nothing of now.
+# The agent observes every second; older observations do not count.
 SEEN: Final = timedelta(seconds=15)
 
 

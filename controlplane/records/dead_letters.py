@@ -68,9 +68,9 @@ def check_fault_count(conformed: Conformed) -> None:
         raise Invalid({"records": [f"{text}, and {most}: nothing was appended"]})
 
 
-def store_faulty(stream: Stream, conformed: Conformed, stamp: IdempotencyToken | None) -> None:
-    """Store the faulty records of a body as dead letters; idempotent for a request with a stamp."""
-    place = _place(stamp)
+def store_faulty(stream: Stream, conformed: Conformed, token: IdempotencyToken | None) -> None:
+    """Store the faulty records of a body as dead letters; idempotent for a request with a token."""
+    place = _place(token)
     letters = [
         DeadLetter(stream.pk, place, index, Reason.BODY, why, text.encode())
         for index, why, text in conformed.faulty()
@@ -81,11 +81,11 @@ def store_faulty(stream: Stream, conformed: Conformed, stamp: IdempotencyToken |
         )
 
 
-def _place(stamp: IdempotencyToken | None) -> str:
+def _place(token: IdempotencyToken | None) -> str:
     """Return a substitute position for records that were never in the log."""
-    if stamp is None:
+    if token is None:
         return f"request-{uuid4().hex[:16]}"
-    name = f"{stamp.producer}\0{stamp.sequence}".encode()
+    name = f"{token.producer}\0{token.sequence}".encode()
     return f"request-{blake2b(name, digest_size=8).hexdigest()}"
 
 
@@ -97,7 +97,7 @@ def replay(
     `zone`: the IANA time zone of times that name none, as of the request that they came with.
     `after`: only those behind this number, the oldest first.
 
-    One that is appended is removed. Each has a stamp of its own, so that a call that was cut short
+    One that is appended is removed. Each has its own token, so that a call that was cut short
     can be repeated. At most `MAX_REPLAY` at once. Raises `Forbidden`, `Invalid`, `Busy`, `Away`.
     """
     require_operator(actor, cluster)

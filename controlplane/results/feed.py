@@ -24,7 +24,7 @@ from controlplane.wire.results import feed, final_windows, read_places
 from controlplane.wire.results.feed import FeedEntry
 from controlplane.wire.results.places import place_of
 
-# Windows of one look; of more that have changed a gap is told.
+# Windows per read; more changes are reported as a gap.
 MOST: Final = 500
 _MAX_ID: Final = 4_000
 
@@ -75,7 +75,7 @@ def feed_events(
 ) -> tuple[list[FeedEvent], FeedPlace]:
     """Return the events after a position, and the position after them.
 
-    Call it at least once a minute: a query that nobody asks for is not followed any more.
+    Call it at least once a minute: otherwise the query is no longer followed.
     """
     newest = _follow(cluster, query)
     look = _FeedReader(cluster, query, _names(query))

@@ -25,7 +25,7 @@ YIELDING: Final = ("nice", "-n", "10")
 LOCAL: Final = "127.0.0.1,localhost"
 # The worker that a start waits for, by its name on the broker.
 WORKER: Final = "worker@weir"
-# Webhooks that are told at the same time; one webhook is told by one of them.
+# Webhooks served at the same time, each by one process.
 WEBHOOK_THREADS: Final = "8"
 # At ten times real time rates change little in the ten minutes in which a proposal is read; a trip
 # lives for a minute, so most queries are long-lived.
@@ -37,7 +37,7 @@ DEMO_SPEED: Final = 10
 class ChildSpec:
     """One process: its name, command line, advice if it fails, patience with its end (s).
 
-    `is_told`: whether warnings in its log are shown.
+    `is_shown`: whether warnings in its log are shown.
     """
 
     name: str
@@ -45,7 +45,7 @@ class ChildSpec:
     advice: str
     patience_s: float = 10.0
     restarts: int = 3
-    is_told: bool = True
+    is_shown: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def redis_child(command: list[str]) -> ChildSpec:
         "look for the disk, the memory and the port in its log; its data is in <data>/redis",
         patience_s=15.0,
         # It marks advice on kernel settings as warnings; what matters shows in its users.
-        is_told=False,
+        is_shown=False,
     )
 
 
@@ -208,7 +208,7 @@ def _beat(place: Place) -> ChildSpec:
     # It names tasks and runs none.
     small = ("env", "WEIR_TASKS=workers.webhooks", *UNCHECKED)
     return ChildSpec(
-        "beat", (*small, *command), f"remove {schedule}* and start again; it is made anew"
+        "beat", (*small, *command), f"remove {schedule}* and start again; it is created again"
     )
 
 

@@ -148,7 +148,7 @@ def why_blocked(data: Path, url: str) -> str:
     except CheckFailed as refused:
         return str(refused)
     except redis.RedisError:
-        # One that is away is started again, or its absence is reported by whoever needs it.
+        # One that is away is started again, or its users report its absence.
         return ""
     return ""
 

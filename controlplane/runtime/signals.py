@@ -27,7 +27,7 @@ class EndRequests:
         # Writing to a terminal that is gone must be an error we can pass over.
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
-    def asked(self) -> bool:
+    def stop_requested(self) -> bool:
         """Return True if the end was requested."""
         if not self.count and self._make is not None and self._make.is_ending():
             self._count("make ends")
@@ -46,7 +46,7 @@ class EndRequests:
 
 
 class MakeWatch:
-    """Notices that the make above us was asked to end, or is gone.
+    """Notices that the make above us was stop_requested to end, or is gone.
 
     make passes SIGTERM on, but not a SIGINT or SIGHUP that only it gets (a terminal that closes
     signals no more than the leader of its session). It then waits for us, and no longer catches

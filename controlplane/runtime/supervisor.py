@@ -15,7 +15,7 @@ from controlplane.runtime.children import ChildSpec
 from controlplane.runtime.errors import ChildFailed, StepFailed, Stopped, how_it_ended
 from controlplane.runtime.logs import Follower, rotate, tail
 
-# Deaths in a row are counted anew after a minute of running.
+# The count of consecutive deaths restarts after a minute of running.
 HEALTHY_S: Final = 60.0
 # The pause of a child that cannot work, until it can (s).
 BLOCKED_S: Final = 10.0
@@ -154,7 +154,7 @@ class Supervisor:
     def _forward_alarms(self, child: Child, now: float) -> None:
         child.shown = [log_line for log_line in child.shown if now - log_line < HEALTHY_S]
         for line in child.follower.alarms():
-            if child.spec.is_told and len(child.shown) < SHOWN_PER_MINUTE:
+            if child.spec.is_shown and len(child.shown) < SHOWN_PER_MINUTE:
                 self._say(f"{child.spec.name:>8} | {line[:300]}")
                 child.shown.append(now)
 

@@ -203,7 +203,7 @@ def _time_of_text(target: Any, textual: bool, zone: str) -> Cast:
         except pa.ArrowInvalid:
             if not zone:
                 raise
-        # Text of different forms is told apart one by one.
+        # Texts of different formats are parsed one by one.
         return _in_zone(_parsed(array, target, None), zone).cast(target)
 
     return cast

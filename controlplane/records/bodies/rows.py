@@ -94,7 +94,7 @@ def of_rows(
 
     columns = converted(schema, column)
     done = conformed(schema, columns, reasons, len(rows), rows.__getitem__)
-    # A record that could not be read lacks every column: that says nothing more.
+    # An unreadable record lacks every column, which is no further error.
     for index in unreadable:
         reasons[index] = {"": reasons[index][""]}
     return done
