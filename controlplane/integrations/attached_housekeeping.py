@@ -17,7 +17,7 @@ from controlplane.models import AttachedJob, AttachedProgress
 
 # Every batch is kept this long, then one row a minute.
 WHOLE_FOR = timedelta(minutes=15)
-# Jobs that are silent for so long leave with all they told.
+# Jobs without a report for so long are deleted with their rows.
 JOBS_KEPT = timedelta(days=7)
 # The newest rows of a run, whatever its trigger: 15 minutes at ten batches a second, a day of
 # minutes, and room.

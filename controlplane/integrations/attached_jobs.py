@@ -1,6 +1,6 @@
 """Attached jobs: storage of their reports, and removal.
 
-A report is written by whoever may see (the role viewer): a job of another team then carries a
+A report requires the role viewer: a job of another team then carries a
 token that can read Weir and write nothing but rows of its own. Rows belong to the token's user;
 nobody else's report reaches them.
 """

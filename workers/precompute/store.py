@@ -8,7 +8,7 @@ from algorithms.migration.future.projection import Projection
 
 
 class Store:
-    """A folder of projections; a file is there whole or not at all."""
+    """A folder of projections; files are written atomically."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""What both logs speak of: cuts, blocks, entries, stamps and limits."""
+"""Values of both logs: positions, blocks, entries, tokens and limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ DEFAULT_LIMIT: Final = 8_000_000
 DEFAULT_BYTES: Final = 512 * 1024 * 1024
 # More bytes than any log has.
 UNBOUNDED: Final = 2**62
-# How many of a producer's last sequences are told apart. More requests than these are not under
+# The number of a producer's remembered sequences. More requests than these are not under
 # way immediately, and what is older is a repetition or a mistake.
 WINDOW: Final = 64
 MAX_PRODUCER: Final = 100

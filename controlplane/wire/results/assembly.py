@@ -86,7 +86,7 @@ def assembled(
     parts += [_numbered(piece.block_rows, own) for piece, own in zip(pieces, numbers, strict=True)]
     tables = _together(parts, slots, is_once=all(_is_once(piece, slots) for piece in pieces))
     # They come in no order, and their keys as people read them: the number of the place, which
-    # stands for the start, says which is which.
+    # stands for the start, distinguishes them.
     done = {row.start_ms: row for row in finalize(computation, tables, page_s)}
     return [_windows(piece, own, done) for piece, own in zip(pieces, numbers, strict=True)]
 

@@ -1,4 +1,4 @@
-"""The Lua scripts of the result store: each is one step that a reader sees in whole or not at all.
+"""The Lua scripts of the result store: each is atomic for readers.
 
 Of the hash of rows, the fields that are no member: `batch` is the newest batch that wrote, `final`
 the newest start (ms) of windows that take no change any more, `final_at` since when (ms), `ignored`
@@ -282,7 +282,7 @@ return {about[1], about[2], next, found, rows, blocks, edge, about[3], about[4],
 )
 
 # KEYS: order of windows, rows, references. ARGV: newest start of windows that take no change from
-# now on, and since when they are final ('' for not). Never backwards, and not before all from the
+# now on, and since when they are final ('' for not). Never decreasing, and not before all from the
 # time before have left: so each window has the moment that it became final.
 # Returns how many members start until then (some, not all), -1 where others have to leave first.
 FREEZE: Final = (
