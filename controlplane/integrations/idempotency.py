@@ -1,9 +1,8 @@
 """Idempotency keys: a repeated request has one effect and gets the stored answer.
 
-A key is claimed by inserting its row. The work and the keeping of its answer are one transaction:
-if the process dies in between, neither has happened, and after the lease another try may claim the
-key. Whoever lost its claim to another meanwhile cannot keep its answer, and its work is rolled
-back with that.
+A key is claimed by inserting its row. The work and the storage of its answer are one transaction:
+if the process dies, neither has happened, and another attempt may claim the key after the lease. A
+request that has lost its claim cannot store its answer, so its work is rolled back.
 """
 
 import hashlib
@@ -21,9 +20,9 @@ from controlplane.errors import Conflict
 from controlplane.models import KeptAnswer
 
 KEPT: Final = timedelta(hours=24)
-# Only how long a key stays closed after a crash: who is slower than this loses nothing but time.
+# A key is claimed for so long after a crash; a slower request is rolled back and repeated.
 LEASE: Final = timedelta(seconds=60)
-# Each try that finds the row gone or taken over means that another request moved it on.
+# An attempt fails only if another request has changed the row in the meantime.
 TRIES: Final = 5
 CHUNK: Final = 500
 
