@@ -21,7 +21,7 @@ _PARAMETERS = ("tau", "gamma", "rounds", "seed")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compute what is not kept yet and print its file."""
+    """Compute a projection unless it is stored, and print its file."""
     asked = _parser().parse_args(arguments)
     try:
         print(computed(asked))

@@ -1,10 +1,10 @@
-"""What follows from the appends before a position, kept for every cut that may be read again.
+"""The totals of the log before a position, stored for every cut that may be read again.
 
-A message in Kafka cannot say what was newest before it, or whether it repeats an earlier one: its
-producer does not know. The reader does, but only if it has read everything before. So the driver,
-which looks at every message to find the next cut, keeps what follows from all messages up to it,
-before anyone reads from there; and who reads from a cut begins with what was kept for it. That
-makes marks, and which messages are repetitions, a function of the log alone.
+A message in Kafka has neither the newest event times before it nor whether it repeats an earlier
+one: its producer does not know them. A reader knows them if it has read all earlier messages. So
+the driver, which reads every message to find the next cut, stores the totals at the cut before any
+reader starts there, and a reader starts with the totals of its cut. Marks and repetitions are then
+functions of the log alone.
 """
 
 import json
@@ -18,7 +18,7 @@ from controlplane.wire import keys
 from controlplane.wire.log.kafka_message import Append
 from controlplane.wire.log.values import NO_TIME, START, WINDOW, IdempotencyToken, position_key
 
-# Producers whose stamps are remembered: those that appended last.
+# Producers whose sequences are remembered: the last ones.
 _PRODUCERS: Final = 1000
 _MASK: Final = 2**WINDOW - 1
 
@@ -27,8 +27,8 @@ _MASK: Final = 2**WINDOW - 1
 class Prefix:
     """Records, bytes, newest event time (ms) by stream, and what producers have appended.
 
-    `seen`: by producer its highest sequence, and a mask of the sequences from there downwards;
-    who appended last stands last.
+    `seen`: by producer its highest sequence, and a mask of the sequences from there downwards, in
+    the order of the last appends.
     """
 
     total: int = 0
@@ -37,7 +37,7 @@ class Prefix:
     seen: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, append: Append) -> Mapping[int, int | None] | None:
-        """Go on by one append; return the mark of each stream, None for a repetition."""
+        """Add an append; return the mark of each stream, None for a repetition."""
         if append.token is not None and not self._is_new(append.token):
             return None
         marks: dict[int, int | None] = {}
@@ -83,9 +83,9 @@ class PrefixStore:
         self._committed = keys.kafka_committed_key(cluster, topic)
 
     def prefix_of(self, position: str) -> Prefix:
-        """Return what follows from everything before a cut; nothing at the start of the log.
+        """Return the prefix at a cut; an empty one at the start of the log.
 
-        Nothing, too, where Redis has lost it: marks then begin again.
+        Empty, too, if Redis has lost it: marks then begin again.
         """
         result: Any = self._client.hget(self._prefixes, position)
         return Prefix() if result is None else Prefix.decode(result)
@@ -99,7 +99,7 @@ class PrefixStore:
     def keep(self, start: str, end: str, prefix: Prefix) -> None:
         """Store the prefix at `end`, computed from the prefix at `start`.
 
-        Whoever reads from `start` must find what was begun with there, even if Redis was emptied.
+        A reader from `start` must find the same prefix there, even if Redis was emptied.
         """
         pipe = self._client.pipeline(transaction=True)
         pipe.hsetnx(self._prefixes, start, Prefix().encode())

@@ -31,10 +31,10 @@ class Log(Protocol):
     ) -> str:
         """Append one block per stream, all at one position, and return it.
 
-        All blocks are in the log or none is. Under a stamp that was appended before, nothing is
-        added. Raises `LogFull` if `limits` are reached, `AppendTooLarge`,
-        `StaleIdempotencyToken`, `IdempotencyTokenReused` where the stamp had other blocks, and
-        `LogUnavailable` when it is not known whether the log has taken it.
+        All blocks are in the log or none is. An append under a used token adds nothing. Raises
+        `LogFull` if `limits` are reached, `AppendTooLarge`, `StaleIdempotencyToken`,
+        `IdempotencyTokenReused` if the token had other blocks, and `LogUnavailable`, after which
+        the append may or may not have been persisted.
         """
 
     def waiting(self) -> LogBacklog:
@@ -43,7 +43,7 @@ class Log(Protocol):
     def head(self, streams: Sequence[int]) -> LogHead:
         """Return the head of the log, with the newest event times of these streams.
 
-        In Kafka, how far the pipeline has looked at it. Raises `LogUnavailable`.
+        In Kafka, the newest position that the pipeline has indexed. Raises `LogUnavailable`.
         """
 
     def committed_position(self) -> LogPosition:
@@ -69,7 +69,7 @@ class Log(Protocol):
         """Return the backlog after `end` by stream, without empty and unknown ones."""
 
     def mark_committed(self, cut: LogPosition) -> None:
-        """Record that everything up to `cut` is processed: no replay requests it any more."""
+        """Record that everything up to `cut` is processed and not replayed any more."""
 
     def close(self) -> None:
         """Close the connections."""
