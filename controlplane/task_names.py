@@ -2,7 +2,7 @@
 
 place                 cluster id   place pending queries, remove ending ones
 compute_proposal      proposal id  compute a requested proposal
-judge_proposal        proposal id  review a computed proposal
+review_proposal        proposal id  review a computed proposal
 run_lab               run id       execute a run of the Lab, on a queue of its own
 advance               proposal id  advance the execution of a proposal
 reconcile_executions  every 2 s    queue the advance of active executions
@@ -31,7 +31,7 @@ QUEUES = ("weir", "lab", "webhooks", "archive")
 
 PLACE = "weir.place"
 COMPUTE_PROPOSAL = "weir.compute_proposal"
-JUDGE_PROPOSAL = "weir.judge_proposal"
+REVIEW_PROPOSAL = "weir.review_proposal"
 WATCH = "weir.watch"
 ADVANCE = "weir.advance"
 RECONCILE_EXECUTIONS = "weir.reconcile_executions"

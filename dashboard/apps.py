@@ -1,10 +1,10 @@
-"""The Django application that holds Weir's pages."""
+"""The Django application of the pages."""
 
 from django.apps import AppConfig
 
 
 class DashboardConfig(AppConfig):
-    """Pages, sockets and figures; it has no rows of its own."""
+    """Pages, sockets and figures, without models."""
 
     name = "dashboard"
     verbose_name = "Weir dashboard"

@@ -17,9 +17,9 @@ Message = dict[str, Any]
 
 
 class ClusterConsumer(AsyncJsonWebsocketConsumer):
-    """Consumer of a cluster's samples and events; also sends missed samples on request.
+    """Consumer of a cluster's samples and events, which also sends missed samples on request.
 
-    The group is joined before the gap is read: a sample may come twice and is never lost.
+    It joins the group before it reads missed samples: a sample may be repeated, but is not lost.
     """
 
     cluster: Cluster | None = None
@@ -40,9 +40,9 @@ class ClusterConsumer(AsyncJsonWebsocketConsumer):
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
         """Reply to {"since": ms} with the samples after that moment; ignore other messages."""
-        asked = content.get("since") if isinstance(content, dict) else None
-        if isinstance(asked, int | float) and self.cluster is not None:
-            missed = await database_sync_to_async(since)(self.cluster, int(asked))
+        moment = content.get("since") if isinstance(content, dict) else None
+        if isinstance(moment, int | float) and self.cluster is not None:
+            missed = await database_sync_to_async(since)(self.cluster, int(moment))
             await self.send_json({"type": "samples", "samples": missed})
 
     async def cluster_sample(self, message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Forms in dialogs: errors return the form with messages at their fields."""
+"""Forms in dialogs, which show errors at their fields."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -23,8 +23,8 @@ def answer(
 ) -> HttpResponse:
     """Apply a change and redirect to a page with the message that `change` returns.
 
-    If the change is refused, return the form's template with the values that were sent and the
-    faults by field; a conflict concerns `field`. Without htmx the page shows the refusal.
+    If the change is refused, return the form with the submitted values and the errors by field;
+    the error of a conflict belongs to `field`. Without htmx, the page shows the error.
     """
     try:
         notify(request, change())
@@ -38,13 +38,13 @@ def answer(
 
 
 def faults_by_field(refusal: Invalid | Conflict, field: str) -> Fields:
-    """Return the messages of an error by field, without full stops, which templates add."""
+    """Return the messages of an error by field, without full stops."""
     faults = refusal.fields if isinstance(refusal, Invalid) else {field: [str(refusal)]}
     return {name: [text.rstrip(".") for text in texts] for name, texts in faults.items()}
 
 
 def whole_numbers(values: Mapping[str, str], *names: str) -> dict[str, int]:
-    """Return the whole numbers of these fields. Raises `Invalid` with a fault per field."""
+    """Return the whole numbers of these fields. Raises `Invalid` per field."""
     whole_numbers: dict[str, int] = {}
     faults: Fields = {}
     for name in names:
@@ -59,6 +59,6 @@ def whole_numbers(values: Mapping[str, str], *names: str) -> dict[str, int]:
 
 
 def whole_number(text: str) -> int | None:
-    """Return a whole number of at most nine digits, which commas or blanks may group."""
+    """Return a whole number of at most nine digits; commas and blanks may group them."""
     digits = "".join(text.replace(",", "").split())
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) <= 9 else None  # noqa: PLR2004

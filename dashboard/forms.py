@@ -17,9 +17,9 @@ def stream_names(text: str) -> list[str]:
 
 
 def parameters(fields: Sequence[ParameterField], values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values that a form gives for the fields; raises `Invalid` per field.
+    """Return the values of the fields of a form; raises `Invalid` per field.
 
-    A field left empty takes its default; a box that is not ticked is not sent, and false.
+    Empty fields have their default; browsers omit unchecked boxes, which are False.
     """
     faults: Fields = {}
     given: dict[str, Any] = {}
@@ -41,7 +41,7 @@ def parameters(fields: Sequence[ParameterField], values: Mapping[str, str]) -> d
 def form_fields(
     fields: Sequence[ParameterField], values: Mapping[str, str], errors: Fields
 ) -> list[dict[str, Any]]:
-    """Return the fields with their displayed values: the submitted ones, or else the defaults."""
+    """Return the fields with their submitted or default values."""
     return [
         {
             "field": field,
@@ -58,12 +58,12 @@ def _form_field(field: ParameterField, values: Mapping[str, str]) -> str | bool:
         return bool(values.get(field.name)) if values else bool(field.default)
     if field.name in values:
         return values[field.name]
-    # The text must stand for the very default: 1e+06 is no whole number, and nothing is rounded.
+    # The exact text of the default, without an exponent or rounding.
     return "" if field.default is None else str(field.default).removesuffix(".0")
 
 
 def moment(text: str, faults: Fields) -> datetime | None:
-    """Return the time in a text, UTC where it names no zone; what is none is put into `faults`."""
+    """Return the time in a text, by default in UTC; add errors to `faults`."""
     if not text.strip():
         return None
     try:

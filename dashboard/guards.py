@@ -61,7 +61,7 @@ def viewer_page(view: Page[P]) -> Anyone[P]:
 def cluster_page(view: ClusterPage[...]) -> Callable[..., HttpResponseBase]:
     """Load the cluster of the URL's `slug`, and require a viewer of it.
 
-    The actor is one on that cluster: the role there counts, on the page and in the services.
+    The actor has the role on that cluster, on the page and in the services.
     """
 
     @wraps(view)

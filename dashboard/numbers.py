@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 MISSING = "–"  # noqa: RUF001 - the dash that typography has for no value
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
-# Below this a number is written out: 9,999 is as short as 10.0 k and exact.
+# Smaller numbers have no prefix.
 _WRITTEN_OUT = 10_000.0
 
 
@@ -33,21 +33,21 @@ def size(value: float | None) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """Return a duration given in seconds in its largest fitting unit, a short one to a tenth."""
+    """Return a number of seconds in its largest fitting unit, below ten with one decimal."""
     if value is None:
         return MISSING
     return f"{value:.1f} s" if 0 < value < 10 else duration(timedelta(seconds=value))  # noqa: PLR2004
 
 
 def signed(value: float | None) -> str:
-    """Return a change of a ratio to three decimals with its sign, 0 for what would round to it."""
+    """Return a change of a ratio with its sign and three decimals, 0 if it rounds to 0."""
     if value is None:
         return MISSING
     return f"{value:+.3f}".replace("-", "\N{MINUS SIGN}") if abs(value) >= 0.0005 else "0"  # noqa: PLR2004
 
 
 def ratio(value: float | None) -> str:
-    """Return a ratio with the two decimals in which it is compared with its bound."""
+    """Return a ratio with two decimals."""
     return MISSING if value is None else f"{value:.2f}"
 
 
@@ -60,14 +60,14 @@ def percent(value: float | None) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """Return a duration in ms below ten seconds, in s above."""
+    """Return a number of milliseconds, in s from ten seconds on."""
     if value is None:
         return MISSING
     return f"{value:,.0f} ms" if value < _WRITTEN_OUT else f"{value / 1000:,.1f} s"
 
 
 def result(value: object) -> str:
-    """Return a value of a query's results: exact if whole, else to four digits; moments in UTC."""
+    """Return a value of results: whole numbers exactly, others with four digits, times in UTC."""
     match value:
         case None | []:
             text = MISSING
@@ -95,16 +95,18 @@ def _counted(pair: object) -> str:
 
 
 def age(moment: datetime | None, now: datetime) -> str:
-    """Return how long ago (or ahead) a moment is, in its largest fitting unit."""
+    """Return the age of a moment in its largest fitting unit."""
     if moment is None:
         return "never"
-    span = now - moment
-    return f"{duration(span)} ago" if span >= timedelta(0) else f"in {duration(-span)}"
+    elapsed = now - moment
+    if elapsed >= timedelta(0):
+        return f"{duration(elapsed)} ago"
+    return f"in {duration(-elapsed)}"
 
 
-def duration(span: timedelta) -> str:
+def duration(length: timedelta) -> str:
     """Return a duration in its largest fitting unit: 42 s, 7 min, 5 h, 3 d."""
-    seconds = span.total_seconds()
+    seconds = length.total_seconds()
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"

@@ -1,4 +1,4 @@
-"""Names of plans as tables and charts have them."""
+"""Names of plans for tables and charts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ _WRITTEN: Mapping[str, Callable[[float], str]] = {
 
 
 def title_of(planner: str, name: str) -> str:
-    """Return the title of an algorithm, its name for one that is gone."""
+    """Return the title of an algorithm, its name if it is unknown."""
     try:
         return algorithm(planner, name).title
     except (UnknownAlgorithm, UnknownPlanner):
@@ -24,12 +24,12 @@ def title_of(planner: str, name: str) -> str:
 
 
 def parameters_name(parameters: Mapping[str, Any]) -> str:
-    """Return parameters as a person reads them: “nu 0.5, seed 3”."""
+    """Return parameters as text, such as “nu 0.5, seed 3”."""
     return ", ".join(f"{key} {_plain(value)}" for key, value in sorted(parameters.items()))
 
 
 def series_names(plans: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
-    """Return distinct names: the title, and the parameters that differ for one algorithm."""
+    """Return distinct names: the title, and the parameters that differ between its plans."""
     return [
         ", ".join(
             filter(None, [title_of(*plan[:2]), parameters_name(_distinguishing(plan, plans))])
@@ -41,7 +41,7 @@ def series_names(plans: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[st
 def _distinguishing(
     plan: tuple[str, str, Mapping[str, Any]], plans: Sequence[tuple[str, str, Mapping[str, Any]]]
 ) -> dict[str, Any]:
-    """Return the parameters in which some plan of the same algorithm differs."""
+    """Return the parameters that differ between plans of the same algorithm."""
     alike = [other[2] for other in plans if other[:2] == plan[:2]]
     return {
         key: value
@@ -51,7 +51,7 @@ def _distinguishing(
 
 
 def budget_name(budget: Mapping[str, float]) -> str:
-    """Return a budget as a person reads it, empty for none: “at most 10 moves, 1.0 MB”."""
+    """Return a budget as text, such as “at most 10 moves, 1.0 MB”; "" without one."""
     limits = [_WRITTEN[name](value) for name, value in budget.items() if name in _WRITTEN]
     return f"at most {', '.join(limits)}" if limits else ""
 

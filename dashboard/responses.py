@@ -14,14 +14,14 @@ from controlplane.health.disks import full_disks
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest
 
-# Conflicts whose sentence says already what their data holds.
+# Codes of conflicts whose message already contains the data.
 WITHOUT_DATA = ("stale", "not_allowed", "wrong_seal", "own_proposal")
 
 
 def render_page(
     request: PageRequest, template: str, context: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
-    """Render a template with the actor and, for a whole page, the clusters of the navigation."""
+    """Render a template with the actor and, for whole pages, the clusters of the navigation."""
     values = {"actor": request.actor} | (context or {})
     if not request.htmx:
         values["full_disks"] = full_disks()
@@ -55,7 +55,7 @@ def notify_refusal(request: HttpRequest, refusal: WeirError) -> None:
 
 
 def refusal_text(refusal: WeirError) -> str:
-    """Return an error as sentences: faults of fields, or its data."""
+    """Return an error as sentences, with messages of fields or data."""
     if isinstance(refusal, Invalid) and refusal.fields:
         return " ".join(f"{text}." for faults in refusal.fields.values() for text in faults)
     if isinstance(refusal, Conflict) and refusal.data and refusal.code not in WITHOUT_DATA:
@@ -66,7 +66,7 @@ def refusal_text(refusal: WeirError) -> str:
 
 @contextmanager
 def notify_refusals(request: PageRequest) -> Iterator[None]:
-    """Add the error of a refused change to the next page; `Forbidden` is raised."""
+    """Add an error in the block to the next page; `Forbidden` is raised."""
     try:
         yield
     except Forbidden:

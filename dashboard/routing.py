@@ -1,4 +1,4 @@
-"""The sockets of the dashboard; the composition root (controlplane.asgi) mounts them by name."""
+"""WebSocket URLs of the dashboard, which controlplane.asgi mounts."""
 
 from typing import Any, cast
 

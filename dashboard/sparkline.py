@@ -6,12 +6,12 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 WIDTH, HEIGHT, MARGIN = 120, 28, 2
-# More points than half the pixels cannot be told apart.
+# More points than half the pixels are indistinguishable.
 MAX_POINTS = 60
 
 
 def sparkline(values: Sequence[float | None], label: str) -> SafeString:
-    """Return the SVG of the values from left to right; fewer than two give an empty string."""
+    """Return the SVG of the values from left to right, "" for fewer than two."""
     known = [value for value in _reduced(values) if value is not None]
     if len(known) < 2:  # noqa: PLR2004 - a line has two ends
         return SafeString("")
@@ -25,7 +25,7 @@ def sparkline(values: Sequence[float | None], label: str) -> SafeString:
 
 
 def _points(values: Sequence[float]) -> str:
-    # The axis begins at 0: a flat line must not look like a mountain range.
+    # The axis starts at 0, so that small variations look small.
     top = max(*values, 1e-9)
     step = (WIDTH - 2 * MARGIN) / (len(values) - 1)
     drawn = HEIGHT - 2 * MARGIN

@@ -1,7 +1,6 @@
-"""Thresholds of measures, which the colours on the pages stand for.
+"""Thresholds of measures, which determine colours on the pages.
 
-The thresholds travel to the browser in data attributes, so that a live number is graded as the
-server grades it.
+Data attributes send the thresholds to the browser, which grades live numbers in the same way.
 """
 
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ GOOD, WARN, BAD, UNKNOWN = "good", "warn", "bad", "unknown"
 
 @dataclass(frozen=True)
 class Limits:
-    """The thresholds warn and bad of a measure that should be small."""
+    """The thresholds warn and bad of a measure with upper limits."""
 
     warn: float
     bad: float
@@ -25,14 +24,14 @@ class Limits:
         return WARN if value >= self.warn else GOOD
 
 
-# A tenth of a node's capacity is what the placement slack nu leaves by default; a quarter means
-# that a node fills up while others idle.
+# A tenth of a node's capacity is the default slack nu of placement; at a quarter, a node fills up
+# while others are idle.
 IMBALANCE = Limits(0.10, 0.25)
-# Load over capacity: from four fifths on a burst of a few seconds queues records.
+# Load over capacity: from 80 % on, short bursts cause a backlog.
 LOAD = Limits(0.80, 1.0)
-# Seconds without a sample: several micro-batches missed, then a driver that is most likely gone.
+# Seconds without a sample: some missing micro-batches, then most likely a failed driver.
 AGE_S = Limits(10.0, 60.0)
-# Hours that a ready proposal waits: its snapshot ages with it.
+# Hours that a ready proposal waits, as its snapshot ages.
 WAITING_H = Limits(4.0, 24.0)
 
 

@@ -13,13 +13,13 @@ RANGES = {
     "7d": timedelta(days=7),
 }
 DEFAULT = "5m"
-# Samples are kept 30 days; a wider span shows nothing more.
+# The retention of samples is 30 days.
 WIDEST = timedelta(days=31)
 
 
 @dataclass(frozen=True)
 class TimeRange:
-    """A time range; name is a key of RANGES for a range that ends now, "" for a fixed one."""
+    """A time range; `name`: a key of RANGES for a range that ends now, "" for a fixed one."""
 
     start: datetime
     end: datetime

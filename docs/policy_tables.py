@@ -18,7 +18,7 @@ def _loops() -> str:
     from controlplane.watch import LOOPS  # noqa: PLC0415 - after django.setup
 
     rows = [f"| {loop.name} | {loop.about} | {_gains(loop.measure)} |" for loop in LOOPS]
-    head = ["### Loops", "", "| loop | looks after | its plans must lower |", "|---|---|---|"]
+    head = ["### Loops", "", "| loop | subject | its plans must lower |", "|---|---|---|"]
     return "\n".join([*head, *rows, ""])
 
 

@@ -1,17 +1,28 @@
 """Size and language of the product's code: small modules, plain technical words.
 
-A word of the tables below must not appear in clean folders. `SIZE_NOT_YET_CLEAN` and
-`WORDS_NOT_YET_CLEAN` list what has still to be cleaned up: shrink them, never extend them.
+`tests.language_rules` has the words that must not be used, and what to write instead.
+`SIZE_NOT_YET_CLEAN` and `WORDS_NOT_YET_CLEAN` list what has still to be cleaned up: shrink them,
+never extend them.
 """
 
 import ast
 import re
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from tests.language_checker import (
+    Checker,
+    contents_of_python,
+    contents_of_script,
+    contents_of_template,
+    faults_of,
+    is_below,
+    parsed,
+)
+from tests.language_rules import RULES, TABLE, Rule
 
 ROOT: Final = Path(__file__).parents[1]
 PRODUCT: Final = ("algorithms", "benchmarks", "controlplane", "dashboard", "docs", "workers")
@@ -19,89 +30,20 @@ MAX_FUNCTION_LINES: Final = 40
 MAX_FILE_LINES: Final = 400
 MAX_MODULES: Final = 20
 
-# ---------------------------------------------------------------------------------------------
-# Words that must not be used, with what to write instead.
-# ---------------------------------------------------------------------------------------------
-
-# Whole names of variables, parameters, functions, classes and modules.
-NAMES: Final = {
-    "afforded": "fit_to_budget",
-    "alone": "single, only",
-    "applies_by_itself": "decide_auto_approval",
-    "at": "index, position, now, moment",
-    "backwards": "inverse",
-    "begun": "started",
-    "came": "received",
-    "carry_out": "commit_change",
-    "drain": "place_pending",
-    "drained": "PlacementPass",
-    "fate": "MoveStatus",
-    "fates": "statuses",
-    "found": "the thing itself: query, rows, match",
-    "gone": "deleted, ended",
-    "hand_over": "transfer_state",
-    "high_water": "batch_sequence",
-    "last_heard": "load_feedback",
-    "mine": "own_…, selected",
-    "one": "the thing itself: query, row, item",
-    "outdate": "mark_stale",
-    "plant": "bootstrap",
-    "put_in": "import_state",
-    "retire_rivals": "supersede_rivals",
-    "taken_out": "export_state",
-    "taking": "partial_aggregation",
-    "told": "message, text, event",
-    "turn": "node_batch",
-    "lucky": "needs_sample_hash",
-    "undo": "inverse, rollback_cost",
-    "upto": "stop",
-}
-# Exact names of classes.
-CLASSES: Final = {
-    "Asked": "PlannerRequest, QuerySpec",
-    "Caps": "StepLimits",
-    "Cut": "LogPosition",
-    "Shape": "AggregateSchema",
-    "Span": "TaskRange, TimeRange",
-    "Stamp": "IdempotencyToken",
-    "Verdict": "PolicyDecision",
-    "Waiting": "NodeBacklog",
-    "Work": "WorkItem, PendingWork",
-}
-# Parts of names between underscores, and module names.
-PARTS: Final = {
-    "bring": "apply, import",
-    "bringing": "apply",
-    "luck": "sample_hash",
-    "tell": "notify, publish, print",
-    "telling": "formatting, notifications",
-    "tend": "reconcile, send_due",
-    "tending": "reconcile",
-    "upkeep": "housekeeping",
-    "judging": "review",
-    "noting": "decision_log",
-    "seeing": "observation",
-}
-# Regular expressions for docstrings.
-PHRASES: Final = {
-    r"\b(tells?|told|telling)\b": "return, report, notify",
-    r"\b(says|said|saying)\b": "return, name, describe",
-    r"\b(brings?|bringing|brought)\b": "apply, cause",
-    r"\bby (itself|themselves)\b": "automatically",
-    r"\bcarr(y|ies|ied|ying) out\b": "execute, apply",
-    r"\blooks? after\b": "reconcile, supervise",
-    r"\bluck\b": "sample hash",
-    r"\b(tends|tending)\b": "reconcile",
-}
-
-# ---------------------------------------------------------------------------------------------
-# Not yet clean: paths of folders, modules or functions. Shrink these lists.
-# ---------------------------------------------------------------------------------------------
-
+# Paths of folders and files. Shrink these lists.
 SIZE_NOT_YET_CLEAN: Final[tuple[str, ...]] = ()
-WORDS_NOT_YET_CLEAN: Final[tuple[str, ...]] = ()
-
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+WORDS_NOT_YET_CLEAN: Final[tuple[str, ...]] = (
+    "algorithms", "benchmarks", "controlplane/api", "controlplane/archive", "controlplane/asgi.py",
+    "controlplane/catalog", "controlplane/cli", "controlplane/cluster_spec",
+    "controlplane/connections.py", "controlplane/env.py", "controlplane/health",
+    "controlplane/integrations", "controlplane/lab", "controlplane/management",
+    "controlplane/records", "controlplane/results", "controlplane/runtime",
+    "controlplane/settings.py", "controlplane/staticfiles.py", "controlplane/storable.py",
+    "controlplane/topology", "controlplane/wire/aggregates", "controlplane/wire/language",
+    "controlplane/wire/log", "controlplane/wire/results", "controlplane/wire/routing",
+    "dashboard/figures", "dashboard/queries", "docs", "workers/attach", "workers/demo",
+    "workers/live_migration", "workers/pipeline", "workers/precompute",
+)  # fmt: skip
 
 
 def modules() -> Iterator[Path]:
@@ -112,18 +54,15 @@ def modules() -> Iterator[Path]:
                 yield path
 
 
-def is_listed(path: Path, listed: tuple[str, ...]) -> bool:
-    name = path.relative_to(ROOT).as_posix()
-    return any(name == entry or name.startswith(f"{entry}/") for entry in listed)
+def checked(paths: Iterator[Path], listed: tuple[str, ...]) -> list[Path]:
+    return [path for path in paths if not is_below(path.relative_to(ROOT).as_posix(), listed)]
 
 
-def checked(listed: tuple[str, ...]) -> list[Path]:
-    return [path for path in modules() if not is_listed(path, listed)]
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+def texts_for_people() -> Iterator[Path]:
+    """Yield the modules, templates and scripts of the product."""
+    yield from modules()
+    yield from sorted((ROOT / "dashboard").rglob("*.html"))
+    yield from sorted((ROOT / "static/js").glob("*.js"))
 
 
 def place(path: Path, line: int) -> str:
@@ -132,8 +71,8 @@ def place(path: Path, line: int) -> str:
 
 def test_functions_are_short() -> None:
     long = []
-    for path in checked(SIZE_NOT_YET_CLEAN):
-        for node in ast.walk(tree_of(path)):
+    for path in checked(modules(), SIZE_NOT_YET_CLEAN):
+        for node in ast.walk(parsed(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
                 lines = (node.end_lineno or first) - first + 1
@@ -143,71 +82,98 @@ def test_functions_are_short() -> None:
 
 
 def test_files_are_short() -> None:
-    sizes = {path: path.read_text().count("\n") for path in checked(SIZE_NOT_YET_CLEAN)}
+    sizes = {path: path.read_text().count("\n") for path in checked(modules(), SIZE_NOT_YET_CLEAN)}
     long = {str(path): lines for path, lines in sizes.items() if lines > MAX_FILE_LINES}
     assert not long, f"more than {MAX_FILE_LINES} lines"
 
 
 def test_folders_have_few_modules() -> None:
     counts: dict[Path, int] = {}
-    for path in checked(SIZE_NOT_YET_CLEAN):
+    for path in checked(modules(), SIZE_NOT_YET_CLEAN):
         if path.name != "__init__.py":
             counts[path.parent] = counts.get(path.parent, 0) + 1
     large = {str(folder): count for folder, count in counts.items() if count > MAX_MODULES}
     assert not large, f"more than {MAX_MODULES} modules"
 
 
-def names_in(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """Yield names that the code chooses: fields of classes are columns and bodies of the API."""
-    fields = {
-        id(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
-        for class_ in ast.walk(tree)
-        if isinstance(class_, ast.ClassDef)
-        for node in class_.body
-        if isinstance(node, ast.AnnAssign | ast.Assign)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, Definition):
-            yield node.name, node.lineno
-        elif isinstance(node, ast.arg):
-            yield node.arg, node.lineno
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            if id(node) not in fields:
-                yield node.id, node.lineno
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            yield node.name, node.lineno
-
-
-def test_names_are_plain() -> None:
-    wrong = []
-    for path in checked(WORDS_NOT_YET_CLEAN):
-        names = [(path.stem, 1), *names_in(tree_of(path))]
-        for name, line in names:
-            bare = name.strip("_").lower()
-            advice = (
-                CLASSES.get(name.strip("_"))
-                or NAMES.get(bare)
-                or next((PARTS[part] for part in bare.split("_") if part in PARTS), None)
-            )
-            if advice:
-                wrong.append(f"{place(path, line)} {name}: write {advice}")
-    assert not wrong, "\n".join(wrong)
-
-
-@pytest.mark.parametrize("phrase", PHRASES)
-def test_docstrings_are_plain(phrase: str) -> None:
-    pattern = re.compile(phrase, re.IGNORECASE)
-    wrong = []
-    for path in checked(WORDS_NOT_YET_CLEAN):
-        for node in ast.walk(tree_of(path)):
-            if isinstance(node, Definition | ast.Module):
-                match = pattern.search(ast.get_docstring(node) or "")
-                if match:
-                    line = 1 if isinstance(node, ast.Module) else node.lineno
-                    wrong.append(f"{place(path, line)} {match[0]!r}: write {PHRASES[phrase]}")
+def test_words_are_plain() -> None:
+    wrong = [
+        f"{place(path, fault.line)} {fault.word!r}: write {fault.rule.write}"
+        for path in checked(texts_for_people(), WORDS_NOT_YET_CLEAN)
+        for fault in faults_of(ROOT, path)
+    ]
     assert not wrong, "\n".join(wrong)
 
 
 def test_exceptions_exist() -> None:
-    for entry in (*SIZE_NOT_YET_CLEAN, *WORDS_NOT_YET_CLEAN):
+    listed = [*SIZE_NOT_YET_CLEAN, *WORDS_NOT_YET_CLEAN]
+    for rule in RULES:
+        listed += [*rule.exceptions, *rule.within]
+        assert all(rule.exceptions.values()), "an exception has a reason"
+    for entry in listed:
         assert (ROOT / entry).exists(), f"{entry} is gone: remove it from the list"
+
+
+def words_in(rule: Rule, code: str) -> set[str]:
+    return {fault.word for fault in Checker([rule]).faults(contents_of_python(code))}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.write)
+def test_every_rule_finds_its_words(rule: Rule) -> None:
+    """The checker cannot pass without looking: each word of each rule is found."""
+    for name in (*rule.names, *(f"some_{part}_of_it" for part in rule.parts)):
+        camel = "".join(word.title() for word in name.split("_"))
+        assert words_in(rule, f"def {name}() -> None: ...") == {name}
+        assert words_in(rule, f"def f(_{name}: int) -> None: ...") == {f"_{name}"}
+        assert words_in(rule, f"for {name}, x in (): ...") == {name}
+        assert words_in(rule, f"class {camel}: ...") == {camel}
+    for name in rule.classes:
+        assert words_in(rule, f"class _{name}: ...") == {f"_{name}"}
+    for end in rule.modules:
+        checker = Checker([rule])
+        assert checker.module_fault(f"workers/{end}.py")
+        assert not checker.module_fault(f"workers/{end}x.py")
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.write)
+def test_every_pattern_matches_a_sample(rule: Rule) -> None:
+    for pattern in rule.texts:
+        assert any(re.search(pattern, sample, re.IGNORECASE) for sample in rule.samples), pattern
+    for sample in rule.samples:
+        assert words_in(rule, f'"""Text: {sample}."""'), sample
+        assert words_in(rule, f"x = 1  # {sample}"), sample
+        assert words_in(rule, f'raise Invalid(f"Text: {sample} {{x}}")'), sample
+    for sample in rule.fine:
+        assert not words_in(rule, f'"""Text: {sample}."""'), sample
+
+
+def test_the_table_is_whole() -> None:
+    """Rows of the table of names to replace, each by a word that it must find."""
+    names = {name for rule in TABLE for name in (*rule.names, *rule.parts, *rule.classes)}
+    assert names >= {
+        "Turn", "Waiting", "Work", "taking", "added_by", "Head", "Input", "Output", "hand_over",
+        "taken_out", "put_in", "Form", "Shape", "marks", "luck", "salt", "plant", "high_water",
+        "last_heard", "arc", "shed", "scheme", "merge_node", "Stamp", "Cut", "Tip", "past", "upto",
+        "Span", "Caps", "backwards", "price", "undo", "Fate", "telling", "told", "tell", "tending",
+        "upkeep", "seeing", "noting", "judging", "Verdict", "applies_by_itself", "outdate",
+        "bringing", "describing", "drain", "Drained", "carry_out",
+    }  # fmt: skip
+
+
+def test_fields_of_rows_and_bodies_are_not_names() -> None:
+    code = "class {}:\n    told: int\n"
+    rule = Rule("x", names=("told",))
+    assert words_in(rule, code.format("Body(Schema)")) == set()
+    assert words_in(rule, code.format("Value(NamedTuple)")) == {"told"}
+    assert words_in(rule, "@dataclass(frozen=True)\n" + code.format("Value")) == {"told"}
+
+
+def test_texts_of_templates_and_scripts_are_read() -> None:
+    template = """{% if told %}<p class="told" title="It told"
+        >Who {{ told }}
+        is told</p>{# told #}<script>let told;</script>{% endif %}"""
+    texts = [(line, text.strip()) for line, text in contents_of_template(template).texts]
+    assert texts == [(1, "It told"), (2, "Who …"), (3, "is told")]
+    script = "// It told.\nconst told = 'who told';\n/* told\n * again */ told('x');"
+    texts = [(line, text.strip()) for line, text in contents_of_script(script).texts]
+    assert texts == [(1, "It told."), (2, "who told"), (3, "told"), (4, "again")]

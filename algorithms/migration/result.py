@@ -13,11 +13,11 @@ from algorithms.vocabulary import Floats, SmallInts
 
 
 class Interval(NamedTuple):
-    """Consecutive tasks [first, past_last) of one node; empty where both are equal."""
+    """Consecutive tasks [first, stop) of one node; empty where both are equal."""
 
     node: int
     first: int
-    past_last: int
+    stop: int
 
 
 @dataclass(frozen=True, eq=False)

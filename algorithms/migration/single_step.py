@@ -31,12 +31,12 @@ Gains = NDArray[np.float64]
 class Parts(NamedTuple):
     """A partitioning of the tasks with who keeps what; in position order, none empty.
 
-    `firsts`, `past_lasts` int64[p]; `keepers` int64[p]: a present node, or `FREE`; `grades`
+    `firsts`, `stops` int64[p]; `keepers` int64[p]: a present node, or `FREE`; `grades`
     int64[p] of the node that may have it.
     """
 
     firsts: Ints
-    past_lasts: Ints
+    stops: Ints
     keepers: Ints
     grades: Ints
 

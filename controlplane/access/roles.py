@@ -28,10 +28,10 @@ _RANK: Final = {role: rank for rank, role in enumerate(ROLES, start=1)}
 class Actor:
     """A person or script with a user account, and the address they come from.
 
-    `request`: the id of the request by which they act. `cluster_id`: the cluster they act on,
-    whose grants count besides those for all. `ceiling`: the highest role that what they came with
-    (a token's scope) lets them use, empty for no such limit; `only`: the one cluster that it lets
-    them act on. `token`: the id of the token they came with, None for a session.
+    `request`: the id of the HTTP request. `cluster_id`: the cluster of the request, whose grants
+    count besides the grants for all. `ceiling`: the highest role that the token allows, empty for
+    no limit; `only`: the only cluster that the token allows, None for all. `token`: the id of the
+    token, None for a session.
     """
 
     user: AbstractBaseUser | AnonymousUser
@@ -58,7 +58,7 @@ class Actor:
 
     @cached_property
     def _ranks(self) -> dict[int | None, int]:
-        """Return the rank by cluster; it is read once, so an actor must not outlive its request."""
+        """Return the rank by cluster; it is read once, so an actor is valid for one request."""
         if not isinstance(self.user, User) or not self.user.is_active:
             return {}
         if self.user.is_superuser:
@@ -70,7 +70,7 @@ class Actor:
         return ranks
 
     def may(self, role: str, cluster_id: int | None = None) -> bool:
-        """Return True if the actor has a role or a higher one, on a cluster or on all."""
+        """Return True if the actor has this role or a higher one, on a cluster or on all."""
         wanted = cluster_id or self.cluster_id
         if self.only is not None and wanted != self.only:
             return False
@@ -117,7 +117,7 @@ class Actor:
 
 
 class Automatic(Actor):
-    """A component of Weir that acts without a user: it has a name in the audit log, and no role."""
+    """A component of Weir that acts without a user: a name in the audit log, without a role."""
 
     def __init__(self, name: str) -> None:
         super().__init__(AnonymousUser())

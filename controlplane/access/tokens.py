@@ -19,13 +19,13 @@ from controlplane.models import ApiToken, Cluster
 logger = logging.getLogger(__name__)
 
 PREFIX = "weir_"
-# last_used_at tells which tokens are in use; to the minute is enough and spares a write a request.
+# last_used_at shows which tokens are in use; a resolution of a minute saves a write per request.
 USE_GRAIN = timedelta(minutes=1)
 MAX_NAME: Final = 100
-# A token that nobody remembers is the one that leaks: a year is the longest, a quarter is usual.
+# Forgotten tokens leak, so every token expires.
 MAX_DAYS: Final = 366
 DEFAULT_DAYS: Final = 90
-# More are a script that makes a new one at every start.
+# Limits scripts that create a token at every start.
 MAX_TOKENS: Final = 100
 
 
@@ -37,7 +37,7 @@ def create(
     role: str = "",
     cluster: Cluster | None = None,
 ) -> str:
-    """Save a new token of the user and return it; it cannot be read again."""
+    """Create a token of a user and return its secret, which is not stored."""
     return _made(user, name, expires_at, role, cluster)[1]
 
 
@@ -51,9 +51,8 @@ def make(
 ) -> tuple[ApiToken, str]:
     """Create a token of the actor; return its row and the secret, which is not stored.
 
-    role is the most that it may, whatever its user may; cluster the only one where. Raises
-    `Forbidden` for who came with a token themselves, `Invalid` per field, `Conflict` where there
-    are too many.
+    `role`: the highest role of the token; `cluster`: the only cluster that it is valid for. Raises
+    `Forbidden` if the actor uses a token, `Invalid` per field, `Conflict` if there are too many.
     """
     user = _user(actor)
     if actor.token is not None:
@@ -71,9 +70,9 @@ def make(
 
 @transaction.atomic
 def revoke(actor: Actor, pk: int) -> None:
-    """Delete a token of the actor, which is invalid from now on.
+    """Delete a token of the actor.
 
-    An actor with a token can revoke that token only. Raises `Forbidden`, `NotFound`.
+    An actor who uses a token can revoke that token only. Raises `Forbidden`, `NotFound`.
     """
     row = tokens_of(actor).filter(pk=pk).first()
     if row is None:
@@ -91,7 +90,7 @@ def tokens_of(actor: Actor) -> "QuerySet[ApiToken]":
 
 
 def token_of(token: str) -> ApiToken | None:
-    """Return the row of a token that is known, has not expired, and whose user is active."""
+    """Return the row of a valid token of an active user, None for other tokens."""
     now = timezone.now()
     row = (
         ApiToken.objects.select_related("user")
@@ -110,12 +109,12 @@ def _record_use(row: ApiToken, now: datetime) -> None:
         with transaction.atomic():
             ApiToken.objects.filter(pk=row.pk).update(last_used_at=now)
     except OperationalError as error:
-        # A full disk or a lock: what only reads is answered all the same.
-        logger.warning("The use of token %s is not noted: %s", row.pk, error)
+        # The disk is full or the database locked: requests that only read still succeed.
+        logger.warning("The use of token %s was not stored: %s", row.pk, error)
 
 
 def user_of(token: str) -> User | None:
-    """Return the active user of a token that is known and has not expired."""
+    """Return the active user of a valid token, None for other tokens."""
     row = token_of(token)
     return None if row is None else row.user
 
@@ -153,7 +152,7 @@ def _user(actor: Actor) -> User:
 def _faults(actor: Actor, name: str, role: str, cluster: Cluster | None, days: int) -> Fields:
     faults: Fields = {}
     if not 1 <= len(name.strip()) <= MAX_NAME:
-        faults["name"] = [f"Say what it is for, in at most {MAX_NAME} characters"]
+        faults["name"] = [f"Enter what the token is for, in at most {MAX_NAME} characters"]
     if role not in ROLES:
         faults["role"] = [f"Must be one of {', '.join(ROLES)}"]
     if cluster is not None and not actor.may(VIEWER, cluster.pk):
@@ -168,5 +167,5 @@ def _label(row: ApiToken) -> str:
 
 
 def _digest(token: str) -> str:
-    # A token has 256 random bits: a plain fast hash is as good as a slow one here.
+    # A token has 256 random bits, so a fast hash is secure.
     return hashlib.sha256(token.encode()).hexdigest()

@@ -7,8 +7,13 @@ from typing import Any, Final
 from ninja import Schema
 from pydantic import Field
 
-from controlplane.models import LedgerEntry
-from controlplane.proposals.comparison_table import Compared
+from controlplane.api.common.derived import below, columns_of, fields_of
+from controlplane.api.common.schemas import PageOut
+from controlplane.models import Comparison, LedgerEntry
+from controlplane.planning.action_text import ActionText
+from controlplane.policies.planner_record import Calibration, Record
+from controlplane.proposals.comparison_table import Candidate
+from controlplane.proposals.effects import EffectRow
 
 COMPARE_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "Two planners side by side": {
@@ -47,87 +52,36 @@ class ComparisonIn(Schema):
     budgets: list[dict[str, float | None]] = Field(default_factory=list, max_length=24)
 
 
-class CandidateOut(Schema):
-    """One plan; its figures are null until it is ready.
-
-    pareto: no other candidate beats it in cost, imbalance and replication factor together.
-    proven: no better choice of moves within the budget exists; null without a budget.
-    """
-
-    proposal: int
-    planner: str
-    algorithm: str
-    parameters: dict[str, Any]
-    budget: dict[str, float]
-    state: str
-    progress: float
-    error: str
-    seal: str
-    bytes: int | None
-    actions: int | None
-    moves: int | None
-    steps: int | None
-    seconds: float | None
-    pause_ms: float | None
-    imbalance: float | None
-    replication_factor: float | None
-    values: dict[str, float]
-    bounds: dict[str, float]
-    computed_s: float | None
-    left_out: int | None
-    proven: bool | None
-    pareto: bool
-
-
 class ComparisonOut(Schema):
     """A comparison: the figures of the snapshot, and the candidates.
 
     cost: the figure that stands for a plan's price: bytes, or moves where no state was measured.
     """
 
-    id: int
-    requested_by: str
-    requested_at: datetime
-    snapshot: str | None
+    id: int = below("comparison.pk")
+    requested_by: str = below("comparison.requested_by")
+    requested_at: datetime = below("comparison.requested_at")
+    snapshot: str | None = below("comparison.snapshot_row_id")
     imbalance: float
     replication_factor: float | None
     cost: str
     computing: int
-    candidates: list[CandidateOut]
-
-    @classmethod
-    def of(cls, table: Compared) -> dict[str, Any]:
-        """Return a comparison as the body has it."""
-        row = table.comparison
-        return {
-            "id": row.pk,
-            "requested_by": row.requested_by,
-            "requested_at": row.requested_at,
-            "snapshot": row.snapshot_row_id,
-            "imbalance": table.imbalance,
-            "replication_factor": table.replication_factor,
-            "cost": table.cost,
-            "computing": table.computing,
-            "candidates": table.candidates,
-        }
+    candidates: list[Candidate]
 
 
-class ComparisonRow(Schema):
+_COMPARISON: Any = columns_of(Comparison, "id requested_by requested_at")
+
+
+class ComparisonRow(_COMPARISON):  # type: ignore[misc]  # the fields are columns
     """A comparison in a list; how many candidates it has, and how many are still computed."""
 
-    id: int
-    requested_by: str
-    requested_at: datetime
     total: int
     computing: int
 
 
-class ComparisonPage(Schema):
+class ComparisonPage(PageOut):
     """One page of comparisons."""
 
-    total: int
-    page: int
-    pages: int
     comparisons: list[ComparisonRow]
 
 
@@ -146,28 +100,18 @@ class EffectValues(Schema):
     worst_share: float
 
 
-class EffectOut(Schema):
+_EFFECT: Any = fields_of(EffectRow, ActionText, without="text effect")
+
+
+class EffectOut(_EFFECT):  # type: ignore[misc]  # the fields are those of the dataclasses
     """An action at its place in the order, its effect, and the worst loaded node without it."""
 
-    place: int
-    kind: str
-    title: str
-    object: str
-    before: str
-    after: str
-    query: int | None
-    task: int | None
-    bytes: int
     effect: EffectValues
-    worst: str
 
 
-class EffectPage(Schema):
+class EffectPage(PageOut):
     """One page of the effects of a proposal's actions."""
 
-    total: int
-    page: int
-    pages: int
     effects: list[EffectOut]
 
 
@@ -177,60 +121,40 @@ class WithoutIn(Schema):
     places: list[int] = Field(max_length=100_000)
 
 
-class LedgerOut(Schema):
+_FIGURES: Final = dict[str, float]
+_ENTRY: Any = columns_of(
+    LedgerEntry,
+    "proposal planner algorithm outcome applied skipped samples at",
+    approved=_FIGURES,
+    expected=_FIGURES,
+    measured=_FIGURES,
+)
+
+
+class LedgerOut(_ENTRY):  # type: ignore[misc]  # the fields are columns
     """What one executed proposal promised when it was approved, and what was measured.
 
     expected: the same figures for the actions that were applied.
     """
 
-    proposal: int
-    planner: str
-    algorithm: str
-    outcome: str
-    approved: dict[str, float]
-    expected: dict[str, float]
-    measured: dict[str, float]
-    applied: int
-    skipped: int
-    samples: int
-    at: datetime
 
-    @staticmethod
-    def resolve_proposal(row: LedgerEntry) -> int:
-        """Return the id of the proposal."""
-        return row.proposal_id
-
-
-class LedgerPage(Schema):
+class LedgerPage(PageOut):
     """One page of the ledger."""
 
-    total: int
-    page: int
-    pages: int
     entries: list[LedgerOut]
 
 
-class CalibrationOut(Schema):
-    """How predictions of a figure came out: ratio is the median of measured/predicted."""
-
-    planner: str
-    algorithm: str
-    figure: str
-    runs: int
-    ratio: float | None
-    error: float
+_RECORD: Any = fields_of(Record)
 
 
-class RecordOut(Schema):
+class RecordOut(_RECORD):  # type: ignore[misc]  # the fields are those of the dataclass
     """How good a planner's predictions were: in the median a run was off by median_error."""
 
     planner: str
-    runs: int
-    median_error: float | None
 
 
 class CalibrationsOut(Schema):
     """The records of all planners, and the calibration of every figure."""
 
     records: list[RecordOut]
-    figures: list[CalibrationOut]
+    figures: list[Calibration]

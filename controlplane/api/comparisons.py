@@ -46,7 +46,7 @@ def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> A
     actor, cluster = caller(request), cluster_by_slug(slug)
     asked = [PlannerRequest(item.planner, item.algorithm, item.parameters) for item in body.asked]
     comparison = comparisons.compare(actor, cluster, asked, body.budgets)
-    return Status(202, ComparisonOut.of(compared(comparison)))
+    return Status(202, compared(comparison))
 
 
 @router.get("/{slug}/comparisons", response=ComparisonPage)
@@ -61,7 +61,7 @@ def list_comparisons(request: HttpRequest, slug: str) -> Any:
 def get_comparison(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return the table of a comparison, with the progress of what is still computed."""
     caller(request)
-    return ComparisonOut.of(compared(comparison_by_id(cluster_by_slug(slug), pk)))
+    return compared(comparison_by_id(cluster_by_slug(slug), pk))
 
 
 @router.post("/{slug}/comparisons/{int:pk}/cancel", response=CancelledOut)

@@ -1,14 +1,15 @@
 """Executions: how far they are, and what each step took."""
 
-from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Router, Schema
+from ninja import Router
 
+from controlplane.api.common.derived import below, columns_of, fields_of
 from controlplane.api.common.security import caller
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.executions.progress import (
+    Progress,
     execution_of,
     progress_of,
     running,
@@ -16,49 +17,32 @@ from controlplane.executions.progress import (
     steps_page,
     waiting_for,
 )
-from controlplane.models import Step
+from controlplane.models import Execution, Step
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
 from controlplane.proposals.listing import proposal_without_plan
 
 router = Router(tags=["executions"])
 
 
-class StepOut(Schema):
+_STEP: Any = columns_of(
+    Step,
+    "number direction state first stop applied effective_at tasks moved bytes waited pause_ms"
+    " balance_before balance_after p95_ms cap cap_reason published_at acknowledged_at",
+    skipped=list[tuple[int, str]],
+)
+
+
+class StepOut(_STEP):  # type: ignore[misc]  # the fields are columns
     """One step, a routing version: actions [first, stop) of the proposal, or of its rollback.
 
     applied: number of actions; skipped: place and code of each that could not be applied. tasks:
     how many move, moved: how many arrived. bytes of state moved; waited: records that waited for
     their task. effective_at: the event time (ms) for which the step waits. pause_ms: the longest
-    pause of a task. balance: the imbalance measured.
+    pause of a task. balance: the imbalance measured. version: null if it changed nothing.
     """
 
-    number: int
-    direction: str
-    state: str
-    version: int | None
-    first: int
-    stop: int
-    applied: int
-    skipped: list[tuple[int, str]]
-    effective_at: int | None
-    tasks: int
-    moved: int
-    bytes: int
-    waited: int
-    pause_ms: float | None
+    version: int | None = below("version.version")
     seconds: float
-    balance_before: float | None
-    balance_after: float | None
-    p95_ms: float | None
-    cap: int
-    cap_reason: str
-    published_at: datetime
-    acknowledged_at: datetime | None
-
-    @staticmethod
-    def resolve_version(row: Step) -> int | None:
-        """Return the number of its routing version, None if it changed nothing."""
-        return row.version.version if row.version is not None else None
 
     @staticmethod
     def resolve_seconds(row: Step) -> float:
@@ -66,33 +50,24 @@ class StepOut(Schema):
         return step_seconds(row)
 
 
-class RunningOut(Schema):
+_EXECUTION: Any = columns_of(
+    Execution,
+    "proposal direction not_before cap cap_reason last_step started_at finished_at",
+    rollback_cost=dict[str, Any],
+)
+_PROGRESS: Any = fields_of(Progress, without="execution total", base=_EXECUTION)
+
+
+class RunningOut(_PROGRESS):  # type: ignore[misc]  # as above
     """An execution as lists have it; eta_s is None if it is stopped or has ended.
 
     actions: finished ones of total_actions, applied or skipped as they could not be applied.
     """
 
-    proposal: int
     state: str
-    direction: str
-    actions: int
-    applied: int
-    skipped: int
     total_actions: int
-    bytes: int
-    total_bytes: int
     share: float
-    steps: int
-    step: int | None
-    eta_s: float | None
     waits: str
-    not_before: datetime | None
-    cap: int
-    cap_reason: str
-    last_step: bool
-    rollback_cost: dict[str, Any]
-    started_at: datetime
-    finished_at: datetime | None
 
 
 class ExecutionOut(RunningOut):
@@ -148,27 +123,15 @@ def get_execution(request: HttpRequest, slug: str, pk: int) -> Any:
     return _shown(progress_of(execution)) | steps
 
 
-def _shown(progress: Any) -> dict[str, Any]:
+def _shown(progress: Progress) -> dict[str, Any]:
     """Return a progress and its execution as one value."""
     row = progress.execution
     return {
-        "proposal": row.proposal_id,
+        **{name: getattr(row, name) for name in _EXECUTION.model_fields},
+        **vars(progress),
+        "proposal_id": row.proposal_id,
         "state": row.proposal.state,
         "total_actions": progress.total,
-        **{
-            name: getattr(row, name)
-            for name in (
-                "direction", "not_before", "cap", "cap_reason", "last_step", "rollback_cost",
-                "started_at",
-                "finished_at",
-            )
-        },
-        **{
-            name: getattr(progress, name)
-            for name in (
-                "actions", "applied", "skipped", "bytes", "total_bytes", "share", "steps", "step",
-                "eta_s",
-            )
-        },
+        "share": progress.share,
         "waits": row.waits or waiting_for(row.proposal),
-    }  # fmt: skip
+    }

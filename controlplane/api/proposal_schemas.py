@@ -1,18 +1,23 @@
 """Shapes of proposals in the API's bodies."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any, Final
 
 from ninja import Schema
 from pydantic import Field
 
-from controlplane.api.common.schemas import ListOut, ReasonIn
+from algorithms.vocabulary import ParameterField
+from controlplane.api.common.derived import below, columns_of, fields_of
+from controlplane.api.common.schemas import ListOut, PageOut, ReasonIn
 from controlplane.api.common.security import caller
 from controlplane.executions import verbs
+from controlplane.executions.action_status import ActionRow, ActionStatus
 from controlplane.models import Proposal
+from controlplane.planning.action_text import ActionText
+from controlplane.planning.measures import Measure
 from controlplane.plans.proposal_states import Verb
-from controlplane.proposals.planners import OfferedAlgorithm, OfferedPlanner
+from controlplane.policies.auto_approval import PolicyDecision
+from controlplane.proposals.drift import Drift
 
 
 class ProposalIn(Schema):
@@ -53,84 +58,51 @@ BODIES: Final[Mapping[tuple[bool, bool], type[Schema]]] = {
 class VerbOut(Schema):
     """A verb that the caller may say now: POST it below the proposal's address."""
 
-    verb: str
+    verb: str = below("path")
     about: str
     seal: bool
     reason: bool
 
-    @staticmethod
-    def resolve_verb(verb: Verb) -> str:
-        """Return it as a part of an address."""
-        return verb.path
-
-
-class ByItselfOut(Schema):
-    """Whether the policy lets a proposal begin without a person: code, what decided, its limit."""
-
-    allowed: bool
-    code: str
-    number: float | None
-    limit: float | None
-    text: str
-
 
 class AllowedOut(Schema):
-    """What the caller may do with a proposal in its state; ask_anew makes another one.
+    """What the caller may do with a proposal in its state; request_again makes another one.
 
-    by_itself: the policy's decision on a ready proposal, null for others.
+    auto_approval: the policy's decision on a ready proposal, null for others.
     """
 
     state: str
     verbs: list[VerbOut]
-    ask_anew: bool
-    by_itself: ByItselfOut | None
+    request_again: bool
+    auto_approval: PolicyDecision | None
 
 
-class ProposalRow(Schema):
+_VALUES: Final = dict[str, Any]
+_PROPOSAL: Any = columns_of(
+    Proposal,
+    "id state progress planner algorithm origin base requested_by requested_at four_eyes"
+    " approved_by approved_at decided_by decided_at snapshot_version seal error",
+    parameters=_VALUES,
+    before=_VALUES,
+    after=_VALUES,
+    predicted=_VALUES,
+    rollback_cost=_VALUES,
+    bounds=dict[str, float],
+    drift=_VALUES,
+    review=_VALUES,
+)
+
+
+class ProposalRow(_PROPOSAL):  # type: ignore[misc]  # the fields are columns
     """A proposal as lists have it.
 
     before, after: measures by name; bounds: by measure, what no plan undercuts. predicted: what
     executing it takes; rollback_cost: what going back from the end takes. review: while it waits,
-    what the actions that can still be applied would do now.
+    what the actions that can still be applied would do now. snapshot: the digest of what it was
+    computed from. action_count: null without a plan.
     """
 
-    id: int
-    state: str
-    progress: float
-    planner: str
-    algorithm: str
-    parameters: dict[str, Any]
-    origin: str
-    base: int | None
-    requested_by: str
-    requested_at: datetime
-    four_eyes: bool
-    approved_by: str
-    approved_at: datetime | None
-    decided_by: str
-    decided_at: datetime | None
-    snapshot: str | None
-    snapshot_version: int
-    before: dict[str, Any]
-    after: dict[str, Any]
-    predicted: dict[str, Any]
-    rollback_cost: dict[str, Any]
-    bounds: dict[str, float]
+    snapshot: str | None = below("snapshot_row_id")
     action_count: int | None
-    seal: str
-    drift: dict[str, Any]
-    review: dict[str, Any]
-    error: str
-
-    @staticmethod
-    def resolve_base(row: Proposal) -> int | None:
-        """Return the proposal that it was derived from."""
-        return row.base_id
-
-    @staticmethod
-    def resolve_snapshot(row: Proposal) -> str | None:
-        """Return the digest of what it was computed from."""
-        return row.snapshot_row_id
 
     @staticmethod
     def resolve_action_count(row: Proposal) -> int | None:
@@ -156,7 +128,10 @@ class ProposalPage(ListOut):
     proposals: list[ProposalRow]
 
 
-class ActionOut(Schema):
+_ACTION: Any = fields_of(ActionRow, ActionText, ActionStatus, without="text")
+
+
+class ActionOut(_ACTION):  # type: ignore[misc]  # the fields are those of the dataclasses
     """An action at its place in the order, from 0.
 
     kind and action: as in routing versions; title, object, before and after: for people. query,
@@ -164,138 +139,62 @@ class ActionOut(Schema):
     predicted after it. status: of the execution, in which step; code: why it was skipped.
     """
 
-    place: int
-    kind: str
     action: dict[str, Any]
-    title: str
-    object: str
-    before: str
-    after: str
-    query: int | None
-    stream: int | None
-    task: int | None
-    bytes: int
     imbalance: float | None
-    status: str
-    step: int | None
-    code: str
 
 
-class ActionPage(Schema):
+class ActionPage(PageOut):
     """One page of actions in the order in which they are executed."""
 
-    total: int
-    page: int
-    pages: int
     seal: str
     actions: list[ActionOut]
 
 
-class DriftOut(Schema):
+_DRIFT: Any = fields_of(Drift)
+
+
+class DriftOut(_DRIFT):  # type: ignore[misc]  # as above
     """How far the cluster is from the snapshot; exceeded: what the policy does not tolerate."""
 
     stale: bool
-    exceeded: list[str]
-    ended: int
-    new: int
-    queries: int
-    gone_nodes: list[int]
-    capacities: list[int]
-    obstacles: dict[str, int]
-    rate_change: float
-    gain_lost: float | None
 
 
-class ParameterOut(Schema):
-    """One parameter of an algorithm, with the cluster's default."""
+_PARAMETER: Any = fields_of(ParameterField, without="type optional")
 
-    name: str
-    type: str
-    default: Any
-    unit: str
-    help: str
-    minimum: float | None
-    maximum: float | None
-    choices: list[str]
 
-    @staticmethod
-    def resolve_type(field: Any) -> str:
-        """Return bool, int, float or str."""
-        return str(field.type.__name__)
+class ParameterOut(_PARAMETER):  # type: ignore[misc]  # as above
+    """One parameter of an algorithm, with the cluster's default; type: bool, int, float or str."""
+
+    type: str = below("type.__name__")
 
 
 class AlgorithmOut(Schema):
     """An algorithm of a planner; default: what an empty name asks for."""
 
-    name: str
-    title: str
-    summary: str
+    name: str = below("algorithm.name")
+    title: str = below("algorithm.title")
+    summary: str = below("algorithm.summary")
     default: bool
-    parameters: list[ParameterOut]
-
-    @staticmethod
-    def resolve_name(offered: OfferedAlgorithm) -> str:
-        """Return how it is asked for."""
-        return offered.algorithm.name
-
-    @staticmethod
-    def resolve_title(offered: OfferedAlgorithm) -> str:
-        """Return what people call it."""
-        return offered.algorithm.title
-
-    @staticmethod
-    def resolve_summary(offered: OfferedAlgorithm) -> str:
-        """Return what it does."""
-        return offered.algorithm.summary
-
-    @staticmethod
-    def resolve_parameters(offered: OfferedAlgorithm) -> Any:
-        """Return its parameters, the slack first."""
-        return offered.fields
+    parameters: list[ParameterOut] = below("fields")
 
 
-class MeasureOut(Schema):
+_MEASURE: Any = fields_of(Measure, without="compute")
+
+
+class MeasureOut(_MEASURE):  # type: ignore[misc]  # as above
     """A measure of proposals; better: lower, higher or neither."""
-
-    name: str
-    title: str
-    unit: str
-    better: str
-    per_node: bool
 
 
 class PlannerOut(Schema):
-    """A connected planner: its algorithms, and the measures of its proposals."""
+    """A connected planner: its algorithms, and the measures of its proposals.
 
-    name: str
-    title: str
-    hint: str
-    moves_state: bool
-    improves: list[str]
+    improves: the measures by which its plans are judged.
+    """
+
+    name: str = below("adapter.name")
+    title: str = below("adapter.planner.title")
+    hint: str = below("adapter.hint")
+    moves_state: bool = below("adapter.moves_state")
+    improves: list[str] = below("adapter.improves")
     algorithms: list[AlgorithmOut]
     measures: list[MeasureOut]
-
-    @staticmethod
-    def resolve_name(offered: OfferedPlanner) -> str:
-        """Return the name by which plans are requested."""
-        return offered.adapter.name
-
-    @staticmethod
-    def resolve_title(offered: OfferedPlanner) -> str:
-        """Return what people call it."""
-        return offered.adapter.planner.title
-
-    @staticmethod
-    def resolve_hint(offered: OfferedPlanner) -> str:
-        """Return what it does."""
-        return offered.adapter.hint
-
-    @staticmethod
-    def resolve_moves_state(offered: OfferedPlanner) -> bool:
-        """Return whether its actions move state."""
-        return offered.adapter.moves_state
-
-    @staticmethod
-    def resolve_improves(offered: OfferedPlanner) -> list[str]:
-        """Return the measures by which its plans are judged."""
-        return list(offered.adapter.improves)

@@ -95,8 +95,8 @@ def what_is_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
     return {
         "state": proposal.state,
         "verbs": verbs.offered(actor, proposal),
-        "ask_anew": verbs.may_request_again(actor, proposal),
-        "by_itself": decide_auto_approval(proposal) if ready else None,
+        "request_again": verbs.may_request_again(actor, proposal),
+        "auto_approval": decide_auto_approval(proposal) if ready else None,
     }
 
 
@@ -141,9 +141,9 @@ def _done(proposal: Proposal) -> int:
     return execution.done if execution is not None else 0
 
 
-@router.post(f"{PROPOSAL}/ask-anew", response={202: ProposalOut})
-def ask_anew(request: HttpRequest, slug: str, pk: int) -> Any:
-    """Ask for the same plan on the cluster as it is now; the answer is the new proposal."""
+@router.post(f"{PROPOSAL}/request-again", response={202: ProposalOut})
+def request_again(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Request the same plan for the cluster as it is now; return the new proposal."""
     actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
     return Status(202, requests.request_again(actor, proposal))
 

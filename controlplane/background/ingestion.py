@@ -20,16 +20,16 @@ from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Str
 from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.topology import drop_rule_housekeeping
 
-# The time in which a stream's rate follows a change by 63 %. Plans are computed, read and executed
-# over minutes: a rate that follows sooner would make them stale by its noise.
+# The time constant of stream rates (63 % of a change). Faster rates would make plans, which take
+# minutes to review and execute, stale by noise.
 RATE_TIME_CONSTANT_S = 120.0
-# Below this a stream counts as silent, and its declared rate stands in.
+# Below this rate a stream counts as silent, and its declared rate is used.
 SILENT = 1e-3
 
 
 @dataclass(frozen=True)
 class Positions:
-    """Positions of the relay in the two Redis streams; "" leaves a position unchanged."""
+    """The relay's positions in the two Redis streams; "" for no change."""
 
     telemetry: str = ""
     progress: str = ""
@@ -66,7 +66,7 @@ def measure(cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None
 def store(
     cluster: Cluster, rows: Sequence[Row], samples: Sequence[Sample], positions: Positions
 ) -> None:
-    """Save samples, positions and what the pipeline acknowledged, in one transaction."""
+    """Save samples, positions and acknowledged steps in one transaction."""
     MetricSample.objects.bulk_create(
         [
             MetricSample(
@@ -100,8 +100,8 @@ def store(
 def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) -> int:
     """Update the measured rates from the records per stream of the last seconds; return how many.
 
-    An exponentially weighted mean: silent streams decay too. Of a stream that is younger than the
-    time constant it is the mean since its creation: its first batch may hold all records since.
+    Rates are exponentially weighted means, so that silent streams decay. A stream younger than the
+    time constant has the mean since its creation, as its first batch may have all records since.
     """
     now = timezone.now()
     known = Stream.objects.filter(cluster=cluster_id).values_list("id", "rate", "created_at")
@@ -112,7 +112,7 @@ def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) ->
         if followed != rate:
             changes.append((followed, stream))
     with transaction.atomic(), connection.cursor() as cursor:
-        # A thousand rows every five seconds: one prepared statement is ten times cheaper than
+        # For a thousand rows, one prepared statement is ten times faster than
         # bulk_update's CASE over all of them.
         table = connection.ops.quote_name(Stream._meta.db_table)  # noqa: SLF001 - public API
         cursor.executemany(f"UPDATE {table} SET rate = %s WHERE id = %s", changes)  # noqa: S608

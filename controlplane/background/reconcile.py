@@ -18,8 +18,8 @@ def reconcile_all(now: datetime) -> None:
         try:
             reconcile_cluster(cluster, now)
         except Exception:
-            # Whatever it is, the next beat tries again and the log says what it was.
-            logger.exception("Tending %s failed", cluster.slug)
+            # The next beat retries.
+            logger.exception("Reconciling %s failed", cluster.slug)
 
 
 def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
@@ -37,7 +37,7 @@ def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
 def publish(cluster: Cluster) -> None:
     """Publish unpublished versions, or all versions if Redis has lost them.
 
-    Where Redis has a version with other contents, an administrator has to decide.
+    If Redis has a version with other contents, an administrator decides.
     """
     try:
         if not publishing.heal(cluster):

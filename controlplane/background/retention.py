@@ -7,16 +7,16 @@ from django.contrib.sessions.models import Session
 
 from controlplane.models import Cluster, Query, RoutingVersion
 
-# Versions kept per cluster; those of a proposal are kept for good, as its record.
+# Versions kept per cluster, besides those of executions.
 KEPT_VERSIONS = 10_000
-# Rows per statement: the write lock is held for milliseconds.
+# Rows per statement, so that the write lock is short.
 CHUNK = 500
 
 
 def prune_queries(now: datetime) -> int:
-    """Delete the queries that ended WEIR_QUERY_RETENTION_HOURS ago; returns how many.
+    """Delete the queries that ended WEIR_QUERY_RETENTION_HOURS ago; return how many.
 
-    Those that keep their results for longer stay as long.
+    Queries with a longer retention of results are kept as long.
     """
     least = timedelta(hours=settings.QUERY_RETENTION_HOURS)
     over = Query.objects.filter(state__in=(Query.State.ENDED, Query.State.FAILED))
@@ -46,5 +46,5 @@ def prune_routing() -> int:
 
 
 def prune_sessions(now: datetime) -> int:
-    """Delete the sessions that have expired; returns how many."""
+    """Delete expired sessions; return how many."""
     return Session.objects.filter(expire_date__lt=now).delete()[0]

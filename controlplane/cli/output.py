@@ -2,8 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, Final
 
 from django.core.serializers.json import DjangoJSONEncoder
@@ -17,6 +19,14 @@ from controlplane.pagination.pages import Page
 
 WIDTH: Final = 80
 Columns = Mapping[str, str]
+NamedColumns = Mapping[str, tuple[str, str]]
+Values = Mapping[str, Any]
+# What a page without a row says.
+_EMPTY: Final = {
+    "queries": "no query",
+    "streams": "no stream",
+    "proposals": "no proposal: weir plan asks for one",
+}
 
 
 def console(*, error: bool = False) -> Console:
@@ -37,7 +47,8 @@ def print_json(value: Any, *, line: bool = False) -> None:
 
 
 def print_table(columns: Columns, rows: Sequence[Sequence[Any]], empty: str = "nothing") -> None:
-    """Print rows under the columns; of these, by title, what they hold: text, name or number.
+    """Print rows under the columns; of these, by title, what they hold: text, name, number, names
+    (the first and the number of others) or moment.
 
     A text is cut where the table would be too wide, a name is broken; a number never is.
     """
@@ -54,19 +65,51 @@ def print_table(columns: Columns, rows: Sequence[Sequence[Any]], empty: str = "n
             min_width=len(title),
         )
     for row in rows:
-        table.add_row(*(Text(format_value(value)) for value in row))
+        cells = zip(columns.values(), row, strict=True)
+        table.add_row(*(Text(_CELLS.get(kind, format_value)(value)) for kind, value in cells))
     _print(table)
 
 
-def print_page_as_json(page: Page[Any], what: str, rows: Sequence[Any]) -> None:
-    """Print one page of a list, its rows under the name of what they are."""
-    print_json({"total": page.total, "page": page.number, "pages": page.pages, what: rows})
+def print_rows(
+    given: Namespace, rows: Sequence[Values], columns: NamedColumns, empty: str = "nothing"
+) -> None:
+    """Print rows as a table of the values that the columns name, or as JSON.
+
+    `columns`: by title, the name of the value and what it is, as of `print_table`.
+    """
+    if given.json:
+        print_json(rows)
+        return
+    cells = [[row[name] for name, _ in columns.values()] for row in rows]
+    print_table({title: kind for title, (_, kind) in columns.items()}, cells, empty)
 
 
-def print_page_number(page: Page[Any], what: str) -> None:
-    """Print the number of the page if there are several pages."""
+def print_page(
+    given: Namespace, page: Page[Any], what: str, rows: Sequence[Values], columns: NamedColumns
+) -> None:
+    """Print one page of a list as `print_rows` does, and its number if there are several pages."""
+    if given.json:
+        print_json({"total": page.total, "page": page.number, "pages": page.pages, what: rows})
+        return
+    print_rows(given, rows, columns, _EMPTY[what])
     if page.pages > 1:
         print_sentence(f"page {page.number} of {page.pages}, {page.total:,} {what} (--page)")
+
+
+def print_answer(given: Namespace, values: Values | None, text: str = "") -> None:
+    """Print what a command did: as JSON, or for people as a sentence, or as facts without one."""
+    if given.json:
+        print_json(values)
+    elif text:
+        print_sentence(text)
+    else:
+        print_facts(values or {})
+
+
+def values_of(row: Any, names: str, **paths: str) -> dict[str, Any]:
+    """Return attributes of a row by name; `paths`: by another name, as node=node.index."""
+    by_name = {name: name for name in names.split()} | paths
+    return {name: attrgetter(path)(row) for name, path in by_name.items()}
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
@@ -108,6 +151,16 @@ def format_value(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004
     return str(value)
+
+
+def _names(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+
+
+_CELLS: Final[Mapping[str, Callable[[Any], str]]] = {
+    "names": _names,
+    "moment": "{:%m-%d %H:%M}".format,
+}
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from controlplane.access.roles import Actor
-from controlplane.cli.output import print_facts, print_sentence, print_table
+from controlplane.cli.output import print_facts, print_sentence, print_table, values_of
 from controlplane.executions import verbs
 from controlplane.executions.progress import progress_of
 from controlplane.models import Execution, Proposal, Step
@@ -18,21 +18,11 @@ def proposal_row(actor: Actor, proposal: Proposal) -> dict[str, Any]:
     return {
         "id": proposal.pk,
         "cluster": proposal.cluster.slug,
-        "planner": proposal.planner,
-        "algorithm": proposal.algorithm,
-        "parameters": proposal.parameters,
-        "state": proposal.state,
-        "progress": proposal.progress,
-        "requested_by": proposal.requested_by,
-        "requested_at": proposal.requested_at,
+        **values_of(proposal, "planner algorithm parameters state progress"),
+        **values_of(proposal, "requested_by requested_at"),
         "approved_by": proposal.approved_by or None,
         "seal": proposal.seal or None,
-        "before": proposal.before,
-        "after": proposal.after,
-        "bounds": proposal.bounds,
-        "predicted": proposal.predicted,
-        "rollback_cost": proposal.rollback_cost,
-        "imbalance_after": proposal.imbalance_after,
+        **values_of(proposal, "before after bounds predicted rollback_cost imbalance_after"),
         "actions": proposal.plan.to_json(),
         "review": proposal.review or None,
         "drift": proposal.drift or None,
@@ -50,18 +40,12 @@ def execution_row(proposal: Proposal) -> dict[str, Any] | None:
     step = Step.objects.filter(execution=execution).order_by("-number").first()
     progress = progress_of(execution)
     return {
-        "direction": execution.direction,
-        "done": execution.done,
-        "undone": execution.undone,
+        **values_of(execution, "direction done undone"),
         "of": len(proposal.actions),
-        "applied": progress.applied,
-        "skipped": progress.skipped,
-        "cap": execution.cap,
-        "cap_reason": execution.cap_reason,
+        **values_of(progress, "applied skipped"),
+        **values_of(execution, "cap cap_reason started_at finished_at"),
         "waits": execution.waits or None,
         "step": None if step is None else step.number,
-        "started_at": execution.started_at,
-        "finished_at": execution.finished_at,
     }
 
 

@@ -1,6 +1,7 @@
 """Queries of a described cluster: new ones are submitted and placed, live ones not changed."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from controlplane.access.roles import Actor
 from controlplane.cluster_spec.document import ClusterDescription, QueryPart
@@ -55,7 +56,7 @@ def _merged_elsewhere(part: QueryPart, live: QueryPart | None) -> bool:
     # Nobody merges what waits for a node yet, and what is left out may be anywhere.
     if live is None or None in (part.aggregator, live.aggregator):
         return False
-    return part.aggregator != live.aggregator
+    return bool(part.aggregators != live.aggregators)
 
 
 def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -> None:
@@ -72,7 +73,9 @@ def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -
 
 def _computed(part: QueryPart) -> QueryPart:
     """Return the fields of a query that an import compares."""
-    return part.model_copy(update={"measured": None, "aggregator": None})
+    placed: dict[str, Any] = {"measured": None, "aggregator": None, "more_aggregators": []}
+    compared: QueryPart = part.model_copy(update=placed)
+    return compared
 
 
 def _place(cluster: Cluster, description: ClusterDescription, parts: Iterable[QueryPart]) -> int:
@@ -92,8 +95,6 @@ def _place(cluster: Cluster, description: ClusterDescription, parts: Iterable[Qu
             ]
             for pk, name in ids.items()
         }
-        aggregators = {pk: by_name[name].aggregator for pk, name in ids.items()}
-        placed += placement.place_as(
-            cluster, task_ranges, {pk: node for pk, node in aggregators.items() if node is not None}
-        )
+        aggregators = {pk: by_name[name].aggregators for pk, name in ids.items()}
+        placed += placement.place_as(cluster, task_ranges, aggregators)
     return placed

@@ -160,7 +160,16 @@ class QueryPart(_QUERY):  # type: ignore[misc]  # as above
         description="the index of the node that merges its windows; of a placed query with a "
         "key grouping; left out: the least loaded",
     )
+    more_aggregators: list[int] = Field(
+        default_factory=list,
+        description="the indices of further nodes that merge its windows, each a share of its keys",
+    )
     measured: MeasuredPart | None = None
+
+    @property
+    def aggregators(self) -> tuple[int, ...]:
+        """The indices of the nodes that merge its windows, as far as they are named."""
+        return () if self.aggregator is None else (self.aggregator, *self.more_aggregators)
 
     @property
     def reads(self) -> list[str]:

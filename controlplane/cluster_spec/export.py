@@ -120,6 +120,7 @@ def _query(
         streams=[names[stream] for stream in reads if stream not in right],
         text=TextPart(**row | {"right": [names[name] for name in right]}),
         aggregator=None if query.aggregator is None else query.aggregator.index,
+        more_aggregators=query.more_aggregators,
         measured=_measured(query, measured),
     )
 

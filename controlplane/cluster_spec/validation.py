@@ -99,14 +99,21 @@ def _aggregators(whole: ClusterDescription) -> Iterator[Fault]:
     nodes = {node.index for node in whole.nodes}
     for index, query in enumerate(whole.queries):
         path: Path = ("queries", index, "aggregator")
+        if query.aggregator is None and query.more_aggregators:
+            yield path, "Is missing: more_aggregators are further ones"
         if query.aggregator is None:
             continue
-        if query.aggregator not in nodes:
-            yield path, f"There is no node {query.aggregator}"
+        yield from ((path, fault) for fault in _node_faults(query.aggregators, nodes))
         if not query.key_grouping:
             yield path, "Needs a key grouping: without one nobody merges the query"
         if query.name not in whole.placement:
             yield path, "Needs a placement: what waits for a node is not merged yet"
+
+
+def _node_faults(aggregators: Sequence[int], nodes: set[int]) -> Iterator[str]:
+    yield from (f"There is no node {node}" for node in aggregators if node not in nodes)
+    if len(set(aggregators)) < len(aggregators):
+        yield "Is named twice: aggregator and more_aggregators must be different nodes"
 
 
 def _exclusions(whole: ClusterDescription) -> Iterator[Fault]:

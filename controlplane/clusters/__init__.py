@@ -1,1 +1,1 @@
-"""Clusters: lists, start and stop, partitions and the address of the log."""
+"""Clusters: lists, start and stop, partitions, and the URL of the log."""

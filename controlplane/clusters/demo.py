@@ -1,4 +1,4 @@
-"""Set-up of the demo: roles, accounts, clusters and the replayer's token; idempotent."""
+"""Idempotent set-up of the demo: roles, accounts, clusters and the replayer's token."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,10 @@ TOKEN_NAME = "replayer"  # noqa: S105 - a name, not a secret
 
 @dataclass(frozen=True)
 class DemoCluster:
-    """A cluster of the demo; `capacity`: declared records/s of a node; `policy`: not defaults."""
+    """A cluster of the demo; `capacity`: records/s of a node; `policy`: changed settings.
+
+    `late_nodes`: how many of the nodes are inactive until the replayer activates them.
+    """
 
     slug: str
     name: str
@@ -30,6 +33,7 @@ class DemoCluster:
     splits: int
     capacity: float
     policy: Mapping[str, Any] = field(default_factory=dict)
+    late_nodes: int = 0
 
 
 # The nodes' capacities are about twice the usual load: peaks take most of them.
@@ -39,7 +43,7 @@ CLUSTERS: Final[Mapping[str, DemoCluster]] = {
         DemoCluster(
             "sf", "San Francisco taxis",
             "Position reports of taxis, one stream per map tile of 1 km.", 4, 2, 130.0,
-            {"node_moves": 40, "cluster_moves": 160},
+            {"node_moves": 40, "cluster_moves": 160}, late_nodes=2,
         ),
         DemoCluster(
             "web", "Web server",
@@ -51,7 +55,7 @@ CLUSTERS: Final[Mapping[str, DemoCluster]] = {
 
 
 def addable() -> list[DemoCluster]:
-    """Return the demos that have no cluster yet."""
+    """Return the demos without a cluster."""
     if not settings.DEMOS:
         return []
     present = set(Cluster.objects.filter(slug__in=SLUGS).values_list("slug", flat=True))
@@ -61,8 +65,8 @@ def addable() -> list[DemoCluster]:
 def add(actor: Actor, slug: str) -> Cluster:
     """Create and start the cluster of a demo; the replayer fills it.
 
-    One that exists is left as it is. Raises `Forbidden`, and `NotFound` for an unknown slug or
-    where this Weir runs without the demo.
+    An existing cluster is unchanged. Raises `Forbidden`, and `NotFound` for an unknown slug or if
+    this Weir runs without the demo.
     """
     require_operator(actor)
     if slug not in CLUSTERS or not settings.DEMOS:
@@ -81,7 +85,7 @@ def ensure_roles() -> None:
 
 @transaction.atomic
 def ensure_user(name: str, role: str, password: str | None) -> User:
-    """Create a user with the role; a password that the user has changed is not replaced."""
+    """Create a user with the role; the password of an existing user is unchanged."""
     user, created = User.objects.get_or_create(username=name)
     if created and password is None:
         user.set_unusable_password()
@@ -108,7 +112,13 @@ def ensure_cluster(slug: str) -> Cluster:
     )
     if created:
         Node.objects.bulk_create(
-            Node(cluster=cluster, index=index, name=f"node {index}", capacity=demo.capacity)
+            Node(
+                cluster=cluster,
+                index=index,
+                name=f"node {index}",
+                capacity=demo.capacity,
+                active=index < demo.nodes - demo.late_nodes,
+            )
             for index in range(demo.nodes)
         )
     Policy.objects.get_or_create(cluster=cluster, defaults={"settings": dict(demo.policy)})

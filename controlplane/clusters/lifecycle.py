@@ -1,4 +1,4 @@
-"""Start, stop and Spark master of clusters: the desired state, which the agent reconciles."""
+"""The desired state of clusters, which the agent reconciles: start, stop, Spark master."""
 
 from django.db import transaction
 

@@ -1,4 +1,4 @@
-"""Clusters: one by its slug, pages of them, and the nodes of one."""
+"""Clusters: lookup by slug, lists, and their nodes."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from controlplane.telemetry.time_series import latest_values
 
 @dataclass(frozen=True)
 class NodeRow:
-    """One node with what it hosts; load in records/s and busy share as of the newest sample."""
+    """A node with its queries and streams; load (records/s) and busy share of the newest sample."""
 
     node: Node
     queries: int
@@ -43,7 +43,7 @@ def clusters_slice(
 ) -> Slice[Cluster]:
     """Return the clusters after a cursor by slug, of all or of those with these ids.
 
-    values: q, a part of slug or name, and state. Raises `Invalid`.
+    `values`: q, a part of slug or name, and state. Raises `Invalid`.
     """
     clusters = Cluster.objects.all() if seen is None else Cluster.objects.filter(pk__in=seen)
     if text := str(values.get("q", "")).strip()[:100]:

@@ -14,21 +14,20 @@ from controlplane.wire.log import without_password
 def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str = "") -> Cluster:
     """Set the log's URL (empty: the site's Redis) and its limit of unread MiB.
 
-    Another log begins with windows of its own, and what is unread in the old one stays unread: so
-    the URL can only change while the cluster is stopped. Raises `Forbidden`, `Invalid`,
-    `Conflict`.
+    The URL can change only while the cluster is stopped: windows start again in another log, and
+    unread records of the old one stay unread. Raises `Forbidden`, `Invalid`, `Conflict`.
     """
     require_operator(actor, cluster)
     cluster = Cluster.objects.select_for_update().get(pk=cluster.pk)
     before = _log_fields(cluster)
     if url != cluster.log_url and cluster.desired != Cluster.Desired.STOPPED:
         raise Conflict(
-            "running", f"Stop {cluster.slug} first: its windows would begin anew in another log"
+            "running", f"Stop {cluster.slug} first: its windows start again in another log"
         )
     cluster.log_url, cluster.log_limit_mb = url.strip(), limit_mb
     clean_fields(cluster, "log_url", "log_limit_mb")
     cluster.save(update_fields=["log_url", "log_limit_mb"])
-    # Positions of one log say nothing in another.
+    # Positions are valid for one log only.
     cluster.drops.update(settles=None)
     audit.record(
         actor,

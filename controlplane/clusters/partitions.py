@@ -9,7 +9,7 @@ from controlplane.events.publish import announce, event
 from controlplane.models import Cluster
 
 MAX_PARTITIONS = 256
-# The bounds of a micro-batch that operators may set.
+# Limits of a micro-batch that operators may change.
 LIMITS = ("max_records", "max_batch_mb")
 
 
@@ -27,7 +27,7 @@ def check(actor: Actor, cluster: Cluster, partitions: int) -> None:
 
 
 def record(actor: Actor, cluster: Cluster, partitions: int | None, reason: str = "") -> Cluster:
-    """Store the partitions of further checkpoints; None for as many as the master has cores.
+    """Store the partitions of new checkpoints, None for the number of cores of the master.
 
     Raises `Forbidden`.
     """
@@ -40,7 +40,7 @@ def set_batch_limits(
 ) -> Cluster:
     """Set limits of a cluster's micro-batches: `max_records`, `max_batch_mb` (MiB), or both.
 
-    An application that runs is restarted with them. Raises `Forbidden`, `Invalid`.
+    A running application is restarted. Raises `Forbidden`, `Invalid`.
     """
     require_operator(actor, cluster)
     unknown = {name: ["Is not a limit of micro-batches"] for name in limits if name not in LIMITS}

@@ -1,7 +1,7 @@
 """Messages to webhooks, written in the transaction of the event.
 
-So no event is published that did not happen, and none that happened is lost with a process or with
-Redis: integrations.deliveries sends what stands here, at least once.
+Transactional outbox: an event is stored with its change, and integrations.deliveries sends it at
+least once.
 """
 
 import json
@@ -17,7 +17,7 @@ from controlplane.task_names import SEND_WEBHOOK, send_on_commit
 
 Kind = Webhook.Kind
 _State = Proposal.State
-# Which kinds of webhooks an event is for, by its own kind; a proposal's also by its state.
+# The webhook subscription of each kind of event; for proposals also by state.
 _KINDS: Final[Mapping[str, frozenset[str]]] = {
     "execution": frozenset({Kind.EXECUTIONS}),
     "decision": frozenset({Kind.ALERTS}),
@@ -31,7 +31,7 @@ TEST: Final = "test"
 
 
 def enqueue(cluster_id: int, event: Mapping[str, Any]) -> int:
-    """Store an event for each webhook that subscribes to it; return how many."""
+    """Store an event for each subscribed webhook; return how many."""
     kinds = _kinds(event)
     if not kinds:
         return 0

@@ -14,9 +14,9 @@ logger = logging.getLogger(__name__)
 
 
 class Event(TypedDict):
-    """An event as browsers receive it; kind is routing, proposal or state, t in ms since the epoch.
+    """An event for browsers; `kind`: routing, proposal or state; `t`: ms since the epoch.
 
-    version and proposal: of a routing version, the latter where it executes a proposal.
+    `version`: of a routing version; `proposal`: the proposal that it executes, if any.
     """
 
     t: int
@@ -52,15 +52,15 @@ def event(
 
 
 def announce(cluster_id: int, event: Event, *, passing: bool = False) -> None:
-    """Publish an event after the commit; an error of Redis is logged, not raised.
+    """Publish an event after the commit, and store its messages to webhooks in the transaction.
 
-    Webhooks receive it too, from the messages that are stored in the same transaction. passing: of
-    interest for a moment only, such as progress; webhooks do not receive it.
+    Errors of Redis are logged, not raised. `passing`: transient, such as progress; webhooks do not
+    receive it.
     """
     if not passing:
         outbox.enqueue(cluster_id, event)
     message = {"type": "cluster.event", "event": event}
-    after_commit("tell the browsers", partial(_send, cluster_id, message))
+    after_commit("notify the browsers", partial(_send, cluster_id, message))
 
 
 def send_samples(cluster_id: int, samples: list[dict[str, Any]]) -> None:

@@ -1,1 +1,1 @@
-"""Executions: executing approved proposals step by step, and rolling them back."""
+"""Executions: stepwise execution and rollback of approved proposals."""

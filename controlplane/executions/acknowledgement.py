@@ -1,4 +1,4 @@
-"""Acknowledging steps: the pipeline reports that a version is in effect and that state arrived."""
+"""Acknowledgement of steps by the pipeline's telemetry."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -13,19 +13,18 @@ from controlplane.policies.store import policy_of
 from controlplane.task_names import ADVANCE, send_on_commit
 from controlplane.telemetry.samples import Sample
 
-# State is exported in the batch that leads to a version, and imported by the next one.
+# A batch exports the state of a version's moves, and the next batch imports it.
 BATCHES: Final = 2
-# Event time stands still while a stream has no records; a step does not wait for it for longer.
+# A stream without records has no progress in event time, so the wait is limited.
 EVENT_TIME_WAIT: Final = timedelta(minutes=2)
 
 
 def acknowledge(
     cluster: Cluster, rows: Sequence[Mapping[str, Any]], samples: Sequence[Sample]
 ) -> bool:
-    """Add telemetry rows to the step under way, in the caller's transaction.
+    """Add telemetry rows to the step in progress; return whether the step is done.
 
-    Returns whether the step is done. The relay stores rows once, in the transaction that moves its
-    position, so that nothing is counted twice.
+    Runs in the transaction that stores the relay's position, so no row is counted twice.
     """
     step = (
         Step.objects.select_related("version", "execution")
@@ -48,12 +47,12 @@ def acknowledge(
 
 
 def finish_overdue(step: Step) -> bool:
-    """Finish a step that waits for an event time for too long; returns whether it did."""
+    """Finish a step that waits too long for an event time; return whether it was finished."""
     cluster = step.execution.cluster
     if step.effective_at is None or not _is_done(step, [], timezone.now()):
         return False
     _finish(step, cluster, [])
-    # The acknowledgement of a batch may come at the same moment: one of them finishes the step.
+    # Concurrent with acknowledgements: one of them finishes the step.
     rows = Step.objects.filter(pk=step.pk, state=Step.State.PUBLISHED)
     return rows.update(state=step.state, acknowledged_at=step.acknowledged_at) == 1
 
@@ -61,8 +60,8 @@ def finish_overdue(step: Step) -> bool:
 def _is_done(step: Step, samples: Sequence[Sample], now: datetime) -> bool:
     """Return whether all actions of the step are in effect.
 
-    A batch ran with the version; the state of its tasks arrived; and the event time passed at
-    which its drop rules take effect.
+    A batch has run with the version, the state of its tasks has arrived, and event time has reached
+    the start of its drop rules.
     """
     if not step.batches or (step.moved < step.tasks and step.batches < BATCHES):
         return False

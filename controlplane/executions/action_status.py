@@ -1,4 +1,4 @@
-"""The actions of a proposal in pages, each with its status in the execution."""
+"""Pages of a proposal's actions with their status in the execution."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from controlplane.models import Execution, Proposal, Query, Step
-from controlplane.pagination.pages import Page
+from controlplane.pagination.pages import Page, page_range
 from controlplane.planning.action_text import ActionText, Names, action_text
 from controlplane.plans.plan import PlannedAction, TaskMove, task_moves
 from controlplane.proposals.action_names import names_of
@@ -14,9 +14,11 @@ from controlplane.proposals.ledger import rollback_places
 from controlplane.topology.applicability import OBSTACLES
 from controlplane.wire.routing import Kind
 
+_FORWARD = Execution.Direction.FORWARD
+
 
 class Status(StrEnum):
-    """What became of an action."""
+    """The status of an action."""
 
     WAITING = "waiting"
     NOT_APPLIED = "not applied"
@@ -27,7 +29,7 @@ class Status(StrEnum):
     REVERTED = "reverted"
 
 
-# In these states an action that was not applied may still be.
+# In these states, actions can still be applied.
 OPEN = (
     Proposal.State.READY, Proposal.State.APPROVED, Proposal.State.EXECUTING, Proposal.State.PAUSED,
 )  # fmt: skip
@@ -35,7 +37,7 @@ OPEN = (
 
 @dataclass(frozen=True)
 class ActionStatus:
-    """The status of an action, the step that led to it, and the code of why it was skipped."""
+    """The status of an action, its step, and the code of the reason if it was skipped."""
 
     status: Status
     step: int | None = None
@@ -47,7 +49,7 @@ class ActionStatus:
         return OBSTACLES.get(self.code, self.code)
 
     def __str__(self) -> str:
-        """Return it as people read it: “applied in step 3”."""
+        """Return the status as text, such as “applied in step 3”."""
         if self.code:
             return f"{self.status}: {self.obstacle}"
         return str(self.status) if self.step is None else f"{self.status} in step {self.step}"
@@ -55,10 +57,10 @@ class ActionStatus:
 
 @dataclass(frozen=True)
 class ActionRow:
-    """An action at its place in the order (from 0), as people read it, and its status.
+    """An action with its place in the order (from 0), its text and its status.
 
-    `query`, `stream`: the id of the object, None if it is of another kind; `task`: the task that
-    moves, None for a query of one task and for other actions.
+    `query`, `stream`: the id of the changed object, None for other kinds of objects; `task`: the
+    moved task of a split query, else None.
     """
 
     place: int
@@ -71,11 +73,11 @@ class ActionRow:
 
 
 def statuses(proposal: Proposal, steps: Iterable[Step]) -> list[ActionStatus]:
-    """Return the status of each action, by its place; steps are in the order of their numbers."""
+    """Return the status of each action by place; `steps` are ordered by number."""
     first = ActionStatus(Status.WAITING if proposal.state in OPEN else Status.NOT_APPLIED)
     result = [first] * len(proposal.actions)
     rows = list(steps)
-    way = rollback_places([{"direction": r.direction, "inverses": r.inverses} for r in rows])
+    reverted = rollback_places([{"direction": r.direction, "inverses": r.inverses} for r in rows])
     for step in rows:
         done, forward = step.state == Step.State.DONE, step.direction == _FORWARD
         if forward:
@@ -85,11 +87,8 @@ def statuses(proposal: Proposal, steps: Iterable[Step]) -> list[ActionStatus]:
         else:
             status = Status.REVERTED if done else Status.REVERTING
         for place, _ in step.inverses:
-            result[place if forward else way[place]] = ActionStatus(status, step.number)
+            result[place if forward else reverted[place]] = ActionStatus(status, step.number)
     return result
-
-
-_FORWARD = Execution.Direction.FORWARD
 
 
 def steps_of(proposal: Proposal) -> list[Step]:
@@ -99,7 +98,7 @@ def steps_of(proposal: Proposal) -> list[Step]:
 
 
 def counted(action_statuses: Sequence[ActionStatus]) -> list[tuple[str, int]]:
-    """Return how many actions have each status, most first; skipped ones by their code."""
+    """Return the number of actions by status, the largest first; skipped ones by code."""
     keys = (
         f"{each.status}: {each.obstacle}" if each.code else str(each.status)
         for each in action_statuses
@@ -112,14 +111,13 @@ def actions_page(
 ) -> Page[ActionRow]:
     """Return one page of the actions in their order; a number past the end: the last page."""
     total = len(proposal.actions)
-    number = min(max(1, number), max(1, -(-total // per_page)))
-    first = (number - 1) * per_page
-    plan = list(proposal.plan[first : first + per_page])
+    number, places = page_range(total, number, per_page)
+    plan = list(proposal.plan[places.start : places.stop])
     names = names_of(proposal.cluster, plan)
     split = _split_queries(plan)
     rows = [
         _row(place, planned, names, split, action_statuses[place])
-        for place, planned in enumerate(plan, start=first)
+        for place, planned in zip(places, plan, strict=True)
     ]
     return Page(rows, total, number, per_page)
 

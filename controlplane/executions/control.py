@@ -1,4 +1,4 @@
-"""What people do to an execution: pause, resume, stop, and the way back."""
+"""Control of executions: pause, resume, stop and roll back."""
 
 from typing import Any
 
@@ -18,16 +18,16 @@ from controlplane.task_names import ADVANCE, send_on_commit
 
 @transaction.atomic
 def pause(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
-    """Begin no further step; the one under way is finished.
+    """Pause an execution after the step in progress.
 
-    Raises `Forbidden`, `Invalid` without a reason, `Conflict`, as all here.
+    Raises `Forbidden`, `Invalid` without a reason, and `Conflict`, as do all functions here.
     """
     return move_on(actor, proposal, "pause", reason=reason)
 
 
 @transaction.atomic
 def resume(actor: Actor, proposal: Proposal) -> Proposal:
-    """Go on with the next step."""
+    """Resume an execution with the next step."""
     move_on(actor, proposal, "resume")
     send_on_commit(ADVANCE, proposal.pk)
     return proposal
@@ -35,7 +35,7 @@ def resume(actor: Actor, proposal: Proposal) -> Proposal:
 
 @transaction.atomic
 def finish_step(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
-    """Stop once the step under way is done."""
+    """Stop an execution after the step in progress."""
     move_on(actor, proposal, "finish step", reason=reason)
     _execution(proposal, last_step=True)
     send_on_commit(ADVANCE, proposal.pk)
@@ -44,16 +44,16 @@ def finish_step(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
 
 @transaction.atomic
 def stop(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
-    """Stop here; what has moved stays where it is."""
+    """Stop an execution now; the applied actions stay."""
     move_on(actor, proposal, "stop", reason=reason)
     _execution(proposal, finished_at=timezone.now(), waits="", not_before=None)
     return proposal
 
 
 def roll_back(actor: Actor, proposal: Proposal, seal: str, reason: str) -> Proposal:
-    """Revert what was applied, step by step, the last action first.
+    """Revert the applied actions step by step, the last one first.
 
-    Raises `Conflict` also if nothing was applied (nothing_applied), and during the execution of
+    Raises `Conflict` also if no action was applied (nothing_applied), and during the execution of
     another proposal of the cluster (another_executing).
     """
     require(actor, role_for(BY_NAME["roll back"], proposal), proposal.cluster)

@@ -1,4 +1,4 @@
-"""Who advances an execution: one process at a time, and another when it does not come back."""
+"""Leases: one process at a time advances an execution, and another one if it fails."""
 
 import os
 import socket
@@ -13,20 +13,20 @@ from django.utils import timezone
 
 from controlplane.models import Execution
 
-# Longer than any one action takes; a process that was killed is followed by another after it.
+# Longer than any step takes; after a process was killed, another one continues when it expires.
 LEASE: Final = timedelta(seconds=15)
 
 
 class Taken(Exception):
-    """Another process advances the execution."""
+    """Another process holds the lease."""
 
 
 @contextmanager
 def lease_on(execution_id: int) -> Iterator[str]:
-    """Hold the lease; raises `Taken` where another does.
+    """Hold the lease during the block; raises `Taken` if another process holds it.
 
-    It keeps two processes from doing the same work. That no move happens twice does not hang on it:
-    every step is one transaction that is conditional on the step before.
+    The lease avoids duplicate work. Exactly-once steps do not depend on it: each step is a
+    transaction that is conditional on the previous step.
     """
     owner = f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
     if not _take(execution_id, owner):
@@ -47,7 +47,7 @@ def _take(execution_id: int, owner: str) -> bool:
 
 
 def renew(execution_id: int, owner: str) -> None:
-    """Hold the lease for longer. Raises `Taken` where it was lost."""
+    """Extend the lease. Raises `Taken` if it was lost."""
     own = Execution.objects.filter(pk=execution_id, lease_owner=owner)
     if own.update(lease_until=timezone.now() + LEASE) != 1:
         raise Taken

@@ -1,4 +1,4 @@
-"""The progress of executions: finished actions, the time left, what each step took."""
+"""Progress of executions: finished actions, remaining time, duration of steps."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -17,12 +17,12 @@ FORWARD, BACK = Execution.Direction.FORWARD, Execution.Direction.BACK
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an execution is, in the direction in which it goes.
+    """The progress of an execution, or of its rollback.
 
-    `actions`: finished ones of `total`, of which `applied` took effect and `skipped` could not be
-    applied any more; `bytes`: of state, as measured, of `total_bytes`, as predicted. `step`: the
-    number of the step under way, None between two. `eta_s`: seconds until the end at the pace so
-    far, None if it is stopped or has ended.
+    `actions`: the number of finished actions of `total`: `applied` took effect, `skipped` could not
+    be applied. `bytes`: measured bytes of state, of predicted `total_bytes`. `step`: the number of
+    the step in progress, None between steps. `eta_s`: seconds until the end at the present pace,
+    None if the execution is stopped or has ended.
     """
 
     execution: Execution
@@ -38,7 +38,7 @@ class Progress:
 
     @property
     def proposal(self) -> Proposal:
-        """Return the proposal that is executed."""
+        """Return the executed proposal."""
         return self.execution.proposal
 
     @property
@@ -48,27 +48,27 @@ class Progress:
 
     @property
     def back(self) -> bool:
-        """Return whether it is rolled back."""
+        """Return whether the execution is being rolled back."""
         return self.execution.direction == BACK
 
 
 def execution_of(proposal: Proposal) -> Execution:
-    """Return the execution of a proposal; raises `NotFound` before it has begun."""
+    """Return the execution of a proposal; raises `NotFound` before its start."""
     execution = Execution.objects.filter(proposal=proposal).first()
     if execution is None:
         raise NotFound("execution of proposal", proposal.pk)
-    # The caller's row: a heavy one is not read twice.
+    # The caller's row, so that a large plan is read once.
     execution.proposal = proposal
     return execution
 
 
 def progress_of(execution: Execution) -> Progress:
-    """Return how far an execution is."""
+    """Return the progress of an execution."""
     return _progress([execution])[execution.cluster_id]
 
 
 def running(cluster_ids: Iterable[int] | None = None) -> dict[int, Progress]:
-    """Return the progress of every execution under way by its cluster, of all without ids."""
+    """Return the progress of running executions by cluster; `cluster_ids`: None for all."""
     executions = Execution.objects.filter(proposal__state__in=Proposal.ACTIVE)
     if cluster_ids is not None:
         executions = executions.filter(cluster__in=cluster_ids)
@@ -83,20 +83,20 @@ def steps_page(execution: Execution, number: int, per_page: int) -> Page[Step]:
 
 
 def step_seconds(step: Step, now: datetime | None = None) -> float:
-    """Return how long a step took, or takes until now."""
+    """Return the duration of a step, until now if it is in progress."""
     end = step.acknowledged_at or now or timezone.now()
     return (end - step.published_at).total_seconds()
 
 
 def waiting_for(proposal: Proposal) -> str:
-    """Return why an approved proposal or its execution does nothing at the moment, or nothing."""
+    """Return why an approved proposal or its execution waits, "" if it does not wait."""
     if proposal.state == Proposal.State.PAUSED:
         return f"{proposal.decided_by} paused it"
     if proposal.state != Proposal.State.APPROVED:
         return ""
     other = Proposal.objects.filter(cluster=proposal.cluster_id, state__in=Proposal.ACTIVE)
     number = other.values_list("pk", flat=True).first()
-    return f"proposal {number} is being carried out" if number is not None else ""
+    return f"proposal {number} is being executed" if number is not None else ""
 
 
 def _progress(executions: Iterable[Execution]) -> dict[int, Progress]:
@@ -106,7 +106,7 @@ def _progress(executions: Iterable[Execution]) -> dict[int, Progress]:
 
 
 def _sums(steps: QuerySet[Step]) -> dict[tuple[int, str], Mapping[str, Any]]:
-    """Return what the steps of each execution and direction come to."""
+    """Return sums over the steps of each execution and direction."""
     lasted = ExpressionWrapper(F("acknowledged_at") - F("published_at"), DurationField())
     done, under_way = Q(state=Step.State.DONE), Q(state=Step.State.PUBLISHED)
     size = F("stop") - F("first")
@@ -150,7 +150,7 @@ def _of(row: Execution, sums: Mapping[str, Any]) -> Progress:
 
 
 def _eta(progress: Progress, sums: Mapping[str, Any]) -> float:
-    """Return the seconds until the end: as many per action as so far, or as predicted."""
+    """Return the seconds until the end, from the measured or predicted time per action."""
     left = max(0, progress.total - progress.actions)
     finished, lasted = sums.get("finished") or 0, sums.get("lasted") or timedelta()
     execution = progress.execution

@@ -1,7 +1,7 @@
-"""Advancing an execution: the next step where it is time, or nothing.
+"""Progression of executions: publication of due steps.
 
-Advancing reads the rows and does what they show to be next, whichever process does it, however
-often, and after any crash.
+The rows alone determine the next operation, so any process can advance an execution, any number of
+times, and after a crash.
 """
 
 import logging
@@ -30,11 +30,11 @@ from controlplane.topology.apply import Refused
 
 logger = logging.getLogger(__name__)
 
-STOPPED = "the cluster is not to run"
+STOPPED = "the cluster is stopped"
 
 
 def advance(proposal_id: int) -> None:
-    """Do what comes next for an approved proposal, as far as it can be done now."""
+    """Execute the due operations of an approved proposal."""
     proposal = _proposal(proposal_id)
     if proposal is None or proposal.state not in APPROVED:
         return
@@ -46,7 +46,7 @@ def advance(proposal_id: int) -> None:
             while _acted(execution.pk):
                 renew(execution.pk, owner)
     except Taken:
-        logger.info("%s is advanced by another", execution)
+        logger.info("another process advances %s", execution)
 
 
 def _proposal(proposal_id: int) -> Proposal | None:
@@ -54,7 +54,7 @@ def _proposal(proposal_id: int) -> Proposal | None:
 
 
 def _acted(execution_id: int) -> bool:
-    """Do one thing; return whether there may be more to do at once."""
+    """Execute one operation; return whether another one may be due."""
     execution = Execution.objects.select_related("proposal", "proposal__cluster").get(
         pk=execution_id
     )
@@ -77,17 +77,14 @@ def _forward(execution: Execution) -> bool:
         return False
     drift = drift_of(proposal, execution.done, policy)
     if drift.stale:
-        return _outdated(execution, drift)
+        return _end_as_stale(execution, drift)
     stop = _stop(execution, proposal.plan[execution.done :], execution.done, policy)
     actions = proposal.plan[execution.done : stop]
     return _publish(execution, execution.done, stop, actions, {"done": stop})
 
 
-def _outdated(execution: Execution, drift: Drift) -> bool:
-    """End it as stale; return whether to look again, as another process advanced it meanwhile.
-
-    What that process has moved is elsewhere, which is no drift.
-    """
+def _end_as_stale(execution: Execution, drift: Drift) -> bool:
+    """End the execution as stale; return True if another process has advanced it meanwhile."""
     present = {"done": execution.done}
     with transaction.atomic():
         if not _moved_on(execution.pk, present, present) or not mark_stale(
@@ -99,21 +96,21 @@ def _outdated(execution: Execution, drift: Drift) -> bool:
 
 
 def _back(execution: Execution) -> bool:
-    way = rollback_of(execution)
-    if execution.undone >= len(way):
+    rollback = rollback_of(execution)
+    if execution.undone >= len(rollback):
         return _end(execution, "rolled back", "rolled back")
     if not _is_time(execution):
         return False
     policy = policy_of(execution.proposal.cluster)
-    stop = _stop(execution, way[execution.undone :], execution.undone, policy)
-    actions = way[execution.undone : stop]
+    stop = _stop(execution, rollback[execution.undone :], execution.undone, policy)
+    actions = rollback[execution.undone : stop]
     return _publish(execution, execution.undone, stop, actions, {"undone": stop})
 
 
 def _stop(
     execution: Execution, plan: Sequence[PlannedAction], first: int, policy: PolicySettings
 ) -> int:
-    """Return where the step stops that starts with the first of these actions, at `first`."""
+    """Return the stop of the step that starts with the first of these actions, at `first`."""
     seconds = step_seconds(execution.proposal.cluster)
     return first + next_step(plan, step_limits(execution.cap, policy), seconds)
 
@@ -136,11 +133,11 @@ def _publish(
     plan: Sequence[PlannedAction],
     progress: Mapping[str, int],
 ) -> bool:
-    """Write the step; return whether it has nothing to wait for."""
+    """Publish a step; return whether it is done already."""
     proposal = execution.proposal
     try:
         with transaction.atomic():
-            # The progress so far is the condition: no process publishes the same actions twice.
+            # Conditional on the present progress, so that no action is published twice.
             present = dict.fromkeys(progress, first)
             if not unchanged(proposal) or not _moved_on(execution.pk, present, progress):
                 return False
@@ -162,16 +159,16 @@ def _moved_on(pk: int, present: Mapping[str, int], progress: Mapping[str, int]) 
 
 
 def _estimate_rollback(execution_id: int) -> None:
-    """Store what going back from here takes."""
+    """Store the predicted cost of a rollback."""
     execution = Execution.objects.select_related("proposal__cluster").get(pk=execution_id)
-    way, cluster = rollback_of(execution)[execution.undone :], execution.proposal.cluster
-    cost = estimate_cost(way, limits_of(policy_of(cluster)), step_seconds(cluster))
+    rollback, cluster = rollback_of(execution)[execution.undone :], execution.proposal.cluster
+    cost = estimate_cost(rollback, limits_of(policy_of(cluster)), step_seconds(cluster))
     Execution.objects.filter(pk=execution_id).update(rollback_cost=cost.to_json())
 
 
 @transaction.atomic
 def _fail(execution: Execution, refusal: Refused) -> bool:
-    """End it as failed: the topology does not allow a step."""
+    """End the execution as failed, as the topology refuses a step."""
     move_on(WEIR, execution.proposal, "fail", message=f"failed: {refusal}", error=str(refusal))
     _close(execution)
     return False

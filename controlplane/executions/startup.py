@@ -1,4 +1,4 @@
-"""Starting executions: automatically once approved, or when a person starts one."""
+"""Start of executions: automatically after the approval, or manually."""
 
 import logging
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def begin(actor: Actor, proposal: Proposal, seal: str) -> Proposal:
     Raises `Forbidden`, and `Conflict`: not_allowed, wrong_seal, stale (data: the drift), or
     another_executing.
     """
-    # Without the role nothing changes: a drifted proposal is marked below.
+    # Checked first, as the drift below changes the proposal.
     require(actor, role_for(BY_NAME["begin"], proposal), proposal.cluster)
     policy = policy_of(proposal.cluster)
     drift = _drift(proposal, policy)
@@ -53,7 +53,7 @@ def translate_integrity_error() -> Iterator[None]:
 
 
 def get_or_start(proposal: Proposal) -> Execution | None:
-    """Return the execution, started if it was not; None while another of the cluster runs."""
+    """Return the execution, started if necessary; None during another one of the cluster."""
     if proposal.state != State.APPROVED:
         return Execution.objects.get(proposal=proposal)
     policy = policy_of(proposal.cluster)
@@ -71,7 +71,7 @@ def get_or_start(proposal: Proposal) -> Execution | None:
 
 
 def _drift(proposal: Proposal, policy: PolicySettings) -> Drift | None:
-    """Return the drift that forbids the beginning, and mark the proposal with it."""
+    """Mark a stale proposal; return the drift that forbids the start, None without one."""
     if proposal.state != State.APPROVED:
         return None
     review_if_due(proposal)
@@ -90,7 +90,7 @@ def _execution(proposal: Proposal, policy: PolicySettings) -> Execution:
 
 
 def _supersede(started: Proposal) -> None:
-    """Supersede the proposals that change an object which this one changes."""
+    """Supersede other proposals that change the same objects."""
     changed = _subjects(started)
     others = Proposal.objects.select_related("cluster").filter(
         cluster=started.cluster_id, state__in=(State.READY, State.APPROVED)

@@ -1,7 +1,6 @@
-"""How much the next step may have: more while all is well, half where it is not (AIMD).
+"""Limits of steps: additive increase, multiplicative decrease (AIMD) of the actions per step.
 
-The additive-increase multiplicative-decrease rule of congestion control, on moves per step: it
-finds what a cluster bears without knowing it beforehand.
+As in congestion control, the rule adapts to the unknown capacity of a cluster.
 """
 
 from dataclasses import dataclass
@@ -13,13 +12,13 @@ from controlplane.planning import execution_plan
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.policies.settings import PolicySettings
 
-# How long the latency is given to come down before the next step.
+# The time until the latency has recovered from a step.
 RECOVERY_S = 5.0
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """The cap from now on, why, and how long to wait before the next step, and why."""
+    """The cap of the next step and its reason, the wait before it and its reason."""
 
     cap: int
     reason: str
@@ -28,7 +27,7 @@ class Allowance:
 
 
 def first_cap(policy: PolicySettings) -> Allowance:
-    """Return the cap of the first step: a quarter of what the policy allows."""
+    """Return the cap of the first step: a quarter of the policy's limit."""
     cap = execution_plan.first_cap(policy.cluster_moves)
     return Allowance(cap, f"begins with a quarter of the {policy.cluster_moves} allowed")
 
@@ -36,7 +35,7 @@ def first_cap(policy: PolicySettings) -> Allowance:
 def next_cap(
     execution: Execution, step: Step, policy: PolicySettings, sent: int, now: datetime
 ) -> Allowance:
-    """Return the cap after a step; `sent`: bytes of state that all steps have moved so far."""
+    """Return the cap after a step; `sent`: bytes of state that all steps have moved."""
     trouble = _trouble(step, policy)
     if trouble:
         cap = max(1, min(execution.cap, policy.cluster_moves) // 2)
@@ -70,7 +69,7 @@ def step_limits(cap: int, policy: PolicySettings) -> StepLimits:
 
 
 def columns(allowance: Allowance) -> dict[str, Any]:
-    """Return what an execution keeps of it."""
+    """Return the columns of an execution."""
     return {
         "cap": allowance.cap,
         "cap_reason": allowance.reason[:200],

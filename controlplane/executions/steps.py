@@ -1,4 +1,4 @@
-"""One step of an execution: a routing version, its rows, and the step's row, in one transaction."""
+"""Steps of executions: a routing version and its rows, written in one transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,10 +23,10 @@ from controlplane.wire.routing import (
 
 @dataclass(frozen=True)
 class Selection:
-    """The actions of a step that can be applied, by place, and why the others are skipped.
+    """The applicable actions of a step by place, and the codes of the skipped ones.
 
-    `effective_at`: the event time (ms) at which the last of them takes effect, None if that is
-    with the routing version.
+    `effective_at`: the event time (ms) at which the last action takes effect, None if all take
+    effect with the routing version.
     """
 
     actions: dict[int, Action]
@@ -36,9 +36,9 @@ class Selection:
 
 
 def select(cluster: Cluster, plan: Sequence[PlannedAction], first: int) -> Selection:
-    """Return which of these actions can be applied now; the first of them is at place `first`.
+    """Return the actions that can be applied now; the first of `plan` is at place `first`.
 
-    Raises `Away` if a drop of windows cannot be scheduled as the log does not answer.
+    Raises `Away` if the log is unavailable, which the start of a drop of windows depends on.
     """
     actions: dict[int, Action] = {}
     skipped: list[tuple[int, str]] = []
@@ -62,7 +62,7 @@ def select(cluster: Cluster, plan: Sequence[PlannedAction], first: int) -> Selec
 
 
 def _timed(cluster: Cluster, action: Action) -> tuple[Action, int | None]:
-    """Return the action as it is published, and the event time at which it takes effect."""
+    """Return the published action and the event time at which it takes effect."""
     if not isinstance(action, SetDropRule):
         return action, None
     edge = action.stream, action.query
@@ -74,10 +74,10 @@ def _timed(cluster: Cluster, action: Action) -> tuple[Action, int | None]:
 def publish(
     execution: Execution, first: int, stop: int, plan: Sequence[PlannedAction], author: str
 ) -> Step:
-    """Write the next step in the caller's transaction: actions [first, stop) are `plan`.
+    """Publish the next step in the caller's transaction; `plan`: the actions [first, stop).
 
-    What reverts each action is captured as it is applied. Raises `VersionMoved` if another writer
-    took the routing version, and `Away` as `select` does.
+    The inverse of each action is stored. Raises `VersionMoved` if another writer has published the
+    routing version, and `Away` as `select`.
     """
     cluster = Cluster.objects.get(pk=execution.cluster_id)
     chosen = select(cluster, plan, first)
@@ -101,14 +101,14 @@ def publish(
     if chosen.actions:
         _apply(cluster, step, chosen, author)
     else:
-        # Nothing can be applied, so there is nothing to wait for.
+        # Without an applied action, the step is done.
         step.state, step.acknowledged_at = Step.State.DONE, step.published_at
     step.save()
     return step
 
 
 def _apply(cluster: Cluster, step: Step, chosen: Selection, author: str) -> None:
-    """Apply the actions of a step as one routing version, and keep what reverts each."""
+    """Apply the actions of a step as one routing version; store their inverses."""
     proposal, count = step.execution.proposal, len(chosen.actions)
     summary = f"Proposal {proposal.pk}, step {step.number}: {count} actions"
     applied = apply(
@@ -126,20 +126,17 @@ def _apply(cluster: Cluster, step: Step, chosen: Selection, author: str) -> None
 
 
 def rollback_of(execution: Execution) -> list[PlannedAction]:
-    """Return the actions that revert what was applied, the last first.
-
-    They are those that were captured when the actions were applied.
-    """
+    """Return the stored inverses of the applied actions, the last one first."""
     steps = execution.steps.filter(direction=Execution.Direction.FORWARD).order_by("-number")
     plan = execution.proposal.plan
-    way: list[PlannedAction] = []
+    rollback: list[PlannedAction] = []
     for rows in steps.values_list("inverses", flat=True):
         for place, inverse in reversed(rows):
             applied = plan[place]
-            # Several actions revert one together: none of them alone is its opposite.
+            # Several actions may revert one action together.
             before = (applied.action,) if len(inverse) == 1 else ()
-            way += [
+            rollback += [
                 planned_action(action_from_json(action), before, applied.bytes)
                 for action in inverse
             ]
-    return way
+    return rollback

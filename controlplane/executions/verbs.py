@@ -1,4 +1,4 @@
-"""Applying verbs to proposals, for the API, the pages and the CLI.
+"""Application of verbs to proposals, for API, pages and CLI.
 
 The path of a verb is its name with hyphens: roll-back.
 """
@@ -15,7 +15,7 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions, transitions
 from controlplane.proposals.transitions import role_for
 
-# A new request leaves this proposal as it is, in whatever state it ended.
+# States in which the same plan can be requested again; the request changes no state.
 ANEW_FROM: Final = (State.READY, *ENDED)
 
 _Apply = Callable[[Actor, Proposal, str, str], Proposal]
@@ -34,7 +34,7 @@ _FUNCTIONS: Final[Mapping[str, _Apply]] = {
 
 
 def verb_at(path: str) -> Verb:
-    """Return the verb of a part of an address; raises `NotFound`."""
+    """Return the verb of a path; raises `NotFound`."""
     for verb in SAID:
         if verb.path == path:
             return verb
@@ -44,8 +44,8 @@ def verb_at(path: str) -> Verb:
 def apply_verb(
     actor: Actor, proposal: Proposal, verb: Verb, *, seal: str = "", reason: str = ""
 ) -> Proposal:
-    """Apply a verb. Raises `Forbidden`, `Invalid` where a reason is missing, `Conflict`."""
-    # A missing role is reported before any other obstacle.
+    """Apply a verb. Raises `Forbidden`, `Invalid` without a required reason, `Conflict`."""
+    # A missing role takes precedence over other errors.
     require(actor, role_for(verb, proposal), proposal.cluster)
     return _FUNCTIONS[verb.name](actor, proposal, seal, reason)
 
@@ -53,7 +53,7 @@ def apply_verb(
 def offered(actor: Actor, proposal: Proposal) -> list[Verb]:
     """Return the verbs that the actor may apply now.
 
-    Not "roll back" if nothing has moved, nor "begin" if the policy starts proposals automatically.
+    Omits "roll back" if no action was applied, and "begin" if the policy starts proposals.
     """
     allowed = transitions.allowed_verbs(actor, proposal)
     if policy_of(proposal.cluster).starts:
@@ -65,5 +65,5 @@ def offered(actor: Actor, proposal: Proposal) -> list[Verb]:
 
 
 def may_request_again(actor: Actor, proposal: Proposal) -> bool:
-    """Return whether the actor may request the same plan on the cluster as it is now."""
+    """Return whether the actor may request the same plan again."""
     return proposal.state in ANEW_FROM and actor.may("operator", proposal.cluster_id)

@@ -10,7 +10,7 @@ class Grant(models.Model):
     """A role of a user on one cluster, or on all (cluster None)."""
 
     class Role(models.TextChoices):
-        """Each may what those before it may."""
+        """The roles; each includes the previous ones."""
 
         VIEWER = "viewer"
         OPERATOR = "operator"
@@ -43,8 +43,8 @@ class Grant(models.Model):
 class ApiToken(models.Model):
     """A bearer token of a user; only its sha256 is kept, and its last four characters as a hint.
 
-    role is the highest one that it lets its user use, blank for no limit; cluster the only cluster
-    that it lets them act on, if any.
+    `role`: the highest role of requests with the token, blank for no limit; `cluster`: the only
+    cluster of these requests, null for all.
     """
 
     user = models.ForeignKey(

@@ -7,9 +7,9 @@ from django.db import models
 class KeptAnswer(models.Model):
     """The response of a request with an Idempotency-Key; status is None while it runs.
 
-    fingerprint is the sha256 of method, path, token and body: the same key with another request
-    is a fault of its sender. A request that died with its process lets go at claimed_until: what
-    it had done was rolled back with it. body is compressed.
+    `fingerprint`: the sha256 of method, path, token and body; another request with the same key is
+    an error. `claimed_until`: when the key is free again after its process was killed, whose
+    transaction was rolled back. `body` is compressed.
     """
 
     user = models.ForeignKey(

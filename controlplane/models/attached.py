@@ -8,9 +8,9 @@ from django.db import models
 class AttachedJob(models.Model):
     """A Spark application that reports with a token of the user `owner` (a user name, as text).
 
-    application is Spark's application id. last_seen is when its last message came, by Weir's
-    clock; ended_at when it reported its end. dropped counts the events it gave up. Whether it
-    is lost is derived (controlplane.integrations.attached_list), not kept.
+    `application`: Spark's application id. `last_seen`: the time of its last message (Weir's clock);
+    `ended_at`: of its reported end. `dropped` counts the events that it discarded. Whether a job is
+    lost is derived (controlplane.integrations.attached_list).
     """
 
     owner = models.CharField(max_length=150)
@@ -37,10 +37,10 @@ class AttachedJob(models.Model):
 class AttachedQuery(models.Model):
     """One run of a streaming query of an attached job, as last reported.
 
-    query_id is Spark's id, the same over restarts from one checkpoint; run_id is new with each.
-    sources is a list of {description, rows, input_rate, processed_rate, metrics}, sink is
-    {description, rows}, both of the last batch. last is the newest progress in the shape of
-    `AttachedProgress.values`. detail is the reason of a failure.
+    `query_id`: Spark's id, which restarts from a checkpoint keep; `run_id`: of a run. `sources`: a
+    list of {description, rows, input_rate, processed_rate, metrics}, `sink`: {description, rows},
+    both of the last batch. `last`: the newest progress, as `AttachedProgress.values`. `detail`: the
+    reason of a failure.
     """
 
     class State(models.TextChoices):
@@ -78,7 +78,7 @@ class AttachedQuery(models.Model):
 
     @property
     def title(self) -> str:
-        """Return its name, or the begin of its id where the job gave it none."""
+        """Return the name of the query, or the start of its id if it has none."""
         return self.name or f"query {str(self.query_id)[:8]}"
 
     @property
@@ -90,9 +90,9 @@ class AttachedQuery(models.Model):
 class AttachedProgress(models.Model):
     """One micro-batch of a run, or after 15 minutes the merged batches of a minute.
 
-    t is the begin of the batch. values: t (ms since the epoch), batch, rows, input and processed
+    `t`: the start of the batch. `values`: t (ms since the epoch), batch, rows, input and processed
     (rows/s), duration_ms, phases (ms by Spark's names), state_rows, state_bytes, state_dropped
-    (null without state), watermark_ms (null before the first event), lags (by source, null where
+    (null without state), watermark_ms (null before the first event), lags (by source, null if
     the source reports none).
     """
 

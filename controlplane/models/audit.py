@@ -8,7 +8,7 @@ from controlplane.models.cluster import Cluster
 
 
 class AppendOnly(models.QuerySet["AuditEntry"]):
-    """Rows that are written once."""
+    """Rows that cannot be updated or deleted."""
 
     def update(self, **kwargs: Any) -> NoReturn:
         """Refuse: the audit log is append-only."""
@@ -20,9 +20,9 @@ class AppendOnly(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """One change by a person or a script; actor is a user name, kept as text for good.
+    """A change by a person or a script; `actor`: the user name as text.
 
-    request is the id of the request that caused it, seal that of the plan it was about.
+    `request`: the id of the HTTP request; `seal`: that of the approved plan.
     """
 
     at = models.DateTimeField(db_index=True)
@@ -50,7 +50,7 @@ class AuditEntry(models.Model):
         return f"{self.actor} {self.action} {self.object}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Write once; a second save is refused."""
+        """Insert the row; refuse an update."""
         if not self._state.adding:
             raise TypeError("The audit log is append-only")
         super().save(*args, **kwargs)

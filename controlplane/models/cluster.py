@@ -9,7 +9,7 @@ from controlplane.wire.log import check_url
 
 _PORT = r":[0-9]{1,5}"
 _HOST = r"[A-Za-z0-9.\-]{1,100}"
-# The masters that Spark knows, each as a whole.
+# The kinds of masters of Spark.
 MASTER = RegexValidator(
     rf"\A(local\[(\*|[1-9][0-9]?)\]|yarn|k8s://https?://{_HOST}{_PORT}"
     rf"|spark://{_HOST}{_PORT}(,{_HOST}{_PORT})*)\Z",
@@ -18,7 +18,7 @@ MASTER = RegexValidator(
 
 
 def valid_log_url(url: str) -> None:
-    """Raise `ValidationError` unless a URL can be that of a log."""
+    """Raise `ValidationError` unless the URL is that of a log."""
     try:
         check_url(url)
     except BadLogUrl as error:
@@ -26,20 +26,19 @@ def valid_log_url(url: str) -> None:
 
 
 class Cluster(models.Model):
-    """One Spark Structured Streaming application with its nodes, streams and queries.
+    """A Spark Structured Streaming application with its nodes, streams and queries.
 
-    desired is the requested state, state the last observed one. routing_version is the last
-    decided version, applied_version the last one a micro-batch ran with. telemetry_position and
-    progress_position are the relay's places in the Redis streams: they move in the transaction
-    that stores the samples, so nothing is counted twice. master is where Spark runs the nodes,
-    log_url where the records are (empty for the site's Redis); log_limit_mb (MiB) bounds what of
-    them may wait to be read. slots is the number of nodes (the name is older than nodes that share
-    partitions). partitions: Spark's, of a new checkpoint, None for as many as the master has cores.
-    max_records and max_batch_mb (MiB) bound one micro-batch.
+    `desired`: the requested state, `state`: the last observed one. `routing_version`: the newest
+    version, `applied_version`: the newest one that a micro-batch has used. `telemetry_position`,
+    `progress_position`: the relay's positions in the Redis streams, stored with the samples, so
+    that no row is counted twice. `master`: the Spark master; `log_url`: the URL of the log (empty
+    for the site's Redis); `log_limit_mb`: the limit of unread records (MiB). `slots`: the number
+    of nodes. `partitions`: Spark's, of new checkpoints, None for the number of cores of the
+    master. `max_records`, `max_batch_mb` (MiB): the limits of a micro-batch.
     """
 
     class Desired(models.TextChoices):
-        """The state that operators request."""
+        """The requested state."""
 
         RUNNING = "running"
         STOPPED = "stopped"
@@ -65,8 +64,7 @@ class Cluster(models.Model):
     state_detail = models.TextField(blank=True)
     slots = models.PositiveSmallIntegerField(default=4, validators=[MinValueValidator(1)])
     splits = models.PositiveSmallIntegerField(default=2, validators=[MinValueValidator(1)])
-    # nu is the relaxation ratio of the placement paper (section 2), alpha the additive slack that
-    # lets an almost empty cluster take its first queries.
+    # The relaxation ratio of the placement paper (section 2), and its additive slack alpha.
     nu = models.FloatField(default=0.05, validators=[MinValueValidator(0.0)])
     alpha = models.FloatField(default=10.0, validators=[MinValueValidator(0.0)])
     routing_version = models.PositiveBigIntegerField(default=0)
@@ -100,8 +98,8 @@ class Cluster(models.Model):
 class Node(models.Model):
     """A state partition of the application; hosts tasks; capacity in records/s.
 
-    emulated: the pipeline holds the node to its capacity, so that unequal and slow nodes can be
-    shown and tested; what it may not take yet waits.
+    `emulated`: the pipeline limits the node to its capacity, to test unequal and slow nodes;
+    records beyond it wait.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="nodes")

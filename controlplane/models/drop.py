@@ -11,10 +11,10 @@ from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
 class Drop(models.Model):
     """A drop rule on the input of a stream, or on its edge to a query.
 
-    rule is the wire's value (controlplane.wire.routing.drop_rules.DropRule) as JSON. The row lives
-    while the routing table has the drop. dropped counts the records since the row was made, per_s
-    follows how many a second they are. settles: from which step on (since, ms) the drop is kept
-    once the pipeline has processed the log up to position; null while no step can go.
+    `rule`: the wire's value (controlplane.wire.routing.drop_rules.DropRule) as JSON. The row exists
+    as long as the routing table has the rule. `dropped` counts records since the row was created,
+    `per_s` is their present rate. `settles`: the step (since, ms) before which steps are deleted
+    when the pipeline has processed the log up to a position; null if no step can be deleted.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="drops")
@@ -37,12 +37,12 @@ class Drop(models.Model):
             models.UniqueConstraint(
                 fields=["stream", "query"],
                 condition=models.Q(query__isnull=False),
-                name="drop_split_arc_once",
+                name="drop_split_edge_once",
             ),
             models.UniqueConstraint(
                 fields=["stream"],
                 condition=models.Q(query__isnull=True),
-                name="drop_input_arc_once",
+                name="drop_input_edge_once",
             ),
         ]
 

@@ -11,11 +11,11 @@ from controlplane.models.routing import RoutingVersion
 class Execution(models.Model):
     """The execution of one proposal.
 
-    done: how many of the proposal's actions were published; undone: how many of the actions that
-    revert them. cap: how many actions the next step may have, cap_reason: why. The process that
-    advances the execution holds the lease until lease_until; then another may. not_before delays
-    the next step, for the reason in waits. last_step: stop after the present step. rollback_cost:
-    what going back from here takes.
+    `done`: the number of published actions; `undone`: the number of published actions of the
+    rollback. `cap`, `cap_reason`: the limit of actions in the next step and its reason. One process
+    holds the lease until `lease_until`. `not_before` delays the next step, for the reason in
+    `waits`. `last_step`: stop after the present step. `rollback_cost`: the predicted cost of a
+    rollback from here.
     """
 
     class Direction(models.TextChoices):
@@ -53,14 +53,14 @@ class Execution(models.Model):
 
 
 class Step(models.Model):
-    """One routing version of an execution: actions [first, stop) of its proposal or its rollback.
+    """A routing version of an execution: actions [first, stop) of its proposal or its rollback.
 
-    applied: how many actions were applied. skipped: [place, code] of each action that could not be
-    (topology.applicability). inverses: [place, actions] of each that was applied: what reverts it,
-    captured then. tasks: how many tasks move, moved: how many of them arrived. effective_at: the
-    event time (ms) at which the last action takes effect, null if that is with the version. bytes,
-    waited (records) and pause_ms: as the pipeline reported in batches, the number of its batches
-    since; balance: the imbalance measured before and after, p95_ms the latency after it.
+    `applied`: the number of applied actions. `skipped`: [place, code] of each action that could not
+    be applied (topology.applicability). `inverses`: [place, actions] of each applied action: the
+    actions that revert it. `tasks`: the number of moving tasks, `moved`: of those whose state has
+    arrived. `effective_at`: the event time (ms) at which the last action takes effect, null for the
+    version itself. `bytes`, `waited` (records), `pause_ms`: reported by the pipeline over `batches`
+    micro-batches. `balance`: the imbalance before and after; `p95_ms`: the latency after it.
     """
 
     class State(models.TextChoices):

@@ -8,12 +8,11 @@ from controlplane.models.cluster import Cluster
 class ClusterHealth(models.Model):
     """The newest observation of a cluster's data plane, by the agent; at most seconds old.
 
-    generation identifies the contents of Redis; checkpoint is the name of the directory that has
-    the newest micro-batch, empty where none of it was seen yet. batch, position, total and version
-    are those of the newest micro-batch (total: records of the log up to it). unread counts records
-    of the log that no micro-batch has read, None where the log does not answer; rate is in
-    records/s that micro-batches read. drained_s: seconds until the backlog is read at the present
-    rates, None where it does not shrink.
+    `generation` identifies the contents of Redis; `checkpoint`: the name of the directory with the
+    newest micro-batch, empty before the first one. `batch`, `position`, `total`, `version`: of the
+    newest micro-batch (`total`: records of the log up to it). `unread`: records of the log that no
+    micro-batch has read, None if the log is unavailable; `rate`: records/s that micro-batches read.
+    `drained_s`: seconds until the backlog is read at the present rates, None if it does not shrink.
     """
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="health")
@@ -36,9 +35,9 @@ class ClusterHealth(models.Model):
 class DriverRestart(models.Model):
     """An unexpected end of a driver, with its cause.
 
-    cause is a code of `workers.agent.causes`; detail the error line or what was measured;
-    exit_code is negative for a signal, None where the agent killed the driver. batch is the batch
-    that was under way, unread the records that waited then; uptime_s how long the driver ran.
+    `cause`: a code of `workers.agent.causes`; `detail`: the error line or the measurement;
+    `exit_code`: negative for a signal, None if the agent killed the driver. `batch`: the batch in
+    progress; `unread`: the backlog in records; `uptime_s`: the driver's uptime.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="restarts")
@@ -59,15 +58,15 @@ class DriverRestart(models.Model):
 
 
 class Incident(models.Model):
-    """A loss that the agent or the beat has detected: what is gone, and what Weir did.
+    """A loss that the agent or the beat has detected.
 
-    kind is what was lost; lost and done are lists of sentences, facts the figures that they
-    rest on. While an incident is undecided the driver does not start: choices are the codes that
-    an administrator may choose from.
+    `lost`, `done`: sentences about the lost data and Weir's reaction; `facts`: their figures. While
+    an incident is undecided, the driver does not start; `choices`: the codes that an administrator
+    chooses from.
     """
 
     class Kind(models.TextChoices):
-        """What was lost or restored from an older moment."""
+        """The store that was lost or restored from an older backup."""
 
         REDIS_LOST = "redis-lost", "Redis lost its data"
         REDIS_OLDER = "redis-older", "Redis was restored from an older moment"

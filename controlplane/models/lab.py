@@ -8,11 +8,10 @@ from django.db import models
 class LabRun(models.Model):
     """A requested run of an experiment, with its table once it is done.
 
-    parameters are those of the experiment but for the swept one, whose values are `values`; series
-    are the algorithms compared. attempts counts how often a worker has claimed the run: a worker
-    writes only while the number is the one it claimed. beat_at is its last sign of life. table is
-    {"columns": [...], "rows": [[...], ...]} or, before the run is done, {}. requested_by is a user
-    name.
+    `parameters`: those of the experiment without the swept one, whose values are `values`;
+    `series`: the compared algorithms. `attempts` counts the claims of workers: a worker writes only
+    while the number is that of its claim. `beat_at`: the last heartbeat. `table`: {"columns":
+    [...], "rows": [[...], ...]}, {} before the end. `requested_by`: a user name.
     """
 
     class State(models.TextChoices):
@@ -56,7 +55,7 @@ class LabRun(models.Model):
 
     @property
     def seeds(self) -> Any:
-        """Return how many workloads are drawn per point."""
+        """Return the number of generated workloads per point."""
         return self.parameters.get("seeds")
 
     @property

@@ -8,11 +8,11 @@ from controlplane.models.cluster import Cluster
 class MetricSample(models.Model):
     """One sample (resolution 1: a micro-batch) or roll-up (10 s, 60 s); kept 1 h, 1 d, 30 d.
 
-    values is the sample of controlplane.telemetry.samples; t of a roll-up is its bucket's begin.
+    `values`: a sample of controlplane.telemetry.samples; `t`: of a roll-up the start of its bucket.
     """
 
     class Resolution(models.IntegerChoices):
-        """Seconds that a row stands for."""
+        """The number of seconds of a row."""
 
         RAW = 1
         TEN_SECONDS = 10

@@ -7,10 +7,9 @@ from controlplane.models.cluster import Cluster
 
 
 class Policy(models.Model):
-    """The policy of one cluster; a cluster without a row has the defaults.
+    """The policy of a cluster; without a row it has the defaults.
 
-    `settings` holds the settings that were set, as JSON; `controlplane.policies.settings` declares
-    them.
+    `settings`: changed settings as JSON; `controlplane.policies.settings` declares them.
     """
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="policy")
@@ -54,11 +53,11 @@ class Blackout(models.Model):
 class Exclusion(models.Model):
     """An exclusion from plans until it expires: of a query, a node, or a stream's readers.
 
-    subject is the query's, node's or stream's name.
+    `subject`: the name of the query, node or stream.
     """
 
     class Kind(models.TextChoices):
-        """What is excluded."""
+        """The kind of an excluded object."""
 
         QUERY = "query"
         NODE = "node"

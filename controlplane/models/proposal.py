@@ -1,4 +1,4 @@
-"""Proposals: plans under review, sealed over their moves and their snapshot."""
+"""Proposals: plans under review, sealed over their actions and their snapshot."""
 
 from functools import cached_property
 
@@ -15,7 +15,7 @@ _STATES = [(state.value, state.name.replace("_", " ").title()) for state in Stat
 
 
 class Comparison(models.Model):
-    """Several planners asked about one snapshot; its candidates are the proposals that name it."""
+    """Plans of several planners for one snapshot; its candidates are proposals."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="comparisons")
     snapshot_row = models.ForeignKey(Snapshot, on_delete=models.PROTECT, null=True, blank=True)
@@ -31,27 +31,27 @@ class Comparison(models.Model):
 
 
 class Proposal(models.Model):
-    """A plan of one planner; requested_by, approved_by and decided_by are user names.
+    """A plan of a planner; `requested_by`, `approved_by` and `decided_by` are user names.
 
-    parameters: what the planner was called with. before and after: measures by name
-    (planning.measures). actions: rows of `planning.plan.PlannedAction` in the order of execution;
-    imbalance_after: the imbalance after each. predicted: what executing takes and the measures
-    that it leads to. rollback_cost: what going back from the end takes. bounds: by measure, what
-    no plan undercuts. seal: the sha256 over actions and snapshot, in hex.
+    `parameters`: the arguments of the planner. `before`, `after`: measures by name
+    (planning.measures). `actions`: rows of `plans.plan.PlannedAction` in the order of execution;
+    `imbalance_after`: the imbalance after each. `predicted`: the cost of the execution and the
+    measures after it; `rollback_cost`: the cost of a complete rollback. `bounds`: lower bounds by
+    measure. `seal`: the sha256 over actions and snapshot, in hex.
 
-    four_eyes: the policy at the time of the request: the requester may not approve. drift: how the
-    cluster had changed when the proposal became stale. review: the effect of the actions that can
-    still be applied, recomputed while the proposal waits. base: the proposal that this one was
-    derived from, or replaces.
+    `four_eyes`: True if the policy at the time of the request forbids the requester to approve.
+    `drift`: the drift when the proposal became stale. `review`: the present effect of the
+    applicable actions while the proposal waits. `base`: the proposal that this one was derived
+    from, or replaces.
     """
 
     State = State
     ACTIVE = ACTIVE
-    # Columns that grow with the plan: no list reads them.
+    # Columns that grow with the plan; lists do not read them.
     HEAVY = ("actions", "imbalance_after", "before", "after", "drift")
 
     class Origin(models.TextChoices):
-        """Who asked: a person or script, a watch loop, or another proposal."""
+        """The origin of the request: a person or script, a watch loop, or another proposal."""
 
         PERSON = "person"
         WATCH = "watch"
@@ -132,5 +132,5 @@ class Proposal(models.Model):
 
     @cached_property
     def snapshot(self) -> ClusterSnapshot:
-        """Return what it was computed from, empty before it is."""
+        """Return the snapshot of the plan, an empty one before the computation."""
         return self.snapshot_row.value() if self.snapshot_row is not None else EMPTY

@@ -10,18 +10,18 @@ LIVE_STATES = ("pending", "running", "ending")
 
 
 class Query(models.Model):
-    """A continuous select-map-aggregate query; a name is taken while a query with it lives.
+    """A continuous select-map-aggregate query; names of live queries are unique.
 
-    text is the query as JSON (controlplane.wire.query.QueryText), character for character as the
-    data plane gets it: the order of its names has a meaning, which jsonb would not keep. window_s
-    is the length of its windows in seconds, for lists. task_count is over how many tasks its key
-    is split, key_grouping how its keys find their task (controlplane.wire.routing.key_groupings;
-    blank: by hash, without aggregator), aggregator the node that merges its windows while it is
-    routed. incarnation: a move without state increments it. Windows are kept for
-    retention_s of event time, and retention_windows of them at most. submitted_by is a user name,
-    kept as text so that it outlives the user. fault has the reason why the data plane could not
-    compute the query: why, stage of the engine, index of the node, sample of the input (a list of
-    rows); empty for none.
+    `text`: the query as JSON (controlplane.wire.query.QueryText); text, because the order of its
+    names matters and jsonb does not preserve it. `window_s`: the length of its windows in seconds.
+    `task_count`: the number of tasks that its key is split into; `key_grouping`: the assignment of
+    keys to tasks (controlplane.wire.routing.key_groupings; blank: by hash, without aggregator);
+    `aggregator`: the node that merges its windows, or the first of several; `more_aggregators`: the
+    indices of the others. `incarnation`: a move without state increments
+    it. `retention_s`, `retention_windows`: the retention of windows in event time, and their
+    maximum number. `submitted_by`: a user name as text. `fault`: the reason why the data plane
+    could not compute the query, stage of the engine, index of the node, sample of the input (a list
+    of rows); empty for none.
     """
 
     class State(models.TextChoices):
@@ -41,8 +41,9 @@ class Query(models.Model):
     task_count = models.PositiveSmallIntegerField(default=QuerySpec.tasks)
     key_grouping = models.CharField(max_length=20, blank=True, default="")
     aggregator = models.ForeignKey(
-        Node, on_delete=models.PROTECT, null=True, blank=True, related_name="merged_queries"
+        Node, on_delete=models.PROTECT, null=True, blank=True, related_name="aggregated_queries"
     )
+    more_aggregators = models.JSONField(default=list, blank=True)
     incarnation = models.PositiveIntegerField(default=0)
     retention_s = models.PositiveIntegerField(default=QuerySpec.retention_s)
     retention_windows = models.PositiveIntegerField(default=QuerySpec.retention_windows)
@@ -80,6 +81,11 @@ class Query(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def aggregators(self) -> list[int]:
+        """Return the indices of all aggregator nodes."""
+        return [] if self.aggregator is None else [self.aggregator.index, *self.more_aggregators]
+
 
 class QueryStream(models.Model):
     """One stream that one query reads."""
@@ -97,10 +103,9 @@ class QueryStream(models.Model):
 
 
 class Task(models.Model):
-    """Consecutive tasks of a query on one node, from index up to that of the next row.
+    """Consecutive tasks of a query on a node, from `index` to that of the next row.
 
-    Task 0, and so the row with index 0, is on the query's first node. The rows live while the query
-    is routed.
+    The row with index 0 has the query's first node. Rows exist as long as the query is routed.
     """
 
     query = models.ForeignKey(Query, on_delete=models.CASCADE, related_name="tasks")

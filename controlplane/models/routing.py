@@ -7,7 +7,7 @@ from controlplane.models.proposal import Proposal
 
 
 class RoutingVersion(models.Model):
-    """What changed from version - 1 to version, as the wire's operations; actor is a user name."""
+    """The change from the previous version, as the wire's operations; `actor`: a user name."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="routing_versions")
     version = models.PositiveBigIntegerField()

@@ -8,10 +8,10 @@ from controlplane.models.cluster import Cluster
 class SkippedBatch(models.Model):
     """A micro-batch whose records are skipped, because it failed repeatedly.
 
-    It reads the log behind position start up to position stop; records counts its records by the
-    name of the stream, total in all; transfers are the tasks that hand their state on in it, or
-    did in the batch before: they are not lost. failures counts the attempts that failed, cause is
-    how the last one ended. done_at is when the batch was processed without its records.
+    It reads the log after position `start` up to position `stop`. `records`: their number by name
+    of the stream, `total`: of all. `transfers`: the tasks whose state it transfers, which is not
+    lost. `failures`: the number of failed attempts; `cause`: of the last failure. `done_at`: when
+    the batch was processed without its records.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="skipped_batches")

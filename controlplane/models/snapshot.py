@@ -9,10 +9,9 @@ from django.db import models
 
 from controlplane.plans.snapshot import ClusterSnapshot
 
-# A twentieth larger than at level 6, in a third of its time.
+# 5 % larger than at level 6, in a third of the time.
 LEVEL = 4
-# Values that a process keeps by digest: pages and reviews of one proposal read the same snapshot
-# again and again, and that of 100,000 queries takes most of a second to parse.
+# Parsed snapshots that a process caches: one of 100,000 queries takes most of a second to parse.
 KEPT_VALUES = 2
 _recent: dict[str, ClusterSnapshot] = {}
 _lock = Lock()
@@ -21,8 +20,8 @@ _lock = Lock()
 class Snapshot(models.Model):
     """A cluster as it was, as canonical JSON (controlplane.plans.snapshot), compressed.
 
-    digest is the sha256 of the JSON, in hex: two proposals on equal clusters share one row. size
-    is the length of the JSON in bytes.
+    `digest`: the sha256 of the JSON in hex; proposals with equal snapshots share a row. `size`: the
+    length of the JSON in bytes.
     """
 
     digest = models.CharField(max_length=64, primary_key=True)
@@ -47,7 +46,7 @@ class Snapshot(models.Model):
         return hashlib.sha256(zlib.decompress(bytes(self.data))).hexdigest() == self.digest
 
     def value(self) -> ClusterSnapshot:
-        """Return the snapshot, which callers must not change: a process parses it once."""
+        """Return the cached snapshot, which callers must not change."""
         value = _recent.get(self.digest)
         if value is None:
             stored = json.loads(zlib.decompress(bytes(self.data)))
@@ -56,7 +55,7 @@ class Snapshot(models.Model):
         return value
 
     def remember(self, value: ClusterSnapshot) -> None:
-        """Keep the value from which the data was made, so that it is not parsed again."""
+        """Cache the value of the data."""
         with _lock:
             _recent.pop(self.digest, None)
             _recent[self.digest] = value

@@ -8,8 +8,8 @@ from controlplane.models.cluster import Cluster
 class Stream(models.Model):
     """A source of the placement paper; its pk is the stream id on the wire; rates in records/s.
 
-    schema is a `wire.schema.StreamSchema` as JSON. retired holds the last types of columns that
-    were removed, by name: records of the log may still have them.
+    `schema`: a `wire.schema.StreamSchema` as JSON. `retired`: the last types of removed columns by
+    name, as records of the log may still have them.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="streams")
@@ -34,5 +34,5 @@ class Stream(models.Model):
 
     @property
     def weight(self) -> float:
-        """w(s) of the placement paper: the measured rate, else the declared one, else 1."""
+        """Return w(s) of the placement paper: the measured rate, else the declared one, else 1."""
         return self.rate or self.declared_rate or 1.0

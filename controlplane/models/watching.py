@@ -7,10 +7,10 @@ from controlplane.models.proposal import Proposal
 
 
 class Decision(models.Model):
-    """A decision of a watch loop, with its equal successors from first_at to last_at.
+    """A decision of a watch loop, with equal successors from `first_at` to `last_at`.
 
-    code is the reason (watch.codes), number the figure that decided and limit what it
-    was compared with, both in unit: share, ratio, ms, s, nodes, moves or records/s.
+    `code`: the reason (watch.codes); `number`, `limit`: the deciding figure and its limit, in the
+    `unit` share, ratio, ms, s, nodes, moves or records/s.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="decisions")
@@ -38,14 +38,14 @@ class Decision(models.Model):
 class LedgerEntry(models.Model):
     """Predicted and measured effects of one executed proposal.
 
-    approved: what the approved plan promised; expected: the same for the actions that were applied;
-    measured: what was measured. All have the same names (measures, bytes, pause_ms, latency_ms);
-    unknown figures are absent. applied and skipped: numbers of actions; samples: how many were
-    measured after the end.
+    `approved`: predictions for the approved plan; `expected`: for the applied actions; `measured`:
+    measurements. All have the same names (measures, bytes, pause_ms, latency_ms), without unknown
+    figures. `applied`, `skipped`: numbers of actions; `samples`: the number of samples after the
+    end.
     """
 
     class Outcome(models.TextChoices):
-        """How the execution ended."""
+        """The outcome of the execution."""
 
         DONE = "done"
         STOPPED = "stopped"

@@ -9,10 +9,9 @@ from controlplane.models.cluster import Cluster
 class Webhook(models.Model):
     """A URL that receives events of some kinds, of one cluster or (cluster None) of all.
 
-    The secret that signs the messages is derived from salt and the site's own secret
-    (integrations.webhooks), so a copy of the database cannot sign. The worker that sends the
-    messages holds a lease until busy_until; after failures in a row no attempt is made until
-    rests_until.
+    The secret that signs messages is derived from `salt` and the site's secret
+    (integrations.webhooks), so a copy of the database cannot sign. The sending worker holds a lease
+    until `busy_until`; after consecutive failures, sending pauses until `rests_until`.
     """
 
     class Kind(models.TextChoices):
@@ -44,10 +43,10 @@ class Webhook(models.Model):
 
 
 class Delivery(models.Model):
-    """A message to a webhook; event is the event's id, equal for all webhooks and attempts.
+    """A message to a webhook; `event`: the event's id, equal for all webhooks and attempts.
 
-    body is what is sent, byte for byte. next_at is when the next try is due. status is the last
-    answer's, error why the last try did not succeed.
+    `body`: the bytes of the request. `next_at`: the time of the next attempt. `status`: of the last
+    response; `error`: the reason of the last failure.
     """
 
     class State(models.TextChoices):

@@ -1,8 +1,8 @@
 """Pagination by cursor: pages of constant cost, without duplicates when rows are added.
 
 A cursor names the last row that was seen by the columns of the order, the primary key last; the
-next page begins behind it. Rows that come or go meanwhile shift nothing. It is opaque to callers
-and holds for the order that it was made for.
+next page starts after it, whatever rows are added or deleted meanwhile. A cursor is opaque to
+callers, and valid for one order.
 """
 
 import base64
@@ -19,7 +19,7 @@ from django.db.models import Model, Q, QuerySet
 from controlplane.errors import Invalid
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
 
-# Base64 of an order's values: a name of 100 characters of four bytes and an id stay far below.
+# The longest cursor: base64 of the values of an order.
 MAX_CURSOR: Final = 1000
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True)
 class Place:
-    """The cursor after which a page begins ("" for the first row), and its number of rows."""
+    """The cursor after which a page starts ("" for the first page), and its number of rows."""
 
     after: str = ""
     limit: int = PER_PAGE
@@ -45,7 +45,7 @@ class Place:
 class Slice(Generic[T]):
     """Rows, and the cursor of the next rows, "" after the last row.
 
-    total is how many rows there are in all, None behind a cursor: who goes on knows it.
+    `total`: the number of all rows, None after the first page.
     """
 
     rows: Sequence[T]
@@ -59,17 +59,17 @@ def slice_of(
     place: Place,
     row: Callable[[Sequence[M]], Sequence[T]],
 ) -> Slice[T]:
-    """Return the rows after a cursor; order names columns that are never null, "pk" the last.
+    """Return the rows after a cursor; `order`: columns that are never null, the last one "pk".
 
-    Raises `Invalid` for a cursor of another order, or that is none.
+    Raises `Invalid` for an invalid cursor, or one of another order.
     """
-    # One more than is shown tells whether there is a next page, without another query.
+    # One more row shows whether there is a next page, without another query.
     rows = _rows(values.order_by(*order), order, place.after, place.limit + 1)
     shown = rows[: place.limit]
     more = len(rows) > place.limit
     total = None
     if not place.after:
-        # All rows at hand need not be counted again.
+        # A single page needs no count.
         total = values.count() if more else len(rows)
     return Slice(row(shown), _written(order, shown[-1]) if more else "", total)
 
@@ -81,20 +81,20 @@ def _rows(wanted: QuerySet[M], order: Sequence[str], after: str, limit: int) -> 
     try:
         return list(wanted.filter(_behind(order, values))[:limit])
     except (ValidationError, ValueError, TypeError, FieldError, OverflowError, DataError):
-        # Made by hand: it holds what no column takes.
+        # A forged cursor: the database rejects its values.
         raise _bad() from None
 
 
 def _behind(order: Sequence[str], values: Sequence[Any]) -> Q:
     """Return the condition for rows after values: (a, b) > (x, y) is a > x, or a = x and b > y.
 
-    The first column alone bounds the whole, so that an index on the order is walked from there.
+    The condition on the first column lets the database use an index on the order.
     """
     behind = Q()
     for column, value in reversed(list(zip(order, values, strict=True))):
         name, descending = column.removeprefix("-"), column.startswith("-")
-        past = Q(**{f"{name}__{'lt' if descending else 'gt'}": value})
-        behind = past | (Q(**{name: value}) & behind) if behind else past
+        further = Q(**{f"{name}__{'lt' if descending else 'gt'}": value})
+        behind = further | (Q(**{name: value}) & behind) if behind else further
     first, value = order[0], values[0]
     bound = f"{first.removeprefix('-')}__{'lte' if first.startswith('-') else 'gte'}"
     return Q(**{bound: value}) & behind
@@ -134,4 +134,4 @@ def _plain(value: Any) -> str:
 
 
 def _bad() -> Invalid:
-    return Invalid({"cursor": ["Is no cursor of this list in this order: begin without one"]})
+    return Invalid({"cursor": ["Is not a cursor of this list and order: start without one"]})

@@ -8,7 +8,7 @@ from django.db.models import Model, QuerySet
 
 PER_PAGE = 50
 MAX_PER_PAGE = 1000
-# No id or page is longer; int() of a very long text takes very long.
+# Longer texts are no ids, and slow to parse.
 MAX_DIGITS = 12
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ class Page(Generic[T]):
 
     @property
     def pages(self) -> int:
-        """Return how many pages there are, at least one."""
+        """Return the number of pages, at least 1."""
         return max(1, -(-self.total // self.per_page))
 
     @property
@@ -45,10 +45,14 @@ def page_of(
 ) -> Page[T]:
     """Return a page; a number past the end returns the last page."""
     total = rows.count()
-    last = max(1, -(-total // per_page))
-    number = min(max(1, number), last)
-    begin = (number - 1) * per_page
-    return Page(row(list(rows[begin : begin + per_page])), total, number, per_page)
+    number, places = page_range(total, number, per_page)
+    return Page(row(list(rows[places.start : places.stop])), total, number, per_page)
+
+
+def page_range(total: int, number: int, per_page: int) -> tuple[int, range]:
+    """Return the number of an existing page and its places; the last page for a larger number."""
+    number = min(max(1, number), max(1, -(-total // per_page)))
+    return number, range((number - 1) * per_page, min(total, number * per_page))
 
 
 def whole(values: Mapping[str, Any], name: str, default: int, maximum: int = 10**6) -> int:

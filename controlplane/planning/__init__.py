@@ -1,1 +1,1 @@
-"""From a cluster to a plan: the snapshot, its measures, the planners' problems and their plans."""
+"""Plans for clusters: snapshots, measures, adapters of planners, order and cost of actions."""

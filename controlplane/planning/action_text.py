@@ -1,4 +1,4 @@
-"""Actions as people read them: what changes, from what, to what."""
+"""Texts of actions: kind, object, value before and after."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +13,7 @@ from controlplane.wire.routing import (
     Kind,
     MoveTasks,
     SetAggregator,
+    SetAggregators,
     SetCapacity,
     SetDropRule,
     SetKeyGrouping,
@@ -35,11 +36,11 @@ class Names:
     nodes: Mapping[int, str] = field(default_factory=dict)
 
     def query(self, query: int) -> str:
-        """Return the name of a query, its number if it is unknown."""
+        """Return the name of a query, its id if it is unknown."""
         return self.queries.get(query, f"query {query}")
 
     def stream(self, stream: int) -> str:
-        """Return the name of a stream, its number if it is unknown."""
+        """Return the name of a stream, its id if it is unknown."""
         return self.streams.get(stream, f"stream {stream}")
 
     def node(self, node: int) -> str:
@@ -62,7 +63,7 @@ class Names:
 
 @dataclass(frozen=True)
 class ActionText:
-    """An action for people: `kind` as in its JSON, `title` of the kind, its object, two values."""
+    """The text of an action: `kind` as in its JSON, `title` of the kind, object, two values."""
 
     kind: str
     title: str
@@ -76,17 +77,24 @@ class ActionText:
 
 
 def action_text(planned: PlannedAction, names: Names) -> ActionText:
-    """Return a planned action as people read it."""
+    """Return the text of a planned action."""
     action = planned.action
     before = planned.before[0] if planned.before else None
-    value = _VALUES[type(action)]
     return ActionText(
         kind_of(action),
-        TITLES[kind_of(action)],
+        _title(action),
         names.subject(action.subjects()[0]),
-        value(before, names) if type(before) is type(action) else "",
-        value(action, names),
+        "" if before is None or _title(before) != _title(action) else _text(before, names),
+        _text(action, names),
     )
+
+
+def _title(action: Action) -> str:
+    return TITLES.get(kind_of(action), "")
+
+
+def _text(action: Action, names: Names) -> str:
+    return _VALUES[type(action)](action, names)
 
 
 def _drop_rule(action: Any, _: Names) -> str:
@@ -110,6 +118,7 @@ _VALUES: Final[Mapping[type[Action], Callable[[Any, Names], str]]] = MappingProx
         SetDropRule: _drop_rule,
         SetKeyGrouping: lambda action, _: _grouping_title(action.key_grouping),
         SetAggregator: lambda action, names: names.node(action.node),
+        SetAggregators: lambda action, names: ", ".join(map(names.node, action.nodes)),
         SetTaskCount: lambda action, _: f"{action.tasks} tasks",
         SetCapacity: lambda action, _: (
             f"{action.capacity:,.0f} records/s{', emulated' if action.emulated else ''}"
@@ -119,14 +128,15 @@ _VALUES: Final[Mapping[type[Action], Callable[[Any, Names], str]]] = MappingProx
         SetSplitCount: lambda action, _: f"{action.splits} split nodes",
     }
 )
-# By the kinds of actions that a plan may have.
+# By kind of action.
 TITLES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "move_tasks": "Node",
         "assign_stream": "Split node",
         "set_drop_rule": "Drop rule",
         "set_key_grouping": "Key grouping",
-        "set_aggregator": "Aggregator node",
+        "set_aggregator": "Aggregator nodes",
+        "set_aggregators": "Aggregator nodes",
         "set_task_count": "Number of tasks",
         "set_capacity": "Capacity",
         "set_node_active": "Node activity",

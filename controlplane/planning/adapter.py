@@ -1,4 +1,4 @@
-"""Adapters connect planners to clusters: one value per planner, all that Weir knows of it."""
+"""Adapters connect planners to clusters: one value per planner."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ Progress = Callable[[float], None]
 
 
 class Defaults(Protocol):
-    """What parameters take their defaults from: a cluster, or a described one."""
+    """The source of default parameters: a cluster, or a cluster description."""
 
     nu: float
     alpha: float
@@ -24,7 +24,7 @@ class Defaults(Protocol):
 
 @dataclass(frozen=True)
 class PlannerResult:
-    """The actions of a planner, and bounds by measure: no plan has a lower value (a cost: less)."""
+    """The actions of a planner, and lower bounds by measure."""
 
     actions: Sequence[Action]
     bounds: Mapping[str, float] = field(default_factory=dict)
@@ -32,9 +32,9 @@ class PlannerResult:
 
 @dataclass(frozen=True)
 class PlanRequest:
-    """What a planner plans: an algorithm, its own parameters, all parameters, and a snapshot.
+    """A request to a planner: algorithm, its parameters, all parameters, and a snapshot.
 
-    `progress` is called with the share done.
+    `progress` receives the finished share.
     """
 
     snapshot: ClusterSnapshot
@@ -46,10 +46,10 @@ class PlanRequest:
 
 @dataclass(frozen=True)
 class WatchSupport:
-    """The watch loops that a planner can serve; among several planners the least `order` is first.
+    """The watch loops that a planner serves; the planner with the lowest `order` is first.
 
-    `parameters`: of a plan, for the imbalance above which the loops act. `needs`: whether the
-    planner can plan for a cluster with so many queries of one task and split queries.
+    `parameters`: those of a plan, for the imbalance limit of the loops. `needs`: whether the
+    planner can plan for these numbers of queries of one task and of split queries.
     """
 
     loops: frozenset[str]
@@ -60,16 +60,15 @@ class WatchSupport:
 
 @dataclass(frozen=True)
 class PlannerAdapter:
-    """How a planner is connected.
+    """The connection of a planner to clusters.
 
-    `default`: name of the algorithm that an empty name requests. `plan`: from a snapshot to
-    actions; raises `Conflict` if there is nothing to plan, and what the algorithm raises.
-    `defaults`: parameters that take their default from the cluster. `measures`: those that the
-    planner reports beside the common ones. `improves`: names of the measures by which a plan is
-    judged. `moves_state`: True if its actions move state. `places`: True if it also plans for
-    queries that have no node yet. `effect`: what its plans consist of, as a sentence about a policy
-    names it; `hint`: a sentence for the form. `compared`: how many of its algorithms a comparison
-    has unless others are chosen.
+    `default`: the algorithm of a request without one. `plan`: computes actions for a snapshot;
+    raises `Conflict` if there is nothing to plan, and the errors of the algorithm. `defaults`:
+    parameters with a default that depends on the cluster. `measures`: the planner's own measures,
+    besides the common ones. `improves`: the measures that define the gain of a plan. `moves_state`:
+    True if its actions move state. `places`: True if it also places queries without a node.
+    `effect`: a noun for its plans; `hint`: a sentence for the form. `compared`: the number of its
+    algorithms in a comparison by default.
     """
 
     planner: Planner
@@ -92,11 +91,11 @@ class PlannerAdapter:
 
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:
-        """Return the algorithms that plan for a snapshot, the best known first."""
+        """Return the algorithms that plan for a snapshot, the best one first."""
         return tuple(algorithm for algorithm in self.planner.algorithms if algorithm.read is None)
 
     def can_plan(self, whole: int, split: int) -> bool:
-        """Return whether it can plan for so many queries of one task and split queries."""
+        """Return whether it can plan for these numbers of queries of one task and split queries."""
         return self.watch is None or self.watch.needs(whole, split)
 
     def algorithm(self, name: str) -> Algorithm:
@@ -121,7 +120,7 @@ class PlannerAdapter:
     def checked(
         self, chosen: Algorithm, given: Mapping[str, Any], cluster: Defaults
     ) -> dict[str, Any]:
-        """Return all parameters of a plan by name. Raises `Invalid` with what is wrong by name."""
+        """Return all parameters of a plan by name. Raises `Invalid` by name."""
         values = {field.name: field.default for field in self.fields(chosen, cluster)} | dict(given)
         problem = {field.name for field in self.planner.problem.fields()}
         own = {field.name for field in chosen.parameters.fields()}
@@ -147,7 +146,7 @@ class PlannerAdapter:
         snapshot: ClusterSnapshot,
         progress: Progress,
     ) -> PlannerResult:
-        """Plan for a snapshot with checked parameters. Raises what `plan` raises."""
+        """Return a plan for a snapshot with checked parameters. Raises the errors of `plan`."""
         names = {field.name for field in chosen.parameters.fields()}
         own = chosen.parameters.from_mapping({n: v for n, v in parameters.items() if n in names})
         return self.plan(PlanRequest(snapshot, chosen, own, parameters, progress))

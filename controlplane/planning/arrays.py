@@ -27,7 +27,7 @@ class QueryArrays:
 
     @classmethod
     def of(cls, snapshot: ClusterSnapshot) -> "QueryArrays":
-        """Read a snapshot. Raises `KeyError` on a node or a stream that it does not have."""
+        """Read a snapshot. Raises `KeyError` on an unknown node or stream."""
         queries: Sequence[Any] = snapshot.queries
         read = list(map(itemgetter(3), queries))
         indptr = np.zeros(len(queries) + 1, np.int64)
@@ -58,9 +58,9 @@ def node_positions(snapshot: ClusterSnapshot, indices: Ints) -> Ints:
 
 
 def positions(known: Ints, wanted: Ints) -> Ints:
-    """Return where in `known`, which has no value twice, each wanted value is.
+    """Return the position of each wanted value in `known`, which has distinct values.
 
-    Raises `KeyError` with the first that is not there.
+    Raises `KeyError` with the first unknown value.
     """
     places, there = positions_if_known(known, wanted)
     if not there.all():
@@ -69,7 +69,7 @@ def positions(known: Ints, wanted: Ints) -> Ints:
 
 
 def positions_if_known(known: Ints, wanted: Ints) -> tuple[Ints, Any]:
-    """Return where in `known` each wanted value is, and whether it is there (bool)."""
+    """Return the position of each wanted value in `known`, and whether it exists (bool)."""
     if not len(known):
         return np.zeros(len(wanted), np.int64), np.zeros(len(wanted), np.bool_)
     order = np.argsort(known, kind="stable")

@@ -1,14 +1,14 @@
-"""Plans under a budget: which moves of a plan are made if not all may be.
+"""Plans under a budget: the choice of moves whose cost a budget allows.
 
-Only moves of tasks cost what a budget limits; all actions of other kinds stay in the plan.
+Only moves of tasks have a cost; actions of other kinds stay in the plan.
 
-A budget is {"bytes", "moves", "pause_ms", "share"}, each of them optional: bytes of state, the
-number of moves, the pauses of all tasks together, and a share of the plan's own bytes (of its
-moves where no state is known). A move pauses its task for one step and for as long as its bytes
-take at the policy's bytes/s.
+A budget is {"bytes", "moves", "pause_ms", "share"}, all optional: bytes of state, the number of
+moves, the sum of the pauses of all tasks, and a share of the plan's bytes (of its moves if no state
+is known). A move pauses its task for one step and for the transfer of its bytes at the policy's
+bytes/s.
 
-What is chosen is as balanced as the whole plan if the budget allows it, else as balanced as may be;
-among what is equally balanced it has the least traffic, hence the least replication factor.
+The chosen moves balance the cluster as well as the whole plan does, or as well as the budget
+allows; among equally balanced choices they have the lowest traffic and replication factor.
 """
 
 import math
@@ -32,14 +32,14 @@ NAMES: Final = (*KINDS, "share")
 
 @dataclass(frozen=True)
 class BudgetedPlan:
-    """The actions that a budget allows, in the order given; `summary`: what a proposal reports."""
+    """The actions that a budget allows, in their order; `summary`: for the proposal."""
 
     plan: list[PlannedAction]
     summary: dict[str, Any]
 
 
 def checked_budget(given: Any) -> dict[str, float]:
-    """Return a budget as it is kept, without what is not limited; raises `Invalid`."""
+    """Return a checked budget without empty limits; raises `Invalid`."""
     if given is None or given == {}:
         return {}
     if not isinstance(given, Mapping):
@@ -70,7 +70,7 @@ def fit_to_budget(
     step_s: float,
     progress: Callable[[float], None] = lambda _: None,
 ) -> BudgetedPlan:
-    """Return the plan with the moves that are worth most within the budget."""
+    """Return the plan with the best moves within the budget."""
     places = [place for place, planned in enumerate(plan) if isinstance(planned, TaskMove)]
     moves = task_moves(plan)
     costs = _costs(moves, step_limits, step_s)
@@ -94,9 +94,9 @@ def _first(
     costs: Any,
     limits: Mapping[str, float],
 ) -> list[int]:
-    """Return the moves off nodes that are to host nothing, the cheapest that can be afforded.
+    """Return the moves that leave inactive nodes, the cheapest ones within the budget.
 
-    They come before all that only balances: such a node is lost or being emptied.
+    They have precedence over balance: such a node is lost or being emptied.
     """
     active = {node.index for node in snapshot.nodes if node.active}
     leaving = [place for place, move in enumerate(moves) if move.source not in active]
@@ -118,7 +118,7 @@ def _problem(
     costs: Any,
     limits: Mapping[str, float],
 ) -> SubsetProblem:
-    """Return the problem of choosing among the rest once the first moves are made."""
+    """Return the problem of the choice among the other moves, after the first moves."""
     made = [moves[place] for place in first]
     model = LoadModel.of(snapshot).after([*others, *made])
     left = [moves[place] for place in rest]

@@ -16,11 +16,11 @@ from controlplane.plans.plan import PlannedAction, Row, rows_of, seal_of
 
 @dataclass(frozen=True)
 class Computed:
-    """What a proposal stores of a plan.
+    """The columns of a proposal that a plan determines.
 
-    `actions`: rows in the order of execution; `imbalance`: after each; `before`, `after`: measures
-    by name; `predicted`: what executing takes and leads to; `rollback_cost`: of going back from
-    the end.
+    `actions`: rows in the order of execution; `imbalance`: after each action; `before`, `after`:
+    measures by name; `predicted`: the cost and the measures of the execution; `rollback_cost`: the
+    cost of a complete rollback.
     """
 
     actions: list[Row]
@@ -54,9 +54,9 @@ def compute_plan(
     budget: Mapping[str, float] | None = None,
     progress: Progress = lambda _: None,
 ) -> Computed:
-    """Return a plan in order, measured, priced and sealed, without what exclusions forbid.
+    """Return an ordered, measured and sealed plan with its cost, without excluded objects.
 
-    With a budget (`budget`), only the moves that are worth most within it.
+    Under a `budget`, only with the best moves within it.
     """
     snapshot = row.value()
     allowed = execution_plan.allowed(snapshot, plan)
@@ -87,6 +87,6 @@ def compute_plan(
 def rollback_cost(
     plan: Iterable[PlannedAction], limits: StepLimits, step_s: float
 ) -> ExecutionCost:
-    """Return what reverting all these actions takes."""
-    way = execution_plan.rollback(list(plan))
-    return execution_plan.estimate_cost(way, limits, step_s)
+    """Return the cost of a rollback of these actions."""
+    rollback = execution_plan.rollback(list(plan))
+    return execution_plan.estimate_cost(rollback, limits, step_s)

@@ -1,4 +1,4 @@
-"""Effects of single actions: how every measure changes when one is left out of a plan."""
+"""Effects of single actions: the changes of measures if a plan omits an action."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,11 +15,11 @@ from controlplane.plans.snapshot import ClusterSnapshot
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The changes when the action at a place is left out of the plan: without it less with it.
+    """The changes if the plan omits the action at `place`: value without it minus value with it.
 
     A positive change of imbalance or replication factor means that the action improves it. `bytes`
-    are spared, so below 0; `worst`, `worst_share`: the index of the node that is the worst loaded
-    then, and its load/capacity.
+    is negative. `worst`, `worst_share`: the index of the worst loaded node without the action, and
+    its load/capacity.
     """
 
     place: int
@@ -39,9 +39,9 @@ def effects(
     plan: Sequence[PlannedAction],
     places: Sequence[int] | range | None = None,
 ) -> list[Effect]:
-    """Return the effects of the actions of a plan, of those at `places` or of all.
+    """Return the effects of the actions of a plan, at `places` or of all.
 
-    No measure is computed again for a move: what changes is at its two nodes.
+    The effect of a move is computed from its two nodes alone.
     """
     wanted = range(len(plan)) if places is None else places
     if not wanted:
@@ -58,7 +58,7 @@ def effects(
 
 
 def _difference(place: int, after: LoadModel, without: LoadModel) -> Effect:
-    """Return the effect of an action of any kind, with the loads after the plan without it."""
+    """Return the effect of an action of any kind; `without`: the loads without it."""
     shares, less = after.loads / after.capacities, without.loads / without.capacities
     worst = int(np.argmax(less))
     factors = [
@@ -92,7 +92,7 @@ def _effects_of_moves(model: LoadModel, moves: Mapping[int, TaskMove]) -> dict[i
 
 
 def _undone(model: LoadModel, moves: list[TaskMove]) -> tuple[Ints, Ints, Floats, Floats]:
-    """Return source and target of each move, and what these get more and less without it."""
+    """Return source and target of each move, and the changes of their loads without it."""
     units, targets = model.units_of(moves)
     sources = arrays.positions(model.indices, np.array([move.source for move in moves], np.int64))
     rows, owner = _entries(model, units)
@@ -107,7 +107,7 @@ def _undone(model: LoadModel, moves: list[TaskMove]) -> tuple[Ints, Ints, Floats
 
 
 def _entries(model: LoadModel, units: Ints) -> tuple[Ints, Ints]:
-    """Return the streams that these units read, and the place of the unit of each."""
+    """Return the streams that these units read, and the unit of each."""
     lengths = model.indptr[units + 1] - model.indptr[units]
     owner = np.repeat(np.arange(len(units)), lengths)
     within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -119,7 +119,7 @@ def _without(
 ) -> tuple[Floats, Ints, Floats]:
     """Return the change of imbalance, the worst node and its load/capacity without each move.
 
-    Of the nodes that are no part of a move the worst is one of the three worst of all.
+    Apart from the nodes of the move, the worst node is one of the three worst of all.
     """
     shares = model.loads / model.capacities
     lowered = shares[targets] - less / model.capacities[targets]
@@ -134,10 +134,10 @@ def _without(
 
 
 def _worst_of_others(shares: Floats, sources: Ints, targets: Ints) -> tuple[Ints, Floats]:
-    """Return the worst loaded node besides source and target of each move, and its share."""
+    """Return the worst loaded node except source and target of each move, and its share."""
     worst = np.full(len(sources), len(shares), np.int64)
     share = np.full(len(sources), -np.inf)
-    # The last of the three is written first, so that a worse one replaces it.
+    # The third worst is written first, so that worse nodes replace it.
     for node in np.argsort(-shares, kind="stable")[:3][::-1].tolist():
         other = (sources != node) & (targets != node)
         worst, share = np.where(other, node, worst), np.where(other, shares[node], share)

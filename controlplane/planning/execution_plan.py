@@ -1,4 +1,4 @@
-"""How a plan is executed: the order of its actions, its steps, its cost, and its rollback."""
+"""Execution plans: order of actions, steps, cost and rollback."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -20,9 +20,9 @@ from controlplane.wire.routing import Kind, Subject
 
 @dataclass(frozen=True)
 class StepLimits:
-    """Bounds of one step: moves that a node takes part in, actions; bytes of state per second.
+    """Limits of a step: moves per node, actions, and bytes of state per second.
 
-    A step has one action at least, whatever its size.
+    A step has at least one action, whatever its size.
     """
 
     node_moves: int
@@ -32,10 +32,10 @@ class StepLimits:
 
 @dataclass(frozen=True)
 class ExecutionCost:
-    """What executing actions takes.
+    """The predicted cost of an execution.
 
-    `actions`, and `moves` of tasks among them; `bytes` of state; `pause_ms`: how long a task that
-    moves pauses; `seconds`: from the first step to the end of the last.
+    `actions`, of which `moves` of tasks; `bytes` of state; `pause_ms`: the pause of a moved task;
+    `seconds`: from the first step to the end of the last one.
     """
 
     actions: int
@@ -54,7 +54,7 @@ class ExecutionCost:
 class Ordered:
     """A plan in the order of its execution; `imbalance`: after each action.
 
-    `safe`: whether no node is worse loaded on the way than the worst one at the start.
+    `safe`: whether the worst load never exceeds that at the start.
     """
 
     plan: list[PlannedAction]
@@ -63,10 +63,10 @@ class Ordered:
 
 
 def in_order(snapshot: ClusterSnapshot, plan: Sequence[PlannedAction]) -> Ordered:
-    """Return the plan in an order in which operators can stop anywhere.
+    """Return the plan in an order in which an execution can stop at any step.
 
-    Consecutive moves are ordered (`algorithms.ordering`); actions of other kinds keep their places
-    between them, and the imbalance after a group of these counts for each of the group.
+    Consecutive moves are ordered (`algorithms.ordering`); actions of other kinds keep their places,
+    and each of a group of these has the imbalance after the group.
     """
     model = LoadModel.of(snapshot)
     ordered: list[PlannedAction] = []
@@ -113,7 +113,7 @@ def allowed(snapshot: ClusterSnapshot, plan: Iterable[PlannedAction]) -> list[Pl
 
 
 def concerned(planned: PlannedAction) -> list[Subject]:
-    """Return the objects that an action changes, and the nodes that a move leaves and enters."""
+    """Return the objects that an action changes, with source and target of a move."""
     subjects = list(planned.action.subjects())
     if isinstance(planned, TaskMove):
         subjects += [Subject(Kind.NODE, node) for node in (planned.source, planned.target)]
@@ -121,9 +121,9 @@ def concerned(planned: PlannedAction) -> list[Subject]:
 
 
 def next_step(plan: Sequence[PlannedAction], limits: StepLimits, seconds: float) -> int:
-    """Return how many of the first actions make up one step: as many as the limits allow.
+    """Return the number of actions of the next step: as many as the limits allow.
 
-    `seconds`: how long a step takes, within which its bytes must arrive.
+    `seconds`: the duration of a step, within which its bytes must arrive.
     """
     # No step has more actions than the limit.
     few = plan[: limits.cluster_moves + 1]
@@ -133,22 +133,22 @@ def next_step(plan: Sequence[PlannedAction], limits: StepLimits, seconds: float)
 def _step_stops(
     plan: Sequence[PlannedAction], limits: StepLimits, first: int, seconds: float
 ) -> Ints:
-    """Return where each step stops if the first has at most `first` actions."""
+    """Return the stop of each step if the first one has at most `first` actions."""
     bounds = bounds_of(first, limits.cluster_moves, limits.node_moves, limits.bytes_per_s * seconds)
     return step_stops(footprints_of(plan), bounds)
 
 
 def first_cap(most: int) -> int:
-    """Return how many actions the first step may have, if the policy allows `most` per step."""
+    """Return the cap of the first step if the policy allows `most` actions per step."""
     return max(1, most // 4)
 
 
 def estimate_cost(
     plan: Iterable[PlannedAction], limits: StepLimits, step_s: float
 ) -> ExecutionCost:
-    """Return what executing the actions takes if a step takes `step_s` seconds and none is slow.
+    """Return the cost of the execution if every step takes `step_s` seconds.
 
-    The first step has few actions, and each step one more than the one before.
+    The cap grows by one action per step.
     """
     actions = list(plan)
     steps = len(_step_stops(actions, limits, first_cap(limits.cluster_moves), step_s))
@@ -165,13 +165,13 @@ def estimate_cost(
 
 
 def rollback(plan: Sequence[PlannedAction]) -> list[PlannedAction]:
-    """Return the actions that revert a plan, the last first."""
-    way: list[PlannedAction] = []
+    """Return the actions that revert a plan, the last one first."""
+    reverted: list[PlannedAction] = []
     for planned in reversed(plan):
         if isinstance(planned, TaskMove):
             query, task, source, target, size = planned
-            way.append(TaskMove(query, task, target, source, size))
+            reverted.append(TaskMove(query, task, target, source, size))
         else:
             after = (planned.action,)
-            way += [OtherAction(before, after, planned.bytes) for before in planned.before]
-    return way
+            reverted += [OtherAction(before, after, planned.bytes) for before in planned.before]
+    return reverted

@@ -1,4 +1,4 @@
-"""The actions of a plan as arrays that decide where the steps of its execution stop."""
+"""Footprints of actions: arrays that determine the steps of an execution."""
 
 from collections.abc import Sequence
 from itertools import count

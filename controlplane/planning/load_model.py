@@ -1,7 +1,6 @@
-"""Loads of a cluster: what its nodes receive and hold in a snapshot, and after actions.
+"""Loads of the nodes of a cluster, in a snapshot and after actions.
 
-The only place that turns a snapshot into loads: measures, the order of moves, budgets and the
-effects of single actions are computed from this value.
+Measures, the order of moves, budgets and the effects of single actions use this model only.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,17 +26,18 @@ SplitTask = tuple[int, int, int, float, int]
 
 @dataclass(frozen=True)
 class LoadModel:
-    """k nodes, s streams, u units (what moves as a whole), e entries (a stream that a unit reads).
+    """The loads of k nodes by s streams and u units (queries or tasks that move as a whole).
 
     `indices` int64[k], `capacities` float64[k]: index and records/s of each node. `streams`
     int64[s]: ids; `offered`, `rates` float64[s]: records/s before and after the drop rules of the
-    input edges. The first units are the queries of one task, `ids` int64 of them; the others are
-    the tasks of split queries, `tasks` by (query, task). Entries by rows `indptr` int64[u + 1],
-    `entries` int64[e]: positions of streams. `own` float64[u]: records/s that a unit shares with
-    no other; `nodes` int64[u]: the position of its node; `state` int64[u]: its bytes.
+    input edges. The first units are the queries of one task, whose ids are `ids` int64; the others
+    are the tasks of split queries, `tasks` by (query, task). The streams that units read are the
+    rows `indptr` int64[u + 1] of `entries` int64[e], positions of streams. `own` float64[u]:
+    records/s that a unit shares with no other; `nodes` int64[u]: the position of its node; `state`
+    int64[u]: its bytes.
 
-    A drop rule of the edge between a stream and a query does not count: a node receives a stream
-    once for all its queries, and which of them drop is not known to it.
+    Drop rules between a stream and a query have no effect, as a node receives a stream once for all
+    its queries.
     """
 
     indices: Ints
@@ -104,7 +104,7 @@ class LoadModel:
             return self
         units, targets = self.units_of(moves)
         nodes = self.nodes.copy()
-        # Units that a later version started, or that ended, are none of the snapshot's.
+        # Queries that started later or ended are not in the snapshot.
         known = units >= 0
         nodes[units[known]] = targets[known]
         return replace(self, nodes=nodes)
@@ -155,7 +155,7 @@ class LoadModel:
 
     @cached_property
     def readers(self) -> Ints:
-        """Return how many units of a node read a stream, int64[k, s]."""
+        """Return the number of units that read a stream by node, int64[k, s]."""
         nodes, streams = len(self.indices), len(self.rates)
         owners = np.repeat(self.nodes, np.diff(self.indptr))
         flat = np.bincount(owners * streams + self.entries, minlength=nodes * streams)
@@ -163,13 +163,13 @@ class LoadModel:
 
     @cached_property
     def received(self) -> Floats:
-        """Return the records/s of streams that each node receives, a stream once, float64[k]."""
+        """Return the records/s that each node receives, each stream once, float64[k]."""
         received: Floats = (self.readers > 0) @ self.rates
         return received
 
     @cached_property
     def live(self) -> float:
-        """Return the records/s of the streams that any query of one task reads."""
+        """Return the records/s of all streams that queries of one task read."""
         return float(self.rates[self.readers.any(axis=0)].sum())
 
     @cached_property
@@ -200,7 +200,7 @@ class LoadModel:
 
 
 def last_share(rule: DropRule | None) -> float:
-    """Return the share that a drop rule drops once its last step holds, 0 for no rule."""
+    """Return the share that a drop rule drops after its last step, 0 without a rule."""
     return rule.steps[-1][1] if rule is not None else 0.0
 
 
@@ -215,7 +215,7 @@ def _kept(streams: Ints, snapshot: ClusterSnapshot) -> Floats:
 
 def _split_tasks(snapshot: ClusterSnapshot) -> Iterable[SplitTask]:
     """Yield the tasks of split queries; nodes by their indices."""
-    for query, _, spans, work, state in snapshot.split:
-        for node, first, stop in spans:
+    for query, _, ranges, work, state in snapshot.split:
+        for node, first, stop in ranges:
             for task in range(first, stop):
                 yield query, task, node, work[task], state[task]

@@ -1,4 +1,4 @@
-"""Measures of a cluster before and after a plan: what they are, and how they are computed."""
+"""Measures of a cluster before and after a plan: declaration and computation."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from controlplane.plans.snapshot import ClusterSnapshot
 
 
 class Better(StrEnum):
-    """Which direction of a measure is better."""
+    """The direction in which a measure improves."""
 
     LOWER = "lower"
     HIGHER = "higher"
@@ -19,7 +19,7 @@ class Better(StrEnum):
 
 
 class Unit(StrEnum):
-    """The units of measures; pages, CLI and charts format values by them."""
+    """The units of measures, which determine the format of values."""
 
     RATIO = "ratio"
     SHARE = "share"
@@ -34,10 +34,10 @@ Compute = Callable[[ClusterSnapshot, LoadModel, "tuple[PlannedAction, ...]"], An
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure: `name` in JSON, `title` for people, its unit, and which direction is better.
+    """A measure: `name` in JSON, `title` for people, unit and better direction.
 
-    `per_node`: one value per node in the order of the snapshot, else one of the cluster.
-    `compute` returns it for a snapshot, the loads after a plan and the plan; None if unknown.
+    `per_node`: True for a list of values by node, in the snapshot's order. `compute` returns the
+    value for a snapshot, the loads after a plan, and the plan; None if it is unknown.
     """
 
     name: str
@@ -94,9 +94,9 @@ def measures(
 ) -> dict[str, Any]:
     """Return the common measures and `more` by name, of the snapshot after a plan.
 
-    Traffic and load are records/s received, a stream once per node, and what tasks of split
-    queries take. The replication factor is that of the queries of one task. `model`: the loads of
-    the snapshot, if they are known.
+    Traffic and load are records/s: each stream once per node, and the shares of tasks of split
+    queries. The replication factor is that of the queries of one task. `model`: the loads of the
+    snapshot if the caller has them.
     """
     planned = tuple(plan)
     after = (model or LoadModel.of(snapshot)).after(planned)

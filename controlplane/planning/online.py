@@ -1,4 +1,4 @@
-"""The online placement problem of a cluster: its active nodes, what each hosts, the rates."""
+"""The online placement problem of a cluster: active nodes, their queries, rates of streams."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from controlplane.models import Cluster, Node, QueryStream, Stream, Task
 
 @dataclass(frozen=True)
 class OnlineProblem:
-    """Which active nodes host what; servers are positions in nodes, sources in streams.
+    """The state of online placement; servers are positions in `nodes`, sources in `streams`.
 
-    state changes as queries are placed and removed; it was read before anything was decided.
+    `state` changes with each placed or removed query.
     """
 
     algorithm: LeastCost
@@ -23,12 +23,12 @@ class OnlineProblem:
     state: OnlineState
 
     def place(self, streams: Iterable[int]) -> Node:
-        """Return the node for a query on these stream ids and count it there."""
+        """Assign a query on these stream ids to a node, and return the node."""
         wanted = [self.sources[stream] for stream in streams]
         return self.nodes[self.algorithm.place(self.state, wanted)]
 
     def remove(self, streams: Iterable[int], node_id: int) -> None:
-        """Forget a query of a node; one on a node that is not active is not counted anyway."""
+        """Remove a query of a node; queries of inactive nodes are not counted."""
         servers = {node.pk: server for server, node in enumerate(self.nodes)}
         if node_id in servers:
             wanted = [self.sources[stream] for stream in streams]
@@ -36,17 +36,17 @@ class OnlineProblem:
 
 
 def read_online(cluster: Cluster) -> OnlineProblem | None:
-    """Return the cluster's online problem, None while no node is active.
+    """Return the cluster's online problem, None without an active node.
 
     Nodes host queries in proportion to their capacity (decision 0009).
 
-    A query that is split counts once, on the node of its first task.
-    The counts are summed by the database: ten thousand queries become a few thousand rows.
+    A split query counts once, on the node of its first task. The database sums the counts, so that
+    ten thousand queries become a few thousand rows.
     """
     nodes = list(Node.objects.filter(cluster=cluster, active=True).order_by("index"))
     if not nodes:
         return None
-    # Schemas are JSON, which takes long to parse.
+    # Schemas are slow to parse.
     weighed = Stream.objects.filter(cluster=cluster).only("id", "rate", "declared_rate")
     streams = list(weighed.order_by("id"))
     sources = {stream.pk: source for source, stream in enumerate(streams)}

@@ -1,4 +1,4 @@
-"""Pareto-optimal points: those that no other point dominates."""
+"""Pareto-optimal points."""
 
 from collections.abc import Sequence
 from operator import le
@@ -7,10 +7,10 @@ Point = tuple[float, ...]
 
 
 def pareto(points: Sequence[Point]) -> list[bool]:
-    """Return of each point whether no other is as small in every figure and smaller in one.
+    """Return for each point whether no other point dominates it.
 
-    Equal points stand or fall together. Exact: what could beat a point comes before it in
-    lexicographic order, and so is found among those kept so far.
+    A point dominates another if no figure is larger and one is smaller. A dominating point precedes
+    the other one in lexicographic order, so each point is compared with earlier optimal ones.
     """
     order = sorted(range(len(points)), key=points.__getitem__)
     front: list[Point] = []

@@ -1,4 +1,4 @@
-"""Actions of a planner as a plan: one task per move, with what each replaces and what it moves."""
+"""Resolution of a planner's actions: one task per move, replaced values and moved state."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -15,6 +15,7 @@ from controlplane.wire.routing import (
     NodeState,
     Route,
     SetAggregator,
+    SetAggregators,
     SetDropRule,
     SetTaskCount,
     TableDraft,
@@ -28,9 +29,9 @@ JOIN_TEXT: Final = '{"right":[0]}'
 
 
 def resolve(snapshot: ClusterSnapshot, actions: Iterable[Action]) -> list[PlannedAction]:
-    """Return the actions as a plan on this snapshot; a move to where the task is is left out.
+    """Return the actions as a plan on this snapshot, without moves to the present node.
 
-    Raises `Conflict` impossible_action with the first that the snapshot does not allow.
+    Raises `Conflict` impossible_action with the first action that the snapshot does not allow.
     """
     owners, state = _owners(snapshot)
     draft: TableDraft | None = None
@@ -61,15 +62,15 @@ def _owners(snapshot: ClusterSnapshot) -> tuple[dict[tuple[int, int], int], dict
     """Return the node index of every task by query and task, and the bytes per task by query."""
     owners = {(query, 0): node for query, _, node, _ in snapshot.queries}
     state = {}
-    for query, _, spans, _, sizes in snapshot.split:
+    for query, _, ranges, _, sizes in snapshot.split:
         state[query] = sizes
-        for node, first, stop in spans:
+        for node, first, stop in ranges:
             owners |= {(query, task): node for task in range(first, stop)}
     return owners, state | {query: [size] for query, size in snapshot.state.items()}
 
 
 def _once_per_task(moves: Iterable[TaskMove]) -> list[PlannedAction]:
-    """Return consecutive moves with one per task, to its last target: these may be reordered."""
+    """Return consecutive moves with one move per task, to its last target."""
     result: dict[tuple[int, int], TaskMove] = {}
     for move in moves:
         task = move.query, move.task
@@ -111,9 +112,9 @@ def _moves(
 
 
 def _require(action: Action, draft: TableDraft) -> None:
-    """Raise `InconsistentDelta` unless a plan may have the action and the draft its objects."""
+    """Raise `InconsistentDelta` unless plans may have the action and the draft has its objects."""
     if not isinstance(action, PLANNABLE):
-        raise InconsistentDelta("plans do not have this kind of action")
+        raise InconsistentDelta("plans cannot have this kind of action")
     for node in _nodes_of(action):
         draft.node(node)
     for subject in action.subjects():
@@ -121,7 +122,7 @@ def _require(action: Action, draft: TableDraft) -> None:
             raise InconsistentDelta(f"there is no stream {subject.id}")
     if isinstance(action, SetDropRule):
         route = None if action.query == INPUT else draft.route(action.query)
-        # A snapshot does not have the streams of split queries.
+        # Snapshots do not contain the streams of split queries.
         read = draft.splits if route is None or route.task_ranges else route.streams
         if action.stream not in read:
             raise InconsistentDelta(f"there is no edge {action.stream} to {action.query}")
@@ -132,6 +133,8 @@ def _nodes_of(action: Action) -> set[int]:
     nodes = {subject.id for subject in action.subjects() if subject.kind == Kind.NODE}
     if isinstance(action, SetAggregator):
         nodes |= {action.node} - {NO_AGGREGATOR}
+    if isinstance(action, SetAggregators):
+        nodes |= set(action.nodes)
     if isinstance(action, SetTaskCount):
         nodes |= {node for node, _, _ in action.added}
     return nodes
@@ -144,12 +147,14 @@ def _draft(snapshot: ClusterSnapshot) -> TableDraft:
     routes = {}
     for query, _, node, streams in snapshot.queries:
         row = groupings.get(query, none)
-        routes[query] = Route(0, node, tuple(streams), "", (), row.grouping, row.aggregator)
-    for query, _, spans, _, _ in snapshot.split:
-        ranges = tuple((node, first, stop) for node, first, stop in spans)
+        more = row.grouping, row.aggregator, tuple(row.more_aggregators)
+        routes[query] = Route(0, node, tuple(streams), "", (), *more)
+    for query, _, placed, _, _ in snapshot.split:
+        ranges = tuple((node, first, stop) for node, first, stop in placed)
         row = groupings.get(query, none)
         text = JOIN_TEXT if row.joins else ""
-        routes[query] = Route(0, ranges[0][0], (), text, ranges, row.grouping, row.aggregator)
+        more = row.grouping, row.aggregator, tuple(row.more_aggregators)
+        routes[query] = Route(0, ranges[0][0], (), text, ranges, *more)
     return TableDraft(
         queries=routes,
         splits=dict(snapshot.splits),

@@ -1,4 +1,4 @@
-"""What the data plane measured of tasks, for those who plan and price moves."""
+"""Measures of tasks by the data plane."""
 
 import logging
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ Measured = Mapping[tuple[int, int], TaskMeasure]
 
 
 def measured_tasks(cluster: Cluster) -> Measured:
-    """Return the last measures by query and task; none where Redis cannot be asked."""
+    """Return the last measures by query and task, none if Redis is unavailable."""
     nodes = list(cluster.nodes.values_list("index", flat=True))
     try:
         measures = read_tasks(redis_client(), cluster.slug, nodes)
     except (RedisError, OSError) as away:
-        logger.warning("No measures of %s: %s", cluster.slug, away)
+        logger.warning("Reading measures of %s failed: %s", cluster.slug, away)
         return {}
     return {(measure.query, measure.task): measure for measure in measures}

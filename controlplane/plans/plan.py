@@ -1,7 +1,7 @@
-"""Plans: actions in their order, each with what it replaces and the state that it moves.
+"""Plans: ordered actions with the values that they replace and the state that they move.
 
-A plan is stored as a list of rows, `seal_of` seals its actions. Plans of large clusters are moves
-of single tasks, a hundred thousand of them: a move is a tuple, and its row a list of numbers.
+A plan is stored as a list of rows; `seal_of` seals its actions. Large plans have a hundred thousand
+moves of single tasks, so a move is a tuple, and its row a list of numbers.
 Nothing here imports Django.
 """
 
@@ -15,6 +15,7 @@ from controlplane.wire.routing import (
     AssignStream,
     MoveTasks,
     SetAggregator,
+    SetAggregators,
     SetCapacity,
     SetDropRule,
     SetKeyGrouping,
@@ -29,17 +30,17 @@ from controlplane.wire.routing import (
 
 # A stored action: [query, task, source, target, bytes] of a `TaskMove`, `to_json` of the others.
 Row = list[int] | Mapping[str, Any]
-# The kinds of actions that a plan may have; people start, stop and change queries themselves.
+# The kinds of actions that a plan may have; only people start, stop and change queries.
 PLANNABLE: Final = (
-    MoveTasks, AssignStream, SetDropRule, SetKeyGrouping, SetAggregator, SetTaskCount, SetCapacity,
-    SetNodeActive, SetNodeCount, SetSplitCount,
+    MoveTasks, AssignStream, SetDropRule, SetKeyGrouping, SetAggregator, SetAggregators,
+    SetTaskCount, SetCapacity, SetNodeActive, SetNodeCount, SetSplitCount,
 )  # fmt: skip
 
 
 class TaskMove(NamedTuple):
-    """The action that moves a task with its state from node `source` to node `target` (indices).
+    """A move of a task with its state from node `source` to node `target` (indices).
 
-    `bytes`: the state that moves, as last measured.
+    `bytes`: the last measured size of the state.
     """
 
     query: int
@@ -50,12 +51,12 @@ class TaskMove(NamedTuple):
 
     @property
     def action(self) -> MoveTasks:
-        """Return the move as an action on a routing table."""
+        """Return the move as an action on the routing table."""
         return MoveTasks(self.query, ((self.target, self.task, self.task + 1),))
 
     @property
     def before(self) -> tuple[Action, ...]:
-        """Return the move back."""
+        """Return the inverse move."""
         return (MoveTasks(self.query, ((self.source, self.task, self.task + 1),)),)
 
     def row(self) -> Row:
@@ -63,22 +64,22 @@ class TaskMove(NamedTuple):
         return list(self)
 
     def action_json(self) -> dict[str, Any]:
-        """Return `action_to_json` of the action, which is not created."""
+        """Return the JSON of the action, without creating the action."""
         query, task, _, target, _ = self
         return {"op": "move_tasks", "query": query, "moves": [[target, task, task + 1]]}
 
     def canonical_action(self) -> str:
-        """Return the canonical JSON of the action; to seal a large plan takes most of its time."""
+        """Return the canonical JSON of the action; sealing a large plan spends its time here."""
         query, task, _, target, _ = self
         return f'{{"moves":[[{target},{task},{task + 1}]],"op":"move_tasks","query":{query}}}'
 
 
 @dataclass(frozen=True, slots=True)
 class OtherAction:
-    """An action of a plan that is not the move of one task.
+    """An action of a plan other than the move of a single task.
 
-    `before`: the actions that restore what it replaces when all earlier actions of the plan are
-    applied to the snapshot; empty if it replaces nothing. `bytes`: the state that moves.
+    `before`: the actions that revert it when all earlier actions of the plan are applied to the
+    snapshot; empty if it replaces nothing. `bytes`: the size of the moved state.
     """
 
     action: Action
@@ -112,7 +113,7 @@ def planned_action(action: Action, before: tuple[Action, ...], size: int = 0) ->
 
 
 def to_json(planned: PlannedAction) -> dict[str, Any]:
-    """Return a planned action as JSON values: the action, what it replaces, and its bytes."""
+    """Return a planned action as JSON values: action, inverse actions, bytes."""
     return {
         "action": planned.action_json(),
         "before": [action_to_json(action) for action in planned.before],
@@ -121,7 +122,7 @@ def to_json(planned: PlannedAction) -> dict[str, Any]:
 
 
 def _from_row(row: Row) -> PlannedAction:
-    # Of a hundred thousand rows nearly all are lists, which JSON has no other kind of.
+    # Lists are the most frequent rows.
     if isinstance(row, list):
         return TaskMove._make(row)
     # An earlier release stored moves of tasks in this form, too.
@@ -130,7 +131,7 @@ def _from_row(row: Row) -> PlannedAction:
 
 
 class Plan(Sequence[PlannedAction]):
-    """The planned actions of stored rows; a row is decoded when it is read."""
+    """The planned actions of stored rows, decoded on access."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
         self._rows = rows

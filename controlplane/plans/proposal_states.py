@@ -1,6 +1,6 @@
-"""The life of a proposal: its states, and the verbs that lead from one to another.
+"""The life cycle of a proposal: its states, and the verbs that change them.
 
-This is the only declaration: services check it, API, CLI and pages offer what it allows, and
+This is the only declaration: services, API, CLI and pages read it, and
 docs/proposals.md is generated from it. Nothing here imports Django.
 """
 
@@ -14,7 +14,7 @@ APPROVER: Final = "approver"
 
 
 class State(StrEnum):
-    """Where a proposal is in its life."""
+    """The state of a proposal."""
 
     COMPUTING = "computing"
     READY = "ready"
@@ -33,13 +33,12 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Verb:
-    """What can be done to a proposal.
+    """An operation that changes the state of a proposal.
 
-    `role`: who may, empty for what Weir does itself. `seal`: True if the seal must be named;
-    `reason`: True if a reason must be given. `target` None leaves the state as it is. `about`
-    describes the effect. `label`: of the button, which has a `look` (primary, danger or empty);
-    `done`: what the page reports afterwards; `question`: title of the dialog that asks again.
-    `rank`: place of the button, the verbs that go on first.
+    `role`: the required role, empty for verbs of Weir itself. `seal`, `reason`: True if the request
+    must contain it. `target`: the next state, None for no change. `about` describes the effect.
+    `label`, `look` (primary, danger or empty) and `rank`: of the button; `question`: the title of
+    the dialog that asks for confirmation; `done`: the message afterwards.
     """
 
     name: str
@@ -62,12 +61,12 @@ class Verb:
 
     @property
     def path(self) -> str:
-        """Return the verb as a part of an address and as a command."""
+        """Return the verb as in URLs and commands."""
         return self.name.replace(" ", "-")
 
     @property
     def confirm(self) -> str:
-        """Return the label of the dialog's button."""
+        """Return the label of the dialog's confirm button."""
         return self.label.rstrip("…")
 
 
@@ -77,9 +76,9 @@ def _verb(
     return Verb(name, frozenset(sources), target, about, **more)
 
 
-# States in which actions are or may be under way; a cluster has one such proposal at most.
+# States in which actions may be in progress; a cluster has at most one such proposal.
 ACTIVE: Final = (State.EXECUTING, State.PAUSED, State.ROLLING_BACK)
-# States from which a routing version can still come without another approval.
+# States in which a proposal can publish routing versions without another approval.
 APPROVED: Final = (State.APPROVED, *ACTIVE)
 ENDED: Final = (
     State.DONE, State.REJECTED, State.STALE, State.FAILED, State.STOPPED, State.ROLLED_BACK,
@@ -92,13 +91,13 @@ VERBS: Final = (
         "fail",
         [State.COMPUTING, State.APPROVED, *ACTIVE],
         State.FAILED,
-        "It could not be computed, or a step could not be applied",
+        "The computation failed, or a step could not be applied",
     ),
     _verb(
         "cancel",
         [State.COMPUTING],
         State.REJECTED,
-        "Stop the computing",
+        "Cancel the computation",
         role=OPERATOR,
         label="Cancel",
         done="The computation is cancelled.",
@@ -108,7 +107,7 @@ VERBS: Final = (
         "reject",
         [State.READY],
         State.REJECTED,
-        "Turn the plan down",
+        "Reject the plan",
         role=APPROVER,
         reason=True,
         label="Reject…",
@@ -133,12 +132,12 @@ VERBS: Final = (
         "withdraw",
         [State.APPROVED],
         State.READY,
-        "Take the approval back before it begins",
+        "Withdraw the approval before the start",
         role=APPROVER,
         reason=True,
         label="Withdraw the approval…",
-        done="The approval is taken back.",
-        question="Take the approval back?",
+        done="The approval is withdrawn.",
+        question="Withdraw the approval?",
         rank=5,
     ),
     _verb(
@@ -149,13 +148,13 @@ VERBS: Final = (
         role=OPERATOR,
         seal=True,
         label="Begin",
-        done="It begins with the first step.",
+        done="It starts with the first step.",
         look="primary",
         rank=3,
     ),
     _verb("start", [State.APPROVED], State.EXECUTING, "Apply the first step"),
     _verb(
-        "outdate",
+        "mark stale",
         [State.READY, State.APPROVED, State.EXECUTING, State.PAUSED],
         State.STALE,
         "The cluster has drifted from the snapshot by more than the policy tolerates",
@@ -170,11 +169,11 @@ VERBS: Final = (
         "pause",
         [State.EXECUTING],
         State.PAUSED,
-        "Begin no further step until resumed",
+        "Start no further step until resumed",
         role=OPERATOR,
         reason=True,
         label="Pause…",
-        done="No further step begins until it is resumed.",
+        done="No further step starts until it is resumed.",
         question="Pause?",
         rank=6,
     ),
@@ -182,10 +181,10 @@ VERBS: Final = (
         "resume",
         [State.PAUSED],
         State.EXECUTING,
-        "Go on with the next step",
+        "Continue with the next step",
         role=OPERATOR,
         label="Resume",
-        done="It goes on with the next step.",
+        done="It continues with the next step.",
         look="primary",
         rank=7,
     ),
@@ -193,11 +192,11 @@ VERBS: Final = (
         "finish step",
         [State.EXECUTING],
         None,
-        "Stop once the step under way is done",
+        "Stop after the step in progress",
         role=OPERATOR,
         reason=True,
         label="Stop after this step…",
-        done="It stops once the step under way is done.",
+        done="It stops after the step in progress.",
         question="Stop after this step?",
         rank=8,
     ),
@@ -205,25 +204,25 @@ VERBS: Final = (
         "stop",
         [State.EXECUTING, State.PAUSED],
         State.STOPPED,
-        "Stop here: what was applied stays",
+        "Stop now and keep the applied actions",
         role=OPERATOR,
         reason=True,
-        label="Stop here…",
-        done="Stopped: what was applied stays.",
+        label="Stop now…",
+        done="Stopped: the applied actions stay.",
         look="danger",
-        question="Stop here?",
+        question="Stop now?",
         rank=9,
     ),
     _verb(
         "roll back",
         [State.EXECUTING, State.PAUSED, State.STOPPED, State.STALE, State.FAILED, State.DONE],
         State.ROLLING_BACK,
-        "Revert the applied actions, the last first",
+        "Revert the applied actions, the last one first",
         role=OPERATOR,
         seal=True,
         reason=True,
         label="Roll back…",
-        done="The applied actions are reverted, the last first.",
+        done="The applied actions are reverted, the last one first.",
         look="danger",
         question="Revert all applied actions?",
         rank=10,
@@ -238,9 +237,9 @@ BY_NAME: Final = {verb.name: verb for verb in VERBS}
 
 
 def verbs_from(state: str) -> list[Verb]:
-    """Return what people can do to a proposal in a state."""
+    """Return the verbs that people can apply in a state."""
     return [verb for verb in VERBS if state in verb.sources and not verb.by_weir]
 
 
-# What people can say, in the order of the table.
+# The verbs of people, in the order of the table.
 SAID: Final = tuple(verb for verb in VERBS if not verb.by_weir)

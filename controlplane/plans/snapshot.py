@@ -1,11 +1,11 @@
-"""What a proposal is computed from: a cluster at one routing version, as a typed value.
+"""Snapshots: the input of proposals, a cluster at one routing version as a typed value.
 
 The value is stored as canonical JSON and sealed with the proposal. Nothing here imports Django.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -43,31 +43,33 @@ class QueryRow(NamedTuple):
 class SplitQueryRow(NamedTuple):
     """A running query of several tasks.
 
-    `spans`: (node index, first task, stop); `work`: records/s per task; `state`: bytes per task.
-    Placement leaves these queries alone: they receive their share of records on all nodes.
+    `ranges`: (node index, first task, stop); `work`: records/s per task; `state`: bytes per task.
+    Placement does not move these queries.
     """
 
     id: int
     name: str
-    spans: list[list[int]]
+    ranges: list[list[int]]
     work: list[float]
     state: list[int]
 
 
 class GroupingRow(NamedTuple):
-    """The key grouping of a query as JSON text, "" for the hash of the key; its aggregator node.
+    """The key grouping of a query as JSON text, "" for the hash of the key; its aggregator nodes.
 
-    `joins`: whether the query is a join.
+    `aggregator`: the first of them, `more_aggregators`: the others. `joins`: whether the query is a
+    join.
     """
 
     query: int
     grouping: str
     aggregator: int
     joins: bool = False
+    more_aggregators: Sequence[int] = ()
 
 
 class DropRuleRow(NamedTuple):
-    """What an edge drops; `query` 0: the input edge of the stream; `rule`: a `DropRule` as JSON."""
+    """The drop rule of an edge as JSON; `query` 0: the input edge of the stream."""
 
     stream: int
     query: int
@@ -75,7 +77,7 @@ class DropRuleRow(NamedTuple):
 
 
 class Excluded(NamedTuple):
-    """What no plan may move: a query or node by name, a stream by its id."""
+    """An object that no plan may move: a query or node by name, a stream by id."""
 
     kind: str
     subject: str | int
@@ -85,10 +87,10 @@ class Excluded(NamedTuple):
 class ClusterSnapshot:
     """A cluster at a routing version.
 
-    `nu`: the relative slack of the balance; `nodes` by index, `streams`, `queries` and `split` by
-    id; `state`: bytes of state by query of one task, where they were measured. What is not
-    measured yet counts 0. `groupings`: the queries that have a key grouping or an aggregator node;
-    `splits`: the split node of each stream; `drop_rules`: of all edges that drop.
+    `nu`: the relative slack of the balance; `nodes` are in the order of their index, `streams`,
+    `queries` and `split` of their id. `state`: measured bytes of state by query of one task;
+    unmeasured values count 0. `groupings`: queries with a key grouping or an aggregator; `splits`:
+    the split node of each stream; `drop_rules`: those of all edges.
     """
 
     version: int
@@ -144,7 +146,7 @@ EMPTY: Final = ClusterSnapshot(0, 0.0, [], [], [], {}, [], [])
 
 
 def canonical(value: Any) -> str:
-    """Return the one way to write a JSON value: sorted keys, no blanks, no NaN."""
+    """Return a value as canonical JSON: sorted keys, no blanks, no NaN."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -1,1 +1,1 @@
-"""Policies: which plans are approved automatically and when, who approves, what no plan moves."""
+"""Policies: automatic approval, roles of approvers, blackouts and exclusions."""

@@ -19,10 +19,10 @@ from controlplane.policies.store import policy_of
 
 @dataclass(frozen=True)
 class PolicyDecision:
-    """Whether the policy approves a proposal: a stable code, the number that decided, its limit.
+    """Whether the policy approves a proposal: code, deciding number and its limit.
 
-    Codes of a refusal: not_ready, decided, candidate, asked, kind, day, time, blackout, moves,
-    bytes, gain, spoils, record; allowed otherwise. text is a clause for people.
+    `code`: allowed, or the reason of a refusal: not_ready, decided, candidate, asked, kind, day,
+    time, blackout, moves, bytes, gain, spoils, record. `text`: a clause for people.
     """
 
     allowed: bool
@@ -62,23 +62,23 @@ def _life(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Polic
     if proposal.state != Proposal.State.READY:
         return _decision("not_ready", f"it is {proposal.state}")
     if proposal.decided_by:
-        return _decision("decided", f"{proposal.decided_by} has decided about it before")
+        return _decision("decided", f"{proposal.decided_by} decided about it earlier")
     if proposal.comparison_id is not None or proposal.origin == Proposal.Origin.DERIVED:
-        return _decision("candidate", "it is one of several that a person chooses from")
+        return _decision("candidate", "a person chooses one of several alternatives")
     if proposal.origin == Proposal.Origin.PERSON and not policy.auto_asked:
-        return _decision("asked", "a person asked for it, and a person decides about it")
+        return _decision("asked", "a person requested it, so a person decides")
     return None
 
 
 def _kind(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:
     if proposal.planner in policy.auto_kinds:
         return None
-    return _decision("kind", f"{proposal.planner} is approved by a person")
+    return _decision("kind", f"a person approves plans of {proposal.planner}")
 
 
 def _when(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:
     begin, end = policy.auto_from, policy.auto_until
-    # A window over midnight belongs to the day on which it began.
+    # A window over midnight belongs to the day on which it starts.
     over = begin is not None and end is not None and begin > end
     early = over and end is not None and moment.time() < end
     day = (moment - timedelta(days=1)) if early else moment
@@ -103,12 +103,10 @@ def _blackout(
 def _size(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:
     moves, sent = int(proposal.predicted.get("moves", 0)), _bytes(proposal)
     if moves > policy.auto_moves:
-        text = f"{moves:,} moves, and at most {policy.auto_moves:,} go by themselves"
+        text = f"{moves:,} moves, at most {policy.auto_moves:,} are allowed"
         return _decision("moves", text, moves, policy.auto_moves)
     if sent > policy.auto_bytes:
-        text = (
-            f"{size_text(sent)} of state, and at most {size_text(policy.auto_bytes)} goes by itself"
-        )
+        text = f"{size_text(sent)} of state, at most {size_text(policy.auto_bytes)} is allowed"
         return _decision("bytes", text, sent, policy.auto_bytes)
     return None
 
@@ -118,7 +116,7 @@ def _gain(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Polic
         return None
     gain = gain_of(proposal)
     if not proposal.actions or gain.share < policy.auto_gain:
-        text = f"it gains {gain.share:.0%} ({gain}), and {policy.auto_gain:.0%} is asked for"
+        text = f"it gains {gain.share:.0%} ({gain}), {policy.auto_gain:.0%} is required"
         return _decision("gain", text, gain.share, policy.auto_gain)
     spoilt = worsened(proposal, policy)
     if spoilt is None:
@@ -131,13 +129,11 @@ def _record(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Pol
         return None
     record = record_of(proposal.cluster, proposal.planner)
     if record.runs < policy.auto_record_runs:
-        text = (
-            f"{record.runs} plans of it were executed, and {policy.auto_record_runs} are asked for"
-        )
+        text = f"{record.runs} of its plans were executed, {policy.auto_record_runs} are required"
         return _decision("record", text, record.runs, policy.auto_record_runs)
     error, limit = record.median_error, policy.auto_record_error
     if error is None or error > limit:
-        off = "not known" if error is None else f"{error:.0%}"
+        off = "an unknown share" if error is None else f"{error:.0%}"
         return _decision(
             "record", f"its predictions were off by {off}, {limit:.0%} is allowed", error, limit
         )
@@ -145,13 +141,13 @@ def _record(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Pol
 
 
 def _improves(proposal: Proposal) -> bool:
-    """Return whether its planner improves a measure, so that a gain can be required of the plan."""
+    """Return whether its planner improves a measure, so that the policy can require a gain."""
     adapter = adapters().get(proposal.planner)
     return adapter is not None and bool(adapter.improves)
 
 
 def _bytes(proposal: Proposal) -> int:
-    """Return the state that its moves take along, as the proposal was priced."""
+    """Return the bytes of state that its moves transfer, as predicted."""
     return int(proposal.predicted.get("bytes", 0))
 
 

@@ -17,14 +17,14 @@ from controlplane.events.publish import announce, event
 from controlplane.models import Blackout, Cluster
 
 CRON_FIELDS: Final = 5
-# A week of blackout after each moment of a cron line: whoever wants more wants the watch off.
+# For longer blackouts, the policy switches the watch loops off.
 MOST_MINUTES: Final = 7 * 24 * 60
-# Each is looked at in every pass of the watch loops; more than these are a script gone wild.
+# Every cycle of the watch loops evaluates all blackouts of a cluster.
 MOST: Final = 100
 
 
 def in_blackout(cluster: Cluster, moment: datetime) -> Blackout | None:
-    """Return the blackout in effect at a moment that ends last, None without one."""
+    """Return the blackout in effect at a moment, the last one to end; None without one."""
     held = [
         (until, row)
         for row in Blackout.objects.filter(cluster=cluster)
@@ -39,7 +39,7 @@ def blackout_until(row: Blackout, moment: datetime) -> datetime | None:
         assert row.starts_at is not None
         assert row.ends_at is not None
         return row.ends_at if row.starts_at <= moment < row.ends_at else None
-    # The last moment of the cron line before `at`: if its minutes are over, so are all before.
+    # The last start before the moment: if its minutes are over, so are those of earlier starts.
     try:
         started = next(
             CronSim(row.cron, moment.astimezone(UTC) + timedelta(microseconds=1), reverse=True)
@@ -62,15 +62,15 @@ def add_blackout(
 ) -> Blackout:
     """Add a blackout: `minutes` after each time of a cron line, or a time range.
 
-    Raises `Forbidden` for who is no admin of the cluster, and `Invalid` per field.
+    Requires an admin of the cluster. Raises `Forbidden`, `Invalid` per field.
     """
     require(actor, ADMIN, cluster)
     cron = " ".join(cron.split())
     faults = _cron_faults(cron, minutes) if cron else _range_faults(minutes, starts_at, ends_at)
     if cron and (starts_at or ends_at):
-        faults["cron"] = ["Give a cron line, or a range, not both"]
+        faults["cron"] = ["Enter a cron line or a time range, not both"]
     if not reason.strip():
-        faults["reason"] = ["Say why, for those who ask later"]
+        faults["reason"] = ["Enter a reason"]
     if not faults and Blackout.objects.filter(cluster=cluster).count() >= MOST:
         faults["cron" if cron else "starts_at"] = [f"There are {MOST} already: remove one first"]
     if faults:
@@ -122,7 +122,7 @@ def _cron_faults(cron: str, minutes: int) -> Fields:
     except CronSimError as bad:
         faults["cron"] = [f"{str(bad)[:80]}: minute hour day month weekday, as 30 8 * * 1-5"]
     except StopIteration:
-        faults["cron"] = ["No moment fits it"]
+        faults["cron"] = ["It matches no time"]
     if (
         isinstance(minutes, bool)
         or not isinstance(minutes, int)
@@ -137,12 +137,12 @@ def _range_faults(minutes: int, starts_at: datetime | None, ends_at: datetime | 
         return {"cron": ["Minutes need a cron line"]}
     if starts_at is None or ends_at is None:
         missing = "starts_at" if starts_at is None else "ends_at"
-        return {missing: ["Give both ends of the range, or a cron line"]}
+        return {missing: ["Enter start and end of the range, or a cron line"]}
     for name, moment in (("starts_at", starts_at), ("ends_at", ends_at)):
         if timezone.is_naive(moment):
-            return {name: ["Give a time zone"]}
+            return {name: ["Enter a time zone"]}
     if ends_at <= starts_at:
-        return {"ends_at": ["Must be after its beginning"]}
+        return {"ends_at": ["Must be after the start"]}
     if ends_at <= timezone.now():
         return {"ends_at": ["Must be in the future"]}
     return {}

@@ -17,13 +17,13 @@ def summary(policy: PolicySettings) -> str:
     lines = ["New queries are placed at once."]
     if kinds:
         lines.append(
-            f"{_listed(kinds).capitalize()} apply by themselves{_when(policy)}{_who(policy)}."
+            f"{_joined(kinds).capitalize()} apply automatically{_when(policy)}{_who(policy)}."
         )
     if any(adapter.name in policy.auto_kinds for adapter in moving):
-        lines.append(f"What moves state does so with {_bounds(policy)}.")
+        lines.append(f"Plans that move state need {_bounds(policy)}.")
     rest = [adapter.effect for adapter in moving if adapter.name not in policy.auto_kinds]
     if rest:
-        lines.append(f"{_listed(rest).capitalize()} wait for {_approver(policy)}.")
+        lines.append(f"{_joined(rest).capitalize()} wait for {_approver(policy)}.")
     lines.append(_watching(policy))
     return " ".join(lines)
 
@@ -36,48 +36,48 @@ def _when(policy: PolicySettings) -> str:
 
 
 def _who(policy: PolicySettings) -> str:
-    return ", whoever asked for them" if policy.auto_asked else ", if no person asked for them"
+    return " for every requester" if policy.auto_asked else ", unless a person requested them"
 
 
 def _bounds(policy: PolicySettings) -> str:
     text = (
         f"at most {policy.auto_moves:,} moves and {size_text(policy.auto_bytes)},"
-        f" for a gain of {policy.auto_gain:.0%} at least"
+        f" and a gain of at least {policy.auto_gain:.0%}"
     )
     if policy.auto_record:
         text += (
-            f", once {policy.auto_record_runs} plans of its planner were carried out"
-            f" and were off by {policy.auto_record_error:.0%} at most"
+            f", and {policy.auto_record_runs} executed plans of their planner"
+            f" with a median error of at most {policy.auto_record_error:.0%}"
         )
     return text
 
 
 def _approver(policy: PolicySettings) -> str:
-    other = ", not the one who asked" if policy.four_eyes else ""
+    other = " other than the requester" if policy.four_eyes else ""
     return f"an {policy.approvers}{other}"
 
 
 def _watching(policy: PolicySettings) -> str:
     sentences = {
         "off": "The watch loops are off.",
-        "recommend": "The watch loops recommend, and leave it to people.",
-        "act": "The watch loops act where this allows it, and recommend the rest.",
+        "recommend": "The watch loops recommend plans; people decide.",
+        "act": "The watch loops apply the plans that this allows, and recommend the others.",
     }
     return sentences[policy.watch]
 
 
 def days_text(days: Sequence[int]) -> str:
     """Return days of the week, with consecutive days as a range."""
-    spans: list[list[int]] = []
+    ranges: list[list[int]] = []
     for day in sorted(days):
-        if spans and spans[-1][1] == day - 1:
-            spans[-1][1] = day
+        if ranges and ranges[-1][1] == day - 1:
+            ranges[-1][1] = day
         else:
-            spans.append([day, day])
-    return _listed([_duration_text(begin, end) for begin, end in spans])
+            ranges.append([day, day])
+    return _joined([_range_text(begin, end) for begin, end in ranges])
 
 
-def _duration_text(begin: int, end: int) -> str:
+def _range_text(begin: int, end: int) -> str:
     if begin == end:
         return DAY_NAMES[begin]
     joint = " and " if end == begin + 1 else " to "
@@ -92,5 +92,5 @@ def size_text(size: float) -> str:
     return f"{size:.0f} bytes"
 
 
-def _listed(words: Sequence[str]) -> str:
+def _joined(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

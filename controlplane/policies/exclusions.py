@@ -1,4 +1,4 @@
-"""Exclusions: what no plan may move, until the owner's end time."""
+"""Exclusions of queries, nodes and streams from plans, until they expire."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,13 +13,13 @@ from controlplane.errors import Fields, Invalid, NotFound
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Exclusion, Query
 
-# It is there for a job, and must not outlive it unnoticed: whoever still needs it says so again.
+# An exclusion that is needed for longer is renewed.
 LONGEST: Final = timedelta(days=90)
 WEIR: Final = Automatic("weir")
 
 
 def live_exclusions(cluster: Cluster, moment: datetime) -> QuerySet[Exclusion]:
-    """Return the exclusions that hold at a moment, the one that ends first first."""
+    """Return the exclusions in effect at a moment, the first one to end first."""
     return Exclusion.objects.filter(cluster=cluster, expires_at__gt=moment)
 
 
@@ -27,10 +27,10 @@ def live_exclusions(cluster: Cluster, moment: datetime) -> QuerySet[Exclusion]:
 def add_exclusion(
     actor: Actor, cluster: Cluster, kind: str, subject: str, reason: str, expires_at: datetime
 ) -> Exclusion:
-    """Let no plan move a query, what is on a node, or what reads a stream, until it expires.
+    """Exclude a query, the tasks of a node, or the readers of a stream from plans.
 
-    A second exclusion of a subject replaces owner, reason and end. Raises `Forbidden` for who
-    is no operator of the cluster, and `Invalid` per field.
+    A second exclusion of a subject replaces owner, reason and end. Requires an operator of the
+    cluster. Raises `Forbidden`, `Invalid` per field.
     """
     require_operator(actor, cluster)
     now = timezone.now()
@@ -58,7 +58,7 @@ def add_exclusion(
 
 @transaction.atomic
 def remove_exclusion(actor: Actor, cluster: Cluster, pk: int, reason: str = "") -> None:
-    """Let plans move the subject again. Raises `Forbidden`, `NotFound`."""
+    """Delete an exclusion. Raises `Forbidden`, `NotFound`."""
     require_operator(actor, cluster)
     row = Exclusion.objects.filter(cluster=cluster, pk=pk).first()
     if row is None or Exclusion.objects.filter(cluster=cluster, pk=pk).delete()[0] != 1:
@@ -70,11 +70,11 @@ def remove_exclusion(actor: Actor, cluster: Cluster, pk: int, reason: str = "") 
 
 
 def prune_exclusions(now: datetime) -> int:
-    """Delete the exclusions that have expired, each with its audit row; returns how many."""
+    """Delete expired exclusions, each with an audit entry; return how many."""
     deleted = 0
     for row in Exclusion.objects.filter(expires_at__lte=now).select_related("cluster"):
         with transaction.atomic():
-            # Its owner may have said it again meanwhile.
+            # Its owner may have renewed it meanwhile.
             if not Exclusion.objects.filter(pk=row.pk, expires_at__lte=now).delete()[0]:
                 continue
             audit.record(
@@ -95,9 +95,9 @@ def _faults(
     elif not _exists(cluster, kind, subject):
         faults["subject"] = [f"{cluster.name} has no {kind} {subject[:100] or 'without a name'}"]
     if not reason.strip():
-        faults["reason"] = ["Say why, for those who ask later"]
+        faults["reason"] = ["Enter a reason"]
     if timezone.is_naive(expires_at):
-        faults["expires_at"] = ["Give a time zone"]
+        faults["expires_at"] = ["Enter a time zone"]
     elif not now < expires_at <= now + LONGEST:
         faults["expires_at"] = [f"Must be in the future, within {LONGEST.days} days"]
     return faults

@@ -1,4 +1,4 @@
-"""What a plan gains, and what it makes worse, by the measures before and after it."""
+"""Gains of a plan, and measures that it worsens."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from controlplane.planning.adapters import adapters, all_measures
 from controlplane.planning.measures import IMBALANCE, REPLICATION_FACTOR, Better, Measure, Unit
 from controlplane.policies.settings import PolicySettings
 
-# Measures that differ by less are the same.
+# Smaller differences are rounding errors.
 _SAME: Final = 1e-6
-# From here on a value is written without decimals.
+# Values from here on have no decimals in texts.
 _WHOLE: Final = 100
 
 
 @dataclass(frozen=True)
 class Gain:
-    """By which share of its value a plan improves a measure; negative if it makes it worse."""
+    """The share by which a plan improves a measure; negative if it worsens the measure."""
 
     measure: str
     share: float
@@ -25,7 +25,7 @@ class Gain:
     after: float
 
     def __str__(self) -> str:
-        """Return it as people read it."""
+        """Return it as text."""
         return f"{_title(self.measure)} from {_text(self.measure, self.before)} to " + _text(
             self.measure, self.after
         )
@@ -40,13 +40,13 @@ class Worsened:
     limit: float
 
     def __str__(self) -> str:
-        """Return it as people read it."""
+        """Return it as text."""
         after, limit = (_text(self.measure, value) for value in (self.after, self.limit))
         return f"it raises the {_title(self.measure)} to {after}, above {limit}"
 
 
 def gain_of(proposal: Proposal, measure: str = "") -> Gain:
-    """Return the gain in a measure; without one, the largest of those that its planner improves."""
+    """Return the gain in a measure, by default the largest gain of the planner's measures."""
     return gain_between(proposal.planner, proposal.before, proposal.after, measure)
 
 
@@ -61,7 +61,7 @@ def gain_between(
 
 
 def worsened(proposal: Proposal, policy: PolicySettings) -> Worsened | None:
-    """Return what a plan raises above the limit of a watch loop, which would revert it next."""
+    """Return the measure that a plan raises above the limit of a watch loop, None without one."""
     limits = {IMBALANCE.name: policy.watch_imbalance}
     if bound := proposal.bounds.get(REPLICATION_FACTOR.name):
         limits[REPLICATION_FACTOR.name] = policy.watch_replication * bound
@@ -91,7 +91,7 @@ def _text(name: str, value: float) -> str:
 
 
 def value_text(measure: Measure, value: float) -> str:
-    """Return a value of a measure with its unit, as people read it."""
+    """Return a value of a measure as text with its unit."""
     if measure.unit == Unit.SHARE:
         return f"{value:.0%}"
     if measure.unit == Unit.RATIO:

@@ -1,8 +1,7 @@
-"""The record of planners: what they promised when it was approved against what was measured.
+"""The record of planners: predictions of approved plans against measurements.
 
-The error of a figure is |measured - approved| / approved. What is nearly nothing anyway is
-compared with a least amount instead (`FLOORS`), so that 0.02 of imbalance where 0.01 was promised
-is not off by 100 %.
+The error of a figure is |measured - approved| / max(approved, floor). The floor (`FLOORS`) keeps
+errors of small figures small: an imbalance of 0.02 instead of 0.01 is not an error of 100 %.
 """
 
 from collections import defaultdict
@@ -17,10 +16,9 @@ from controlplane.models import Cluster, LedgerEntry
 from controlplane.pagination.pages import PER_PAGE, Page, page_of
 
 FIGURES: Final = ("imbalance", "replication_factor", "bytes", "pause_ms", "latency_ms")
-# What a planner answers for. Pause and latency follow from the pipeline's batches and from what
-# else goes on; no planner decides them.
+# The figures that planners decide; pause and latency depend on the pipeline's batches.
 PLANNERS_OWN: Final = ("imbalance", "replication_factor", "bytes")
-# A gain of 0.05 is the least that applies by itself; 10 kB are sent in no time; 100 ms nobody sees.
+# 0.05 is the default of the smallest gain that a policy requires.
 FLOORS: Final = {
     "imbalance": 0.05,
     "replication_factor": 1.0,
@@ -28,17 +26,17 @@ FLOORS: Final = {
     "pause_ms": 100.0,
     "latency_ms": 100.0,
 }
-# A planner's record is what it did of late: versions of it and of the cluster change.
+# Planner and cluster change, so only the newest plans count.
 RECENT: Final = 50
 
 
 @dataclass(frozen=True)
 class Record:
-    """How good a planner's predictions were.
+    """The accuracy of a planner's predictions.
 
-    runs: executed plans that count, the newest 50 at most; median_error: the median of how far
-    each was off, a share, None without runs. A run is off by the mean of its errors in imbalance,
-    replication factor and bytes.
+    `runs`: the number of executed plans that count, at most the newest 50; `median_error`: the
+    median of their errors, None without runs. The error of a plan is the mean of its errors in
+    imbalance, replication factor and bytes.
     """
 
     runs: int
@@ -47,10 +45,10 @@ class Record:
 
 @dataclass(frozen=True)
 class Calibration:
-    """How one figure's predictions of one planner's algorithm came out on one cluster.
+    """The accuracy of one figure's predictions by one algorithm of a planner on a cluster.
 
-    ratio: the median of measured/predicted, None where nothing was ever predicted above 0; error:
-    the median error, a share; runs: how many executed plans have both.
+    `ratio`: the median of measured/predicted, None without predictions above 0; `error`: the
+    median error; `runs`: the number of executed plans that have both.
     """
 
     planner: str
@@ -62,15 +60,12 @@ class Calibration:
 
 
 def error_of(figure: str, predicted: float, measured: float) -> float:
-    """Return by which share a prediction was off."""
+    """Return the relative error of a prediction."""
     return abs(measured - predicted) / max(abs(predicted), FLOORS[figure])
 
 
 def record_of(cluster: Cluster, planner: str) -> Record:
-    """Return the record of a planner on a cluster, over all of its algorithms.
-
-    Plans that were rolled back or went stale do not count.
-    """
+    """Return the record of a planner on a cluster, over all of its algorithms."""
     rows = _tried(cluster).filter(planner=planner)
     values = rows.order_by("-at", "-id").values_list("approved", "measured")[:RECENT]
     errors = [error for pair in values if (error := _run_error(*pair)) is not None]
@@ -87,17 +82,13 @@ def _run_error(approved: Mapping[str, Any], measured: Mapping[str, Any]) -> floa
 
 
 def _tried(cluster: Cluster) -> QuerySet[LedgerEntry]:
-    """Return the entries of plans that count for their planner's record.
-
-    Of one rolled back nothing was to be measured; one that went stale was made for rates, nodes or
-    queries that were others by then.
-    """
+    """Return the entries of plans that count: neither rolled back nor stale."""
     outcomes = (LedgerEntry.Outcome.DONE, LedgerEntry.Outcome.STOPPED)
     return LedgerEntry.objects.filter(cluster=cluster, outcome__in=outcomes)
 
 
 def calibration(cluster: Cluster) -> list[Calibration]:
-    """Return every figure's calibration by planner and algorithm, over all that is written."""
+    """Return every figure's calibration by planner and algorithm, over the whole ledger."""
     pairs: dict[tuple[str, str, str], list[tuple[float, float]]] = defaultdict(list)
     rows = _tried(cluster).order_by("planner", "algorithm")
     for planner, algorithm, approved, measured in rows.values_list(

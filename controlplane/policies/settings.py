@@ -28,7 +28,7 @@ _DAY_MS: Final = 86_400_000
 
 
 def _whole(value: Any) -> Any:
-    """Take a number without a fraction for an integer."""
+    """Return a float without a fraction as an integer."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -55,7 +55,7 @@ def _time_of_day(value: Any) -> Any:
     except ValueError:
         raise ValueError("Must be a time of day, as 08:30") from None
     if moment.tzinfo is not None:
-        raise ValueError("Give it in UTC, without a zone")
+        raise ValueError("Enter it in UTC, without a zone")
     return moment.replace(microsecond=0)
 
 
@@ -79,7 +79,7 @@ def _kinds_without_state() -> list[str]:
 
 
 class Section(StrEnum):
-    """What a setting is about; a form shows the settings of a section together."""
+    """The subject of a setting; a form shows the settings of a section together."""
 
     APPROVAL = "approval"
     DECISION = "decision"
@@ -118,13 +118,13 @@ class PolicySettings(BaseModel):
         Section.APPROVAL,
         "Kinds of plans",
         default=_kinds_without_state,
-        hint="By default those that move no operator state.",
+        hint="By default the kinds that move no operator state.",
     )
     auto_asked: bool = _setting(
         Section.APPROVAL,
-        "Also plans that people asked for",
+        "Also plans that people requested",
         default=True,
-        hint="Else only those of the watch loops.",
+        hint="Otherwise only plans of the watch loops.",
     )
     auto_moves: Count = _setting(Section.APPROVAL, "Moves, at most", default=50)
     auto_bytes: Bytes = _setting(
@@ -144,28 +144,30 @@ class PolicySettings(BaseModel):
     auto_until: TimeOfDay = _setting(
         Section.APPROVAL, "Until", default=None, unit="UTC", hint="Before “from”: over midnight."
     )
-    auto_days: Days = _setting(Section.APPROVAL, "On", default=list, hint="None ticked: every day.")
+    auto_days: Days = _setting(
+        Section.APPROVAL, "On", default=list, hint="None selected: every day."
+    )
     auto_record: bool = _setting(
         Section.APPROVAL,
         "Only of planners with a good record",
         default=False,
-        hint="As the ledger has it: what they promised against what was measured.",
+        hint="The ledger compares predictions with measurements.",
     )
     auto_record_runs: Runs = _setting(
-        Section.APPROVAL, "Good from", default=5, unit="plans carried out"
+        Section.APPROVAL, "Good from", default=5, unit="executed plans"
     )
     auto_record_error: Fraction = _setting(
         Section.APPROVAL, "Off by at most", default=0.25, unit="%, median", scale=_PERCENT
     )
     approvers: Approver = _setting(
-        Section.DECISION, "Approved by", default="approver", hint="This role and those above it."
+        Section.DECISION, "Approved by", default="approver", hint="This role or a higher one."
     )
-    four_eyes: bool = _setting(Section.DECISION, "Not by the one who asked", default=False)
+    four_eyes: bool = _setting(Section.DECISION, "Not by the requester", default=False)
     starts: bool = _setting(
         Section.DECISION,
-        "An approved plan begins at once",
+        "Start approved plans at once",
         default=True,
-        hint="Else it waits, and its approval can be withdrawn.",
+        hint="Otherwise a plan waits, and its approval can be withdrawn.",
     )
     tolerated_rates: Fraction = _setting(
         Section.DRIFT, "Rates changed by", default=0.5, unit="%", scale=_PERCENT
@@ -197,7 +199,7 @@ class PolicySettings(BaseModel):
         "p95 latency above",
         default=10_000,
         unit="ms",
-        hint="Also what slows an execution down.",
+        hint="Executions slow down above it, too.",
     )
     watch: Watch = _setting(Section.WATCH, "The loops", default="recommend")
     watch_imbalance: Fraction = _setting(
@@ -212,11 +214,11 @@ class PolicySettings(BaseModel):
     )
     dead_band: Share = _setting(
         Section.WATCH,
-        "Mended when below by",
+        "Resolved when below by",
         default=0.1,
         unit="%",
         scale=_PERCENT,
-        hint="The dead band; a plan must gain as much to be proposed.",
+        hint="The dead band, which is also the smallest gain of a proposed plan.",
     )
     cooldown_s: Seconds = _setting(
         Section.WATCH, "Between two plans", default=600, unit="seconds", hint="The cool-down."
@@ -233,12 +235,12 @@ class PolicySettings(BaseModel):
         return self.model_dump(mode="json")
 
     def changed(self, changes: Mapping[str, Any]) -> "PolicySettings":
-        """Return the settings with some changed. Raises `Invalid` by field."""
+        """Return a copy with these changes. Raises `Invalid` by field."""
         return settings_of({**self.model_dump(exclude_unset=True), **changes})
 
 
 class PolicyFault(ValueError):
-    """A value that does not fit another one; `name`: the setting."""
+    """A value that contradicts another one; `name`: the setting."""
 
     def __init__(self, name: str, message: str) -> None:
         self.name = name
@@ -266,14 +268,14 @@ def optional_fields(kind: type[BaseModel] = PolicySettings) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Kind:
-    """How a setting is written in a form: number, flag, choice, many or time; `choices`: values."""
+    """The input of a setting in a form: number, flag, choice, many or time; `choices`: values."""
 
     name: str
     choices: tuple[str, ...] = ()
 
 
 def kind_of(name: str) -> Kind:
-    """Return how a setting is written in a form."""
+    """Return the input of a setting in a form."""
     if name == "auto_kinds":
         return Kind("many", tuple(adapters()))
     if name == "auto_days":
@@ -300,9 +302,9 @@ def _annotation(field: FieldInfo) -> Any:
 def _window_fault(begin: time | None, end: time | None) -> tuple[str, str] | None:
     if (begin is None) != (end is None):
         missing = "auto_from" if begin is None else "auto_until"
-        return missing, "A window has both ends, or none"
+        return missing, "A window has both a start and an end"
     if begin is not None and begin == end:
-        return "auto_until", "Must differ from where the window begins"
+        return "auto_until", "Must differ from the start of the window"
     return None
 
 

@@ -16,22 +16,21 @@ from controlplane.policies.settings import PolicySettings, settings_of
 
 
 def policy_of(cluster: Cluster) -> PolicySettings:
-    """Return the policy of a cluster: what its row holds, and the defaults of the rest."""
+    """Return the policy of a cluster: stored settings, and defaults of the others."""
     return stored_settings(policy_row(cluster))
 
 
 def policy_row(cluster: Cluster) -> Policy:
-    """Return the row of a cluster's policy; an unsaved one where none was set."""
+    """Return the row of a cluster's policy, an unsaved row without one."""
     return Policy.objects.filter(cluster=cluster).first() or Policy(cluster=cluster)
 
 
 def stored_settings(row: Policy) -> PolicySettings:
-    """Return the settings that a row holds."""
+    """Return the settings of a row."""
     values = dict(row.settings)
     if "auto_kinds" in values:
-        # A planner that was connected when the policy was set may be gone.
+        # A planner may be disconnected since.
         values["auto_kinds"] = [kind for kind in values["auto_kinds"] if kind in adapters()]
-    # Setting by setting in Python's types: a time is stored as text, which the model reads.
     return settings_of(values)
 
 
@@ -46,10 +45,10 @@ def update_policy(
 ) -> PolicySettings:
     """Change some settings of a cluster's policy.
 
-    Raises `Forbidden` for who is no admin of the cluster, and `Invalid` per field.
+    Requires an admin of the cluster. Raises `Forbidden`, `Invalid` per field.
     """
     require(actor, ADMIN, cluster)
-    # Two changes at once follow one another: each names only what it changes.
+    # Concurrent changes are serialized: each contains only the settings that it changes.
     Cluster.objects.select_for_update().get(pk=cluster.pk)
     row = policy_row(cluster)
     policy = stored_settings(row)

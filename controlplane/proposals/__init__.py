@@ -1,1 +1,1 @@
-"""Proposals: their life from the request to the decision, and what becomes of their promises."""
+"""Proposals: requests, decisions, drift, and the ledger of predictions and measurements."""

@@ -1,4 +1,4 @@
-"""Comparisons: one by its id, pages of them, and the table of their candidates' measures."""
+"""Comparisons: lookup by id, pages, and the table of the candidates' measures."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,12 +14,12 @@ from controlplane.planning.pareto import pareto
 
 @dataclass(frozen=True)
 class Candidate:
-    """One plan of a comparison; figures are None until it is ready.
+    """A candidate of a comparison; figures are None until its plan is ready.
 
-    actions, moves, bytes, steps, seconds and pause_ms: what executing it takes; values: its
-    measures by name; bounds: by measure; computed_s: seconds of computing; left_out: actions that
-    exclusions or the budget forbade; pareto: True if no other candidate is better in cost,
-    imbalance and replication factor together.
+    `actions`, `moves`, `bytes`, `steps`, `seconds`, `pause_ms`: the predicted cost of its
+    execution; `values`: measures by name; `bounds`: lower bounds by measure; `computed_s`: the
+    computing time in seconds; `left_out`: actions that exclusions or the budget forbid; `pareto`:
+    True if no other candidate dominates it in cost, imbalance and replication factor.
     """
 
     proposal: int
@@ -48,15 +48,15 @@ class Candidate:
 
     @property
     def has_plan(self) -> bool:
-        """Return whether its figures are known."""
+        """Return whether the figures are known."""
         return self.bytes is not None
 
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison with its candidates; imbalance and replication_factor are those of now.
+    """A comparison with its candidates, and the cluster's present measures.
 
-    cost: what stands for the price of a plan: its bytes, or its moves where no state was measured.
+    `cost`: the figure that measures the cost of a plan: bytes, or moves if no state was measured.
     """
 
     comparison: Comparison
@@ -67,7 +67,7 @@ class Compared:
 
     @property
     def computing(self) -> int:
-        """Return how many candidates are still computed."""
+        """Return the number of candidates that are being computed."""
         return sum(candidate.state == Proposal.State.COMPUTING for candidate in self.candidates)
 
 
@@ -81,7 +81,7 @@ def comparison_by_id(cluster: Cluster, pk: int) -> Comparison:
 
 
 def comparisons_page(cluster: Cluster, number: int, per_page: int = PER_PAGE) -> Page[Comparison]:
-    """Return one page, the newest first; each with its counts `total` and `computing`."""
+    """Return one page, the newest first; each row has the counts `total` and `computing`."""
     computing = Count("candidates", filter=Q(candidates__state=Proposal.State.COMPUTING))
     comparisons: QuerySet[Comparison] = Comparison.objects.filter(cluster=cluster).annotate(
         total=Count("candidates"), computing=computing
@@ -90,7 +90,7 @@ def comparisons_page(cluster: Cluster, number: int, per_page: int = PER_PAGE) ->
 
 
 def compared(comparison: Comparison) -> Compared:
-    """Return the table of a comparison, in the order in which its candidates were asked for."""
+    """Return the table of a comparison, in the order of the request."""
     rows = list(
         comparison.candidates.defer("actions", "imbalance_after", "before", "drift").order_by("pk")
     )

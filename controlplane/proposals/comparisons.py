@@ -1,4 +1,4 @@
-"""Comparing: several planners, and several budgets, asked about one snapshot."""
+"""Comparisons: plans of several planners and budgets for one snapshot."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import canonical
 from controlplane.proposals import decisions, requests
 
-# As many as a person tells apart in a chart; each takes a worker for a while.
+# A chart with more candidates is unreadable, and each occupies a worker.
 MAX_CANDIDATES = 24
 
 
@@ -32,23 +32,23 @@ class PlannerRequest:
 def compare(
     actor: Actor,
     cluster: Cluster,
-    asked: Sequence[PlannerRequest | tuple[str, str, Mapping[str, Any]]],
+    wanted: Sequence[PlannerRequest | tuple[str, str, Mapping[str, Any]]],
     budget: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
 ) -> Comparison:
     """Take one snapshot and request a plan of each planner under each budget.
 
-    budget: one (planning.budget), several for a curve, or none; an empty one is no limit. Workers
-    compute the candidates side by side; each is a proposal like any other, of which one can be
+    `budget`: one (planning.budget), several for a curve, or none; an empty one is no limit.
+    Workers compute the candidates concurrently. Each candidate is a proposal; one of them can be
     approved. Raises `Forbidden`, `Invalid`, `Conflict` busy.
     """
     if not isinstance(actor, Automatic):
         require_operator(actor, cluster)
-    wanted = [
+    requested = [
         _named(item if isinstance(item, PlannerRequest) else PlannerRequest(*item))
-        for item in asked
+        for item in wanted
     ]
     budgets = _budgets(budget)
-    candidates = _candidates(wanted, budgets)
+    candidates = _candidates(requested, budgets)
     row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu))
     with transaction.atomic():
         comparison = Comparison.objects.create(
@@ -70,13 +70,13 @@ def compare(
     return comparison
 
 
-def _named(asked: PlannerRequest) -> PlannerRequest:
-    """Return what is asked with the planner that an empty name means."""
-    return asked if asked.planner else replace(asked, planner=requests.default_planner())
+def _named(wanted: PlannerRequest) -> PlannerRequest:
+    """Return the requests, with the default planner for an empty name."""
+    return wanted if wanted.planner else replace(wanted, planner=requests.default_planner())
 
 
 def cancel(actor: Actor, comparison: Comparison, reason: str = "") -> int:
-    """Stop the computing of all candidates that still do; returns how many. Raises `Forbidden`."""
+    """Cancel the candidates that are being computed; return how many. Raises `Forbidden`."""
     require_operator(actor, comparison.cluster)
     computing = comparison.candidates.filter(state=Proposal.State.COMPUTING)
     return sum(
@@ -88,7 +88,7 @@ def _cancelled(actor: Actor, proposal: Proposal, reason: str) -> bool:
     try:
         decisions.cancel(actor, proposal, reason)
     except Conflict:
-        # It was ready a moment ago: there is nothing to stop.
+        # It is ready meanwhile.
         return False
     return True
 
@@ -110,7 +110,7 @@ def _candidates(
             key = repr((item.planner, item.algorithm, sorted(parameters.items(), key=str)))
             candidates.setdefault(key, PlannerRequest(item.planner, item.algorithm, parameters))
     if not candidates:
-        raise Invalid({"asked": ["Choose one planner at least"]})
+        raise Invalid({"asked": ["Choose at least one planner"]})
     if len(candidates) > MAX_CANDIDATES:
         count = len(candidates)
         text = f"{count} plans are too many, {MAX_CANDIDATES} at most: fewer planners or budgets"

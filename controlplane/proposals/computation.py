@@ -1,4 +1,4 @@
-"""Computing a proposal: a snapshot, the planner on it, its actions and measures, the seal."""
+"""Computation of proposals: snapshot, planner, actions, measures and seal."""
 
 import time
 from collections.abc import Callable
@@ -21,26 +21,26 @@ from controlplane.planning.snapshots import (
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.notifications import notify
 from controlplane.proposals.transitions import WEIR, move_on
-from controlplane.task_names import JUDGE_PROPOSAL, send_on_commit
+from controlplane.task_names import REVIEW_PROPOSAL, send_on_commit
 from controlplane.telemetry.time_series import latest_values
 
-# Between two writes of the progress: smooth to the eye, nothing to the database.
+# The interval of progress updates: smooth on the page, cheap for the database.
 PROGRESS_EVERY_S = 0.3
-# A worker computes for ten minutes at most (CELERY_TASK_TIME_LIMIT): after this it is lost.
+# Longer than CELERY_TASK_TIME_LIMIT (ten minutes): afterwards the worker is lost.
 LOST_AFTER = timedelta(minutes=11)
 
 
 class Cancelled(Exception):
-    """The proposal is no longer computing: someone cancelled it."""
+    """The computation of the proposal was cancelled."""
 
 
 def compute(proposal_id: int) -> None:
-    """Compute a proposal until it is ready or failed; one that is gone or decided is left."""
+    """Compute a requested proposal; do nothing if it was deleted or decided."""
     proposal = Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
     if proposal is None or proposal.state != Proposal.State.COMPUTING:
         return
     try:
-        # Rows and moves of a large cluster are hundreds of thousands of objects without cycles.
+        # A large cluster has hundreds of thousands of objects without reference cycles.
         with without_garbage_collection():
             columns = _computed(proposal)
     except Cancelled:
@@ -48,14 +48,14 @@ def compute(proposal_id: int) -> None:
     except (PlanningError, Conflict) as impossible:
         _save(proposal, "fail", error=str(impossible))
     except Exception:
-        _save(proposal, "fail", error="The planner broke; see the worker's log")
+        _save(proposal, "fail", error="The planner failed; see the worker's log")
         raise
     else:
         _save(proposal, "computed", **columns)
 
 
 def fail_lost(now: datetime) -> int:
-    """Fail the proposals whose worker was lost; returns how many."""
+    """Mark the proposals of lost workers as failed; return how many."""
     lost = Proposal.objects.select_related("cluster").filter(
         state=Proposal.State.COMPUTING, requested_at__lt=now - LOST_AFTER
     )
@@ -88,7 +88,7 @@ def _computed(proposal: Proposal) -> dict[str, Any]:
 
 
 def _snapshot_of(proposal: Proposal) -> Snapshot:
-    """Return the snapshot that all candidates of a comparison share, or one of now."""
+    """Return the snapshot of the comparison, or a new one for a single proposal."""
     if proposal.comparison is not None and proposal.comparison.snapshot_row is not None:
         return proposal.comparison.snapshot_row
     nu = proposal.parameters.get("nu", proposal.cluster.nu)
@@ -96,22 +96,22 @@ def _snapshot_of(proposal: Proposal) -> Snapshot:
 
 
 def step_seconds(cluster: Cluster) -> float:
-    """Return how long a step takes: as long as the batches of late, two of them."""
+    """Return the expected duration of a step in seconds: two recent micro-batches."""
     sample = latest_values(cluster)
     batch_ms = (sample or {}).get("batch_ms") or cluster.trigger_ms
     return 2 * max(batch_ms, cluster.trigger_ms) / 1000
 
 
 def _progress_of(proposal: Proposal) -> Callable[[float], None]:
-    """Return what the planner calls with the share done; raises `Cancelled` to stop it."""
-    told_at = 0.0
+    """Return the planner's progress callback, which raises `Cancelled` to stop the planner."""
+    reported_at = 0.0
 
     def report(share: float) -> None:
-        nonlocal told_at
+        nonlocal reported_at
         now = time.monotonic()
-        if now - told_at < PROGRESS_EVERY_S:
+        if now - reported_at < PROGRESS_EVERY_S:
             return
-        told_at = now
+        reported_at = now
         computing = Proposal.objects.filter(pk=proposal.pk, state=Proposal.State.COMPUTING)
         if computing.update(progress=share) != 1:
             raise Cancelled
@@ -121,11 +121,11 @@ def _progress_of(proposal: Proposal) -> Callable[[float], None]:
 
 
 def _save(proposal: Proposal, verb: str, **columns: Any) -> bool:
-    """Save the result of the computation; return False if the proposal was decided meanwhile."""
+    """Save the result; return False if the proposal was decided meanwhile."""
     try:
         with transaction.atomic():
             move_on(WEIR, proposal, verb, **columns)
-            send_on_commit(JUDGE_PROPOSAL, proposal.pk)
+            send_on_commit(REVIEW_PROPOSAL, proposal.pk)
     except Conflict:
         return False
     return True

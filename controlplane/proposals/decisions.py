@@ -1,4 +1,4 @@
-"""What people decide about proposals: cancel, reject, approve, withdraw the approval."""
+"""Decisions of people about proposals: cancel, reject, approve, withdraw the approval."""
 
 from django.db import transaction
 from django.utils import timezone
@@ -14,7 +14,7 @@ from controlplane.task_names import ADVANCE, send_on_commit
 
 @transaction.atomic
 def cancel(actor: Actor, proposal: Proposal, reason: str = "") -> Proposal:
-    """Stop the computing of a proposal. Raises `Forbidden`, `Conflict` if it does not compute."""
+    """Cancel the computation of a proposal. Raises `Forbidden`, `Conflict`."""
     return move_on(actor, proposal, "cancel", reason=reason)
 
 
@@ -25,10 +25,10 @@ def reject(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
 
 
 def approve(actor: Actor, proposal: Proposal, seal: str, reason: str = "") -> Proposal:
-    """Approve exactly the moves that the seal names; the policy may start them at once.
+    """Approve the actions that the seal names; the policy may start them at once.
 
     Raises `Forbidden`, and `Conflict` with code not_allowed, wrong_seal, own_proposal, or stale
-    (data: the drift), which leaves the proposal stale.
+    (data: the drift); the last one marks the proposal as stale.
     """
     if not isinstance(actor, Automatic):
         require(actor, approver_role(proposal), proposal.cluster)

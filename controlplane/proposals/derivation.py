@@ -1,4 +1,4 @@
-"""Deriving a proposal from another: without some of its actions, on the same snapshot."""
+"""Derived proposals: a proposal without some of its actions, on the same snapshot."""
 
 from collections.abc import Collection
 from typing import Any
@@ -19,22 +19,22 @@ from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.notifications import notify
 from controlplane.proposals.transitions import WEIR, move_on
 
-# Actions that an audit record lists.
+# The number of actions that an audit record lists.
 MAX_LISTED = 20
 
 
 @transaction.atomic
 def without(actor: Actor, proposal: Proposal, places: Collection[int]) -> Proposal:
-    """Return a proposal without the actions at these places: ordered, priced and sealed anew.
+    """Create a proposal without the actions at these places, with its own order, cost and seal.
 
-    The base stays as it is until one of the two is approved. Raises `Forbidden`, `Invalid` for
-    places that are none or all, `Conflict` not_ready.
+    The base is unchanged until one of the two is approved. Raises `Forbidden`, `Invalid` if no
+    place or every place is named, `Conflict` not_ready.
     """
     require_operator(actor, proposal.cluster)
     proposal.refresh_from_db()
     if proposal.state != Proposal.State.READY or proposal.snapshot_row is None:
         raise Conflict(
-            "not_ready", f"The proposal is {proposal.state}: only a ready one is changed"
+            "not_ready", f"The proposal is {proposal.state}: only ready proposals can be changed"
         )
     dropped = _checked(places, len(proposal.actions))
     derived = Proposal.objects.create(**_kept(proposal), **_columns(proposal, dropped, actor))
@@ -58,12 +58,12 @@ def _checked(places: Collection[int], count: int) -> set[int]:
     if not dropped or not dropped <= set(range(count)):
         raise Invalid({"places": [f"Must name actions by their places, 0 to {count - 1}"]})
     if len(dropped) == count:
-        raise Invalid({"places": ["Nothing would be left of the plan"]})
+        raise Invalid({"places": ["At least one action must remain"]})
     return dropped
 
 
 def _kept(proposal: Proposal) -> dict[str, Any]:
-    """Return what the derived proposal has of its base."""
+    """Return the fields that a derived proposal copies from its base."""
     return {
         "cluster": proposal.cluster,
         "planner": proposal.planner,
@@ -99,8 +99,8 @@ def _columns(proposal: Proposal, dropped: set[int], actor: Actor) -> dict[str, A
 def supersede_rivals(approved: Proposal) -> int:
     """Supersede the alternatives of an approved proposal; return how many.
 
-    These are the proposals that it was derived from, all that were derived from these or from it,
-    and the other candidates of their comparison. Within the caller's transaction.
+    Alternatives are the proposals of the same derivation, and the other candidates of their
+    comparison. Runs in the caller's transaction.
     """
     family = _family(approved)
     comparisons = Proposal.objects.filter(pk__in=family, comparison__isnull=False)
@@ -115,7 +115,7 @@ def supersede_rivals(approved: Proposal) -> int:
 
 
 def _family(proposal: Proposal) -> set[int]:
-    """Return the ids of the proposals that were derived from the same one, and of that one."""
+    """Return the ids of a base and of the proposals that were derived from it."""
     oldest = proposal
     while oldest.origin == Proposal.Origin.DERIVED and oldest.base is not None:
         oldest = oldest.base

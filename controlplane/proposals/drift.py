@@ -1,4 +1,4 @@
-"""What changed between a proposal's snapshot and now, and whether the policy tolerates it."""
+"""Drift: the changes since a proposal's snapshot, and whether the policy tolerates them."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -13,14 +13,14 @@ from controlplane.topology.applicability import OBSTACLES, Obstacle, counted, ob
 
 @dataclass(frozen=True)
 class Drift:
-    """How far the cluster is from the snapshot.
+    """The difference between the cluster and the snapshot.
 
-    ended, new: queries of the snapshot that run no more, and running ones it does not know, of
-    `queries` that it knows. gone_nodes: indices of nodes that were active; capacities: indices of
-    those of which the capacity has changed. obstacles: the number of actions that cannot be applied
-    any more, by code (topology.applicability). rate_change: sum of |rate now - then| over the sum
-    of rates then. gain_lost: as in the last review (proposals.review), None if unknown.
-    exceeded: what of this is beyond the policy's tolerance, in a person's words.
+    `queries`: the number of queries in the snapshot; `ended`: those that ended; `new`: running
+    queries that are not in the snapshot. `gone_nodes`: indices of deactivated nodes; `capacities`:
+    indices of nodes with another capacity. `obstacles`: the number of actions that cannot be
+    applied, by code (topology.applicability). `rate_change`: the sum of |rate now - then| over the
+    sum of rates then. `gain_lost`: that of the last review (proposals.review), None if unknown.
+    `exceeded`: clauses about the values beyond the policy's tolerance.
     """
 
     ended: int
@@ -35,7 +35,7 @@ class Drift:
 
     @property
     def stale(self) -> bool:
-        """Return whether the actions no longer mean what was approved."""
+        """Return whether a value exceeds the policy's tolerance."""
         return bool(self.exceeded)
 
     def to_json(self) -> dict[str, Any]:
@@ -43,14 +43,14 @@ class Drift:
         return asdict(self) | {"stale": self.stale}
 
     def __str__(self) -> str:
-        """Return one sentence for a person."""
+        """Return the drift as one sentence."""
         parts = [f"{self.ended} queries ended, {self.new} are new"]
         parts += [f"rates changed by {self.rate_change:.0%}"]
         return "; ".join([*self.exceeded, ", ".join(parts)])
 
 
 def drift_of(proposal: Proposal, done: int = 0, policy: PolicySettings | None = None) -> Drift:
-    """Return the drift of a proposal with a snapshot, of which `done` actions were published."""
+    """Return the drift of a proposal, whose first `done` actions were published."""
     snapshot = proposal.snapshot
     known = {query for query, *_ in (*snapshot.queries, *snapshot.split)}
     running = set(
@@ -76,7 +76,7 @@ def drift_of(proposal: Proposal, done: int = 0, policy: PolicySettings | None = 
 def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
     exceeded = []
     if drift.gone_nodes:
-        exceeded.append(f"nodes {_numbers(drift.gone_nodes)} are not active any more")
+        exceeded.append(f"nodes {_numbers(drift.gone_nodes)} are no longer active")
     if drift.capacities:
         exceeded.append(f"the capacity of nodes {_numbers(drift.capacities)} has changed")
     changed = drift.obstacles.get(Obstacle.CHANGED, 0)
@@ -103,9 +103,9 @@ def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
 
 
 def _gain_lost(proposal: Proposal) -> float | None:
-    """Return the share of the gain that the last review found lost.
+    """Return the share of the gain that was lost at the last review.
 
-    Once a plan is executed, a part of its gain is reached: what is left to gain means nothing.
+    None for other states: the execution of a plan realizes its gain.
     """
     if proposal.state not in (State.READY, State.APPROVED) or not proposal.review:
         return None
@@ -118,9 +118,9 @@ def _numbers(indices: Sequence[int]) -> str:
 
 
 def _nodes(proposal: Proposal, done: int) -> tuple[list[int], list[int]]:
-    """Return the nodes that were deactivated, and those whose capacity changed.
+    """Return the deactivated nodes, and those with another capacity.
 
-    What the first `done` actions of the proposal itself changed is no drift.
+    Changes by the first `done` actions of the proposal are no drift.
     """
     applied = proposal.plan[:done].of_kinds("set_node_active", "set_capacity")
     own = {subject.id for planned in applied for subject in planned.action.subjects()}

@@ -1,10 +1,10 @@
-"""The effect of each action of a proposal, a page at a time."""
+"""Pages of the effects of a proposal's actions."""
 
 from dataclasses import dataclass
 
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
-from controlplane.pagination.pages import PER_PAGE, Page
+from controlplane.pagination.pages import PER_PAGE, Page, page_range
 from controlplane.planning.action_text import ActionText, action_text
 from controlplane.planning.effects import Effect, effects
 from controlplane.plans.plan import TaskMove
@@ -13,7 +13,7 @@ from controlplane.proposals.action_names import names_of
 
 @dataclass(frozen=True)
 class EffectRow:
-    """An action at its place, its effect, and the name of the node that is worst without it."""
+    """An action, its effect, and the name of the worst loaded node without it."""
 
     place: int
     text: ActionText
@@ -30,8 +30,7 @@ def effects_page(proposal: Proposal, number: int, per_page: int = PER_PAGE) -> P
     if proposal.snapshot_row is None:
         raise Conflict("no_plan", f"The proposal is {proposal.state}: it has no plan")
     total = len(plan)
-    number = min(max(1, number), max(1, -(-total // per_page)))
-    places = range((number - 1) * per_page, min(total, number * per_page))
+    number, places = page_range(total, number, per_page)
     names = names_of(proposal.cluster, plan[places.start : places.stop])
     nodes = {node.index: node.name for node in snapshot.nodes}
     split = {query for query, *_ in snapshot.split}

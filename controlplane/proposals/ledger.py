@@ -1,11 +1,10 @@
-"""The ledger: what a plan promised against what was measured, written once it has settled.
+"""The ledger: predictions of executed plans against measurements.
 
-Three columns of figures: `approved`, what the proposal showed when it was approved; `expected`, the
-measures of the actions that were really applied (of those before it was stopped, of none after a
-rollback); `measured`, means over the samples after the end: of the nodes' loads, whose imbalance is
-taken, of delivered against read records, of the p95 latency. Bytes and pause are those of the
-steps. The latency that is approved and expected is that before the execution: no planner predicts
-it.
+An entry has three sets of figures. `approved`: those of the approved proposal. `expected`: those of
+the applied actions (fewer if the execution was stopped, none after a rollback). `measured`: the
+imbalance of mean loads, the replication factor and the mean p95 latency over the samples after the
+end; bytes and pause of the steps. No planner predicts the latency, so `approved` and `expected`
+have the latency before the execution.
 """
 
 import logging
@@ -23,13 +22,13 @@ from controlplane.telemetry.samples import Sample, imbalance
 
 logger = logging.getLogger(__name__)
 
-# The first batches after the end still carry what waited during the moves.
+# The first batches after the end process the backlog of the moves.
 SKIPPED = timedelta(seconds=5)
-# With batches of a second this is half a minute; fewer are mostly noise of single batches.
+# Samples of an entry: half a minute with batches of a second, enough to average out noise.
 ENOUGH = 30
-# A cluster with slow batches, or stopped meanwhile, is judged by what there is by then.
+# The entry is written by then, with fewer samples for a slow or stopped cluster.
 LATEST = timedelta(minutes=5)
-# The latency before is taken over as long.
+# The period of the latency before the execution.
 BEFORE = timedelta(minutes=1)
 ENDED = (
     Proposal.State.DONE, Proposal.State.STOPPED, Proposal.State.STALE, Proposal.State.ROLLED_BACK,
@@ -37,7 +36,7 @@ ENDED = (
 
 
 def write_entries(now: datetime) -> int:
-    """Write the entries of the executions that have settled; returns how many."""
+    """Write the entries of executions whose measures have settled; return how many."""
     return sum(_written(execution, now) for execution in _unwritten())
 
 
@@ -54,23 +53,23 @@ def _unwritten() -> QuerySet[Execution]:
 def _written(execution: Execution, now: datetime) -> bool:
     try:
         samples = _samples_after(execution)
-        if len(samples) < ENOUGH and not _must_be_judged(execution, now):
+        if len(samples) < ENOUGH and not _is_settled(execution, now):
             return False
         return _write(execution, samples, now)
     except Exception:
-        # One that cannot be judged must not keep the others waiting.
+        # An error in one entry does not affect the others.
         logger.exception("No ledger entry of %s", execution)
         return False
 
 
-def _must_be_judged(execution: Execution, now: datetime) -> bool:
-    """Return whether no more samples are expected, or the wait has been long enough."""
+def _is_settled(execution: Execution, now: datetime) -> bool:
+    """Return whether no more samples are expected, or the maximum wait is over."""
     assert execution.finished_at is not None
     return now - execution.finished_at >= LATEST or _next_began(execution) is not None
 
 
 def _next_began(execution: Execution) -> datetime | None:
-    """Return when the cluster's next execution began: from then on it measures that one."""
+    """Return the start of the cluster's next execution, which ends the samples of this one."""
     later = Execution.objects.filter(
         cluster=execution.cluster_id, started_at__gte=execution.finished_at
     ).exclude(pk=execution.pk)
@@ -102,7 +101,7 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
     before = _samples(execution, execution.started_at - BEFORE, execution.started_at)
     latency = _mean(sample.get("p95") for sample in before)
     with transaction.atomic():
-        # Each attempt after a crash writes the same row, once.
+        # Idempotent: an attempt after a crash writes nothing twice.
         _, created = LedgerEntry.objects.get_or_create(
             proposal=proposal,
             defaults={
@@ -128,19 +127,19 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
 
 def applied_actions(proposal: Proposal, steps: Sequence[Mapping[str, Any]]) -> list[PlannedAction]:
     """Return the actions that are in effect after these steps, in the order of the plan."""
-    plan, applied, way = proposal.plan, list[int](), rollback_places(steps)
+    plan, applied, rollback = proposal.plan, list[int](), rollback_places(steps)
     for step in steps:
         places = [place for place, _ in step["inverses"]]
         if step["direction"] == Execution.Direction.FORWARD:
             applied += places
         elif places:
-            reverted = {way[place] for place in places}
+            reverted = {rollback[place] for place in places}
             applied = [place for place in applied if place not in reverted]
     return [plan[place] for place in applied]
 
 
 def rollback_places(steps: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Return, for each action of the rollback in its order, the place of the action it reverts."""
+    """Return the place of the reverted action, for each action of the rollback in its order."""
     forward = [step for step in steps if step["direction"] == Execution.Direction.FORWARD]
     return [
         place
@@ -192,17 +191,17 @@ def _measured(
 
 
 def _is_split(proposal: Proposal) -> bool:
-    """Return whether split queries ran: these are delivered, too, and no part of the prediction."""
+    """Return whether split queries ran, whose records no replication factor predicts."""
     return bool(proposal.snapshot.split)
 
 
 def _capacities(proposal: Proposal) -> list[float]:
-    """Return the capacities by node index, as they were when it was planned."""
+    """Return the capacities by node index at the time of the plan."""
     return [node.capacity for node in proposal.snapshot.nodes]
 
 
 def _mean_loads(samples: Sequence[Sample]) -> list[float]:
-    """Return the records/s of each node over all samples; a batch counts by its length."""
+    """Return the mean records/s of each node over all samples, weighted by their duration."""
     seconds = sum(map(_seconds, samples))
     nodes = max(len(sample["loads"]) for sample in samples)
     return [

@@ -1,4 +1,4 @@
-"""Proposals of a cluster: pages with filters, one by its id."""
+"""Proposals of a cluster: pages with filters, and lookup by id."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from controlplane.pagination.cursors import Place, Slice, slice_of
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, one_of, page_of, whole
 from controlplane.planning.adapters import adapters
 
-# Columns of a proposal that only its own page reads.
+# Columns that lists do not read.
 HEAVY = ("actions", "imbalance_after")
 STATES = tuple(str(state) for state in Proposal.State)
 
 
 @dataclass(frozen=True)
 class ProposalFilters:
-    """What the list shows; state "" and planner "" are all."""
+    """Filters of the list; "" selects every state or planner."""
 
     state: str = ""
     planner: str = ""
@@ -38,12 +38,12 @@ class ProposalFilters:
 
 
 def proposals_page(cluster: Cluster, filters: ProposalFilters) -> Page[Proposal]:
-    """Return one page, the newest first; the many moves are read when they are asked for."""
+    """Return one page, the newest first; plans are read when they are accessed."""
     return page_of(_filtered(cluster, filters), filters.page, filters.per_page, list)
 
 
 def proposals_slice(cluster: Cluster, filters: ProposalFilters, place: Place) -> Slice[Proposal]:
-    """Return the proposals behind a place, the newest first. Raises `Invalid`."""
+    """Return the proposals after a cursor, the newest first. Raises `Invalid`."""
     return slice_of(_filtered(cluster, filters), ("-requested_at", "-pk"), place, list)
 
 
@@ -58,16 +58,16 @@ def _filtered(cluster: Cluster, filters: ProposalFilters) -> QuerySet[Proposal]:
 
 def proposal_by_id(cluster: Cluster, pk: int) -> Proposal:
     """Return a proposal of the cluster; raises `NotFound`."""
-    try:
-        return Proposal.objects.select_related("cluster").get(cluster=cluster, pk=pk)
-    except Proposal.DoesNotExist:
-        raise NotFound("proposal", pk) from None
+    return _proposal(Proposal.objects.filter(cluster=cluster), pk)
 
 
 def proposal_without_plan(cluster: Cluster, pk: int) -> Proposal:
     """Return a proposal whose plan is read when it is accessed; raises `NotFound`."""
-    proposals = Proposal.objects.select_related("cluster").defer(*HEAVY)
-    try:
-        return proposals.get(cluster=cluster, pk=pk)
-    except Proposal.DoesNotExist:
-        raise NotFound("proposal", pk) from None
+    return _proposal(Proposal.objects.filter(cluster=cluster).defer(*HEAVY), pk)
+
+
+def _proposal(proposals: QuerySet[Proposal], pk: int) -> Proposal:
+    proposal = proposals.select_related("cluster").filter(pk=pk).first()
+    if proposal is None:
+        raise NotFound("proposal", pk)
+    return proposal

@@ -1,4 +1,4 @@
-"""Notifications of the browsers of a cluster about a proposal."""
+"""Events about proposals for the browsers of a cluster."""
 
 from controlplane.events.publish import announce, event
 from controlplane.models import Proposal
@@ -7,7 +7,7 @@ from controlplane.models import Proposal
 def notify(
     proposal: Proposal, text: str, state: str | None = None, *, passing: bool = False
 ) -> None:
-    """Announce after the commit; state is the proposal's if not given, passing as `announce`'s."""
+    """Publish an event after the commit; `state`: by default that of the proposal."""
     url = f"/clusters/{proposal.cluster.slug}/proposals/{proposal.pk}/"
     message = event(
         "proposal",

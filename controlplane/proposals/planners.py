@@ -1,4 +1,4 @@
-"""The connected planners: what can be requested of each, with the defaults of a cluster."""
+"""The connected planners: their algorithms and parameters, with the defaults of a cluster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from controlplane.planning.measures import Measure
 
 @dataclass(frozen=True)
 class OfferedAlgorithm:
-    """An algorithm with its parameters, which have the defaults of a cluster."""
+    """An algorithm and its parameters, with the defaults of a cluster."""
 
     algorithm: Algorithm
     fields: Sequence[ParameterField]
@@ -22,7 +22,7 @@ class OfferedAlgorithm:
 
 @dataclass(frozen=True)
 class OfferedPlanner:
-    """A connected planner with its algorithms, and the measures that its proposals have."""
+    """A connected planner, its algorithms, and the measures of its proposals."""
 
     adapter: PlannerAdapter
     algorithms: Sequence[OfferedAlgorithm]
@@ -30,7 +30,7 @@ class OfferedPlanner:
 
 
 def offered_planners(cluster: Cluster) -> list[OfferedPlanner]:
-    """Return every connected planner with what it offers, in their order."""
+    """Return every connected planner, in their order."""
     return [_offered(adapter, cluster) for adapter in adapters().values()]
 
 

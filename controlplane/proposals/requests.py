@@ -1,4 +1,4 @@
-"""Requesting a plan from a planner."""
+"""Requests of plans."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,7 @@ from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
 
 
 def default_planner() -> str:
-    """Return the planner that a request without a planner means: the first of all."""
+    """Return the planner of a request that names none: the first one."""
     return next(iter(adapters()))
 
 
@@ -34,10 +34,10 @@ def request(
     base: Proposal | None = None,
     comparison: Comparison | None = None,
 ) -> Proposal:
-    """Save a proposal that a worker computes.
+    """Create a proposal that a worker computes.
 
-    `parameters`: of the planner and the algorithm, with the cluster's defaults, and `budget`, what
-    the plan may cost (planning.budget). `base`: the proposal that this one replaces. Raises
+    `parameters`: of planner and algorithm, completed by the cluster's defaults, and `budget`, the
+    limit of the plan's cost (planning.budget). `base`: the proposal that this one replaces. Raises
     `Forbidden`, `Invalid` per parameter.
     """
     if not isinstance(actor, Automatic):
@@ -58,8 +58,8 @@ def request(
         requested_at=timezone.now(),
         four_eyes=policy_of(cluster).four_eyes,
     )
-    asked = {"planner": adapter.name, "algorithm": chosen.name, "parameters": checked}
-    audit.record(actor, "proposal.request", str(proposal), cluster=cluster, after=asked)
+    after = {"planner": adapter.name, "algorithm": chosen.name, "parameters": checked}
+    audit.record(actor, "proposal.request", str(proposal), cluster=cluster, after=after)
     notify(proposal, f"requested by {actor.name}")
     send_on_commit(COMPUTE_PROPOSAL, proposal.pk)
     return proposal

@@ -1,4 +1,4 @@
-"""The effect of a proposal that waits, recomputed for the actions that can still be applied."""
+"""Reviews: the present effect of a waiting proposal."""
 
 import time
 from collections.abc import Mapping
@@ -17,12 +17,13 @@ from controlplane.topology.applicability import counted, obstacles
 
 @dataclass(frozen=True)
 class Review:
-    """What a plan would do now.
+    """The present effect of a plan.
 
-    `version`: the routing version for which it was computed, at `at` (ISO 8601), in `took_s`
-    seconds. `applicable`: the number of actions that can be applied; `obstacles`: of the others, by
-    code. `before`, `after`: measures by name, without and with the applicable actions.
-    `gain_lost`: the share of the gain lost since the plan was computed; None if it had no gain.
+    `version`: the routing version of the computation, which ended `at` (ISO 8601) after `took_s`
+    seconds. `applicable`: the number of actions that can be applied; `obstacles`: the
+    number of the others by code. `before`, `after`: measures by name, without and with the
+    applicable actions. `gain_lost`: the share of the gain that is lost since the plan was computed,
+    None if it had no gain.
     """
 
     version: int
@@ -40,12 +41,12 @@ class Review:
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "Review | None":
-        """Return the review that `to_json` wrote, None if there is none."""
+        """Return the review that `to_json` wrote, None for an empty row."""
         return cls(**row) if row else None
 
 
 def review(proposal: Proposal) -> Review:
-    """Return and store what the plan of a proposal with a snapshot would do now.
+    """Compute and store the present effect of a proposal with a snapshot.
 
     Raises `Conflict` busy if the routing table changes too quickly.
     """
@@ -78,9 +79,9 @@ def review(proposal: Proposal) -> Review:
 def gain_lost(
     proposal: Proposal, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> float | None:
-    """Return the share of a plan's gain that is lost with these measures, 0 to 1.
+    """Return the share of a plan's gain that is lost with these measures, from 0 to 1.
 
-    The gain is the absolute one in the measure that the plan improved most.
+    The gain is the absolute change of the measure that the plan improves most.
     """
     promised = gain_between(proposal.planner, proposal.before, proposal.after)
     was = abs(promised.after - promised.before)

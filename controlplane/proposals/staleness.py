@@ -1,4 +1,4 @@
-"""Stale proposals: what the cluster has drifted away from."""
+"""Stale proposals: detection of drift, and reviews of waiting proposals."""
 
 import logging
 from collections.abc import Mapping
@@ -20,13 +20,13 @@ from controlplane.proposals.transitions import WEIR, move_on, unchanged
 
 logger = logging.getLogger(__name__)
 
-# A waiting proposal is reviewed as often, if reviewing it takes no more than a twentieth of that.
+# Waiting proposals are reviewed every 20 s, less often if a review takes more than a second.
 EVERY: Final = timedelta(seconds=20)
 TIMES: Final = 20.0
 
 
 def refuse_if_stale(proposal: Proposal) -> None:
-    """Raise `Conflict` stale, with the drift, and mark a ready proposal that does not fit."""
+    """Mark a ready proposal that has drifted as stale, and raise `Conflict` with the drift."""
     if proposal.state != Proposal.State.READY:
         return
     if proposal.snapshot_row is not None:
@@ -39,49 +39,45 @@ def refuse_if_stale(proposal: Proposal) -> None:
 
 @transaction.atomic
 def mark_stale(proposal: Proposal, drift: Drift, by: Actor = WEIR) -> bool:
-    """Mark a proposal as stale, with what drifted by how much.
-
-    Return False if its state has changed since it was read. What its own execution has moved
-    is no drift.
-    """
+    """Mark a proposal as stale; return False if its state has changed since it was read."""
     if not unchanged(proposal):
         return False
-    move_on(by, proposal, "outdate", message=f"stale: {drift}", error=str(drift),
+    move_on(by, proposal, "mark stale", message=f"stale: {drift}", error=str(drift),
             drift=drift.to_json())  # fmt: skip
     return True
 
 
 def review_waiting(now: datetime) -> int:
-    """Review the proposals that wait for their execution, as far as it is time; returns how many.
+    """Review the waiting proposals whose review is due; return how many.
 
-    One of which too much of the gain is lost becomes stale.
+    A proposal that has lost too much of its gain becomes stale.
     """
     waiting = Proposal.objects.filter(
         state__in=(State.READY, State.APPROVED), snapshot_row__isnull=False
     ).order_by("requested_at")
     reviewed = 0
-    # One by one: plans and snapshots are large, and a write must not follow an open cursor.
+    # Row by row: plans and snapshots are large, and SQLite cannot write during an open cursor.
     for pk in list(waiting.values_list("pk", flat=True)):
         proposal = waiting.select_related("cluster", "snapshot_row").filter(pk=pk).first()
         if proposal is None or not _is_due(proposal, now):
             continue
         try:
-            _review_one(proposal)
+            _review(proposal)
         except Exception:
             # An error in one proposal does not affect the others.
-            logger.exception("No review of %s", proposal)
+            logger.exception("Review of %s failed", proposal)
             continue
         reviewed += 1
     return reviewed
 
 
 def review_if_due(proposal: Proposal) -> None:
-    """Review a proposal unless it was reviewed a moment ago."""
+    """Review a proposal unless its last review is recent."""
     if _is_due(proposal, timezone.now()):
         review(proposal)
 
 
-def _review_one(proposal: Proposal) -> None:
+def _review(proposal: Proposal) -> None:
     before, fresh = proposal.review, review(proposal)
     lost = fresh.gain_lost
     if lost is not None and lost > policy_of(proposal.cluster).tolerated_gain_loss:

@@ -14,7 +14,7 @@ from controlplane.plans.proposal_states import BY_NAME, Verb, verbs_from
 from controlplane.policies.store import policy_of
 from controlplane.proposals.notifications import notify
 
-# Who does what nobody asked for.
+# The actor of automatic transitions.
 WEIR = Automatic("weir")
 
 
@@ -28,12 +28,11 @@ def move_on(
     message: str = "",
     **columns: Any,
 ) -> Proposal:
-    """Apply a verb to a proposal within the caller's transaction; columns are saved with it.
+    """Apply a verb to a proposal within the caller's transaction, and save the columns.
 
-    `named`: the seal that whoever decides has named.
-
-    Exactly one row changes, or nothing. Raises `Forbidden`, `Invalid` without a reason that is
-    asked for, and `Conflict`: not_allowed (data: state and what it allows), wrong_seal.
+    `named`: the seal that the request names. Exactly one row changes, or none. Raises `Forbidden`,
+    `Invalid` without a required reason, and `Conflict`: not_allowed (data: state and allowed
+    verbs), wrong_seal.
     """
     verb = BY_NAME[name]
     _require(actor, proposal, verb, named, reason)
@@ -53,7 +52,7 @@ def move_on(
 
 
 def unchanged(proposal: Proposal) -> bool:
-    """Return whether the proposal still has the state it was read in; lock it until commit."""
+    """Lock the proposal until the commit; return True if its state is unchanged."""
     rows = Proposal.objects.select_for_update().filter(pk=proposal.pk, state=proposal.state)
     return rows.values_list("pk", flat=True).first() is not None
 
@@ -64,12 +63,12 @@ def approver_role(proposal: Proposal) -> str:
 
 
 def role_for(verb: Verb, proposal: Proposal) -> str:
-    """Return the role that a verb takes, as the cluster's policy has it."""
+    """Return the role that the cluster's policy requires for a verb."""
     return approver_role(proposal) if verb.role == APPROVER else verb.role
 
 
 def allowed_verbs(actor: Actor, proposal: Proposal) -> list[Verb]:
-    """Return what the actor may do to the proposal now."""
+    """Return the verbs that the actor may apply to the proposal now."""
     return [
         verb
         for verb in verbs_from(proposal.state)
@@ -82,8 +81,8 @@ def _require(actor: Actor, proposal: Proposal, verb: Verb, seal: str, reason: st
     if not isinstance(actor, Automatic):
         require(actor, role_for(verb, proposal), proposal.cluster)
     if verb.reason and not reason.strip():
-        raise Invalid({"reason": ["Say why, for those who ask later"]})
-    # Whoever decides at the same moment waits here, and finds what the other has made of it.
+        raise Invalid({"reason": ["Enter a reason"]})
+    # Concurrent decisions wait here, and then read the state that the first one has set.
     rows = Proposal.objects.select_for_update()
     proposal.refresh_from_db(fields=None if verb.seal else Proposal.light(), from_queryset=rows)
     if proposal.state not in verb.sources:
@@ -91,12 +90,12 @@ def _require(actor: Actor, proposal: Proposal, verb: Verb, seal: str, reason: st
     if verb.seal:
         require_seal(proposal, seal)
     if verb.name == "approve" and _is_own(actor, proposal):
-        message = "The policy wants another person to approve than the one who asked"
+        message = "The policy requires another approver than the requester"
         raise Conflict("own_proposal", message, {"requested_by": proposal.requested_by})
 
 
 def _refresh(proposal: Proposal, columns: Mapping[str, Any]) -> None:
-    """Set the columns that were saved, and read all others but those that grow with the plan."""
+    """Set the saved columns, and read all others except those that grow with the plan."""
     for name, value in columns.items():
         setattr(proposal, name, value)
     proposal.refresh_from_db(fields=[name for name in Proposal.light() if name not in columns])

@@ -93,7 +93,7 @@ class Pass:
     now_ms: int
     deadline: float
     followed: frozenset[int] = frozenset()
-    begun: float = field(default_factory=time.monotonic)
+    started_at: float = field(default_factory=time.monotonic)
 
     @property
     def is_over(self) -> bool:
@@ -103,7 +103,7 @@ class Pass:
     def goes_on(self, since: float) -> bool:
         """Return True if there is time for windows that have waited since then."""
         now = time.monotonic()
-        return now < min(self.deadline, self.begun + SHARE_S) or (
+        return now < min(self.deadline, self.started_at + SHARE_S) or (
             now < self.deadline and now > since + WAIT_S
         )
 
@@ -143,12 +143,12 @@ def _slow_at(cluster: Cluster) -> float:
 def archive_cluster(sweep: Pass) -> int:
     """Archive the final windows of a cluster until the deadline; return how many."""
     slug = sweep.cluster.slug
-    # The watermarks first: windows that are complete for them are in Redis by now.
-    marks = watermarks.read(sweep.client, slug)
+    # The watermarks first: what is complete for them is in Redis by now.
+    watermarks_now = watermarks.read(sweep.client, slug)
     present = final_windows.stored(sweep.client, slug)
     live = _live(sweep, present)
-    moved = _archive_live(sweep, marks, live)
-    moved += _archive_ended(sweep, marks, sorted(set(present) - set(live)))
+    moved = _archive_live(sweep, watermarks_now, live)
+    moved += _archive_ended(sweep, watermarks_now, sorted(set(present) - set(live)))
     return moved + _cut_long(sweep, live)
 
 
@@ -168,10 +168,10 @@ def _live(sweep: Pass, stored: Sequence[int]) -> list[int]:
     return [query for query in live if query in known.times]
 
 
-def _archive_live(sweep: Pass, marks: Watermarks, live: Sequence[int]) -> int:
+def _archive_live(sweep: Pass, watermarks_now: Watermarks, live: Sequence[int]) -> int:
     """Archive the windows that have become final, first those of followed queries."""
-    due, known = _due(sweep, marks, live), sweep.known
-    # Slow queries are last.
+    due, known = _due(sweep, watermarks_now, live), sweep.known
+    # Slow ones are last, and are archived one after the other.
     queries = sorted(
         due, key=lambda pk: (known.slow.get(pk, 0.0), pk not in sweep.followed, known.since[pk])
     )
@@ -184,13 +184,13 @@ def _archive_live(sweep: Pass, marks: Watermarks, live: Sequence[int]) -> int:
     return moved
 
 
-def _due(sweep: Pass, marks: Watermarks, live: Sequence[int]) -> dict[int, int]:
+def _due(sweep: Pass, watermarks_now: Watermarks, live: Sequence[int]) -> dict[int, int]:
     """Return the time until which windows are final, for queries with windows to freeze."""
     due: dict[int, int] = {}
     known, now = sweep.known, time.monotonic()
     for query in live:
         times = known.times[query]
-        until = times.final_until(marks)
+        until = times.final_until(watermarks_now)
         # Between two starts nothing becomes final.
         if until is not None and until // times.slide_ms != known.done.get(query):
             due[query] = until
@@ -209,7 +209,7 @@ def _freeze_and_move(sweep: Pass, due: Mapping[int, int]) -> int:
     return moved
 
 
-def _archive_ended(sweep: Pass, marks: Watermarks, over: Sequence[int]) -> int:
+def _archive_ended(sweep: Pass, watermarks_now: Watermarks, over: Sequence[int]) -> int:
     """Archive all windows of ended queries: final windows first, then incomplete ones."""
     slug, moved = sweep.cluster.slug, 0
     ended_rows = Query.objects.filter(pk__in=over[:ENDED], cluster=sweep.cluster)
@@ -220,7 +220,7 @@ def _archive_ended(sweep: Pass, marks: Watermarks, over: Sequence[int]) -> int:
         if query not in ended:
             # The query was deleted: nobody can read its windows.
             final_windows.drop(sweep.client, slug, query)
-        elif _is_closed(ended[query].ended_at, marks, sweep.now_ms):
+        elif _is_closed(ended[query].ended_at, watermarks_now, sweep.now_ms):
             closed.append(ended[query])
     for start in range(0, len(closed), TOGETHER):
         if sweep.is_over:
@@ -229,16 +229,16 @@ def _archive_ended(sweep: Pass, marks: Watermarks, over: Sequence[int]) -> int:
         # After its retention a query does not wait for users' aggregates.
         for is_old in (False, True):
             batch = [pk for pk in some if _is_old(sweep, pk) == is_old]
-            moved += _close(sweep, marks, batch, hurry=is_old)
+            moved += _close(sweep, watermarks_now, batch, hurry=is_old)
     return moved
 
 
-def _is_closed(ended_at: datetime | None, marks: Watermarks, now_ms: int) -> bool:
+def _is_closed(ended_at: datetime | None, watermarks_now: Watermarks, now_ms: int) -> bool:
     """Return True if no batch can write to a query any more."""
     if ended_at is None:
         return False
     ended_ms = round(ended_at.timestamp() * 1000)
-    return marks.clock_ms > ended_ms + ENDED_MS or now_ms > ended_ms + ABANDONED_MS
+    return watermarks_now.clock_ms > ended_ms + ENDED_MS or now_ms > ended_ms + ABANDONED_MS
 
 
 def _is_old(sweep: Pass, ended: Query) -> bool:
@@ -246,7 +246,7 @@ def _is_old(sweep: Pass, ended: Query) -> bool:
     return sweep.now_ms > (ended.ended_at.timestamp() + ended.retention_s) * 1000
 
 
-def _close(sweep: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: bool) -> int:
+def _close(sweep: Pass, watermarks_now: Watermarks, ended: Sequence[Query], *, hurry: bool) -> int:
     """Archive the windows of ended queries, and drop the state of completed queries."""
     slug = sweep.cluster.slug
     known = readable([query.pk for query in ended])
@@ -255,7 +255,7 @@ def _close(sweep: Pass, marks: Watermarks, ended: Sequence[Query], *, hurry: boo
             if query_id.pk not in known:
                 drop_all(sweep.client, sweep.cluster, query_id)
     times = window_timings(sweep.cluster.pk, known)
-    final = {query: times[query].final_until(marks) for query in known}
+    final = {query: times[query].final_until(watermarks_now) for query in known}
     until = {query: ms for query, ms in final.items() if ms is not None}
     final_windows.freeze(sweep.client, slug, until, sweep.now_ms)
     moved, done = move_windows(sweep, list(until), hurry=hurry)

@@ -29,6 +29,7 @@ from controlplane.wire.routing import (
     Kind,
     RemoveQuery,
     Route,
+    SetAggregators,
     SetCapacity,
     SetDropRule,
     SetNodeActive,
@@ -143,7 +144,7 @@ def _require_nodes(cluster: Cluster, index: int, action: Action, draft: TableDra
         used = sorted(
             query
             for query, route in draft.queries.items()
-            if max(*route.owners(), route.aggregator) >= action.nodes
+            if max((*route.owners(), *route.aggregators)) >= action.nodes
         )
         if used:
             message = f"{len(used)} queries use a node that would be removed: move them first"
@@ -170,6 +171,9 @@ def _require_edge(index: int, action: Action, draft: TableDraft) -> None:
 def nodes_of(action: Action) -> set[int]:
     """Return the nodes to which an action gives something."""
     nodes = {getattr(action, name, -1) for name in ("node", "aggregator")}
+    nodes |= set(getattr(action, "more_aggregators", ()))
+    if isinstance(action, SetAggregators):
+        nodes |= set(action.nodes)
     for name in ("moves", "task_ranges", "added"):
         nodes |= {node for node, _, _ in getattr(action, name, ())}
     return nodes - {-1}

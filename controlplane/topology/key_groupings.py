@@ -12,7 +12,7 @@ from controlplane.planning.online import read_online
 from controlplane.topology.aggregators import AggregatorNodes
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry_when_moved
-from controlplane.wire.routing import SetAggregator, SetKeyGrouping
+from controlplane.wire.routing import SetAggregator, SetAggregators, SetKeyGrouping
 from controlplane.wire.routing.key_groupings import (
     HASH,
     KEY_GROUPINGS,
@@ -59,6 +59,45 @@ def set_aggregator(actor: Actor, query: Query, index: int | None, reason: str = 
     return retry_when_moved(lambda: _set_aggregator(actor, query, index, reason))
 
 
+def set_aggregator_count(actor: Actor, query: Query, count: int, reason: str = "") -> Query:
+    """Set the number of aggregator nodes of a running query; each has its share of the keys.
+
+    Present ones stay as far as possible, the least loaded others are added. Raises `Forbidden`,
+    `Invalid`, and `Conflict` for a query that does not run or has no aggregator node.
+    """
+    require_operator(actor, query.cluster)
+    return retry_when_moved(lambda: _set_aggregator_count(actor, query, count, reason))
+
+
+def _set_aggregator_count(actor: Actor, query: Query, count: int, reason: str) -> Query:
+    cluster, query = running_with_aggregator(query)
+    nodes = {node.index: node for node in cluster.nodes.filter(active=True)}
+    if not 1 <= count <= len(nodes):
+        message = f"Must be 1 to {len(nodes)}, the active nodes, not {count:,}"
+        raise Invalid({"count": [message]})
+    assert query.aggregator is not None
+    before = [query.aggregator.index, *query.more_aggregators]
+    problem = read_online(cluster)
+    assert problem is not None, "there are active nodes"
+    present = [nodes[index] for index in before if index in nodes]
+    chosen = AggregatorNodes(cluster, problem).take_several(count, present)
+    after = [node.index for node in chosen]
+    if after == before:
+        return query
+    query.aggregator, query.more_aggregators = chosen[0], after[1:]
+    change = Change(
+        f"{query.name} is merged on {', '.join(node.name for node in chosen)}",
+        "query.aggregators",
+        query.name,
+        reason=reason,
+        before={"aggregators": before},
+        after={"aggregators": after},
+        pk=query.pk,
+    )
+    apply(cluster, [SetAggregators(query.pk, tuple(after))], change, actor=actor)
+    return query
+
+
 def _set_key_grouping(actor: Actor, query: Query, key_grouping: str, reason: str) -> Query:
     cluster, query = running_with_aggregator(query)
     before = query.key_grouping
@@ -83,9 +122,9 @@ def _set_aggregator(actor: Actor, query: Query, index: int | None, reason: str) 
     before = query.aggregator
     assert before is not None
     node = _least_loaded(cluster, before) if index is None else _active(cluster, index)
-    if node == before:
+    if node == before and not query.more_aggregators:
         return query
-    query.aggregator = node
+    query.aggregator, query.more_aggregators = node, []
     change = Change(
         f"{query.name} is merged on {node.name}",
         "query.aggregator",

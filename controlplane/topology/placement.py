@@ -53,6 +53,7 @@ class _Place:
     node: Node
     task_ranges: tuple[TaskRange, ...] = ()
     aggregator: Node | None = None
+    more_aggregators: tuple[int, ...] = ()
 
 
 def place_pending(cluster_id: int) -> PlacementPass:
@@ -75,11 +76,13 @@ def _run_pass_with_retries(cluster_id: int) -> PlacementPass:
 
 
 def place_as(
-    cluster: Cluster, wanted: Mapping[int, Sequence[TaskRange]], aggregators: Mapping[int, int]
+    cluster: Cluster,
+    wanted: Mapping[int, Sequence[TaskRange]],
+    aggregators: Mapping[int, Sequence[int]],
 ) -> int:
     """Place pending queries, by id, where the spans of their tasks say; returns how many.
 
-    `aggregators`: node index by query; other queries with a key grouping get the least loaded
+    `aggregators`: node indices by query; other queries with a key grouping get the least loaded
     node. Within the caller's transaction, at most `PASS` at once. Raises `VersionMoved`, also if
     a query is no longer pending, and `Conflict` if no node is active that could aggregate.
     """
@@ -92,10 +95,14 @@ def place_as(
     work = _PendingWork(cluster.routing_version, pending, [], _streams(list(wanted)))
     nodes = {node.index: node for node in cluster.nodes.all()}
     chosen = {query.pk: _as_wanted(query, wanted[query.pk], nodes) for query in pending}
+    named = {pk: indices for pk, indices in aggregators.items() if indices}
     merged = _merged_as_wanted(
-        cluster, pending, {pk: nodes[index] for pk, index in aggregators.items()}
+        cluster, pending, {pk: nodes[first] for pk, (first, *_) in named.items()}
     )
-    chosen |= {pk: replace(chosen[pk], aggregator=node) for pk, node in merged.items()}
+    chosen |= {
+        pk: replace(chosen[pk], aggregator=node, more_aggregators=tuple(named.get(pk, ())[1:]))
+        for pk, node in merged.items()
+    }
     apply(cluster, _actions(work, chosen), Change(_summary(work, chosen)))
     return len(pending)
 
@@ -206,6 +213,7 @@ def _addition(query: Query, place: _Place, streams: tuple[int, ...]) -> Action:
         task_ranges=place.task_ranges,
         key_grouping=key_grouping_text(query.key_grouping),
         aggregator=NO_AGGREGATOR if place.aggregator is None else place.aggregator.index,
+        more_aggregators=place.more_aggregators,
     )
 
 

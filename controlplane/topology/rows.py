@@ -67,8 +67,10 @@ def read_part(cluster: Cluster, scope: Scope) -> TableDraft:
     if scope.removed_from is not None:
         there = Q(tasks__node__index__gte=scope.removed_from)
         there |= Q(aggregator__index__gte=scope.removed_from)
-        running = Query.objects.filter(there, cluster=cluster, tasks__isnull=False)
-        ids = list(running.values_list("pk", flat=True).distinct()[:CHUNK])
+        running = Query.objects.filter(cluster=cluster, tasks__isnull=False)
+        ids = list(running.filter(there).values_list("pk", flat=True).distinct()[:CHUNK])
+        several = running.exclude(more_aggregators=[]).values_list("pk", "more_aggregators")
+        ids += [pk for pk, more in several.distinct() if max(more) >= scope.removed_from]
         draft.queries |= _routes(Q(query__in=ids), {})
     return draft
 
@@ -101,7 +103,7 @@ def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:
     """Return the routes of queries; those that `streams` does not know have none."""
     columns = (
         "query_id", "query__incarnation", "node__index", "query__text", "query__key_grouping",
-        "query__aggregator__index",
+        "query__aggregator__index", "query__more_aggregators",
     )  # fmt: skip
     first = Task.objects.filter(condition, index=0)
     task_ranges = _task_ranges(condition)
@@ -114,8 +116,11 @@ def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:
             task_ranges.get(query, ()),
             key_grouping_text(key_grouping),
             NO_AGGREGATOR if aggregator is None else aggregator,
+            tuple(more),
         )
-        for query, incarnation, node, text, key_grouping, aggregator in first.values_list(*columns)
+        for query, incarnation, node, text, key_grouping, aggregator, more in first.values_list(
+            *columns
+        )
     }
 
 

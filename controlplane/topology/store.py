@@ -112,7 +112,8 @@ class _QueryRows:
         for ids in _chunks(queries):
             deleted, _ = Task.objects.filter(query__in=ids).delete()
             Drop.objects.filter(query__in=ids).delete()
-            Query.objects.filter(pk__in=ids, aggregator__isnull=False).update(aggregator=None)
+            merged = Query.objects.filter(pk__in=ids, aggregator__isnull=False)
+            merged.update(aggregator=None, more_aggregators=[])
             ending = Query.objects.filter(pk__in=ids, state=Query.State.ENDING)
             now = timezone.now()
             # A query with a detail ends because the data plane could not compute it.
@@ -134,7 +135,7 @@ class _QueryRows:
         Task.objects.bulk_create(
             task for query, route in added.items() for task in self._tasks(query, route)
         )
-        self._set_aggregators({query: route.aggregator for query, route in added.items()})
+        self._set_aggregators({query: route.aggregators for query, route in added.items()})
 
     def _change(self, changed: Mapping[int, tuple[Route, Route]]) -> None:
         self._set_owners(changed)
@@ -151,9 +152,9 @@ class _QueryRows:
         _update_queries("key_grouping", groupings)
         self._set_aggregators(
             {
-                query: new.aggregator
+                query: new.aggregators
                 for query, (old, new) in changed.items()
-                if old.aggregator != new.aggregator
+                if old.aggregators != new.aggregators
             }
         )
 
@@ -174,12 +175,15 @@ class _QueryRows:
                 rows.update(node=self._nodes[node], since_version=self._version)
         _update_queries("task_count", counts)
 
-    def _set_aggregators(self, nodes: Mapping[int, int]) -> None:
-        by_node: dict[int, list[int]] = defaultdict(list)
-        for query, node in nodes.items():
-            if node != NO_AGGREGATOR:
-                by_node[self._nodes[node]].append(query)
-        _update_queries("aggregator_id", by_node)
+    def _set_aggregators(self, nodes: Mapping[int, tuple[int, ...]]) -> None:
+        queries_of: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for query, aggregators in nodes.items():
+            if aggregators:
+                queries_of[aggregators].append(query)
+        for (first, *more), queries in queries_of.items():
+            for ids in _chunks(queries):
+                rows = Query.objects.filter(pk__in=ids)
+                rows.update(aggregator=self._nodes[first], more_aggregators=more)
 
     def _rewrite(self, query: int, route: Route) -> None:
         """Write the ranges of a query with several tasks anew."""

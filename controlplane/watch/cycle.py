@@ -42,19 +42,19 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
     """Evaluate the watch loops of a cluster; every loop logs one decision."""
     policy = policy_of(cluster)
     review_waiting(cluster, policy, now)
-    seen = observe(cluster, policy, now)
+    observed = observe(cluster, policy, now)
     # Observation is slow, so it precedes the lock.
-    readings = {loop: _read(loop, seen) for loop in ordered_loops(cluster)}
+    readings = {loop: _read(loop, observed) for loop in ordered_loops(cluster)}
     with transaction.atomic():
         # Concurrent cycles would request two plans.
         Cluster.objects.select_for_update().get(pk=cluster.pk)
         situation = situation_of(cluster, now)
         for loop, reading in readings.items():
-            situation = _evaluate_loop(loop, reading, seen, situation)
+            situation = _evaluate_loop(loop, reading, observed, situation)
 
 
 def ordered_loops(cluster: Cluster) -> list[Loop]:
-    """Return the loops in the order of evaluation; one whose last plan was rejected is last."""
+    """Return the loops in the order of evaluation, the one with a rejected last plan last."""
     own = last_watch_proposal(cluster)
     if own is None or own.state not in FRUITLESS:
         return list(LOOPS)
@@ -84,35 +84,35 @@ def situation_of(cluster: Cluster, now: datetime) -> Situation:
 
 
 def _last_end(cluster: Cluster) -> datetime | None:
-    """Return when the last execution finished: measures follow moves with a delay."""
+    """Return the end of the last execution: measures follow moves with a delay."""
     ended = Execution.objects.filter(cluster=cluster).aggregate(at=Max("finished_at"))
     ends: datetime | None = ended["at"]
     return ends
 
 
-def _read(loop: Loop, seen: Observation) -> Reading:
+def _read(loop: Loop, observed: Observation) -> Reading:
     """Return a loop's reading, an empty one if the policy switches the loops off."""
-    if seen.policy.watch == "off" or not seen.samples:
+    if observed.policy.watch == "off" or not observed.samples:
         return Reading(None, None, "Nothing was measured in the last minute")
-    return loop.read(seen)
+    return loop.read(observed)
 
 
 def _evaluate_loop(
-    loop: Loop, reading: Reading, seen: Observation, situation: Situation
+    loop: Loop, reading: Reading, observed: Observation, situation: Situation
 ) -> Situation:
     """Evaluate one loop; return the situation for the next loop."""
-    last = last_decision(seen.cluster, loop.name)
-    outcome = decide(reading, situation, seen.policy, last.code if last else "", seen.now)
+    last = last_decision(observed.cluster, loop.name)
+    outcome = decide(reading, situation, observed.policy, last.code if last else "", observed.now)
     if outcome.code == "asked":
-        planners = planners_for(seen, loop)
+        planners = planners_for(observed, loop)
         if not planners:
-            text = f"{reading.text}; no query runs that a planner could move"
+            text = f"{reading.text}; no planner can move the running queries"
             outcome = replace(outcome, code="no_planner", text=text)
         else:
-            asked = request_plan(seen, loop, planners)
-            outcome = replace(outcome, proposal=asked.pk)
+            proposal = request_plan(observed, loop, planners)
+            outcome = replace(outcome, proposal=proposal.pk)
             situation = replace(
-                situation, waiting=asked.pk, waiting_since=seen.now, quiet_since=seen.now
+                situation, waiting=proposal.pk, waiting_since=observed.now, quiet_since=observed.now
             )
-    record_decision(seen.cluster, loop.name, outcome, seen.now, last)
+    record_decision(observed.cluster, loop.name, outcome, observed.now, last)
     return situation

@@ -1,14 +1,14 @@
 """Decision of a watch loop on its reading; a pure function."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.codes import is_calm
 from controlplane.watch.loops import SECONDS, SHARE, Reading
 
-# Without a sample for longer, the driver has most likely failed.
+# Without a newer sample, the driver has most likely failed.
 OLD_S: Final = 30.0
 # A slow cluster reports its batches less often.
 OLD_TRIGGERS: Final = 10
@@ -18,10 +18,10 @@ OLD_TRIGGERS: Final = 10
 class Situation:
     """The state of a cluster that a decision depends on, besides the reading.
 
-    age_s: of the newest sample, None before the first. running: the proposal that is executed
-    or approved to be; waiting: one of the loops' own that is computed or ready, requested at
-    waiting_since. quiet_since: when the last proposal of the loops was requested, or executed.
-    blackout: its reason, until blackout_until.
+    `age_s`: of the newest sample, None before the first one. `running`: the approved or executing
+    proposal; `waiting`: a computing or ready proposal of the loops, requested at `waiting_since`.
+    `quiet_since`: the last request of the loops or the end of the last execution. `blackout`: the
+    reason of the blackout that ends at `blackout_until`.
     """
 
     runs: bool
@@ -37,9 +37,9 @@ class Situation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The decision of a loop: its code, the number, the limit it was compared with, and their unit.
+    """The decision of a loop: code, number, limit and their unit.
 
-    proposal: the one that stands in the way, if any.
+    `proposal`: the proposal that prevents another one, if any.
     """
 
     code: str
@@ -55,8 +55,8 @@ def decide(
 ) -> Outcome:
     """Return the decision on a reading; "asked" means to request a plan.
 
-    `last`: the code of its last decision. Above the limit is trouble; trouble has mended once the
-    figure is below the limit by the dead band.
+    `last`: the code of the last decision. A problem starts above the limit, and ends by the
+    dead band below it.
     """
     unable = _unobservable(situation, policy)
     if unable is not None:
@@ -76,12 +76,12 @@ def _unobservable(situation: Situation, policy: PolicySettings) -> Outcome | Non
     if policy.watch == "off":
         return Outcome("off", None, None, "The policy switches the watch loops off")
     if not situation.runs:
-        return Outcome("not_running", None, None, "The cluster is not to run")
+        return Outcome("not_running", None, None, "The cluster is stopped")
     oldest = max(OLD_S, OLD_TRIGGERS * situation.trigger_ms / 1000)
     if situation.age_s is None:
         return Outcome("no_data", None, oldest, "The cluster has not reported a sample yet")
     if situation.age_s > oldest:
-        text = f"The newest sample is {situation.age_s:,.0f} s old, and {oldest:,.0f} s is too old"
+        text = f"The newest sample is {situation.age_s:,.0f} s old, {oldest:,.0f} s is the limit"
         return Outcome("data_too_old", situation.age_s, oldest, text, SECONDS)
     return None
 
@@ -91,7 +91,7 @@ def _blocked(
 ) -> Outcome | None:
     """Return the outcome if no plan may be requested now, else None."""
     if situation.running is not None:
-        text = f"{reading.text}; proposal {situation.running} is being carried out"
+        text = f"{reading.text}; proposal {situation.running} is being executed"
         return replace(_of(reading, "execution_running"), text=text, proposal=situation.running)
     if situation.blackout_until is not None:
         left = (situation.blackout_until - now).total_seconds()
@@ -106,7 +106,7 @@ def _blocked(
         quiet = (now - situation.quiet_since).total_seconds()
         if quiet < policy.cooldown_s:
             text = f"{reading.text}; the last plan was {_duration_text(quiet)} ago"
-            text += f", and {_duration_text(policy.cooldown_s)} is the cool-down"
+            text += f", the cool-down is {_duration_text(policy.cooldown_s)}"
             return Outcome("cooldown", round(quiet), policy.cooldown_s, text, SECONDS)
     return None
 
@@ -117,10 +117,10 @@ def _of(reading: Reading, code: str) -> Outcome:
 
 def _duration_text(seconds: float) -> str:
     """Return a duration in its largest fitting unit."""
-    span = timedelta(seconds=max(0.0, seconds))
+    seconds = max(0.0, seconds)
     for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
-        if span.total_seconds() >= size:
-            count = span.total_seconds() / size
+        if seconds >= size:
+            count = seconds / size
             text = f"{count:.0f}" if count >= 10 else f"{count:.1f}".removesuffix(".0")  # noqa: PLR2004
             return f"{text} {unit}"
-    return f"{span.total_seconds():.0f} s"
+    return f"{seconds:.0f} s"

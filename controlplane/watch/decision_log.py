@@ -10,9 +10,9 @@ from controlplane.models import Cluster, Decision
 from controlplane.watch.codes import is_calm
 from controlplane.watch.decision import Outcome
 
-# As long as samples of a minute are kept: what is older has no figures to be read beside.
+# The retention of samples of a minute.
 KEPT: Final = timedelta(days=30)
-# Reasons that are told each time.
+# Codes that are always published.
 NEWS: Final = ("silent", "no_planner", "failed", "drifted", "recommended", "acted")
 
 
@@ -28,7 +28,7 @@ def record_decision(
     """Log a decision, in the row of the last one if code and proposal are equal."""
     last = last or last_decision(cluster, loop)
     if last is not None:
-        # A pass begins before it writes: what was judged meanwhile stays before it.
+        # Concurrent decisions are ordered by their time of writing.
         now = max(now, last.last_at)
     figures = {
         "number": outcome.number,
@@ -58,7 +58,7 @@ def record_decision(
 def _is_notified(last: Decision | None, outcome: Outcome) -> bool:
     """Return True if a decision is published: a problem, its end, or an action.
 
-    A figure that hovers at its bound has many reasons in turn, and is one piece of news.
+    A figure that varies around its limit is published once.
     """
     was_calm = last is None or is_calm(last.code)
     return outcome.code in NEWS or was_calm != is_calm(outcome.code)

@@ -18,7 +18,7 @@ CODE_NAMES = tuple(CODES)
 
 @dataclass(frozen=True)
 class DecisionFilters:
-    """What the list shows; "" is all."""
+    """Filters of the list; "" selects all."""
 
     loop: str = ""
     code: str = ""

@@ -1,6 +1,6 @@
 """The watch loops: the measure and the limit of each.
 
-A loop is a function of what was seen; it decides nothing and writes nothing.
+A loop is a pure function from an observation to a reading.
 """
 
 from collections.abc import Callable
@@ -15,15 +15,14 @@ from controlplane.wire.figures import Unit
 
 IMBALANCE: Final = measures.IMBALANCE.name
 REPLICATION: Final = measures.REPLICATION_FACTOR.name
-# How far ahead an overload is forecast: a plan is computed, approved and carried out by then.
+# The forecast horizon: the time to compute, approve and execute a plan.
 HORIZON_S: Final = 300.0
-# A node that is loaded to its capacity is overloaded beyond it.
+# Load/capacity above which a node is overloaded.
 FULL: Final = 1.0
-# Samples of the last minute in which a node that hosts tasks must have said something.
-HEARD: Final = 3
-# An empty node is worth a plan once the others have this many tasks each, on average.
-WORTH: Final = 2
-
+# Samples of the last minute without a report of a node with tasks, before it counts as silent.
+SILENT_SAMPLES: Final = 3
+# Tasks per active node above which an empty node is worth a plan.
+LEAST_TASKS: Final = 2
 
 # Units of figures and limits.
 SHARE: Final = "share"
@@ -37,10 +36,10 @@ RATE: Final = Unit.RATE.value
 
 @dataclass(frozen=True)
 class Reading:
-    """A loop's measure and its limit in a unit, None if it is not known.
+    """A loop's measure and its limit in a unit, None if unknown.
 
-    trouble: it is beyond the limit; near: not by so much below it as the dead band asks. calm: the
-    code where neither holds. blocked: the code if no plan can help, and text is the reason.
+    `trouble`: the measure exceeds the limit; `near`: it is within the dead band below the limit;
+    `calm`: the code otherwise. `blocked`: the code if no plan can help, for the reason in `text`.
     """
 
     number: float | None
@@ -55,7 +54,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop: its name, its subject, and the measure that its plans improve ("": any)."""
+    """A loop: name, subject, and the measure that its plans must improve ("": any)."""
 
     name: str
     about: str
@@ -64,83 +63,85 @@ class Loop:
 
 
 def _above(number: float, limit: float, dead_band: float, text: str, unit: str = SHARE) -> Reading:
-    """Return the reading of a measure that should be small."""
+    """Return the reading of a measure with an upper limit."""
     trouble = number > limit
     near = not trouble and number > limit * (1 - dead_band)
     return Reading(number, limit, text, unit, trouble, near)
 
 
-def _imbalance(seen: Observation) -> Reading:
-    loads = [(node, load) for node in seen.active if (load := seen.load(node)) is not None]
+def _imbalance(observed: Observation) -> Reading:
+    loads = [(node, load) for node in observed.active if (load := observed.load(node)) is not None]
     if not loads:
-        return Reading(None, seen.policy.watch_imbalance, "No node has told of its load")
+        return Reading(None, observed.policy.watch_imbalance, "No node has reported its load")
     shares = [load / node.capacity for node, load in loads]
-    number, limit = max(shares) - fmean(shares), seen.policy.watch_imbalance
-    text = f"Imbalance {number:.0%}, acted on above {limit:.0%}"
-    reading = replace(_above(number, limit, seen.policy.dead_band, text), calm="balanced")
+    number, limit = max(shares) - fmean(shares), observed.policy.watch_imbalance
+    text = f"Imbalance {number:.0%}, limit {limit:.0%}"
+    reading = replace(_above(number, limit, observed.policy.dead_band, text), calm="balanced")
     fullest = max(loads, key=lambda pair: pair[1] / pair[0].capacity)[0]
     return _excluded(reading, [fullest])
 
 
-def _replication(seen: Observation) -> Reading:
-    measured, times = seen.middle("rf"), seen.policy.watch_replication
+def _replication(observed: Observation) -> Reading:
+    measured, times = observed.middle("rf"), observed.policy.watch_replication
     if measured is None:
-        return Reading(None, None, "No record has been delivered lately")
+        return Reading(None, None, "No records were delivered in the last minute")
     if measured <= times:
-        # No bound is below 1, so the costly one need not be known.
-        text = f"Replication factor {measured:.2f}, acted on above {times:g} times its bound"
+        # Every bound is at least 1, so the expensive computation is unnecessary.
+        text = f"Replication factor {measured:.2f}, limit {times:g} times its lower bound"
         return Reading(measured, times, text, RATIO)
-    replication = seen.replication()
+    replication = observed.replication()
     if replication is None:
-        return Reading(None, None, "No query runs whose node a placement could choose")
-    # Tasks of split queries get their share everywhere: only the others can be placed better.
-    number = replication.factor if seen.split_queries else measured
+        return Reading(None, None, "No query of one task is running")
+    # Placement does not change the records of split queries.
+    number = replication.factor if observed.split_queries else measured
     limit = times * replication.bound
-    text = f"Replication factor {number:.2f}, acted on above {limit:.2f}: {times:g} times its bound"
-    return _above(number, limit, seen.policy.dead_band, text, RATIO)
+    text = f"Replication factor {number:.2f}, limit {limit:.2f}: {times:g} times its lower bound"
+    return _above(number, limit, observed.policy.dead_band, text, RATIO)
 
 
-def _latency(seen: Observation) -> Reading:
-    number, limit = seen.middle("p95"), float(seen.policy.latency_ms)
+def _latency(observed: Observation) -> Reading:
+    number, limit = observed.middle("p95"), float(observed.policy.latency_ms)
     if number is None:
-        return Reading(None, limit, "No latency was measured lately")
-    text = f"p95 latency {number:,.0f} ms, acted on above {limit:,.0f} ms"
-    return _full(_above(number, limit, seen.policy.dead_band, text, MS), seen)
+        return Reading(None, limit, "No latency was measured in the last minute")
+    text = f"p95 latency {number:,.0f} ms, limit {limit:,.0f} ms"
+    return _full(_above(number, limit, observed.policy.dead_band, text, MS), observed)
 
 
-def _overload(seen: Observation) -> Reading:
-    loads = [(node, load) for node in seen.active if (load := seen.load(node)) is not None]
+def _overload(observed: Observation) -> Reading:
+    loads = [(node, load) for node in observed.active if (load := observed.load(node)) is not None]
     if not loads:
-        return Reading(None, FULL, "No node has told of its load")
+        return Reading(None, FULL, "No node has reported its load")
     node, load = max(loads, key=lambda pair: pair[1] / pair[0].capacity)
     share = load / node.capacity
     text = f"{node.name} is loaded to {share:.0%} of its capacity"
-    now = _above(share, FULL, seen.policy.dead_band, text)
-    for reading in (now, _queueing(seen), _forecast(seen)):
+    now = _above(share, FULL, observed.policy.dead_band, text)
+    for reading in (now, _queueing(observed), _forecast(observed)):
         if reading is not None and reading.trouble:
-            return _full(_excluded(reading, [node]), seen)
+            return _full(_excluded(reading, [node]), observed)
     return now
 
 
-def _queueing(seen: Observation) -> Reading | None:
-    """Return the reading of a backlog at nodes that exceeds a second and grows, else None."""
+def _queueing(observed: Observation) -> Reading | None:
+    """Return the reading of a growing backlog of more than a second, else None."""
     known = [
-        (sample["t"] / 1000, sample["waiting"]) for sample in seen.samples if "waiting" in sample
+        (sample["t"] / 1000, sample["waiting"])
+        for sample in observed.samples
+        if "waiting" in sample
     ]
     trend = trend_of(*zip(*known, strict=True)) if known else None
-    if trend is None or trend.slope <= 0 or known[-1][1] < (seen.middle("delivered") or 0.0):
+    if trend is None or trend.slope <= 0 or known[-1][1] < (observed.middle("delivered") or 0.0):
         return None
     text = f"{known[-1][1]:,.0f} records wait at nodes, {trend.slope:,.0f} more each second"
     return Reading(trend.slope, 0.0, text, RATE, trouble=True)
 
 
-def _forecast(seen: Observation) -> Reading | None:
-    """Return the predicted load of the most loaded node, if the last ten minutes have a trend."""
+def _forecast(observed: Observation) -> Reading | None:
+    """Return the forecast of the most loaded node, None without a trend over ten minutes."""
     trends: list[tuple[float, ObservedNode]] = []
-    for node in seen.active:
+    for node in observed.active:
         known = [
             (sample["t"] / 1000, sample["loads"][node.index])
-            for sample in seen.trend
+            for sample in observed.trend
             if len(sample.get("loads") or ()) > node.index
         ]
         trend = trend_of(*zip(*known, strict=True)) if known else None
@@ -153,58 +154,60 @@ def _forecast(seen: Observation) -> Reading | None:
     return Reading(share, FULL, text, trouble=share > FULL)
 
 
-def _lost(seen: Observation) -> Reading:
-    lost = [node for node in seen.nodes if not node.active and node.tasks]
+def _lost(observed: Observation) -> Reading:
+    lost = [node for node in observed.nodes if not node.active and node.tasks]
     if lost:
         text = f"{_names(lost)} not active and still {_host(lost)} tasks"
         return _excluded(Reading(len(lost), 0, text, NODES, trouble=True), lost)
-    silent = [node for node in seen.active if node.tasks and _reports_nothing(seen, node)]
+    silent = [node for node in observed.active if node.tasks and _reports_nothing(observed, node)]
     if silent:
-        text = f"{_names(silent, 'host')} tasks and said nothing for a minute"
+        text = f"{_names(silent, 'host')} tasks and did not report for a minute"
         return Reading(len(silent), 0, text, NODES, trouble=True, blocked="silent")
     return Reading(0, 0, "Every node that hosts tasks is active and reports", NODES)
 
 
-def _reports_nothing(seen: Observation, node: ObservedNode) -> bool:
-    """Return True if a node hosts tasks and no sample of the last minute reports any."""
+def _reports_nothing(observed: Observation, node: ObservedNode) -> bool:
+    """Return True if no sample of the last minute reports tasks of the node."""
     counts = [
-        sample["tasks"][node.index] for sample in seen.samples if len(sample["tasks"]) > node.index
+        sample["tasks"][node.index]
+        for sample in observed.samples
+        if len(sample["tasks"]) > node.index
     ]
-    return len(seen.samples) >= HEARD and not any(counts)
+    return len(observed.samples) >= SILENT_SAMPLES and not any(counts)
 
 
-def _added(seen: Observation) -> Reading:
-    empty = [node for node in seen.active if not node.tasks]
-    tasks = sum(node.tasks for node in seen.nodes)
-    if not empty or tasks < WORTH * len(seen.active):
-        text = "Every active node hosts tasks, or there are few of them"
+def _added(observed: Observation) -> Reading:
+    empty = [node for node in observed.active if not node.tasks]
+    tasks = sum(node.tasks for node in observed.nodes)
+    if not empty or tasks < LEAST_TASKS * len(observed.active):
+        text = "Every active node hosts tasks, or there are few tasks"
         return Reading(len(empty), 0, text, NODES)
     text = f"{_names(empty)} active and {_host(empty)} no task"
     return _excluded(Reading(len(empty), 0, text, NODES, trouble=True), empty)
 
 
 def _excluded(reading: Reading, nodes: list[ObservedNode]) -> Reading:
-    """Return the reading, blocked if exclusions cover all nodes concerned."""
+    """Return the reading, blocked if all these nodes are excluded."""
     if not reading.trouble or not all(node.excluded for node in nodes):
         return reading
     text = f"{reading.text}; excluded: {', '.join(node.name for node in nodes)}"
     return replace(reading, blocked="excluded", text=text)
 
 
-def _full(reading: Reading, seen: Observation) -> Reading:
+def _full(reading: Reading, observed: Observation) -> Reading:
     """Return the reading, blocked if all nodes together have no spare capacity."""
     if not reading.trouble or reading.blocked:
         return reading
-    asked = sum(seen.load(node) or 0.0 for node in seen.active)
-    room = sum(node.capacity for node in seen.active)
-    if not room or asked <= room:
+    total = sum(observed.load(node) or 0.0 for node in observed.active)
+    capacity = sum(node.capacity for node in observed.active)
+    if not capacity or total <= capacity:
         return reading
-    text = f"{reading.text}; all nodes together are asked for {asked / room:.0%}: moving is no help"
+    text = f"{reading.text}; all nodes together have {total / capacity:.0%} load: moves cannot help"
     return replace(reading, blocked="no_planner", text=text)
 
 
 def _names(nodes: list[ObservedNode], verb: str = "be") -> str:
-    """Return the names of nodes with a verb that fits their number."""
+    """Return the names of nodes with a verb in singular or plural."""
     is_single = len(nodes) == 1
     forms = {"be": ("is", "are"), "host": ("hosts", "host")}[verb]
     return f"{', '.join(node.name for node in nodes)} {forms[0] if is_single else forms[1]}"
@@ -214,12 +217,12 @@ def _host(nodes: list[ObservedNode]) -> str:
     return "hosts" if len(nodes) == 1 else "host"
 
 
-# The most urgent first: one of them asks for a plan, and the others wait for it.
+# The most urgent loop first: it requests a plan, and the others wait.
 LOOPS: Final = (
-    Loop("node lost", "tasks on a node that is not there", _lost),
-    Loop("overload", "a node beyond its capacity, now or soon", _overload, IMBALANCE),
-    Loop("latency", "from the log to the result", _latency, IMBALANCE),
-    Loop("imbalance", "fullest node above the mean", _imbalance, IMBALANCE),
+    Loop("node lost", "tasks on an inactive node", _lost),
+    Loop("overload", "a node beyond its capacity, now or in five minutes", _overload, IMBALANCE),
+    Loop("latency", "p95 from the log to the result", _latency, IMBALANCE),
+    Loop("imbalance", "most loaded node above the mean", _imbalance, IMBALANCE),
     Loop("replication", "records delivered to several nodes", _replication, REPLICATION),
     Loop("node added", "an active node without tasks", _added, IMBALANCE),
 )

@@ -14,9 +14,9 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.watch.replication import Replication, replication_of
 from controlplane.wire.figures import figure_of
 
-# Medians over this span: one slow batch is no trouble.
+# The period of medians, so that one slow batch is no problem.
 WINDOW: Final = timedelta(seconds=60)
-# What a forecast is drawn from, in samples of 10 s.
+# The period of forecasts, in samples of 10 s.
 TREND: Final = timedelta(minutes=10)
 
 
@@ -34,9 +34,9 @@ class ObservedNode:
 
 @dataclass(frozen=True)
 class Observation:
-    """A cluster as one cycle observes it; samples and trend are oldest first.
+    """The observation of a cluster in a cycle; samples and trend are ordered by time.
 
-    whole_queries and split_queries: how many queries of one task and of several run.
+    `whole_queries`, `split_queries`: the numbers of running queries of one and of several tasks.
     """
 
     cluster: Cluster
@@ -70,7 +70,7 @@ class Observation:
 
 
 def series(samples: Sequence[Mapping[str, Any]], name: str, index: int) -> list[float]:
-    """Return one node's values of a measure that samples have per node."""
+    """Return the values of a node for a measure per node."""
     return [sample[name][index] for sample in samples if len(sample.get(name) or ()) > index]
 
 

@@ -1,4 +1,4 @@
-"""Requests of the watch loops: which planner, with which parameters."""
+"""Requests of the watch loops: choice of planner and parameters."""
 
 from typing import Final
 
@@ -11,35 +11,37 @@ from controlplane.watch.loops import Loop
 from controlplane.watch.observation import Observation
 
 WATCH: Final = Automatic("watch")
-# How a plan of the loops ends that was not worth proposing, or that people did not want.
+# The states of plans that were rejected or failed.
 FRUITLESS: Final = (Proposal.State.REJECTED, Proposal.State.FAILED)
 
 
-def planners_for(seen: Observation, loop: Loop) -> list[str]:
-    """Return the planners that serve a loop and can plan for the cluster, the best first."""
+def planners_for(observed: Observation, loop: Loop) -> list[str]:
+    """Return the planners that serve a loop and can plan for the cluster, the best one first."""
     candidates: list[tuple[WatchSupport, str]] = []
     for adapter in adapters().values():
         watch = adapter.watch
         if watch is None or loop.name not in watch.loops:
             continue
-        if watch.needs(seen.whole_queries, seen.split_queries):
+        if watch.needs(observed.whole_queries, observed.split_queries):
             candidates.append((watch, adapter.name))
     return [name for _, name in sorted(candidates, key=lambda pair: pair[0].order)]
 
 
-def request_plan(seen: Observation, loop: Loop, planners: list[str]) -> Proposal:
-    """Request a plan in the caller's transaction; returns the proposal.
+def request_plan(observed: Observation, loop: Loop, planners: list[str]) -> Proposal:
+    """Request a plan in the caller's transaction; return the proposal.
 
-    If the last plan of the loops came to nothing, the next planner is chosen.
+    If the last plan of the loops was rejected or failed, the next planner is chosen.
     """
-    last = last_watch_proposal(seen.cluster)
+    last = last_watch_proposal(observed.cluster)
     if last is not None and last.state in FRUITLESS and last.planner in planners[:-1]:
         planner = planners[planners.index(last.planner) + 1]
     else:
         planner = planners[0]
     watch = adapters()[planner].watch
-    parameters = dict(watch.parameters(seen.policy.watch_imbalance)) if watch is not None else {}
-    return requests.request(WATCH, seen.cluster, "", parameters, planner=planner)
+    parameters = (
+        dict(watch.parameters(observed.policy.watch_imbalance)) if watch is not None else {}
+    )
+    return requests.request(WATCH, observed.cluster, "", parameters, planner=planner)
 
 
 def last_watch_proposal(cluster: Cluster) -> Proposal | None:

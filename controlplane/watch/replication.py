@@ -1,4 +1,4 @@
-"""The replication factor and its lower bound, which are cached, as they take a snapshot."""
+"""The replication factor and its lower bound, cached, as their computation needs a snapshot."""
 
 import time
 from dataclasses import dataclass, replace
@@ -11,39 +11,39 @@ from controlplane.planning.adapters.placement import active_positions, placement
 from controlplane.planning.measures import measures
 from controlplane.planning.snapshots import take_snapshot
 
-# While queries come every second, so do versions, and neither figure changes much by one of them.
+# Seconds before a new version makes a value stale: a single query changes it little.
 KEEP_S: Final = 60.0
-# The rates change also where the version does not.
+# Seconds for an unchanged version, as rates change.
 KEEP_SAME_S: Final = 600.0
-# Of a hundred thousand queries it takes seconds: no more than one second in twenty goes into it.
+# At most a twentieth of the time goes into the computation.
 KEEP_TIMES: Final = 20.0
 
 
 @dataclass(frozen=True)
 class Replication:
-    """The factor of the queries of one task at a routing version, and what no plan undercuts.
+    """The replication factor of the queries of one task at a routing version, and its lower bound.
 
-    took_s: how long it took to compute.
+    `took_s`: the duration of the computation.
     """
 
     version: int
-    at: datetime
+    computed_at: datetime
     factor: float
     bound: float
     took_s: float = 0.0
 
 
-# By cluster; a process has its own. A database that was made anew counts its ids anew.
+# By cluster and its time of creation, as a new database reuses ids.
 _KEPT: Final[dict[tuple[int, datetime], Replication]] = {}
 
 
 def replication_of(cluster: Cluster, now: datetime) -> Replication | None:
-    """Return both as of the routing version, or of a minute ago; None with nothing to place."""
+    """Return the cached or computed values, None if there is nothing to place."""
     key = cluster.pk, cluster.created_at
     kept = _KEPT.get(key)
     if kept is not None:
         most = KEEP_SAME_S if kept.version == cluster.routing_version else KEEP_S
-        if (now - kept.at).total_seconds() < max(most, KEEP_TIMES * kept.took_s):
+        if (now - kept.computed_at).total_seconds() < max(most, KEEP_TIMES * kept.took_s):
             return kept
     started = time.monotonic()
     computed = _computed(cluster, now)

@@ -25,14 +25,14 @@ from controlplane.watch.planner_request import WATCH
 
 POLICY: Final = Automatic("policy")
 READY: Final = Proposal.State.READY
-JUDGED: Final = ("recommended", "acted", "no_gain", "spoils", "excluded", "drifted")
+REVIEWED: Final = ("recommended", "acted", "no_gain", "spoils", "excluded", "drifted")
 
 
 def review_proposal(proposal_id: int) -> None:
-    """Review a computed proposal; does nothing if it is deleted or decided.
+    """Review a computed proposal; do nothing if it is deleted or decided.
 
-    A watch loop's plan that gains too little is rejected. What the policy lets start
-    automatically is approved; all else waits for a person.
+    A watch loop's plan that gains too little is rejected, and a plan that the policy approves
+    starts; all others wait for a person.
     """
     proposal = Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
     if proposal is None or proposal.decided_by:
@@ -58,16 +58,16 @@ def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> N
     )
     for proposal in own:
         age = now - proposal.requested_at
-        judged = Decision.objects.filter(proposal=proposal, code__in=JUDGED).exists()
+        reviewed = Decision.objects.filter(proposal=proposal, code__in=REVIEWED).exists()
         acts = policy.watch == "act"
-        if not judged or (acts and decide_auto_approval(proposal, policy, now).allowed):
-            # The message that it is ready may have been lost.
+        if not reviewed or (acts and decide_auto_approval(proposal, policy, now).allowed):
+            # The task of its review may be lost.
             review_proposal(proposal.pk)
         elif age >= timedelta(seconds=policy.cooldown_s) and (drift := drift_of(proposal)).stale:
-            # It would stand in the way of a plan that fits.
+            # It would prevent a new plan.
             if not mark_stale(proposal, drift, WATCH):
                 continue
-            text = f"Proposal {proposal.pk} fits no more: {drift}"
+            text = f"Proposal {proposal.pk} is stale: {drift}"
             record_decision(cluster, loop_of(proposal), _about(proposal, "drifted", text), now)
 
 
@@ -87,7 +87,7 @@ def _review(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
 
 
 def _affected_loops(proposal: Proposal, asker: str) -> list[str]:
-    """Return the loop that requested the plan, and the other loops whose limit is exceeded."""
+    """Return the loop that requested the plan, and other loops with an exceeded limit."""
     others = (loop.name for loop in LOOPS if loop.measure and loop.name != asker)
     rows = {name: last_decision(proposal.cluster, name) for name in others}
     return [asker, *(name for name, row in rows.items() if row and not is_calm(row.code))]
@@ -114,26 +114,26 @@ def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetim
 
 
 def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome | None:
-    """Return the outcome that rejects a loop's plan, None if it is not rejected."""
+    """Return the outcome of a rejection, None if the plan is not rejected."""
     left_out = int(proposal.predicted.get("left_out", 0))
     if not proposal.actions:
         if left_out:
             text = f"Exclusions forbid all {left_out} actions of the plan"
             return Outcome("excluded", left_out, 0, text, MOVES, proposal.pk)
-        text = f"The {proposal.planner} planner would change nothing"
+        text = f"The plan of the {proposal.planner} planner is empty"
         return Outcome("no_gain", 0.0, _least_gain(policy), text, proposal=proposal.pk)
     measure = BY_NAME[loop].measure if loop in BY_NAME else ""
     if not measure:
-        # Whatever it costs: tasks cannot stay where nothing runs.
+        # Tasks must leave a lost node at any cost.
         return None
     gain, least = gain_of(proposal, measure), _least_gain(policy)
     if gain.share < least:
-        text = f"The plan would bring {gain}: {gain.share:.0%}, and {least:.0%} is asked for"
+        text = f"The plan gains {gain.share:.0%} ({gain}), {least:.0%} is required"
         return Outcome("no_gain", gain.share, least, text, proposal=proposal.pk)
     spoilt = worsened(proposal, policy)
     if spoilt is None:
         return None
-    text = f"The plan would bring {gain}, but {spoilt}"
+    text = f"The plan gains {gain}, but {spoilt}"
     unit = SHARE if spoilt.measure == IMBALANCE.name else RATIO
     return Outcome("spoils", spoilt.after, spoilt.limit, text, unit, proposal.pk)
 
@@ -141,21 +141,23 @@ def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome
 def _approve(proposal: Proposal, decision: PolicyDecision) -> Conflict | None:
     """Approve a proposal by its seal; return the conflict if it cannot be approved."""
     try:
-        decisions.approve(POLICY, proposal, proposal.seal, f"Applies by itself: {decision.text}")
+        decisions.approve(
+            POLICY, proposal, proposal.seal, f"Approved automatically: {decision.text}"
+        )
     except Conflict as refusal:
         return refusal
     return None
 
 
 def _least_gain(policy: PolicySettings) -> float:
-    """Return the least share by which a loop's plan must improve, at least the dead band."""
+    """Return the smallest gain of a loop's plan, which is at least the dead band."""
     return max(policy.auto_gain, policy.dead_band)
 
 
 def loop_of(proposal: Proposal) -> str:
     """Return the loop that requested a proposal."""
-    asked = Decision.objects.filter(proposal=proposal).order_by("first_at", "id")
-    return asked.values_list("loop", flat=True).first() or "imbalance"
+    requests = Decision.objects.filter(proposal=proposal).order_by("first_at", "id")
+    return requests.values_list("loop", flat=True).first() or "imbalance"
 
 
 def _about(proposal: Proposal, code: str, text: str) -> Outcome:

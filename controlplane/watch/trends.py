@@ -6,15 +6,15 @@ from typing import Final
 
 import numpy as np
 
-# Fewer points than this say nothing about a slope.
+# The minimum number of points.
 LEAST: Final = 8
-# A slope counts from twice its standard error on: what noise alone gives once in twenty times.
+# Standard errors from which a slope is significant (95 %).
 SURE: Final = 2.0
 
 
 @dataclass(frozen=True)
 class Trend:
-    """The value that the line has at the last sample, and how much it rises per second."""
+    """The value of the line at the last sample, and its slope per second."""
 
     now: float
     slope: float
@@ -27,9 +27,7 @@ class Trend:
 def trend_of(times: Sequence[float], values: Sequence[float]) -> Trend | None:
     """Return the least-squares line through samples at times in seconds, None without a trend.
 
-    It is none where samples are few, or where their noise could as well have made the slope. A
-    line fits a load that grows over minutes; a forecast of what recurs by day is no matter for
-    a watch loop.
+    There is no trend if the slope is not significant. Daily patterns are not modelled.
     """
     if len(times) < LEAST:
         return None

@@ -1,1 +1,1 @@
-"""The words both planes speak: log, routing deltas, results and telemetry, free of frameworks."""
+"""The interface of both planes: log, routing deltas, results and telemetry, without frameworks."""

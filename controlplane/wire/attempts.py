@@ -1,8 +1,8 @@
-"""The attempts at the micro-batch in progress, and the batches to skip.
+"""Attempts at the micro-batch in progress, and skipped batches.
 
-A batch is planned by its offset and is the same in every attempt. How often it was begun is kept
-beside it, in Redis: from the fourth attempt on the nodes look for queries that end their process,
-and an administrator may skip the batch.
+The offset determines a batch, so all its attempts are equal. Redis has the number of attempts: from
+the fourth one on, nodes search for queries that end their process, and an administrator may skip
+the batch.
 """
 
 from collections.abc import Mapping
@@ -13,17 +13,17 @@ import redis
 
 from controlplane.wire import keys
 
-# After so many failures of one batch something has to be done besides trying again.
+# Failures of a batch after which a retry alone is pointless.
 FAILURES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The newest batch that was started, and its number of attempts.
+    """The newest started batch, and its number of attempts.
 
-    It reads the log behind position `start` up to `end`, which are `records` records in all.
-    `version` is its routing; `leaving` and `arriving` the versions from which tasks hand their
-    state on in it, or did in the batch before; -1 where none do.
+    It reads `records` records of the log, after position `start` up to `end`. `version`: of its
+    routing; `leaving`, `arriving`: the versions whose moves export state in it, or exported state
+    in the previous batch; -1 for none.
     """
 
     batch: int
@@ -37,19 +37,19 @@ class Attempt:
 
     @property
     def failures(self) -> int:
-        """Return how many attempts have failed: all but the one in progress."""
+        """Return the number of failed attempts: all except the one in progress."""
         return self.count - 1
 
     @property
     def is_stuck(self) -> bool:
-        """Return whether the batch has failed so often that only something else can help."""
+        """Return whether the batch has failed too often for another retry."""
         return self.failures >= FAILURES
 
 
 def begin(client: "redis.Redis", cluster: str, plan: Attempt, driver: str) -> int:
-    """Count an attempt of this driver at a batch; returns how many there were, with this one.
+    """Count an attempt of a driver at a batch; return the number of attempts with this one.
 
-    A driver that begins a batch twice has begun it once. `plan.count` is not looked at.
+    A driver's repeated starts of a batch count once. `plan.count` is ignored.
     """
     key = keys.attempts_key(cluster)
     known = _row(client, cluster)
@@ -62,7 +62,7 @@ def begin(client: "redis.Redis", cluster: str, plan: Attempt, driver: str) -> in
 
 
 def newest(client: "redis.Redis", cluster: str) -> Attempt | None:
-    """Return the newest batch that was started, None before the first."""
+    """Return the newest started batch, None before the first one."""
     row = _row(client, cluster)
     if "batch" not in row:
         return None
@@ -83,6 +83,6 @@ def skip(client: "redis.Redis", cluster: str, batch: int) -> None:
 
 
 def is_skipped(client: "redis.Redis", cluster: str, batch: int) -> bool:
-    """Return whether a batch reads no records."""
+    """Return whether a batch is skipped, so that it reads no records."""
     result = cast("bytes | None", client.get(keys.skip_key(cluster)))
     return result is not None and int(result) == batch

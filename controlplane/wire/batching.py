@@ -6,9 +6,9 @@
         acknowledged = producer.send(stream_id, records)
         acknowledged.add_done_callback(...)
 
-One append at a time is in progress, each under a stamp of its own, and it is repeated under the
-same stamp until the log has it. So what is acknowledged is in the log exactly once, and in the
-order in which it was sent, whatever connections and servers do meanwhile.
+One append at a time is in progress. Each has its own idempotency token, and is repeated with it
+until the log has acknowledged it. So acknowledged records are in the log exactly once, in the order
+of `send`, whatever connections and servers fail.
 """
 
 import time
@@ -37,21 +37,21 @@ _JOIN_TIMEOUT_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """What one call has sent; the future gets the position."""
+    """The records of one call of `send`; the future returns their position."""
 
     stream: int
     batch: pa.RecordBatch
     schema: StreamSchema
-    at: float
+    sent_at: float
     future: "Future[str]" = field(default_factory=Future)
 
 
 class BatchingProducer:
-    """Collects records for `linger_ms`, or until `max_records` or `max_bytes` are reached.
+    """A producer that collects records for `linger_ms`, or up to `max_records` or `max_bytes`.
 
-    Threads may share it. `buffer_bytes` bounds what is sent and not acknowledged: `send` then
-    waits up to `max_block_s` seconds and raises `BufferFull`. What the log has not taken after
-    `delivery_s` seconds fails with the log's last error.
+    Thread-safe. `buffer_bytes` limits unacknowledged records: beyond it, `send` blocks up to
+    `max_block_s` seconds and raises `BufferFull`. Records that are not acknowledged after
+    `delivery_s` seconds fail with the log's last error.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class BatchingProducer:
     ) -> None:
         """Open the log at `url` (redis://… or kafka://…). Raises `BadLogUrl`.
 
-        `schemas`, `site`: as `Producer` takes them.
+        `schemas`, `site`: as for `Producer`.
         """
         self.cluster = cluster
         self.limits = limits
@@ -87,8 +87,8 @@ class BatchingProducer:
         self._changed = Condition()
         self._waiting: deque[_Pending] = deque()
         self._waiting_records = self._waiting_bytes = 0
-        # Bytes that are sent and neither acknowledged nor failed; how often something was sent,
-        # was done with, and up to which of them nothing lingers.
+        # Bytes neither acknowledged nor failed; numbers of sends, of finished sends, and of sends
+        # to flush.
         self._unacknowledged_bytes = self._sent = self._done = self._flush_until = 0
         self._closing = False
         self._aborted = Event()
@@ -96,16 +96,16 @@ class BatchingProducer:
         self._thread.start()
 
     def send(self, stream: int, records: Any) -> "Future[str]":
-        """Send records to a stream; the future gets their position, or what went wrong.
+        """Send records to a stream; the future returns their position, or raises the error.
 
-        `records`: dictionaries, a data frame, an Arrow table or record batch. Raises `BadBlock`
-        where they are not of the stream's schema, `UnknownSchema`, `LogUnavailable` where it cannot
-        be read, `BufferFull` when there is no room within `max_block_s`, and `Undelivered` when the
-        producer is closed.
+        `records`: dictionaries, a data frame, an Arrow table or record batch. Raises `BadBlock` if
+        they do not match the stream's schema, `UnknownSchema`, `LogUnavailable` if the schema
+        cannot be read, `BufferFull` if the buffer is full for `max_block_s`, and `Undelivered` if
+        the producer is closed.
         """
         batch, schema = conform(self._schemas, stream, records)
         sent = _Pending(stream, batch, schema, time.monotonic())
-        # The log may take it any moment: it cannot be taken back.
+        # It may be appended any moment, so it cannot be cancelled.
         sent.future.set_running_or_notify_cancel()
         with self._changed:
             self._changed.wait_for(lambda: self._closing or self._fits(sent), self._max_block_s)
@@ -122,14 +122,14 @@ class BatchingProducer:
         return sent.future
 
     def flush(self, timeout_s: float | None = None) -> bool:
-        """Wait until all that was sent is acknowledged or failed; return whether it is in time."""
+        """Wait until all sent records are acknowledged or failed; return False on a timeout."""
         with self._changed:
             until = self._flush_until = self._sent
             self._changed.notify_all()
             return self._changed.wait_for(lambda: self._done >= until, timeout_s)
 
     def close(self, timeout_s: float | None = 30.0) -> None:
-        """Flush, then stop; records that are not acknowledged in time fail with `Undelivered`."""
+        """Flush and stop; records that are not acknowledged in time fail with `Undelivered`."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -167,12 +167,12 @@ class BatchingProducer:
                 self._changed.notify_all()
 
     def _next_group(self) -> list[_Pending]:
-        """Return the records of the next append; nothing once closed and empty."""
+        """Return the records of the next append, none if the producer is closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             if not self._waiting:
                 return []
-            due = self._waiting[0].at + self._linger_s
+            due = self._waiting[0].sent_at + self._linger_s
             while (left := due - time.monotonic()) > 0 and not self._is_enough():
                 self._changed.wait(left)
             return self._take_group()
@@ -190,7 +190,7 @@ class BatchingProducer:
             first = self._waiting[0]
             records += first.batch.num_rows
             size += first.batch.nbytes
-            # A block has one schema: behind a change of it the next append begins.
+            # A block has one schema: another schema starts another append.
             changed = schemas.setdefault(first.stream, first.schema) != first.schema
             if changed or records > self._max_records or size > self._max_bytes:
                 break
@@ -200,18 +200,18 @@ class BatchingProducer:
         return group
 
     def _deliver(self, group: Sequence[_Pending]) -> "str | Exception":
-        """Return the position of the group in the log, or why it is not there."""
+        """Return the position of the group in the log, or the error."""
         try:
             encoded = _encoded(group)
             token = log.IdempotencyToken(self._id, self._sequence)
             self._sequence += 1
             return self._append(encoded, token)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the sender must know
+        except Exception as error:  # noqa: BLE001 - the future raises it
             return error
 
     def _append(self, encoded: dict[int, log.Block], token: log.IdempotencyToken) -> str:
         deadline = time.monotonic() + self._delivery_s
-        pause, last = _FIRST_PAUSE_S, WireError("its turn had not come")
+        pause, last = _FIRST_PAUSE_S, WireError("it was not appended yet")
         while not self._aborted.is_set():
             try:
                 return self._log.append(encoded, token, self.limits)

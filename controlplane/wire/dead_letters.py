@@ -1,10 +1,9 @@
-"""Dead letters: records that were taken into the log and cannot be evaluated, with the reason.
+"""Dead letters: records of the log that cannot be evaluated, with the reason.
 
-The split node that reads a record finds that it does not fit, leaves it out of what it sends,
-and keeps it here: so many of a cluster, and so many bytes; the oldest make room. A dead letter has
-an id made of its stream, position and index: writing it again after a crash changes nothing. How
-many there were, by stream and reason, is counted with the batch and does not depend on what is
-kept.
+The split node that reads such a record stores it here instead of sending it. The number and bytes
+per cluster are limited; the oldest dead letters are deleted. The id consists of stream, position
+and index, so writes are idempotent. The counts by stream and reason belong to the batch, and are
+independent of the stored dead letters.
 """
 
 import json
@@ -17,12 +16,12 @@ import redis
 
 from controlplane.wire import keys
 
-# What is kept of one cluster.
+# Limits per cluster.
 MAX_COUNT: Final = 10_000
 MAX_BYTES: Final = 16 * 1024 * 1024
-# A larger record is kept without its content.
+# Larger records are stored without their content.
 MAX_RECORD_BYTES: Final = 64 * 1024
-# Of one batch and split node; the rest is only counted.
+# Stored per batch and split node; others are only counted.
 MAX_OF_BATCH: Final = 1_000
 # The index of a dead letter that is a whole block.
 WHOLE_BLOCK: Final = -1
@@ -30,7 +29,7 @@ MAX_PAGE: Final = 1_000
 
 
 class Reason(StrEnum):
-    """Why a record became a dead letter."""
+    """The reason of a dead letter."""
 
     BODY = "body"
     FUTURE = "future"
@@ -43,10 +42,10 @@ class Reason(StrEnum):
 class DeadLetter:
     """One record, or a whole block (`index` is `WHOLE_BLOCK`), and the reason.
 
-    `data`: the record as a block of its own (`blocks.decode_block`), or the block's bytes; of the
-    body of a request (`Reason.BODY`), which has no place in the log, its text; empty if it is
-    too large to be kept. `records`: how many it stands for. `number`: its place in the
-    list, which grows; 0 before it is kept.
+    `data`: the record as a block (`record_codec.decode_block`), or the bytes of the block; the text
+    of a request's body (`Reason.BODY`), which has no position in the log; empty if it is too large.
+    `records`: the number of records. `number`: the growing number in the list, 0 before it is
+    stored.
     """
 
     stream: int
@@ -60,7 +59,7 @@ class DeadLetter:
 
     @property
     def id(self) -> str:
-        """Return what names it: position, stream and index."""
+        """Return the id: position, stream and index."""
         return f"{self.position}:{self.stream}:{self.index}"
 
 
@@ -88,7 +87,7 @@ redis.call('HSET', KEYS[3], 'bytes', bytes)
 return new
 """
 
-# KEYS: order, data, state; ARGV: ids. Answers how many there were.
+# KEYS: order, data, state; ARGV: ids. Returns the number of deleted ones.
 _REMOVE: Final = """
 local removed = 0
 for i = 1, #ARGV do
@@ -113,7 +112,7 @@ return 1
 
 
 def keep(client: "redis.Redis", cluster: str, letters: Sequence[DeadLetter]) -> int:
-    """Store dead letters, each once; return how many are new."""
+    """Store dead letters, each once; return the number of new ones."""
     if not letters:
         return 0
     arguments: list[Any] = [MAX_COUNT, MAX_BYTES]
@@ -125,7 +124,7 @@ def keep(client: "redis.Redis", cluster: str, letters: Sequence[DeadLetter]) -> 
 def page(
     client: "redis.Redis", cluster: str, *, after: int = 0, limit: int = 100
 ) -> list[DeadLetter]:
-    """Return kept dead letters in the order of their numbers, after `after`."""
+    """Return stored dead letters in the order of their numbers, after number `after`."""
     order, data, _ = _names(cluster)
     result = cast(
         "list[tuple[bytes, float]]",
@@ -139,7 +138,7 @@ def page(
 def newest(
     client: "redis.Redis", cluster: str, *, before: int = 0, limit: int = 100
 ) -> list[DeadLetter]:
-    """Return kept dead letters, the newest first, from before a number (0: from the end)."""
+    """Return stored dead letters, the newest first, before a number (0: all)."""
     order, data, _ = _names(cluster)
     result = cast(
         "list[tuple[bytes, float]]",
@@ -152,7 +151,7 @@ def newest(
 
 
 def by_ids(client: "redis.Redis", cluster: str, ids: Sequence[str]) -> list[DeadLetter]:
-    """Return the dead letters of these ids that are still kept, in the order given."""
+    """Return the stored dead letters with these ids, in their order."""
     if not ids:
         return []
     rows = cast("list[bytes | None]", client.hmget(_names(cluster)[1], list(ids)))
@@ -174,14 +173,14 @@ def _with_data(
 
 
 def every(client: "redis.Redis", cluster: str, after: int = 0) -> Iterator[DeadLetter]:
-    """Yield all kept dead letters, page by page, after a number."""
+    """Yield all stored dead letters after a number, page by page."""
     while result := page(client, cluster, after=after, limit=MAX_PAGE):
         yield from result
         after = result[-1].number
 
 
 def remove(client: "redis.Redis", cluster: str, ids: Sequence[str]) -> int:
-    """Forget dead letters that were appended again or given up; return how many there were."""
+    """Delete dead letters that were appended again or discarded; return their number."""
     if not ids:
         return 0
     return int(cast("int", client.eval(_REMOVE, 3, *_names(cluster), *ids)))
@@ -209,7 +208,7 @@ def add_count(
 
 
 def counted(client: "redis.Redis", cluster: str) -> dict[int, dict[Reason, int]]:
-    """Return how many dead letters there ever were, by stream and reason."""
+    """Return the numbers of all dead letters ever, by stream and reason."""
     result: dict[int, dict[Reason, int]] = {}
     rows = cast("dict[bytes, bytes]", client.hgetall(keys.dead_counts_key(cluster)))
     for name, records in rows.items():

@@ -1,8 +1,8 @@
-"""What can go wrong on the wire, with the numbers in it."""
+"""Errors of the wire, with their figures."""
 
 
 class WireError(Exception):
-    """Base of everything the wire raises."""
+    """The base of all errors of the wire."""
 
 
 class LogFull(WireError):
@@ -33,9 +33,9 @@ class RedisOutOfMemory(LogFull):
 
 
 class AppendTooLarge(WireError):
-    """One append is larger than the log can ever take: append less immediately.
+    """An append exceeds the maximum size of the log.
 
-    `limit`: in bytes, None if the log did not say.
+    `limit`: in bytes, None if unknown.
     """
 
     def __init__(self, size: int, limit: int | None) -> None:
@@ -48,9 +48,9 @@ class AppendTooLarge(WireError):
 
 
 class LogUnavailable(WireError):
-    """The log cannot be reached, or its answer was lost: append again, under the same stamp.
+    """The log is unavailable, or its response was lost: append again with the same token.
 
-    `token`: the `controlplane.wire.log.IdempotencyToken` that it was tried under, if there was one.
+    `token`: the `controlplane.wire.log.IdempotencyToken` of the append, if any.
     """
 
     token: object = None
@@ -60,17 +60,17 @@ class LogUnavailable(WireError):
 
 
 class LogGap(WireError):
-    """What should be read is not in the log any more."""
+    """Records to be read are no longer in the log."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
-            f"{why}. To go on with what is there, give the log's URL the option lost=skip; "
-            "for a topic that was made anew, another name"
+            f"{why}. To continue with the remaining records, add lost=skip to the log's URL; "
+            "a topic that was created again needs another name"
         )
 
 
 class BadLogUrl(WireError):
-    """A URL is no address of a log."""
+    """A URL does not address a log."""
 
 
 class BadMessage(WireError):
@@ -90,7 +90,7 @@ class InvalidIdempotencyToken(WireError):
 
 
 class StaleIdempotencyToken(WireError):
-    """A sequence is so old that it is not known whether it was appended; nothing was."""
+    """A sequence is so old that it is unknown whether it was appended; nothing was stored."""
 
     def __init__(self, producer: str, sequence: int, high: int) -> None:
         super().__init__(
@@ -103,7 +103,7 @@ class StaleIdempotencyToken(WireError):
 
 
 class BufferFull(WireError):
-    """A batching producer holds as much as it may: the log does not take it fast enough."""
+    """The buffer of a batching producer is full: the log is too slow."""
 
     def __init__(self, size: int, held: int, limit: int) -> None:
         super().__init__(
@@ -116,11 +116,11 @@ class BufferFull(WireError):
 
 
 class Undelivered(WireError):
-    """A batching producer was closed, or gave up, before the log had acknowledged something."""
+    """A batching producer was closed, or timed out, before the log had acknowledged records."""
 
 
 class IdempotencyTokenReused(WireError):
-    """A stamp was used before, for other records: nothing was appended."""
+    """A token was used before, for other records: nothing was appended."""
 
     def __init__(self, producer: str, sequence: int) -> None:
         super().__init__(
@@ -145,11 +145,11 @@ class BadBlock(WireError):
 
 
 class InvalidBlock(WireError):
-    """Bytes of the log are no block."""
+    """Bytes of the log are not a block."""
 
 
 class UnknownSchema(WireError):
-    """The schema of a stream is unknown to a producer."""
+    """A producer does not know the schema of a stream."""
 
     def __init__(self, cluster: str, stream: int) -> None:
         super().__init__(
@@ -178,7 +178,7 @@ class RoutingMissing(WireError):
 
 
 class RoutingTaken(WireError):
-    """A routing version was published before, with other contents: there are two histories."""
+    """A routing version was published before, with other contents."""
 
     def __init__(self, cluster: str, version: int) -> None:
         self.version = version
@@ -186,4 +186,4 @@ class RoutingTaken(WireError):
 
 
 class InconsistentDelta(WireError):
-    """A delta names a query that the table does not have (or has already)."""
+    """A delta names a query that the table does not have, or adds one that it has."""

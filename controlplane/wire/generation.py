@@ -1,9 +1,9 @@
-"""What identifies the contents of a Redis: its generation, kept as a hash per cluster.
+"""The generation, which identifies the contents of Redis: a hash per cluster.
 
-`id` is drawn when Weir first finds a Redis without one; a Redis that was emptied has none, and one
-that was replaced has another. `restored` changes whenever contents were lost: nodes then write the
-rows of all open windows again. `floor` is the newest micro-batch that was ever written: batch
-numbers of a new checkpoint start above it.
+`id` is a random value that Weir writes to a Redis without one: an emptied Redis has none, a
+replaced one has another. `restored` changes after a loss of contents, after which nodes write all
+open windows again. `floor` is the newest micro-batch that was ever written; batch numbers of a new
+checkpoint start above it.
 """
 
 import uuid
@@ -17,7 +17,7 @@ from controlplane.wire import keys
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """The generation of one cluster's data in Redis; `id` is empty without one."""
+    """The generation of a cluster's data in Redis; `id` is empty without one."""
 
     id: str = ""
     restored: int = 0
@@ -43,5 +43,5 @@ def write_generation(client: "redis.Redis", cluster: str, generation: Generation
 
 
 def new_id() -> str:
-    """Return an id that no generation has had."""
+    """Return a new random id."""
     return uuid.uuid4().hex

@@ -1,4 +1,4 @@
-"""Values of records as JSON has them: times and dates in ISO 8601, bytes as base64."""
+"""JSON forms of values of records: times and dates in ISO 8601, bytes as base64."""
 
 import math
 from base64 import b64encode
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def plain(value: Any) -> Any:
-    """Return a value without JSON type as one with it; for `json.dumps(default=…)`."""
+    """Return the JSON form of a value of another type; for `json.dumps(default=…)`."""
     if isinstance(value, datetime | date):
         return value.isoformat()
     if isinstance(value, bytes):
@@ -19,7 +19,7 @@ def plain(value: Any) -> Any:
 
 
 def finite(value: Any) -> Any:
-    """Return a value with floats beyond JSON as text: NaN, Infinity, -Infinity."""
+    """Return a value with NaN, Infinity and -Infinity as text."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
     if isinstance(value, dict):

@@ -21,7 +21,7 @@ def _key(name: str) -> Callable[[str], str]:
 index_key = _key("index")
 # The newest event time of each stream: hash of milliseconds by stream.
 newest_key = _key("newest")
-# The records that each stream was ever given: hash by stream.
+# The number of all records ever appended to each stream: hash by stream.
 counts_key = _key("counts")
 # The committed position and total of the pipeline: a hash.
 committed_key = _key("committed")
@@ -35,7 +35,7 @@ route_snapshots_key = _key("route:snapshots")
 watermarks_key = _key("watermarks")
 # The set of queries that have windows in Redis.
 stored_key = _key("stored")
-# The followed queries: sorted set of ids by until when (ms).
+# The followed queries: sorted set of ids by deadline (ms).
 followers_key = _key("followers")
 # The telemetry stream: one entry per micro-batch.
 telemetry_key = _key("telemetry")
@@ -47,9 +47,9 @@ driver_key = _key("driver")
 attempts_key = _key("attempts")
 # The number of the micro-batch that reads no records.
 skip_key = _key("skip")
-# The steps of micro-batches that were done: hash of count and batches.
+# The finished steps of micro-batches: hash of count and batches.
 activity_key = _key("activity")
-# What identifies the contents of this Redis: a hash, see `generation`.
+# The generation of the contents: a hash, see `generation`.
 generation_key = _key("generation")
 # The set of batches with exported states.
 transfer_batches_key = _key("transfers")
@@ -59,7 +59,7 @@ dead_order_key = _key("dead:order")
 dead_data_key = _key("dead:data")
 # The newest number and the bytes of the dead letters: a hash.
 dead_state_key = _key("dead:state")
-# The dead letters ever counted: hash by `stream:reason`, and `batch`.
+# The counts of all dead letters ever: hash by `stream:reason`, and `batch`.
 dead_counts_key = _key("dead:counts")
 
 
@@ -79,7 +79,7 @@ def producer_key(cluster: str, producer: str) -> str:
 
 
 def kafka_prefixes_key(cluster: str, topic: str) -> str:
-    """Return the key of what follows from a topic up to each cut: hash of JSON by position."""
+    """Return the key of the derived state of a topic at each position: hash of JSON by position."""
     return f"{cluster_prefix(cluster)}kafka:{topic}:prefixes"
 
 
@@ -109,8 +109,7 @@ def windows_key(cluster: str, query: int) -> str:
 def rows_key(cluster: str, query: int) -> str:
     """Return the key of the newest row of each part of one query's windows: hash by member.
 
-    It also holds what is known of the query as a whole: its newest batch, and which windows are
-    final.
+    It also has data about the whole query: its newest batch, and its final windows.
     """
     return f"{cluster_prefix(cluster)}windows:{query}:rows"
 
@@ -136,20 +135,20 @@ def block_prefix(cluster: str) -> str:
 
 
 def part_key(cluster: str, query: int, node: int) -> str:
-    """Return the key of what one node emitted of a query, for the node that merges the query.
+    """Return the key of a node's partial results of a query, for its aggregator node.
 
-    A Redis Stream with an entry per micro-batch; it holds the last few alone.
+    A Redis Stream with an entry per micro-batch, trimmed to the last few.
     """
     return f"{cluster_prefix(cluster)}parts:{query}:{node}"
 
 
 def feed_key(cluster: str, query: int) -> str:
-    """Return the key of one query's change feed (a Redis Stream), written while followed."""
+    """Return the key of a query's change feed, a Redis Stream that exists while followed."""
     return f"{cluster_prefix(cluster)}windows:{query}:feed"
 
 
 def measures_key(cluster: str, node: int) -> str:
-    """Return the key of what one node measured of its tasks and operators, by batch."""
+    """Return the key of a node's measures of its tasks and operators, by batch."""
     return f"{cluster_prefix(cluster)}measures:{node}"
 
 

@@ -1,9 +1,8 @@
 """Limits of users' code in a Python worker: time per call, and memory.
 
-A call that exceeds its time is interrupted by a signal, so it becomes a fault of its query. A
-worker that exceeds its memory gets a `MemoryError` where it requests more, and is not killed.
-`workers.pipeline.engine.failures.probe` finds what neither can stop: a loop inside of compiled
-code, or a crash.
+A signal interrupts a call after its time limit, which is a fault of its query. Beyond the memory
+limit, allocations raise `MemoryError` instead of ending the process. Loops in compiled code and
+crashes are detected by `workers.pipeline.engine.failures.probe`.
 """
 
 import gc
@@ -22,22 +21,22 @@ import numpy as np
 
 CALL_SECONDS: Final = "WEIR_CALL_SECONDS"
 WORKER_MEMORY_MB: Final = "WEIR_WORKER_MEMORY_MB"
-# Names of the settings that Spark's executors need, too.
+# Settings that Spark's executors need, too.
 SETTINGS: Final = (CALL_SECONDS, WORKER_MEMORY_MB)
 _DEFAULT_SECONDS: Final = 10.0
 _DEFAULT_MB: Final = 2048
-# Below this a worker cannot even load Arrow.
+# A worker with less memory cannot load Arrow.
 _LEAST_MB: Final = 256
-# Code that swallows the first interruption gets another one after so many seconds.
+# Seconds between repeated interruptions, for code that catches the first one.
 _AGAIN_SECONDS: Final = 0.5
-# A process that cannot allocate so much is short of memory, whatever query is being evaluated.
+# A process that cannot allocate so much is short of memory, whatever query it evaluates.
 _HEADROOM_BYTES: Final = 16 << 20
 
 
 class TimeLimit(BaseException):
     """A call has exceeded its time limit.
 
-    No `Exception`, so that a loop that catches all exceptions does not swallow it.
+    A `BaseException`, so that `except Exception` does not catch it.
     """
 
 
@@ -51,15 +50,15 @@ def _number(name: str, default: float) -> float:
     try:
         return float(os.environ.get(name, "") or default)
     except ValueError:
-        # The agent refuses such a setting at its start; an executor elsewhere uses the default.
+        # The agent rejects such a setting at its start; executors use the default.
         return default
 
 
 @contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
-    """Raise `TimeLimit` in the block after so many seconds, or earlier if an outer limit ends.
+    """Raise `TimeLimit` in the block after so many seconds, or at the end of an outer limit.
 
-    Signals reach the main thread only; in another thread there is no limit.
+    Signals reach the main thread only; other threads have no limit.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -88,9 +87,9 @@ def time_limit(seconds: float) -> Iterator[None]:
 
 @cache
 def limit_memory() -> int:
-    """Limit the memory of this process, once; returns the limit in bytes.
+    """Limit the memory of this process, once; return the limit in bytes.
 
-    WEIR_WORKER_MEMORY_MB, 2048 by default. A lower limit that is there already stays.
+    WEIR_WORKER_MEMORY_MB, 2048 by default. A lower existing limit is kept.
     """
     wanted = int(max(_LEAST_MB, _number(WORKER_MEMORY_MB, _DEFAULT_MB))) << 20
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -101,7 +100,7 @@ def limit_memory() -> int:
 
 
 def has_headroom() -> bool:
-    """Return whether this process can still allocate 16 MiB: else the shortage is its own."""
+    """Return whether this process can allocate 16 MiB."""
     gc.collect()
     try:
         np.ones(_HEADROOM_BYTES, np.uint8)

@@ -1,7 +1,6 @@
-"""What nodes measure of their tasks and operators: the planners' input, readable while it runs.
+"""Measures of tasks and operators, the input of planners.
 
-Every batch a node writes two small tables of whole numbers. Whoever plans reads the last ones
-together.
+In every batch a node writes two small tables of integers; planners read the last ones.
 """
 
 import struct
@@ -21,13 +20,13 @@ KEPT: Final = 64
 _HEAD: Final = struct.Struct("<qqq")
 _TASK_COLUMNS: Final = 4
 _OPERATOR_COLUMNS: Final = 6
-# A query has fewer tasks than this: query and task fit into one number.
+# More than the tasks of any query, so that query and task fit into one number.
 _TASKS: Final = 1 << 20
 Int64s = NDArray[np.int64]
 
 
 class TaskMeasure(NamedTuple):
-    """One task over the last batches: records/s that it took, and bytes of its state now."""
+    """A task over the last batches: processed records/s, and present bytes of state."""
 
     query: int
     task: int
@@ -38,10 +37,10 @@ class TaskMeasure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OperatorMeasure:
-    """What selecting and aggregating cost on a node for the queries of one computation.
+    """The cost of selection and aggregation on a node for the queries of one computation.
 
     `query`: the first of the `queries` that share it; `cpu_us`: processor time per record;
-    `selectivity`: the share of records that it takes; `rows`: panes that come out per record.
+    `selectivity`: the share of selected records; `rows`: panes per record.
     """
 
     query: int
@@ -75,15 +74,15 @@ def _unpacked(data: bytes) -> tuple[int, Int64s, Int64s]:
 
 
 def write(client: "redis.Redis", cluster: str, node: int, batch: int, data: bytes) -> None:
-    """Store a node's tables of a batch; writing them again changes nothing."""
-    # A replayed batch finds its id taken.
+    """Store a node's tables of a batch; idempotent."""
+    # The id of a replayed batch exists already.
     with suppress(redis.ResponseError):
         key = keys.measures_key(cluster, node)
         client.xadd(key, {"m": data}, id=f"{batch}-0", maxlen=KEPT, approximate=False)
 
 
 def _tables(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> Iterator[Any]:
-    """Yield node, ms, tasks and operators of the batches that are kept, the oldest batch first."""
+    """Yield node, ms, tasks and operators of the stored batches, the oldest first."""
     pipe = client.pipeline(transaction=False)
     for node in nodes:
         pipe.xrange(keys.measures_key(cluster, node))
@@ -92,7 +91,7 @@ def _tables(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> Iterat
         for node, entries in zip(nodes, cast("list[list[Any]]", pipe.execute()), strict=True)
         for position, fields in entries
     ]
-    # A task that has moved is where the newest batch saw it.
+    # The newest batch has the present node of a moved task.
     for _, node, data in sorted(result, key=lambda entry: entry[0]):
         yield node, *_unpacked(data)
 
@@ -107,7 +106,7 @@ def read_tasks(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> lis
     if not result:
         return []
     rows = np.concatenate(result)
-    # One number per task; the last row of each says where it is and what it has.
+    # One number per task; its last row has its node and state.
     places, first, of = np.unique(
         rows[::-1, 0] * _TASKS + rows[::-1, 1], return_index=True, return_inverse=True
     )

@@ -1,4 +1,4 @@
-"""The door for producers: append records to a cluster's streams.
+"""The producer: appends records to a cluster's streams.
 
     from controlplane.wire.producer import Producer
 
@@ -7,9 +7,9 @@
 
 Stream ids come from the HTTP API (`GET /api/v1/clusters/<slug>/streams`). Records are a list of
 dictionaries, a data frame of pandas, an Arrow table or record batch, by the names of the stream's
-columns. An append that returns is in the log; one that raises is not, in no stream; after
-`LogUnavailable` it is unknown, and the same append under the same stamp is safe.
-`controlplane.wire.batching` gathers records and sees to all that.
+columns. An append is atomic over all streams: it is in the log if it returns, and not if it raises.
+After `LogUnavailable` this is unknown, and the same append with the same token is safe.
+`controlplane.wire.batching` collects records and repeats appends.
 """
 
 import time
@@ -30,7 +30,7 @@ from controlplane.wire.schema import StreamSchema
 
 
 class Producer:
-    """Appends records to the streams of one cluster; threads may share it."""
+    """A thread-safe producer for the streams of a cluster."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class Producer:
     ) -> None:
         """Append to the log at `url` (redis://… or kafka://…).
 
-        Appends are refused while `limit` records or `max_bytes` bytes wait to be read. `schemas`:
-        those of streams, by id; of others they are read from the site's Redis, at `site` where the
-        log is elsewhere. Raises `BadLogUrl`.
+        Appends are rejected while `limit` records or `max_bytes` bytes are unread. `schemas`: of
+        streams by id; others are read from the site's Redis, which is at `site` if the log is
+        elsewhere. Raises `BadLogUrl`.
         """
         self.cluster = cluster
         self.limits = log.Limits(limit, max_bytes)
@@ -63,14 +63,14 @@ class Producer:
     ) -> str | None:
         """Append records of one or more streams, all at one position, and return the position.
 
-        An empty mapping appends nothing and returns None. With a `token` that was appended
-        before, nothing is added and the first position returned; without one, each call is an
-        append of its own. `schemas`: of these streams, where the caller knows them better.
+        An empty mapping appends nothing and returns None. With a `token` that was used before,
+        nothing is appended and the first position returned; without one, each call is a separate
+        append. `schemas`: newer schemas of these streams than the producer has.
 
-        Raises `BadBlock` on records that are not of their stream's schema, `UnknownSchema`,
-        `LogFull` when the pipeline is too far behind, `AppendTooLarge`, `StaleIdempotencyToken`,
-        `IdempotencyTokenReused` when other records had the stamp, and `LogUnavailable` when the log
-        cannot be reached: append again then, with the stamp that the error has.
+        Raises `BadBlock` for records that do not match their schema, `UnknownSchema`, `LogFull` if
+        the backlog is at its limit, `AppendTooLarge`, `StaleIdempotencyToken`,
+        `IdempotencyTokenReused` if other records had the token, and `LogUnavailable`: then append
+        again with the token of the error.
         """
         if not records:
             return None
@@ -88,11 +88,11 @@ class Producer:
     def conform(
         self, stream: int, records: Any, schema: StreamSchema | None = None
     ) -> tuple[pa.RecordBatch, StreamSchema]:
-        """Return records as the stream's schema has them, and the schema; raises as `append`."""
+        """Return records converted to the stream's schema, and the schema; raises as `append`."""
         return conform(self._schemas, stream, records, schema)
 
     def waiting(self) -> log.LogBacklog:
-        """Return the backlog that the pipeline has not read. Raises `LogUnavailable`."""
+        """Return the unread backlog. Raises `LogUnavailable`."""
         return self._log.waiting()
 
     def close(self) -> None:
@@ -115,9 +115,9 @@ class Producer:
 def conform(
     schemas: SchemaRegistry, stream: int, records: Any, schema: StreamSchema | None = None
 ) -> tuple[pa.RecordBatch, StreamSchema]:
-    """Return records as the stream's schema has them, and the schema.
+    """Return records converted to the stream's schema, and the schema.
 
-    Records that do not fit the schema as it is known are tried with the one that is published now.
+    If records do not match the cached schema, the published one is read again.
     """
     known = schema or schemas.of(stream)
     try:

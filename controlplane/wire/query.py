@@ -1,7 +1,7 @@
 """The computation of a query: as submitted (text), and as the data plane runs it (checked).
 
-A query selects records of one or several streams (`where`), groups them (`key`), cuts event time
-into windows and aggregates. A join pairs the records of two sides first.
+A query selects records of streams (`where`), groups them (`key`) and aggregates them by window of
+event time. A join first pairs the records of two sides.
 """
 
 import math
@@ -34,18 +34,18 @@ __all__ = [
     "widened",
 ]
 
-# The stream of a record, as a column that every stream has.
+# The column of every stream with the name of the stream.
 STREAM: Final = "stream"
-# The sides of a join, as its columns name them.
+# The prefixes of the columns of a join's sides.
 SIDES: Final = ("a", "b")
-# A record is in at most so many sliding windows.
+# The maximum number of sliding windows of a record.
 MOST_WINDOWS: Final = 1_000
-# Columns may name each other, so that a short text can stand for an endless expression.
+# Columns may use each other, so a short text may expand to a huge expression.
 MOST_OPERATIONS: Final = 5_000
 
 
 class BadQuery(WireError):
-    """A query that cannot run: messages by the field that is wrong, like those of a form."""
+    """An invalid query: messages by field."""
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         self.fields = dict(fields)
@@ -54,14 +54,14 @@ class BadQuery(WireError):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Windows of event time: length, distance of their beginnings, panes they are made of (ms)."""
+    """Windows of event time: length, slide and length of their panes (ms)."""
 
     size_ms: int
     slide_ms: int
 
     @property
     def pane_ms(self) -> int:
-        """Return the length (ms) of the panes that make up all windows (paper 001, section 4.2)."""
+        """Return the length of the panes of all windows in ms (paper 001, section 4.2)."""
         return math.gcd(self.size_ms, self.slide_ms)
 
     @property
@@ -96,7 +96,7 @@ class Computation:
     join: Join | None = None
 
     def task_key(self, stream: int) -> tuple[Expression, ...]:
-        """Return by which values a record of a stream finds its task."""
+        """Return the expressions of the key that assigns a record of a stream to its task."""
         if self.join is None:
             return tuple(item for _, item in self.key)
         return tuple(pair[stream in self.join.right] for pair in self.join.on)
@@ -105,9 +105,9 @@ class Computation:
 def computation_of(
     query: QueryText, columns: Mapping[str, Kind], right: Mapping[str, Kind] | None = None
 ) -> Computation:
-    """Check a query against the columns of its streams. Raises `BadQuery`, with every fault.
+    """Check a query against the columns of its streams. Raises `BadQuery` with all errors.
 
-    `right`: the columns of a join's right side, where they are not those of the left.
+    `right`: the columns of a join's right side, by default those of the left.
     """
     joins = is_join(query)
     reader = _Reader(usable_columns(query, columns, right))
@@ -132,7 +132,7 @@ def is_join(query: QueryText) -> bool:
 def usable_columns(
     query: QueryText, columns: Mapping[str, Kind], right: Mapping[str, Kind] | None = None
 ) -> dict[str, Kind]:
-    """Return the columns that a query may use besides its own; arguments as `computation_of`."""
+    """Return the columns of the streams that a query may use; arguments as `computation_of`."""
     sides = _sides(columns, right)
     if not is_join(query):
         return sides[0]
@@ -175,7 +175,7 @@ def columns_in(expression: Expression) -> Iterator[Column]:
 
 
 class _Reader:
-    """Reads the parts of one query and collects their errors."""
+    """A parser of the parts of a query, which collects errors."""
 
     def __init__(self, columns: Mapping[str, Kind]) -> None:
         self.kinds = dict(columns)
@@ -221,7 +221,7 @@ class _Reader:
             return None
 
     def _fits(self, where: str, text: str, expression: Expression) -> bool:
-        """Return whether an expression stays small with the columns it names put in.
+        """Return whether an expression stays small with its named columns inserted.
 
         An error is reported once, not again for each column that uses the expression.
         """
@@ -230,7 +230,7 @@ class _Reader:
         operations, depth = size_of(expression, self.sizes)
         if operations <= MOST_OPERATIONS and depth <= DEEPEST:
             return True
-        why = "stands for too large an expression once the columns it names are put in"
+        why = "stands for too large an expression after its named columns are inserted"
         self.faults[where] = BadExpression(text, why).fault
         return False
 

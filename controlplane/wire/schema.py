@@ -19,13 +19,13 @@ MAX_NAME: Final = 100
 DEFAULT_WATERMARK_DELAY_S: Final = 120.0
 DEFAULT_MAX_FUTURE_S: Final = 3600.0
 DEFAULT_IDLE_AFTER_S: Final = 300.0
-# The stream of a record is a column of every stream.
+# Every stream has a column with the name of the stream.
 STREAM: Final = "stream"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class BadSchema(WireError):
-    """A schema that a stream cannot have: messages by the field that is wrong."""
+    """An invalid schema: messages by field."""
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         self.fields = dict(fields)
@@ -34,7 +34,7 @@ class BadSchema(WireError):
 
 @dataclass(frozen=True, slots=True)
 class ColumnSpec:
-    """One column: its name, its type as text (`controlplane.wire.types`), and if it may be null."""
+    """A column: name, type as text (`controlplane.wire.types`), and whether it may be null."""
 
     name: str
     type: str
@@ -45,10 +45,10 @@ class ColumnSpec:
 class StreamSchema:
     """The columns and time settings of a stream.
 
-    `event_time`: the timestamp column with the event time of a record; empty: the time of its
-    append. `watermark_delay_s`: the default lateness of queries. `max_future_s`: a record that is
-    further ahead of the clock becomes a dead letter. `idle_after_s`: a stream without records for
-    so long does not hold the windows of joins open. Raises `BadSchema`.
+    `event_time`: the timestamp column of event time; empty: the time of the append.
+    `watermark_delay_s`: the default lateness of queries. `max_future_s`: records further ahead of
+    the clock are dead letters. `idle_after_s`: a stream without records for so long does not delay
+    the windows of joins. Raises `BadSchema`.
     """
 
     columns: tuple[ColumnSpec, ...]
@@ -71,7 +71,7 @@ class StreamSchema:
 
     @cached_property
     def _hash(self) -> int:
-        # Tables ask for it once per query and stream.
+        # Cached: tables use it for every query and stream.
         return hash((self.columns, self.event_time, self.max_future_s))
 
     @cached_property
@@ -81,7 +81,7 @@ class StreamSchema:
 
     @cached_property
     def kinds(self) -> dict[str, Kind]:
-        """Return the columns that queries can read, with their kinds; not the stream itself."""
+        """Return the columns that queries can read, with their kinds, except the stream column."""
         result: dict[str, Kind] = {}
         for item in self.arrow:
             result |= _kinds(item.name, item.type)
@@ -89,7 +89,7 @@ class StreamSchema:
 
     @cached_property
     def kinds_number(self) -> int:
-        """Return a number that other kinds of columns make another, the same in every process."""
+        """Return a hash of the kinds of columns, which is equal in all processes."""
         return crc32(json.dumps(self.kinds, sort_keys=True).encode())
 
     def to_json(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class StreamSchema:
         }
 
     def to_text(self) -> str:
-        """Return the schema as one line of JSON, the same for equal schemas."""
+        """Return the schema as canonical JSON."""
         return json.dumps(self.to_json(), separators=(",", ":"), sort_keys=True)
 
     @classmethod
@@ -119,12 +119,12 @@ class StreamSchema:
 
     @staticmethod
     def from_text(text: str | bytes) -> "StreamSchema":
-        """Return the schema that `to_text` wrote, one value for equal texts. Raises `BadSchema`."""
+        """Return the cached schema of a text by `to_text`. Raises `BadSchema`."""
         return _from_text(text)
 
     @classmethod
     def of_arrow(cls, schema: Any, event_time: str = "", **settings: float) -> "StreamSchema":
-        """Return the schema of Arrow data. Raises `BadSchema`, by column, for other types."""
+        """Return the schema of Arrow data. Raises `BadSchema` by column for unsupported types."""
         columns, faults = [], {}
         for item in schema:
             try:
@@ -184,10 +184,10 @@ def _time_faults(schema: StreamSchema) -> dict[str, str]:
 
 
 def common_kinds(schemas: Iterable[StreamSchema]) -> tuple[dict[str, Kind], dict[str, str]]:
-    """Return the columns that a query over these streams can read, and why others cannot be.
+    """Return the columns that a query over these streams can read, and why others are excluded.
 
-    A column is there if every stream has it. Numbers of several kinds widen: whole numbers with
-    decimals are decimals, with floats floats. A column of kinds that do not fit is left out.
+    A column is readable if every stream has it with compatible kinds. Numbers widen: integers and
+    decimals to decimals, with floats to floats.
     """
     every: Sequence[dict[str, Kind]] = [schema.kinds for schema in schemas]
     result: dict[str, Kind] = {}
@@ -205,7 +205,7 @@ def common_kinds(schemas: Iterable[StreamSchema]) -> tuple[dict[str, Kind], dict
 
 
 def widest(kinds: Iterable[Kind]) -> Kind | None:
-    """Return the kind that holds the values of all these kinds, None if there is none."""
+    """Return the common kind of these kinds, None without one."""
     known = set(kinds)
     if len(known) == 1:
         return known.pop()

@@ -1,4 +1,4 @@
-"""Column types of streams: their names, the Arrow type of each, and their kind in queries.
+"""Column types of streams: names, Arrow types, and kinds in queries.
 
 A type is written as in Arrow: `int32`, `float64`, `decimal(12, 2)`, `timestamp(us)`,
 `list<string>`, `struct<lat: float64, lon: float64>`.
@@ -27,16 +27,16 @@ _PLAIN: Final[Mapping[str, Any]] = {
 _DECIMAL: Final = re.compile(r"decimal\((\d{1,2}), ?(\d{1,2})\)")
 _TIMESTAMP: Final = re.compile(r"timestamp(?:\((s|ms|us|ns)\))?")
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Queries compute with decimal128(38, 9), as NUMERIC of BigQuery does.
+# Queries compute with decimal128(38, 9), as BigQuery's NUMERIC.
 DECIMAL_SCALE: Final = 9
 _INTEGER_DIGITS: Final = 29
-# Arrow types with the same values, by the name of the type that a column gets.
+# Equivalent Arrow types, by the name of the column type.
 _FAMILIES: Final = (
     ((pa.types.is_large_string, pa.types.is_string_view), "string"),
     ((pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary), "binary"),
     ((pa.types.is_date,), "date"),
 )
-# The first test that holds decides: uint64 is an integer, too.
+# The first match decides: uint64 is an integer, too.
 _KINDS: Final = (
     (pa.types.is_boolean, Kind.BOOL),
     (pa.types.is_uint64, Kind.DECIMAL),
@@ -47,24 +47,24 @@ _KINDS: Final = (
     (pa.types.is_timestamp, Kind.TIME),
     (pa.types.is_date, Kind.DATE),
 )
-# A type is a short text, and reading it is recursive.
+# Parsing is recursive.
 MAX_TYPE_LENGTH: Final = 1000
 MAX_DEPTH: Final = 8
 
 
 class BadType(WireError):
-    """The text does not name a column type; the message lists the types."""
+    """A text is not a column type; the message lists the types."""
 
 
 def type_names() -> list[str]:
-    """Return how each type is written, for forms and error messages."""
+    """Return the syntax of all types, for forms and error messages."""
     return [*_PLAIN, "decimal(precision, scale)", "timestamp(ms)", "list<type>",
             "struct<name: type, ...>"]  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
 def arrow_type(text: str) -> Any:
-    """Return the Arrow type that a text names. Raises `BadType`."""
+    """Return the Arrow type of a text. Raises `BadType`."""
     if len(text) > MAX_TYPE_LENGTH:
         raise BadType(f"has {len(text):,} characters, {MAX_TYPE_LENGTH:,} are allowed")
     return _parse(text.strip(), 0)
@@ -107,7 +107,7 @@ def _struct_field(text: str, depth: int) -> Any:
 
 
 def _split(text: str) -> list[str]:
-    """Return the parts between the commas that are not within brackets."""
+    """Return the parts between commas outside of brackets."""
     parts, depth, start = [], 0, 0
     for index, sign in enumerate(text):
         depth += (sign in "<(") - (sign in ">)")
@@ -118,10 +118,10 @@ def _split(text: str) -> list[str]:
 
 
 def type_name(arrow: Any) -> str:
-    """Return the name of an Arrow type, such that `arrow_type` returns the type again.
+    """Return the name of an Arrow type, the inverse of `arrow_type`.
 
-    Types of the same values have one name: a large or dictionary-encoded string is `string`, and a
-    timestamp of any zone is in UTC. Raises `BadType` for a type that a column cannot have.
+    Equivalent types have one name: large or dictionary-encoded strings are `string`, timestamps of
+    any zone are in UTC. Raises `BadType` for unsupported types.
     """
     if pa.types.is_dictionary(arrow):
         return type_name(arrow.value_type)
@@ -149,9 +149,9 @@ def _nested_name(arrow: Any) -> str:
 
 
 def kind_of(arrow: Any) -> Kind | None:
-    """Return the kind of a column of this type in queries, None if queries cannot read it.
+    """Return the kind of a column in queries, None if queries cannot read it.
 
-    Whole numbers that fit into 64 bits with sign are `int`; a `uint64` is a decimal. Binary columns
-    and lists are carried, not computed with; the fields of a struct are columns `name.field`.
+    Integers that fit into 64 bits with sign are `int`; `uint64` is a decimal. Queries cannot read
+    binary columns and lists; the fields of a struct are columns `name.field`.
     """
     return next((kind for is_it, kind in _KINDS if is_it(arrow)), None)

@@ -4,11 +4,11 @@ from django.contrib.auth.views import LoginView, LogoutView
 
 
 class Login(LoginView):
-    """The login page; a user with a session is redirected to the fleet."""
+    """The login page, which redirects users with a session to the fleet."""
 
     template_name = "dashboard/login.html"
     redirect_authenticated_user = True
 
 
 class Logout(LogoutView):
-    """Ends the session; only by POST."""
+    """Log out (POST)."""

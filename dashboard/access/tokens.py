@@ -18,10 +18,12 @@ from dashboard.responses import notify, notify_refusal, render_page
 
 @anyone_page
 def index(request: PageRequest) -> HttpResponse:
-    """Show the tokens and the form that makes one."""
+    """Render the tokens and the form of a new one."""
     return _page(request, {})
 
 
+@never_cache
+@require_POST
 @anyone_page
 def make(request: PageRequest) -> HttpResponse:
     """Create a token; only this response has its secret."""
@@ -44,11 +46,12 @@ def make(request: PageRequest) -> HttpResponse:
     return _page(request, {"made": row, "secret": secret}, 201)
 
 
+@require_POST
 @anyone_page
 def revoke(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Revoke a token."""
     tokens.revoke(request.actor, pk)
-    notify(request, "The token holds no longer.")
+    notify(request, "The token was revoked.")
     return redirect("tokens")
 
 
@@ -74,11 +77,9 @@ def _cluster(slug: str) -> Cluster | None:
 
 
 def _days(text: str) -> int:
-    """Return the number, or 0, which is rejected."""
+    """Return the number, 0 if it is invalid, which the service rejects."""
     plain = text.isascii() and text.isdecimal() and len(text) <= len(str(tokens.MAX_DAYS))
     return int(text) if plain else 0
 
 
 get_index: Any = never_cache(index)
-post_make: Any = never_cache(require_POST(make))
-post_revoke: Any = require_POST(revoke)

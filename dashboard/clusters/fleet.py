@@ -14,11 +14,11 @@ from controlplane.health.fleet import FleetRow, fleet
 from controlplane.health.summary import is_idle
 from controlplane.models import Cluster
 from dashboard import thresholds
-from dashboard.clusters.verdicts import ClusterStatus, cluster_status, fleet_status
+from dashboard.clusters.status import ClusterStatus, cluster_status, fleet_status
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.responses import notify, render_list
 
-# Clusters that need attention come first, then by name.
+# The order of rows: clusters that need attention first.
 _ORDER: Final = (thresholds.BAD, thresholds.WARN, thresholds.GOOD, thresholds.UNKNOWN)
 
 
@@ -29,7 +29,7 @@ class FleetEntry:
     row: FleetRow
     cluster: Cluster
     sample: dict[str, Any]
-    verdict: ClusterStatus
+    status: ClusterStatus
     imbalance: str
     latency: str
     age: str
@@ -42,10 +42,10 @@ def overview(request: PageRequest) -> HttpResponse:
     """Render the visible clusters with their measures."""
     now = timezone.now()
     rows = [_graded(row, now) for row in fleet(request.actor.clusters)]
-    verdicts = [(row.cluster.name, row.verdict) for row in rows]
+    statuses = [(row.cluster.name, row.status) for row in rows]
     context = {
-        "rows": sorted(rows, key=lambda row: _ORDER.index(row.verdict.grade)),
-        "verdict": fleet_status(verdicts),
+        "rows": sorted(rows, key=lambda row: _ORDER.index(row.status.grade)),
+        "status": fleet_status(statuses),
         "demos": demo.addable() if request.actor.is_operator else [],
     }
     return render_list(request, "fleet.html", "_fleet_body.html", context)
@@ -54,7 +54,7 @@ def overview(request: PageRequest) -> HttpResponse:
 @require_POST
 @anyone_page
 def post_demo(request: PageRequest, slug: str) -> HttpResponse:
-    """Add the cluster of a demo and redirect to its page."""
+    """Create the cluster of a demo and redirect to its page."""
     cluster = demo.add(request.actor, slug)
     notify(request, f"{cluster.name} is added and starts.")
     return redirect("cluster", cluster.slug)
@@ -62,14 +62,14 @@ def post_demo(request: PageRequest, slug: str) -> HttpResponse:
 
 def _graded(row: FleetRow, now: datetime) -> FleetEntry:
     sample, cluster, waited = row.sample or {}, row.cluster, row.oldest_waiting
-    # A cluster that is to be stopped gives no data, and that is no fault.
+    # A stopped cluster reports no data.
     is_wanted = cluster.desired == cluster.Desired.RUNNING
     seen = cluster.last_sample_at if is_wanted and not is_idle(cluster, now) else None
     return FleetEntry(
         row=row,
         cluster=cluster,
         sample=sample,
-        verdict=cluster_status(cluster, sample, now),
+        status=cluster_status(cluster, sample, now),
         imbalance=thresholds.IMBALANCE.grade(sample.get("imbalance")),
         latency=thresholds.latency(cluster.trigger_ms).grade(sample.get("p95")),
         age=thresholds.AGE_S.grade((now - seen).total_seconds() if seen else None),

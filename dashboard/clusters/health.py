@@ -1,7 +1,5 @@
 """Decisions about incidents of a cluster."""
 
-from typing import Any
-
 from django.http import HttpResponseRedirect
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST
@@ -13,6 +11,7 @@ from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import notify, notify_refusals
 
 
+@require_POST
 @cluster_page
 def decide(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Apply one of an incident's choices."""
@@ -22,6 +21,3 @@ def decide(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedir
         carry_out(request.actor, incident, values.get("choice", ""), values.get("reason", ""))
         notify(request, f"Incident {pk} is decided.")
     return redirect("cluster", cluster.slug)
-
-
-post_decide: Any = require_POST(decide)

@@ -1,7 +1,5 @@
 """Forms of a cluster's number of nodes and limits of micro-batches."""
 
-from typing import Any
-
 from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_POST
@@ -14,6 +12,7 @@ from dashboard.dialog_forms import answer, whole_numbers
 from dashboard.guards import PageRequest, cluster_page
 
 
+@require_POST
 @cluster_page
 def set_nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Change the number of nodes."""
@@ -34,6 +33,7 @@ def set_nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
     )
 
 
+@require_POST
 @cluster_page
 def set_limits(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Change the limits of micro-batches."""
@@ -56,7 +56,3 @@ def set_limits(request: PageRequest, cluster: Cluster) -> HttpResponse:
         context={"cluster": cluster},
         field="max_records",
     )
-
-
-post_nodes: Any = require_POST(set_nodes)
-post_limits: Any = require_POST(set_limits)

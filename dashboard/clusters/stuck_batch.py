@@ -1,4 +1,4 @@
-"""A stuck batch: the losses of skipping it, and the request to skip it."""
+"""Stuck batches: losses of a skip, and its request."""
 
 from typing import Any
 
@@ -32,6 +32,7 @@ def detail(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return render_page(request, "stuck_batch.html", context)
 
 
+@require_POST
 @cluster_page
 def skip(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Skip the batch in the form."""
@@ -45,8 +46,5 @@ def skip(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
 
 
 def _number(text: str) -> int:
-    """Return the number of the batch, or -1, which is rejected."""
+    """Return the number of the batch, -1 if it is invalid, which the service rejects."""
     return int(text) if text.isascii() and text.isdigit() else -1
-
-
-post_skip: Any = require_POST(skip)

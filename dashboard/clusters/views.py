@@ -19,7 +19,7 @@ from controlplane.proposals.listing import ProposalFilters, proposals_page
 from controlplane.telemetry.time_series import fitting_resolution, latest_values, samples
 from controlplane.topology import nodes
 from dashboard import thresholds
-from dashboard.clusters.verdicts import cluster_status
+from dashboard.clusters.status import cluster_status
 from dashboard.figures.cluster import NodeSeries, cluster_figures
 from dashboard.figures.parts import VersionMark
 from dashboard.figures.thinning import thinned, with_gaps
@@ -33,18 +33,18 @@ SHOWN_VERSIONS = 8
 
 @cluster_page
 def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Render a cluster; the browser requests its charts from `charts`."""
-    span = time_range_of(request.GET, timezone.now())
+    """Render a cluster; the browser loads its charts from `charts`."""
+    time_range = time_range_of(request.GET, timezone.now())
     numbers = _numbers(cluster)
     context = {"ranges": list(RANGES)} | numbers | _status(cluster, numbers["sample"])
-    context |= _causes(cluster) | _nodes(cluster, span)
+    context |= _causes(cluster) | _nodes(cluster, time_range)
     return render_page(request, "cluster.html", context)
 
 
 @cluster_page
-def verdict(request: PageRequest, cluster: Cluster) -> HttpResponse:
+def status(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the status of the cluster."""
-    return render_page(request, "_verdict.html", _status(cluster, latest_values(cluster) or {}))
+    return render_page(request, "_status.html", _status(cluster, latest_values(cluster) or {}))
 
 
 @cluster_page
@@ -56,8 +56,8 @@ def aside(request: PageRequest, cluster: Cluster) -> HttpResponse:
 @cluster_page
 def node_list(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return the nodes with their loads, and the routing versions of the time range."""
-    span = time_range_of(request.GET, timezone.now())
-    return render_page(request, "_cluster_nodes.html", _nodes(cluster, span))
+    time_range = time_range_of(request.GET, timezone.now())
+    return render_page(request, "_cluster_nodes.html", _nodes(cluster, time_range))
 
 
 @cluster_page
@@ -68,30 +68,31 @@ def numbers(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return figures, and the samples that live updates continue, as JSON."""
-    span = time_range_of(request.GET, timezone.now())
-    points = thinned(samples(cluster, span.start, span.end))
+    """Return figures and the samples for live updates, as JSON."""
+    time_range = time_range_of(request.GET, timezone.now())
+    points = thinned(samples(cluster, time_range.start, time_range.end))
     shown_nodes = [NodeSeries(n.index, n.name, n.capacity) for n in cluster.nodes.order_by("index")]
-    marks = version_marks(cluster, span)
-    start, end = span.milliseconds
+    marks = version_marks(cluster, time_range)
+    start, end = time_range.milliseconds
     return JsonResponse(
         {
             "figures": cluster_figures(with_gaps(points), shown_nodes, marks),
             "samples": points,
-            "resolution": _resolution(span, len(points)),
+            "resolution": _resolution(time_range, len(points)),
             "start": start,
             "end": end,
-            "live": span.live,
+            "live": time_range.live,
         }
     )
 
 
-def version_marks(cluster: Cluster, span: TimeRange) -> list[VersionMark]:
+def version_marks(cluster: Cluster, time_range: TimeRange) -> list[VersionMark]:
     """Return the routing versions that took effect in a time range, oldest first."""
-    rows = routing_between(cluster, span.start, span.end)
+    rows = routing_between(cluster, time_range.start, time_range.end)
     return [_mark(row) for row in reversed(rows) if row.applied_at]
 
 
+@require_POST
 @cluster_page
 def want(request: PageRequest, cluster: Cluster, verb: str) -> HttpResponseRedirect:
     """Start or stop the cluster."""
@@ -101,6 +102,7 @@ def want(request: PageRequest, cluster: Cluster, verb: str) -> HttpResponseRedir
     return redirect("cluster", cluster.slug)
 
 
+@require_POST
 @cluster_page
 def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponseRedirect:
     """Change the capacity of a node, and whether planners assign work to it."""
@@ -120,6 +122,7 @@ def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse
     return redirect("cluster", cluster.slug)
 
 
+@require_POST
 @cluster_page
 def master(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Set the Spark master of the cluster."""
@@ -133,7 +136,7 @@ def master(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
 
 
 def _capacity(text: str) -> float:
-    """Return the number, or nan, which is rejected."""
+    """Return the number, nan if it is invalid, which the service rejects."""
     try:
         return float(text)
     except ValueError:
@@ -163,7 +166,7 @@ def _numbers(cluster: Cluster) -> dict[str, Any]:
 
 
 def _status(cluster: Cluster, sample: dict[str, Any]) -> dict[str, Any]:
-    return {"verdict": cluster_status(cluster, sample, timezone.now())}
+    return {"status": cluster_status(cluster, sample, timezone.now())}
 
 
 def _causes(cluster: Cluster) -> dict[str, Any]:
@@ -176,12 +179,12 @@ def _causes(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _nodes(cluster: Cluster, span: TimeRange) -> dict[str, Any]:
+def _nodes(cluster: Cluster, time_range: TimeRange) -> dict[str, Any]:
     return {
         "cluster": cluster,
-        "span": span,
+        "span": time_range,
         "nodes": _graded_nodes(cluster),
-        "versions": routing_between(cluster, span.start, span.end, SHOWN_VERSIONS),
+        "versions": routing_between(cluster, time_range.start, time_range.end, SHOWN_VERSIONS),
     }
 
 
@@ -194,13 +197,8 @@ def _mark(row: RoutingVersion) -> VersionMark:
     return VersionMark(int(applied.timestamp() * 1000), row.version, row.reason, row.proposal_id)
 
 
-def _resolution(span: TimeRange, seconds: int) -> int:
-    """Return the seconds per drawn sample, after thinning."""
-    stored = fitting_resolution(span.start, span.end)
-    width = (span.end - span.start).total_seconds()
+def _resolution(time_range: TimeRange, seconds: int) -> int:
+    """Return the seconds per displayed sample."""
+    stored = fitting_resolution(time_range.start, time_range.end)
+    width = (time_range.end - time_range.start).total_seconds()
     return max(stored, int(width / seconds)) if stored > 1 and seconds else stored
-
-
-post_want: Any = require_POST(want)
-post_capacity: Any = require_POST(capacity)
-post_master: Any = require_POST(master)

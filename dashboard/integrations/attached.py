@@ -28,14 +28,14 @@ JOBS_PER_PAGE = 20
 # Progress is kept for a day.
 RANGES = ("5m", "15m", "1h", "6h", "24h")
 NAME_CHARS = 60
-# Of a run that is over: how much is shown at first, with a little room.
+# The default time range of an ended run, and its margin.
 LAST = timedelta(hours=1)
 MARGIN = timedelta(seconds=5)
 
 
 @viewer_page
 def index(request: PageRequest) -> HttpResponse:
-    """Render the attached jobs, and how to attach another one."""
+    """Render the attached jobs with instructions to attach another one."""
     filters = JobFilters.of({"per_page": JOBS_PER_PAGE} | request.GET.dict())
     context = {
         "filters": filters,
@@ -47,7 +47,7 @@ def index(request: PageRequest) -> HttpResponse:
 
 @viewer_page
 def detail(request: PageRequest, pk: int) -> HttpResponse:
-    """Show a query; the charts are drawn by the browser from `charts`."""
+    """Render a query; the browser loads its charts from `charts`."""
     row = run_by_id(pk)
     context = {
         "row": row,
@@ -69,18 +69,19 @@ def detail(request: PageRequest, pk: int) -> HttpResponse:
 def charts(request: PageRequest, pk: int) -> JsonResponse:
     """Return the figures of the time range, as JSON."""
     query = run_by_id(pk).query
-    span = _time_range(request, query)
+    time_range = _time_range(request, query)
     names = [source_name(source) for source in query.sources]
-    progress = progress_of(query, span.start, span.end)
-    return JsonResponse({"figures": attached_figures(progress, names, *span.milliseconds)})
+    progress = progress_of(query, time_range.start, time_range.end)
+    return JsonResponse({"figures": attached_figures(progress, names, *time_range.milliseconds)})
 
 
+@require_POST
 @viewer_page
 def remove(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Delete a job with its rows."""
     job = job_by_id(pk)
     attached_jobs.remove(request.actor, job)
-    notify(request, f"{job.name} is removed. If it still reports, it comes back.")
+    notify(request, f"{job.name} was removed. If it still reports, it appears again.")
     return redirect("attached")
 
 
@@ -93,9 +94,9 @@ def source_name(source: dict[str, Any]) -> str:
 
 def _time_range(request: PageRequest, query: AttachedQuery) -> TimeRange:
     """Return the requested time range, by default the last hour of an ended run."""
-    asked = time_range_of(request.GET, timezone.now())
+    requested = time_range_of(request.GET, timezone.now())
     if not query.over or query.last_progress_at is None or {"range", "from"} & set(request.GET):
-        return asked
+        return requested
     end = query.last_progress_at + MARGIN
     return TimeRange(max(query.started_at, end - LAST) - MARGIN, end, "")
 
@@ -109,6 +110,3 @@ def _behind(query: AttachedQuery) -> float | None:
     """Return the lag of the watermark behind the start of the newest batch, in ms."""
     watermark = query.last.get("watermark_ms")
     return None if watermark is None else query.last["t"] - watermark
-
-
-post_remove: Any = require_POST(remove)

@@ -14,13 +14,13 @@ from controlplane.integrations.delivery_list import HookSummary
 from controlplane.integrations.webhooks import WebhookSpec
 from controlplane.models import Cluster, Webhook
 
-# Each kind with what it is about.
+# The kinds of events with their descriptions.
 KINDS: Final = (
     ("proposals", "Proposals: a plan is ready, approved, rejected or stale"),
-    ("executions", "Executions: moves begin, pause, end or fail"),
-    ("alerts", "Alerts: a watch loop finds trouble, and what it decides"),
+    ("executions", "Executions: start, pause, end or failure"),
+    ("alerts", "Alerts: problems and decisions of watch loops"),
 )
-# Enough for a name or a URL that is too long to be told so.
+# Longer than the limits of names and URLs, so that the service reports the error.
 _LONGEST: Final = 1000
 
 
@@ -42,16 +42,16 @@ def places_of(actor: Actor) -> Places:
 
 
 def new_spec(values: QueryDict, places: Places) -> WebhookSpec:
-    """Return the webhook that a form describes. Raises `Invalid` for a cluster that is none."""
+    """Return the webhook of a form. Raises `Invalid` for an unknown cluster."""
     slug = values.get("cluster", "")
     cluster = next((allowed for allowed in places.clusters if allowed.slug == slug), None)
     if cluster is None and (slug or not places.everywhere):
-        raise Invalid({"cluster": ["Choose a cluster of the list"]})
+        raise Invalid({"cluster": ["Choose a cluster from the list"]})
     return WebhookSpec(*_texts(values), tuple(values.getlist("kinds")), cluster)
 
 
 def changed_spec(values: QueryDict, hook: Webhook) -> WebhookSpec:
-    """Return a webhook with the name, the address and the kinds of a form."""
+    """Return a webhook with name, URL and kinds of a form."""
     name, url = _texts(values)
     kinds = tuple(values.getlist("kinds"))
     return replace(webhooks.spec_of(hook), name=name, url=url, kinds=kinds)
@@ -72,7 +72,7 @@ def state_of(hook: Webhook) -> str:
 
 
 def webhook_form(summary: HookSummary, now: datetime) -> dict[str, Any]:
-    """Return a webhook as displayed in a row or a head."""
+    """Return a webhook for a row or a heading."""
     hook = summary.hook
     rests = hook.rests_until is not None and hook.rests_until > now and hook.active
     return {

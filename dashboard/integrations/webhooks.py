@@ -29,17 +29,19 @@ from dashboard.responses import notify, notify_refusal, render_list, render_page
 
 @anyone_page
 def index(request: PageRequest) -> HttpResponse:
-    """Render the manageable webhooks, or who can manage webhooks."""
+    """Render the webhooks that the actor manages, or a page without them."""
     try:
         return _list_page(request, {})
     except Forbidden:
         return render_page(request, "webhooks.html", {"manages": False})
 
 
+@never_cache
+@require_POST
 @anyone_page
 def add(request: PageRequest) -> HttpResponse:
     """Create a webhook; only this response has its secret."""
-    # Who manages none is refused before being told of fields.
+    # A missing role takes precedence over errors of fields.
     webhooks.visible_webhooks(request.actor)
     try:
         spec = new_spec(request.POST, places_of(request.actor))
@@ -63,18 +65,21 @@ def detail(request: PageRequest, pk: int) -> HttpResponse:
     return render_list(request, "webhook.html", "_webhook_live.html", context)
 
 
+@require_POST
 @anyone_page
 def change(request: PageRequest, pk: int) -> HttpResponse:
-    """Change name, address and kinds."""
+    """Change name, URL and kinds."""
     hook = webhooks.webhook_by_id(request.actor, pk)
     try:
         webhooks.change(request.actor, hook, changed_spec(request.POST, hook))
     except Invalid as invalid:
         return _hook_page(request, hook, {"values": sent(request.POST)}, 422, invalid.fields)
-    notify(request, f"{hook.name} is changed.")
+    notify(request, f"{hook.name} was changed.")
     return redirect("webhook", pk)
 
 
+@never_cache
+@require_POST
 @anyone_page
 def renew_secret(request: PageRequest, pk: int) -> HttpResponse:
     """Replace the secret; only this response has it."""
@@ -82,6 +87,7 @@ def renew_secret(request: PageRequest, pk: int) -> HttpResponse:
     return _hook_page(request, hook, {"secret": webhooks.secret_of(hook)})
 
 
+@require_POST
 @anyone_page
 def switch(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Activate or deactivate a webhook."""
@@ -94,34 +100,37 @@ def switch(request: PageRequest, pk: int) -> HttpResponseRedirect:
     return _done(request, pk, switched)
 
 
+@require_POST
 @anyone_page
 def test(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Send a message of type test."""
 
     def tested(hook: Webhook) -> str:
         webhooks.test(request.actor, hook)
-        return "A test message is on its way: see below what becomes of it."
+        return "A test message was sent: its result appears below."
 
     return _done(request, pk, tested)
 
 
+@require_POST
 @anyone_page
 def again(request: PageRequest, pk: int, delivery: int) -> HttpResponseRedirect:
     """Send a message now, again or before its next attempt."""
 
     def sent_again(hook: Webhook) -> str:
         row = deliveries.send_again(request.actor, hook, delivery)
-        return f"The message {row.kind} is on its way."
+        return f"The message {row.kind} was sent."
 
     return _done(request, pk, sent_again)
 
 
+@require_POST
 @anyone_page
 def remove(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Delete a webhook with its messages."""
     hook = webhooks.webhook_by_id(request.actor, pk)
     webhooks.remove(request.actor, hook)
-    notify(request, f"{hook.name} is removed and told nothing more.")
+    notify(request, f"{hook.name} was removed; it receives no more messages.")
     return redirect("webhooks")
 
 
@@ -178,12 +187,3 @@ def _hook_context(request: PageRequest, hook: Webhook) -> dict[str, Any]:
         "values": {"name": hook.name, "url": hook.url, "kinds": hook.kinds},
         "errors": {},
     }
-
-
-post_add: Any = never_cache(require_POST(add))
-post_change: Any = require_POST(change)
-post_renew_secret: Any = never_cache(require_POST(renew_secret))
-post_switch: Any = require_POST(switch)
-post_test: Any = require_POST(test)
-post_again: Any = require_POST(again)
-post_remove: Any = require_POST(remove)

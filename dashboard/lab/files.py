@@ -16,7 +16,7 @@ from dashboard.lab.summary import plain, summary
 
 
 def csv_of(table: Table) -> str:
-    """Return the rows as CSV with a head."""
+    """Return the rows as CSV with a header."""
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     writer.writerow(table.columns)
@@ -26,17 +26,17 @@ def csv_of(table: Table) -> str:
 
 def json_of(planner: str, name: str, parameters: Mapping[str, Any], table: Table) -> str:
     """Return experiment, parameters and rows as JSON."""
-    asked = {"planner": planner, "experiment": name, "parameters": dict(parameters)}
-    return json.dumps(asked | table.to_json(), indent=1, allow_nan=False) + "\n"
+    run = {"planner": planner, "experiment": name, "parameters": dict(parameters)}
+    return json.dumps(run | table.to_json(), indent=1, allow_nan=False) + "\n"
 
 
 def html_of(
     experiment: Experiment, parameters: Mapping[str, Any], table: Table, measure: str = ""
 ) -> str:
-    """Return a page that needs nothing else: figures, parameters, the summarised table."""
+    """Return a standalone page with figures, parameters and the summary table."""
     figures = lab_figures(experiment, table, measure)
     drawings = [
-        # Plotly's own HTML, around data that it has escaped.
+        # Plotly's HTML, which escapes its data.
         mark_safe(drawing(figure, name, with_plotly=place == 0))  # noqa: S308
         for place, (name, figure) in enumerate(figures.items())
     ]

@@ -53,7 +53,7 @@ def wanted(experiment: Experiment, sent: QueryDict) -> RunRequest:
 def numbers(text: str) -> list[float]:
     """Return the numbers in a text, separated by blanks, lines, commas or semicolons.
 
-    Raises `ValueError` on a word that is none.
+    Raises `ValueError` for other words.
     """
     words = [word for word in _SEPARATORS.split(text) if word]
     try:
@@ -65,7 +65,7 @@ def numbers(text: str) -> list[float]:
 def form_of(
     experiment: Experiment, sent: Mapping[str, str], series: list[str] | None, errors: Fields
 ) -> dict[str, Any]:
-    """Return the form with the submitted values, or else the defaults."""
+    """Return the form with the submitted or default values."""
     defaults = ", ".join(plain(value) for value in experiment.values)
     chosen = experiment.series if series is None else series
     return {
@@ -81,7 +81,7 @@ def form_of(
 
 
 def sent_of(run: LabRun) -> dict[str, str]:
-    """Return the text that a form would have sent for a run, so that it can be changed."""
+    """Return the form data of a run, to edit it."""
     texts = {
         name: "" if value is None else plain(value)
         for name, value in run.parameters.items()
@@ -91,6 +91,6 @@ def sent_of(run: LabRun) -> dict[str, str]:
 
 
 def _elsewhere(experiment: Experiment, errors: Fields) -> list[str]:
-    """Return what is wrong with none of the fields that are shown."""
+    """Return the errors that belong to no displayed field."""
     shown = {field.name for field in lab_fields(experiment)} | {"values", "series"}
     return [text for name, texts in errors.items() if name not in shown for text in texts]

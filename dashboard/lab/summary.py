@@ -10,7 +10,7 @@ from dashboard.numbers import MISSING
 
 @dataclass(frozen=True)
 class Summary:
-    """Means over the seeds: heads are titles of series; cells are (mean, deviation) as text."""
+    """Means over the seeds; `heads`: titles of series; cells: (mean, deviation) as text."""
 
     x: Axis
     y: Axis
@@ -34,7 +34,7 @@ def summary(experiment: Experiment, y: Axis, table: Table) -> Summary:
 
 
 def summary_lines(summary: Summary) -> list[str]:
-    """Return the summary as lines of a terminal, columns aligned."""
+    """Return the summary as lines of text with aligned columns."""
     lines = [[summary.x.label, *summary.heads]]
     for value, cells in summary.rows:
         lines.append([value, *(" ".join(filter(None, cell)) for cell in cells)])
@@ -43,7 +43,7 @@ def summary_lines(summary: Summary) -> list[str]:
 
 
 def plain(value: Cell) -> str:
-    """Return a value as one would type it: no exponent, no point behind a whole number."""
+    """Return a value as text, without an exponent or a trailing point."""
     if isinstance(value, float):
         return f"{value:.0f}" if value.is_integer() else repr(value)
     return str(value)

@@ -1,4 +1,4 @@
-"""Pages of the Lab: experiments, and runs with progress and outcome."""
+"""Pages of the Lab: experiments, and runs with progress and results."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,7 +44,7 @@ def index(request: PageRequest) -> HttpResponse:
 def experiment(
     request: PageRequest, planner: str, name: str
 ) -> HttpResponse | HttpResponseRedirect:
-    """Show an experiment and its form, filled in as a run was if ?run= names one; or start it."""
+    """Render an experiment with its form, which ?run= fills in from a run; or start a run."""
     chosen = experiment_by_name(planner, name)
     if request.method == "POST":
         return _start(request, chosen)
@@ -57,24 +57,27 @@ def experiment(
 
 @viewer_page
 def detail(request: PageRequest, pk: int) -> HttpResponse:
-    """Show a run: its progress, then its chart and table."""
+    """Render a run: its progress, then its chart and table."""
     run = run_by_id(pk)
     context = _describe(run) | _run(run, request.GET.get("measure", ""))
     return render_list(request, "lab_run.html", "_lab_run_body.html", context)
 
 
+@require_POST
 @viewer_page
 def cancel(request: PageRequest, pk: int) -> HttpResponseRedirect:
-    """Stop a run."""
-    return _decided(request, lambda: lab.cancel(request.actor, run_by_id(pk)), "It is cancelled.")
+    """Cancel a run."""
+    return _decided(request, lambda: lab.cancel(request.actor, run_by_id(pk)), "Run cancelled.")
 
 
+@require_POST
 @viewer_page
 def again(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Request another run with the same parameters."""
     return _decided(request, lambda: lab.repeat(request.actor, run_by_id(pk)), "", pk)
 
 
+@require_POST
 @viewer_page
 def delete(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Delete a run and its table."""
@@ -86,14 +89,14 @@ def delete(request: PageRequest, pk: int) -> HttpResponseRedirect:
 def _start(request: PageRequest, chosen: Experiment) -> HttpResponse | HttpResponseRedirect:
     require_operator(request.actor)
     try:
-        asked = wanted(chosen, request.POST)
+        parsed = wanted(chosen, request.POST)
         run = lab.request(
             request.actor,
             chosen.planner,
             chosen.name,
-            asked.parameters,
-            asked.values,
-            asked.series,
+            parsed.parameters,
+            parsed.values,
+            parsed.series,
         )
     except Invalid as invalid:
         sent, series = request.POST.dict(), request.POST.getlist("series")
@@ -161,8 +164,3 @@ def _decided(
     if done:
         notify(request, done)
     return redirect("lab-run", run.pk)
-
-
-post_cancel: Any = require_POST(cancel)
-post_again: Any = require_POST(again)
-post_delete: Any = require_POST(delete)

@@ -14,7 +14,7 @@ _ABOUT = {loop.name: loop.about for loop in LOOPS}
 
 @dataclass(frozen=True)
 class DecisionRow:
-    """A displayed decision; row is None for a loop without a decision."""
+    """A displayed decision; `row`: None for a loop without decisions."""
 
     loop: str
     loop_about: str
@@ -26,7 +26,7 @@ class DecisionRow:
 
     @property
     def code(self) -> str:
-        """Return the reason as words."""
+        """Return the reason as text."""
         return self.row.code.replace("_", " ") if self.row else "not yet"
 
 

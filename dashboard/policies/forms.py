@@ -1,4 +1,4 @@
-"""The form of a policy: its sections and fields, from settings to text and back."""
+"""The form of a policy: its sections and fields, and its parsing."""
 
 import math
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ from controlplane.policies.settings import (
 class Setting:
     """A setting in a form.
 
-    kind: number, flag, choice, many or time. scale: what the number in the field is multiplied by;
-    whole numbers stay whole. choices: value and words.
+    `kind`: number, flag, choice, many or time. `scale`: the factor from the displayed number to the
+    setting. `choices`: values with labels.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Setting:
     def of(cls, name: str) -> "Setting":
         """Return a setting as `controlplane.policies.settings` declares it."""
         field, kind, extra = PolicySettings.model_fields[name], kind_of(name), extra_of(name)
-        words = _WORDS.get(name, {})
+        words = _LABELS.get(name, {})
         return cls(
             name, field.title or name, kind.name, extra["unit"], field.description or "",
             extra["scale"], tuple((value, words.get(value, value)) for value in kind.choices),
@@ -61,27 +61,27 @@ class FormSection:
         return cls(title, about, tuple(map(Setting.of, names)))
 
 
-# What the choices of a setting are called.
-_WORDS: Final[Mapping[str, Mapping[str, str]]] = {
+# The labels of choices.
+_LABELS: Final[Mapping[str, Mapping[str, str]]] = {
     "auto_kinds": {name: f"{name}: {row.effect}" for name, row in adapters().items()},
     "auto_days": {str(day): name for day, name in enumerate(DAY_NAMES)},
     "watch": {
-        "off": "off: look at nothing",
-        "recommend": "recommend: ask planners, and leave the plan to people",
-        "act": "act: approve the plan where it applies by itself",
+        "off": "off: request no plans",
+        "recommend": "recommend: request plans; people decide",
+        "act": "act: apply plans that the policy approves",
     },
 }
 SECTIONS: Final = (
     FormSection.of(
-        Section.APPROVAL, "What applies by itself",
-        "A plan within all of this begins without a person.",
+        Section.APPROVAL, "Automatic approval",
+        "A plan that meets all conditions starts without a person.",
     ),
-    FormSection.of(Section.DECISION, "Who decides", "On everything else."),
-    FormSection.of(Section.WATCH, "Watch loops", "What they act on, and how often."),
+    FormSection.of(Section.DECISION, "Decisions", "About all other plans."),
+    FormSection.of(Section.WATCH, "Watch loops", "Their limits and their pace."),
     FormSection.of(
-        Section.DRIFT, "Drift", "What may change between snapshot and step before a plan is stale."
+        Section.DRIFT, "Drift", "Changes since the snapshot from which on a plan is stale."
     ),
-    FormSection.of(Section.SPEED, "How fast", "Bounds of each step of an execution."),
+    FormSection.of(Section.SPEED, "Speed", "Limits of each step of an execution."),
 )  # fmt: skip
 SETTINGS: Final = tuple(setting for section in SECTIONS for setting in section.settings)
 
@@ -101,7 +101,7 @@ def form_sections(
     sent: Mapping[str, list[str]] | None = None,
     faults: Fields | None = None,
 ) -> list[tuple[FormSection, list[FormSetting]]]:
-    """Return the form with a policy's settings, or with the submitted ones."""
+    """Return the form with the submitted or present settings."""
     return [
         (
             section,
@@ -144,7 +144,7 @@ def _form_setting(
 
 
 def _texts(setting: Setting, value: Any) -> list[str]:
-    """Return a setting's value as its field would send it."""
+    """Return the form value of a setting."""
     if setting.kind == "many":
         return [str(item) for item in value]
     if setting.kind == "flag":
@@ -164,9 +164,9 @@ def _number(setting: Setting, text: str, faults: Fields) -> float | int | None:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        faults[setting.name] = [f"{text[:40]} is no number" if text else "Must be a number"]
+        faults[setting.name] = [f"{text[:40]} is not a number" if text else "Must be a number"]
         return None
     if setting.scale == 1.0:
         return number
-    # A tenth of a megabyte is a whole number of bytes, whatever the product's last digit says.
+    # Rounds binary fractions: a tenth of a megabyte is a whole number of bytes.
     return round(number * setting.scale, 9) if setting.scale < 1 else round(number * setting.scale)

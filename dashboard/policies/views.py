@@ -1,6 +1,5 @@
 """Policy of a cluster, blackouts, exclusions, and decisions of the watch loops."""
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -30,12 +29,13 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return _policy_page(request, cluster, policy_row(cluster))
 
 
+@require_POST
 @cluster_page
 def change(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Change the policy, unless it was changed after the form was rendered."""
     before = policy_row(cluster)
     sent = dict(request.POST.lists())
-    if request.POST.get("stamp", "") != _stamp(before):
+    if request.POST.get("stamp", "") != _version(before):
         text = f"{before.changed_by} has changed the policy meanwhile: this is how it is now."
         return _policy_page(request, cluster, before, note=text, status=409)
     try:
@@ -48,11 +48,11 @@ def change(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return redirect("policy", cluster.slug)
 
 
+@require_POST
 @cluster_page
 def blackout_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Add a blackout: by a cron line, or a range."""
-
-    def add() -> str:
+    with notify_refusals(request):
         values, faults = request.POST, dict[str, list[str]]()
         ranged = values.get("how") == "range"
         starts_at = moment(values.get("starts_at", ""), faults) if ranged else None
@@ -68,27 +68,25 @@ def blackout_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect
             starts_at=starts_at,
             ends_at=ends_at,
         )
-        return "The blackout was added."
+        notify(request, "The blackout was added.")
+    return redirect("policy", cluster.slug)
 
-    return _done(request, cluster, add)
 
-
+@require_POST
 @cluster_page
 def blackout_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Remove a blackout."""
-
-    def remove() -> str:
+    with notify_refusals(request):
         blackouts.remove_blackout(request.actor, cluster, pk, request.POST.get("reason", ""))
-        return "The blackout was deleted."
+        notify(request, "The blackout was deleted.")
+    return redirect("policy", cluster.slug)
 
-    return _done(request, cluster, remove)
 
-
+@require_POST
 @cluster_page
 def exclusion_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Add an exclusion for some hours."""
-
-    def add() -> str:
+    with notify_refusals(request):
         values = request.POST
         row = exclusions.add_exclusion(
             request.actor,
@@ -98,20 +96,21 @@ def exclusion_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirec
             values.get("reason", ""),
             timezone.now() + timedelta(hours=_hours(values.get("hours", ""))),
         )
-        return f"No plan moves {row.kind} {row.subject} until {row.expires_at:%Y-%m-%d %H:%M} UTC."
+        notify(
+            request,
+            f"No plan moves {row.kind} {row.subject} until {row.expires_at:%Y-%m-%d %H:%M} UTC.",
+        )
+    return redirect("policy", cluster.slug)
 
-    return _done(request, cluster, add)
 
-
+@require_POST
 @cluster_page
 def exclusion_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Delete an exclusion."""
-
-    def remove() -> str:
+    with notify_refusals(request):
         exclusions.remove_exclusion(request.actor, cluster, pk, request.POST.get("reason", ""))
-        return "The exclusion was deleted."
-
-    return _done(request, cluster, remove)
+        notify(request, "The exclusion was deleted.")
+    return redirect("policy", cluster.slug)
 
 
 @cluster_page
@@ -149,7 +148,7 @@ def _policy_page(
         "sections": form_sections(settings, sent, faults),
         "faults": faults or {},
         "note": note,
-        "stamp": _stamp(policy),
+        "stamp": _version(policy),
         "blackouts": [_blackout(row) for row in Blackout.objects.filter(cluster=cluster)],
         "exclusions": exclusions.live_exclusions(cluster, now),
         "kinds": Exclusion.Kind.values,
@@ -162,11 +161,11 @@ def _blackout(row: Blackout) -> dict[str, Any]:
     until = blackouts.blackout_until(row, timezone.now())
     over = row.ends_at is not None and row.ends_at <= timezone.now()
     schedule = cron_text(row.cron) if row.cron else ""
-    return {"row": row, "told": schedule, "until": until, "over": over}
+    return {"row": row, "schedule": schedule, "until": until, "over": over}
 
 
-def _stamp(policy: Policy) -> str:
-    """Return the version stamp of the policy."""
+def _version(policy: Policy) -> str:
+    """Return the version of the policy, which detects concurrent changes."""
     return policy.changed_at.isoformat() if policy.changed_at else ""
 
 
@@ -177,16 +176,3 @@ def _hours(text: str) -> float:
     except ValueError:
         return 0.0
     return hours if 0 < hours < 24 * 365 else 0.0
-
-
-def _done(request: PageRequest, cluster: Cluster, act: Callable[[], str]) -> HttpResponseRedirect:
-    with notify_refusals(request):
-        notify(request, act())
-    return redirect("policy", cluster.slug)
-
-
-post_change: Any = require_POST(change)
-post_blackout_add: Any = require_POST(blackout_add)
-post_blackout_remove: Any = require_POST(blackout_remove)
-post_exclusion_add: Any = require_POST(exclusion_add)
-post_exclusion_remove: Any = require_POST(exclusion_remove)

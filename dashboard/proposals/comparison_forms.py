@@ -25,7 +25,7 @@ LEVELS = "levels"
 
 @dataclass(frozen=True)
 class Choice:
-    """An algorithm that can be ticked, with its parameters' fields named for this form."""
+    """A selectable algorithm with the fields of its parameters."""
 
     planner: str
     offered: OfferedAlgorithm
@@ -34,14 +34,14 @@ class Choice:
 
     @property
     def value(self) -> str:
-        """Return what the box sends."""
+        """Return the value of its checkbox."""
         return f"{self.planner}.{self.offered.algorithm.name}"
 
 
 def comparison_form(
     cluster: Cluster, sent: QueryDict | None = None, errors: Fields | None = None
 ) -> dict[str, Any]:
-    """Return the form with the submitted values, or else the default algorithms and levels."""
+    """Return the form with the submitted values, or the default algorithms and levels."""
     faults, values = errors or {}, texts(sent)
     running = cluster.queries.filter(state="running")
     split = running.filter(task_count__gt=1).count()
@@ -87,7 +87,7 @@ def _choice(
 
 
 def _named(planner: str, offered: OfferedAlgorithm) -> list[ParameterField]:
-    """Return the fields under names that no other algorithm of the form has."""
+    """Return the fields with names that are unique in the form."""
     return [
         replace(field, name=f"{planner}.{offered.algorithm.name}.{field.name}")
         for field in offered.fields
@@ -99,18 +99,18 @@ def requests_in(cluster: Cluster, sent: QueryDict) -> list[PlannerRequest]:
     wanted, requested = set(sent.getlist("asked")), []
     faults: Fields = {}
     for planner in offered_planners(cluster):
-        asked = planner.adapter.name
+        planner_name = planner.adapter.name
         for offered in planner.algorithms:
             name = offered.algorithm.name
-            if f"{asked}.{name}" not in wanted:
+            if f"{planner_name}.{name}" not in wanted:
                 continue
             try:
-                given = parameters(_named(asked, offered), texts(sent))
+                given = parameters(_named(planner_name, offered), texts(sent))
             except Invalid as invalid:
                 faults |= invalid.fields
                 continue
             plain = {key.rpartition(".")[2]: value for key, value in given.items()}
-            requested.append(PlannerRequest(asked, name, plain))
+            requested.append(PlannerRequest(planner_name, name, plain))
     if faults:
         raise Invalid(faults)
     return requested
@@ -119,7 +119,7 @@ def requests_in(cluster: Cluster, sent: QueryDict) -> list[PlannerRequest]:
 def budgets_of(sent: Mapping[str, str]) -> list[dict[str, float]]:
     """Return the budgets: every level (a percentage of a plan's bytes) with the fixed limits.
 
-    Raises `Invalid` for text that is no number.
+    Raises `Invalid` for invalid numbers.
     """
     faults: Fields = {}
     limits = {name: _number(sent, name, faults) for name in KINDS}
@@ -149,6 +149,6 @@ def _number(sent: Mapping[str, str], name: str, faults: Fields) -> float | None:
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
-        faults[name] = ["Must be a number from 0 on"]
+        faults[name] = ["Must be a number of at least 0"]
         return None
     return value

@@ -1,4 +1,4 @@
-"""Comparisons: requests to several planners for one snapshot, and their plans' costs and gains."""
+"""Pages of comparisons: form, table of candidates, charts of cost and gain."""
 
 from typing import Any
 
@@ -28,13 +28,14 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return _index(request, cluster, comparison_form(cluster))
 
 
+@require_POST
 @cluster_page
 def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRedirect:
-    """Begin a comparison."""
+    """Request a comparison."""
     require_operator(request.actor, cluster)
     try:
-        asked, budgets = requests_in(cluster, request.POST), budgets_of(texts(request.POST))
-        comparison = comparisons.compare(request.actor, cluster, asked, budgets)
+        wanted, budgets = requests_in(cluster, request.POST), budgets_of(texts(request.POST))
+        comparison = comparisons.compare(request.actor, cluster, wanted, budgets)
     except Invalid as invalid:
         return _refused(request, cluster, invalid.fields)
     except Conflict as busy:
@@ -85,9 +86,10 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     return JsonResponse({"figures": drawn})
 
 
+@require_POST
 @cluster_page
 def cancel(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Stop all candidates that are still computed, or the one that the form names."""
+    """Cancel all candidates that are being computed, or the one in the form."""
     comparison = comparison_by_id(cluster, pk)
     candidate = whole(request.POST, "proposal", 0)
     try:
@@ -111,7 +113,7 @@ def _refused(request: PageRequest, cluster: Cluster, faults: Fields) -> HttpResp
         for choice in choices
         for row in choice.fields
     }
-    # What the services refuse by a parameter's own name belongs to no field of this form.
+    # Errors by the name of a parameter belong to no field of this form.
     form["others"] += [f"{n}: {t}" for n, lines in faults.items() if n not in shown for t in lines]
     return _index(request, cluster, form, 422)
 
@@ -122,7 +124,3 @@ def _index(
     page = comparisons_page(cluster, whole(request.GET, "page", 1), PER_PAGE)
     context = {"cluster": cluster, "page": page} | form
     return render_page(request, "comparisons.html", context, status)
-
-
-post_ask: Any = require_POST(ask)
-post_cancel: Any = require_POST(cancel)

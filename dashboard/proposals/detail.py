@@ -1,4 +1,4 @@
-"""One proposal: what it would change, its execution, its charts, its actions as a file."""
+"""The page of a proposal: measures, execution, charts, and actions as a file."""
 
 import csv
 from typing import Any
@@ -43,7 +43,7 @@ UNDER_WAY = (Proposal.State.COMPUTING, Proposal.State.APPROVED, *ACTIVE)
 
 @cluster_page
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
-    """Show a proposal with what it would change and what one may do with it."""
+    """Render a proposal with its measures and the allowed verbs."""
     proposal = proposal_by_id(cluster, pk)
     context = {"cluster": cluster, "proposal": proposal} | _review(request, proposal)
     return render_list(request, "proposal.html", "_proposal_body.html", context)
@@ -51,7 +51,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
-    """Return the bars before and after and the imbalance on the way, as JSON."""
+    """Return the charts of measures before and after and of the imbalance, as JSON."""
     proposal = proposal_by_id(cluster, pk)
     names = [node.name for node in proposal.snapshot.nodes]
     imbalance = proposal.imbalance_after
@@ -101,7 +101,7 @@ def _columns(row: ActionRow) -> tuple[Any, ...]:
 
 
 def _cell(value: Any) -> Any:
-    """Return the value so that no spreadsheet takes it for a formula."""
+    """Return the value, escaped if a spreadsheet would read it as a formula."""
     text = "" if value is None else str(value)
     return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
 
@@ -125,9 +125,9 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "drift": drift.drift_of(proposal) if ready else None,
         "under_way": proposal.state in UNDER_WAY,
         "percent": round(100 * proposal.progress),
-        "verdict": decide_auto_approval(proposal) if ready else None,
+        "auto_approval": decide_auto_approval(proposal) if ready else None,
         "buttons": sorted(verbs.offered(request.actor, proposal), key=lambda verb: verb.rank),
-        "may_ask_anew": verbs.may_request_again(request.actor, proposal),
+        "may_request_again": verbs.may_request_again(request.actor, proposal),
         "waits": waiting_for(proposal),
     } | _execution(request, proposal)
 
@@ -158,7 +158,7 @@ def _title(proposal: Proposal) -> str:
 
 
 def _shown(steps: list[Step]) -> list[StepShown]:
-    """Return steps as the chart draws them: a rollback takes actions away from those applied."""
+    """Return the points of the chart of steps; a rollback reduces the applied actions."""
     forward = [step for step in steps if step.direction == Execution.Direction.FORWARD]
     made = max((step.stop for step in forward), default=0)
     skipped = sum(len(step.skipped) for step in forward)

@@ -1,6 +1,4 @@
-"""What each move of a proposal is worth, and dropping some of them."""
-
-from typing import Any
+"""Pages of the effects of single actions, and derivation of proposals without some."""
 
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
@@ -21,7 +19,7 @@ PER_PAGE = 50
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
-    """Return a page of the moves with what leaving out each alone would change."""
+    """Render a page of the actions with the effect of omitting each."""
     proposal = proposal_by_id(cluster, pk)
     try:
         page = effects_page(proposal, whole(request.GET, "page", 1), PER_PAGE)
@@ -37,9 +35,10 @@ def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     return render_page(request, "_effects_rows.html", context)
 
 
+@require_POST
 @cluster_page
 def drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Derive a proposal without the chosen moves, and go there."""
+    """Create a proposal without the chosen actions and redirect to it."""
     sent = request.POST.getlist("place")
     places = [int(text) for text in sent if text.isdecimal() and len(text) <= MAX_DIGITS]
     try:
@@ -47,10 +46,6 @@ def drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirec
     except (Invalid, Conflict) as refusal:
         notify_refusal(request, refusal)
         return redirect("proposal", cluster.slug, pk)
-    notify(
-        request, f"Proposal {pk} without {len(set(places))} of its moves: measured and sealed anew."
-    )
+    omitted = len(set(places))
+    notify(request, f"Proposal {pk} without {omitted} of its actions, with its own seal.")
     return redirect("proposal", cluster.slug, derived.pk)
-
-
-post_drop: Any = require_POST(drop)

@@ -1,4 +1,4 @@
-"""The ledger: what executed plans had promised against what was measured."""
+"""Pages of the ledger: predictions of executed plans against measurements."""
 
 from django.http import HttpResponse, JsonResponse
 
@@ -14,7 +14,7 @@ from dashboard.proposals.ledger_values import TITLES, UNITS, WRITTEN
 from dashboard.responses import render_list
 
 PER_PAGE = 25
-# As many points as a small chart shows apart.
+# The number of points that a small chart can show.
 DRAWN = 200
 
 
@@ -66,7 +66,7 @@ def _row(entry: LedgerEntry) -> dict[str, object]:
 
 
 def _cells(entry: LedgerEntry, figure: str) -> tuple[str, str, str]:
-    """Return a figure as approved, as expected for the applied actions, and as measured."""
+    """Return the approved, expected and measured values of a figure."""
     written = WRITTEN[figure]
     approved, expected, measured = (
         written(values.get(figure)) for values in (entry.approved, entry.expected, entry.measured)

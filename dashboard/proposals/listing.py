@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 
 from algorithms.planner import Algorithm
 from controlplane.access.roles import Actor, require_operator
-from controlplane.errors import Fields, Forbidden, Invalid, WeirError
+from controlplane.errors import Fields, Invalid
 from controlplane.executions import verbs
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.adapter import PlannerAdapter
@@ -18,12 +18,12 @@ from controlplane.proposals import requests
 from controlplane.proposals.listing import ProposalFilters, proposal_by_id, proposals_page
 from dashboard.forms import form_fields, parameters
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import notify, notify_refusal, render_list, render_page
+from dashboard.responses import notify, notify_refusals, render_list, render_page
 
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Show a page of proposals and the form that asks for one."""
+    """Render a page of proposals and the form of a request."""
     context = _list(cluster, ProposalFilters.of(request.GET))
     whole = context | _form(cluster, request.GET.dict(), {}, {})
     return render_list(request, "proposals.html", "_proposals_table.html", whole)
@@ -36,14 +36,15 @@ def form(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return render_page(request, "_proposal_form.html", context)
 
 
+@require_POST
 @cluster_page
 def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRedirect:
-    """Ask a planner for a plan."""
+    """Request a plan."""
     require_operator(request.actor, cluster)
     sent = request.POST.dict()
     planner, name = sent.get("planner", ""), sent.get("algorithm", "")
     try:
-        proposal = _asked(request.actor, cluster, planner, name, sent)
+        proposal = _requested(request.actor, cluster, planner, name, sent)
     except Invalid as invalid:
         fields = _form(cluster, sent, sent, invalid.fields)
         return render_page(
@@ -52,7 +53,7 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
     return redirect("proposal", cluster.slug, proposal.pk)
 
 
-def _asked(
+def _requested(
     actor: Actor, cluster: Cluster, planner: str, name: str, sent: Mapping[str, str]
 ) -> Proposal:
     """Request the plan of the form; the service rejects unknown names."""
@@ -61,27 +62,25 @@ def _asked(
     return requests.request(actor, cluster, name, given, planner=planner)
 
 
+@require_POST
 @cluster_page
-def say(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpResponseRedirect:
+def apply_verb(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpResponseRedirect:
     """Apply a verb that the proposal's state allows; the form names seal and reason."""
-    said = verbs.verb_at(verb)
+    chosen = verbs.verb_at(verb)
     proposal = proposal_by_id(cluster, pk)
     given = {name: request.POST.get(name, "") for name in ("seal", "reason")}
-    try:
-        verbs.apply_verb(request.actor, proposal, said, **given)
-        notify(request, said.done)
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
+    with notify_refusals(request):
+        verbs.apply_verb(request.actor, proposal, chosen, **given)
+        notify(request, chosen.done)
     return redirect("proposal", cluster.slug, pk)
 
 
+@require_POST
 @cluster_page
-def ask_anew(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Ask for the same plan on the cluster as it is now."""
-    anew = requests.request_again(request.actor, proposal_by_id(cluster, pk))
-    return redirect("proposal", cluster.slug, anew.pk)
+def request_again(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+    """Request the same plan for the cluster as it is now."""
+    proposal = requests.request_again(request.actor, proposal_by_id(cluster, pk))
+    return redirect("proposal", cluster.slug, proposal.pk)
 
 
 def _list(cluster: Cluster, filters: ProposalFilters) -> dict[str, Any]:
@@ -95,11 +94,11 @@ def _list(cluster: Cluster, filters: ProposalFilters) -> dict[str, Any]:
 
 
 def _form(
-    cluster: Cluster, asked: Mapping[str, str], values: dict[str, str], errors: Fields
+    cluster: Cluster, sent: Mapping[str, str], values: dict[str, str], errors: Fields
 ) -> dict[str, Any]:
-    """Return the form for the planner and algorithm that were asked for, or the usual ones."""
-    adapter = _adapter(asked.get("planner", ""))
-    chosen = _algorithm(adapter, asked.get("algorithm", ""))
+    """Return the form of the chosen or default planner and algorithm."""
+    adapter = _adapter(sent.get("planner", ""))
+    chosen = _algorithm(adapter, sent.get("algorithm", ""))
     return {
         "planners": list(adapters().values()),
         "planner": adapter,
@@ -120,8 +119,3 @@ def _algorithm(adapter: PlannerAdapter, name: str) -> Algorithm:
     """Return the named algorithm, the best known one for an unknown name."""
     offered = adapter.algorithms
     return next((algorithm for algorithm in offered if algorithm.name == name), offered[0])
-
-
-post_ask: Any = require_POST(ask)
-post_say: Any = require_POST(say)
-post_ask_anew: Any = require_POST(ask_anew)

@@ -1,4 +1,4 @@
-"""Measures of a proposal as its page shows them: planned, recomputed, and measured."""
+"""Rows of a proposal's measures: planned, recomputed, measured."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from dashboard.proposals.ledger_values import TITLES, WRITTEN
 
 @dataclass(frozen=True)
 class MeasureRow:
-    """A measure before and after a plan, as text; `note`: its unit, what is better, its bound."""
+    """A measure before and after a plan as text; `note`: unit, better direction, bound."""
 
     title: str
     before: str
@@ -48,7 +48,7 @@ def measure_rows(
 def _text(measure: Measure, value: float | None) -> str:
     if value is None:
         return MISSING
-    # Two rates with their unit would not fit into a cell: it is in the note.
+    # The note has the unit, for lack of space.
     return f"{value:,.0f}" if measure.unit is Unit.RATE else value_text(measure, value)
 
 
@@ -62,7 +62,7 @@ def _note(measure: Measure, bound: float | None) -> str:
 
 
 def shown_review(proposal: Proposal) -> dict[str, Any] | None:
-    """Return what the plan would do now, None unless the proposal waits and was reviewed."""
+    """Return the last review of a waiting proposal, None without one."""
     row = proposal.review
     if not row or proposal.state not in (Proposal.State.READY, Proposal.State.APPROVED):
         return None
@@ -78,7 +78,7 @@ def shown_review(proposal: Proposal) -> dict[str, Any] | None:
 
 
 def shown_outcome(proposal: Proposal) -> dict[str, Any] | None:
-    """Return what was approved, expected and measured, None before the ledger entry."""
+    """Return approved, expected and measured values, None before the ledger entry."""
     entry = LedgerEntry.objects.filter(proposal=proposal).first()
     if entry is None:
         return None

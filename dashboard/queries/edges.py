@@ -8,10 +8,11 @@ from dashboard.streams.drop_rule_forms import drop_rule_rows
 
 
 def splitting(cluster: Cluster, query: Query) -> dict[str, Any]:
-    """Return the key grouping of a query, all groupings, possible aggregators and drop rules."""
+    """Return key groupings, aggregator nodes and drop rules: a query's own and possible ones."""
     return {
         "key_grouping": KEY_GROUPINGS[query.key_grouping or HASH],
         "key_groupings": KEY_GROUPINGS.values(),
+        "aggregators": cluster.nodes.filter(index__in=query.aggregators).order_by("index"),
         "nodes": cluster.nodes.filter(active=True).order_by("index"),
         "drops": drop_rule_rows(query.drops.select_related("stream", "query")),
     }

@@ -52,8 +52,21 @@ def set_aggregator(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespo
     return redirect("query", cluster.slug, pk)
 
 
+@cluster_page
+def set_aggregator_count(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+    """Change the number of aggregator nodes of a query."""
+    query, values = query_by_id(cluster, pk), request.POST
+    with notify_refusals(request):
+        count = _count(values.get("count", ""))
+        query = key_groupings.set_aggregator_count(
+            request.actor, query, count, values.get("reason", "")
+        )
+        notify(request, f"{query.name} has {count} aggregator nodes.")
+    return redirect("query", cluster.slug, pk)
+
+
 def _count(text: str) -> int:
-    """Return a number of tasks."""
+    """Return a number of tasks or nodes."""
     if not text.strip().isdecimal() or len(text) > 6:  # noqa: PLR2004 - no query has a million
         raise Invalid({"tasks": [f"Must be a whole number, not {text[:40] or 'empty'}"]})
     return int(text)
@@ -70,4 +83,5 @@ def _index(text: str) -> int | None:
 
 post_key_grouping: Any = require_POST(set_key_grouping)
 post_task_count: Any = require_POST(set_task_count)
+post_aggregator_count: Any = require_POST(set_aggregator_count)
 post_aggregator: Any = require_POST(set_aggregator)

@@ -1,7 +1,5 @@
 """Pages of dead letters: list, export, replay and deletion."""
 
-from typing import Any
-
 from django.http import HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -54,9 +52,10 @@ def export(request: PageRequest, cluster: Cluster) -> HttpResponseBase:
     return exported(cluster, filters, form)
 
 
+@require_POST
 @cluster_page
 def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Append the selected dead letters again, or all that match the filters."""
+    """Append the selected dead letters again, or all matches of the filters."""
     with notify_refusals(request):
         choice = _choice(request, cluster)
         done = dead_letters.replay(request.actor, cluster, choice, request.POST.get("zone", ""))
@@ -64,9 +63,10 @@ def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     return _back(request, cluster)
 
 
+@require_POST
 @cluster_page
 def delete(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
-    """Delete the selected dead letters, or all that match the filters."""
+    """Delete the selected dead letters, or all matches of the filters."""
     reason = request.POST.get("why", "")[:300]
     with notify_refusals(request):
         choice = _choice(request, cluster)
@@ -78,7 +78,7 @@ def delete(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
 def _outcome(done: Replayed) -> str:
     text = f"{done.appended:,} appended again, {done.left:,} stay"
     first = next(iter(done.faults.values()), "")
-    more = "; there are others, which were not tried" if done.next is not None else ""
+    more = "; others were not tried" if done.next is not None else ""
     return f"{text}{f' ({first})' if first else ''}{more}."
 
 
@@ -94,7 +94,3 @@ def _back(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     kept = {name: request.POST[name] for name in ("stream", "reason") if request.POST.get(name)}
     query = f"?{urlencode(kept)}" if kept else ""
     return redirect(f"{reverse('dead-letters', args=[cluster.slug])}{query}")
-
-
-post_replay: Any = require_POST(replay)
-post_delete: Any = require_POST(delete)

@@ -13,7 +13,7 @@ from controlplane.models import Drop, Query, Stream
 from controlplane.topology.drop_rules import windows_text
 from controlplane.topology.drop_specs import DropSpec
 
-# A list to choose from that a browser still shows at once.
+# The maximum length of the list of queries.
 MOST_READERS = 500
 
 
@@ -27,7 +27,7 @@ class StepRow:
 
 @dataclass(frozen=True)
 class DropRuleRow:
-    """A drop rule in its row and dialog; it has steps only if windows are dropped."""
+    """A drop rule in its row and dialog; rules of windows have steps."""
 
     drop: Drop
     share: float
@@ -39,12 +39,12 @@ class DropRuleRow:
 
     @property
     def lifting(self) -> bool:
-        """Return True if the rule ends with a coming window, or has ended."""
+        """Return True if the rule ends with a future window, or has ended."""
         return self.share == 0
 
     @property
     def percent(self) -> str:
-        """Return the share as the field of the form has it."""
+        """Return the share as the form's text."""
         shares = [step.share for step in self.steps if step.share] or [self.share]
         return f"{100 * shares[-1]:.4g}"
 
@@ -80,9 +80,9 @@ def drop_rules_context(stream: Stream) -> dict[str, Any]:
 
 
 def drop_spec(stream: Stream, values: Mapping[str, str]) -> DropSpec:
-    """Return the drop rule in a form; for a query, the window can be that of the query.
+    """Return the drop rule of a form; its window can be that of the query.
 
-    Raises `Invalid` for text that is no number.
+    Raises `Invalid` for invalid numbers.
     """
     faults: Fields = {}
     share = _number(values, "percent", "share", faults) or 0.0
@@ -102,19 +102,19 @@ def _own_window(stream: Stream, name: str) -> float:
     readers = Query.objects.filter(streams=stream, state=Query.State.RUNNING, name=name)
     query = readers.first()
     if query is None:
-        raise Invalid({"window_s": ["Say how long the windows are"]})
+        raise Invalid({"window_s": ["Enter the length of the windows"]})
     return computed_by(query).window.size_ms / 1000
 
 
 def _number(values: Mapping[str, str], field: str, name: str, faults: Fields) -> float | None:
-    """Return the number in a field, None where it is empty."""
+    """Return the number in a field, None if it is empty."""
     text = values.get(field, "").strip().removesuffix("%")
     try:
         number = float(text) if text else None
     except ValueError:
         number = math.nan
     if number is not None and not math.isfinite(number):
-        faults[name] = [f"{text[:40]} is no number"]
+        faults[name] = [f"{text[:40]} is not a number"]
         return None
     return number
 

@@ -1,7 +1,5 @@
 """Pages of a stream's drop rules: table, change and deletion."""
 
-from typing import Any
-
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -22,6 +20,7 @@ def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     return render_page(request, "_drops.html", context)
 
 
+@require_POST
 @cluster_page
 def set_drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Create or change a drop rule."""
@@ -35,6 +34,7 @@ def set_drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRed
     return _back(cluster, pk)
 
 
+@require_POST
 @cluster_page
 def lift(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Delete a drop rule."""
@@ -43,14 +43,10 @@ def lift(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirec
         left = drop_rules.lift(
             request.actor, stream, values.get("query", ""), values.get("reason", "")
         )
-        later = " once the windows are over that it has begun with" if left else ""
-        notify(request, f"Every record is kept again{later}.")
+        later = " after the windows that it already affects" if left else ""
+        notify(request, f"Records are kept again{later}.")
     return _back(cluster, pk)
 
 
 def _back(cluster: Cluster, pk: int) -> HttpResponseRedirect:
     return redirect(reverse("stream", args=[cluster.slug, pk]))
-
-
-post_set: Any = require_POST(set_drop)
-post_lift: Any = require_POST(lift)

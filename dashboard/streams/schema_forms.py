@@ -1,4 +1,4 @@
-"""The form of a stream's schema: rows of columns, settings, and a sample that fills it."""
+"""The form of a stream's schema: columns, settings, and inference from a sample."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,11 +21,11 @@ from controlplane.wire.schema import (
 )
 from controlplane.wire.types import type_names
 
-# Empty rows that the form has for further columns.
+# The number of empty rows for further columns.
 BLANK: Final = 3
-_DELAY: Final = "how much older than the newest a record may be"
-_FUTURE: Final = "a record dated further ahead of now becomes a dead letter"
-_IDLE: Final = "without a record for so long, it holds no other stream up"
+_DELAY: Final = "the maximum age of a record relative to the newest one"
+_FUTURE: Final = "a record further ahead of the clock becomes a dead letter"
+_IDLE: Final = "without records for so long, it delays no other stream"
 SETTINGS: Final[Mapping[str, tuple[str, str, float]]] = {
     "watermark_delay_s": ("Watermark delay", _DELAY, DEFAULT_WATERMARK_DELAY_S),
     "max_future_s": ("Furthest future", _FUTURE, DEFAULT_MAX_FUTURE_S),
@@ -40,7 +40,7 @@ TYPES: Final = (
 
 @dataclass(frozen=True)
 class ColumnRow:
-    """A column in the form, with its fault and the notes of a sample."""
+    """A column of the form with its error and notes about the sample."""
 
     name: str = ""
     type: str = ""
@@ -85,7 +85,7 @@ def form_of(schema: StreamSchema | None, blank: int = BLANK) -> SchemaForm:
 
 
 def _number(seconds: float) -> str:
-    """Return a number with all its digits, a whole one without a point."""
+    """Return a number with all digits, a whole number without a point."""
     return str(float(seconds)).removesuffix(".0")
 
 
@@ -107,7 +107,7 @@ def form_of_sample(inferred: Inferred) -> SchemaForm:
 
 
 def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = BLANK) -> SchemaForm:
-    """Return the submitted form with the faults of each column."""
+    """Return the submitted form with the errors of each column."""
     messages = dict(errors or {})
     rows = [
         ColumnRow(
@@ -124,7 +124,7 @@ def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = B
 
 
 def columns_in(values: QueryDict) -> list[dict[str, Any]]:
-    """Return the submitted columns, without rows without a name and removed ones."""
+    """Return the submitted columns that have a name and are not removed."""
     names = ("name", "type", "nullable")
     return [{name: row[name] for name in names} for row in _rows_in(values) if not row["removed"]]
 
@@ -158,7 +158,7 @@ def sample_in(upload: "UploadedFile[Any] | None", named: str) -> Inferred:
         raise Invalid({"sample": ["Choose a file"]})
     kind = Format(named) if named in list(Format) else format_of_file(upload.name or "")
     if kind is None:
-        raise Invalid({"sample": ["Its name says no format: choose one"]})
+        raise Invalid({"sample": ["Its name has no known extension: choose a format"]})
     head = upload.read(MAX_BYTES + 1)
     return infer(head_of(head, kind), kind)
 

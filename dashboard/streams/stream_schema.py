@@ -31,7 +31,7 @@ _MORE: Final = 5
 
 @cluster_page
 def new(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Render the form of a new stream, infer its schema from a sample, or declare the stream."""
+    """Render the form of a new stream, infer a schema from a sample, or declare the stream."""
     require_operator(request.actor, cluster)
     if request.method != "POST":
         return _new(request, cluster, {"form": form_of(None)})

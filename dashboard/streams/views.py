@@ -63,7 +63,7 @@ def _schema_context(row: StreamRow) -> dict[str, Any]:
 
 @cluster_page
 def suggest(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return the streams whose name or title holds the text, busiest first."""
+    """Return the streams whose name or title contains the text, the busiest first."""
     text = request.GET.get("find", "")
     filters = StreamFilters(text=text.strip()[:100], order="-rate", per_page=SUGGESTED)
     return render_page(

@@ -17,7 +17,7 @@ register = template.Library()
 
 
 def _filter(name: str, write: Callable[[float | None], str]) -> None:
-    """Register a writer of numbers; a template gives "" for a key that is not there."""
+    """Register a formatter of numbers as a filter, which accepts "" for missing values."""
 
     def shown(value: object) -> str:
         return write(value if isinstance(value, int | float) else None)
@@ -37,7 +37,7 @@ register.simple_tag(sparkline)
 
 @register.filter
 def age(moment: datetime | None) -> SafeString | str:
-    """Return the age of a moment, which the page's script updates."""
+    """Return the age of a moment, which the script of the page updates."""
     if moment is None:
         return numbers.MISSING
     text = numbers.age(moment, timezone.now())
@@ -49,7 +49,7 @@ def age(moment: datetime | None) -> SafeString | str:
 
 @register.filter
 def utc(moment: datetime | None) -> SafeString | str:
-    """Return a moment to the second, in UTC."""
+    """Return a moment in UTC, with seconds."""
     if moment is None:
         return numbers.MISSING
     return format_html(
@@ -66,7 +66,7 @@ def state(word: str) -> SafeString:
 
 @register.filter
 def counted(number: int, things: str) -> str:
-    """Return a number with what it counts, given as a plural: 1 query, 2,000 queries."""
+    """Return a number with its noun, given in the plural: 1 query, 2,000 queries."""
     if number != 1:
         return f"{number:,} {things}"
     return f"1 {things[:-3]}y" if things.endswith("ies") else f"1 {things.removesuffix('s')}"
@@ -74,19 +74,19 @@ def counted(number: int, things: str) -> str:
 
 @register.filter
 def last_part(name: str) -> str:
-    """Return what follows the last dot of a name."""
+    """Return the part of a name after its last dot."""
     return name.rpartition(".")[2]
 
 
 @register.filter
 def short(seal: str) -> str:
-    """Return the beginning of a seal."""
+    """Return the start of a seal."""
     return seal[:12]
 
 
 @register.simple_tag(takes_context=True)
 def with_query(context: RequestContext, **changes: Any) -> str:
-    """Return the page's query string with changed values; None removes a value."""
+    """Return the query string of the page with changed values; None removes a value."""
     values = context["request"].GET.copy()
     for name, value in changes.items():
         values.pop(name, None)

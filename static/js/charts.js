@@ -39,9 +39,9 @@ export class ChartBoard {
 
   /** Remember what a routing version is about, for its mark. */
   describe(version, text, proposal) {
-    this.told ??= new Map();
-    this.told.set(version, { text, proposal });
-    if (this.told.size > MOST_MARKS) this.told.delete(this.told.keys().next().value);
+    this.versions ??= new Map();
+    this.versions.set(version, { text, proposal });
+    if (this.versions.size > MOST_MARKS) this.versions.delete(this.versions.keys().next().value);
   }
 
   pause(paused) {
@@ -54,15 +54,15 @@ export class ChartBoard {
     if (!this.marks.get(t)?.proposal) this.marks.set(t, mark);
   }
 
-  #toldOf(after, version) {
-    const known = [...(this.told ?? [])].filter(([one]) => one > after && one <= version);
-    const [one, told] = known.find(([, { proposal }]) => proposal) ?? known.at(-1) ?? [version, null];
-    return { version: one, ...(told ?? { text: `routing version ${version} took effect`, proposal: null }) };
+  #versionOf(after, version) {
+    const known = [...(this.versions ?? [])].filter(([one]) => one > after && one <= version);
+    const [one, about] = known.find(([, { proposal }]) => proposal) ?? known.at(-1) ?? [version, null];
+    return { version: one, ...(about ?? { text: `routing version ${version} took effect`, proposal: null }) };
   }
 
   #versionChanged(before) {
     const { version, t } = this.window.newest;
-    this.#mark(t, { after: before.version, ...this.#toldOf(before.version, version) });
+    this.#mark(t, { after: before.version, ...this.#versionOf(before.version, version) });
     if (this.marks.size > MOST_MARKS) this.marks.delete(this.marks.keys().next().value);
   }
 
@@ -125,7 +125,7 @@ export class ChartBoard {
   }
 }
 
-/** Put the samples into a trace as its meta says. */
+/** Put the samples into a trace as its meta names them. */
 export function fillTrace(trace, samples, newest) {
   const meta = trace.meta ?? {};
   if (meta.field) {

@@ -1,9 +1,9 @@
-// The one socket of a page, its badge, and what it tells the rest of the page.
+// The one socket of a page, its badge, and the events that it dispatches.
 
 import { age } from "./format.js";
 import { LiveSocket, socketUrl } from "./live.js";
 
-// Longer without a sample than this and the badge says so: the socket is up, the pipeline is not.
+// The badge shows a missing sample after this time: the socket is up, the pipeline is not.
 const QUIET_MS = 15000;
 
 /** Connect the page to its cluster and return the socket; null on pages without one. */
@@ -16,12 +16,12 @@ export function connect() {
   socket.addEventListener("samples", ({ detail }) => {
     for (const sample of detail) known.t = Math.max(known.t ?? 0, sample.t);
     if (detail.length) badge.heard = Date.now();
-    tell("weir:sample", detail);
+    dispatch("weir:sample", detail);
   });
   socket.addEventListener("event", ({ detail }) => {
     announce(detail.text);
-    tell("weir:event", detail);
-    if (detail.kind === "proposal" || detail.kind === "execution") tell(`weir:proposal-${detail.id}`, detail);
+    dispatch("weir:event", detail);
+    if (detail.kind === "proposal" || detail.kind === "execution") dispatch(`weir:proposal-${detail.id}`, detail);
   });
   socket.addEventListener("state", ({ detail }) => badge.show(detail));
   addEventListener("online", () => socket.hurry());
@@ -34,14 +34,14 @@ export function connect() {
   return socket;
 }
 
-/** Say something to people who do not look. */
+/** Announce a text to screen readers. */
 export function announce(text) {
   const place = document.getElementById("announcer");
   if (place && place.textContent !== text) place.textContent = text;
 }
 
-// A hidden page is told of samples, which cost nothing until drawn, but starts no requests.
-function tell(type, detail) {
+// A hidden page receives samples, which are not drawn, and starts no requests.
+function dispatch(type, detail) {
   const target = document.body;
   dispatchEvent(new CustomEvent(`${type}!`, { detail }));
   if (!document.hidden && target) target.dispatchEvent(new CustomEvent(type, { detail }));
@@ -59,12 +59,12 @@ class Badge {
   render() {
     const element = document.getElementById("connection");
     if (!element) return;
-    const [text, grade] = this.#told(Date.now());
+    const [text, grade] = this.#badgeText(Date.now());
     if (element.textContent !== text) element.textContent = text;
     element.dataset.grade = grade;
   }
 
-  #told(now) {
+  #badgeText(now) {
     if (document.body.dataset.fixed) return ["showing stored data", "unknown"];
     if (this.now === null) return ["showing stored data", "unknown"];
     if (this.now.state !== "live") {

@@ -35,8 +35,8 @@ export const format = {
 export function age(then, now) {
   const seconds = Math.abs(now - then) / 1000;
   const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([least]) => seconds >= least) || [1, "s"];
-  const told = `${Math.round(seconds / size)} ${unit}`;
-  return now >= then ? `${told} ago` : `in ${told}`;
+  const text = `${Math.round(seconds / size)} ${unit}`;
+  return now >= then ? `${text} ago` : `in ${text}`;
 }
 
 /** Return good, warn, bad or unknown for a measure of which less is better. */

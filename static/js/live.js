@@ -1,4 +1,4 @@
-// The socket of a cluster: comes back by itself, and asks for what was missed.
+// The socket of a cluster: reconnects automatically and requests missed samples.
 
 const FIRST_MS = 500;
 const LONGEST_MS = 30000;
@@ -41,15 +41,15 @@ export class LiveSocket extends EventTarget {
   #opened() {
     this.attempt = 0;
     this.socket.send(JSON.stringify({ since: this.lastSample() ?? Date.now() - 60000 }));
-    this.#tell("state", { state: "live", retryAt: null });
+    this.#dispatch("state", { state: "live", retryAt: null });
   }
 
   #received(text) {
     let message;
     try { message = JSON.parse(text); } catch { return; }
-    if (message.type === "samples") this.#tell("samples", message.samples);
-    else if (message.type === "sample") this.#tell("samples", [message.sample]);
-    else if (message.type === "event") this.#tell("event", message.event);
+    if (message.type === "samples") this.#dispatch("samples", message.samples);
+    else if (message.type === "sample") this.#dispatch("samples", [message.sample]);
+    else if (message.type === "event") this.#dispatch("event", message.event);
   }
 
   #lost() {
@@ -57,10 +57,10 @@ export class LiveSocket extends EventTarget {
     if (this.closed) return;
     const wait = delayBefore(this.attempt++);
     this.timer = setTimeout(() => this.open(), wait);
-    this.#tell("state", { state: "reconnecting", retryAt: Date.now() + wait });
+    this.#dispatch("state", { state: "reconnecting", retryAt: Date.now() + wait });
   }
 
-  #tell(type, detail) { this.dispatchEvent(new CustomEvent(type, { detail })); }
+  #dispatch(type, detail) { this.dispatchEvent(new CustomEvent(type, { detail })); }
 }
 
 /** Return the address of a cluster's socket on this host. */

@@ -12,8 +12,8 @@ function startAges() {
     if (document.hidden) return;
     const now = Date.now();
     for (const element of document.querySelectorAll("time[data-age]")) {
-      const told = age(Date.parse(element.dateTime), now);
-      if (element.textContent !== told) element.textContent = told;
+      const text = age(Date.parse(element.dateTime), now);
+      if (element.textContent !== text) element.textContent = text;
       const limits = element.closest("[data-warn]");
       if (limits?.id === "newest") {
         limits.dataset.grade = grade((now - Date.parse(element.dateTime)) / 1000, +limits.dataset.warn, +limits.dataset.bad);

@@ -9,7 +9,7 @@ document.body.addEventListener("weir:drawn", (event) => {
     const url = opens(points[0]);
     if (url) location.assign(url);
   });
-  // The pointer says what a click would do.
+  // The pointer shows that a click opens a page.
   const layer = () => chart.querySelector(".nsewdrag");
   chart.on("plotly_hover", ({ points }) => { if (opens(points[0])) layer()?.style.setProperty("cursor", "pointer"); });
   chart.on("plotly_unhover", () => layer()?.style.removeProperty("cursor"));

@@ -1,1 +1,1 @@
-"""Keeps one Spark driver per cluster as the database wants it."""
+"""The agent, which runs the desired Spark driver of each cluster."""

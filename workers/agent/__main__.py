@@ -21,19 +21,19 @@ from controlplane.runtime.errors import CheckFailed
 from workers.agent.agent import Agent, Wanted
 from workers.agent.driver import Site, pipeline_command
 from workers.agent.heartbeats import Observer
-from workers.agent.keeper import Keeper, Patience, Report
+from workers.agent.keeper import Keeper, Report, Timeouts
 from workers.agent.progress import Progress
 from workers.agent.site import site_of
 
 logger = logging.getLogger("weir.agent")
 
 TICK_S: Final = 1.0
-# The runner waits 30 s for the agent before it kills what is left.
+# The runner kills the agent after 30 s.
 END_S: Final = 20.0
 
 
 def main() -> int:
-    """Run until asked to end (SIGTERM, Ctrl-C); return 1 if it cannot start."""
+    """Run until SIGTERM or Ctrl-C; return 1 if the agent cannot start."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     django.setup()
     stop = threading.Event()
@@ -45,7 +45,7 @@ def main() -> int:
         logger.error("%s: %s", error, error.advice)
         return 1
     if not _lock(site.data):
-        logger.error("another agent looks after %s: end it first", site.data)
+        logger.error("another agent manages %s: stop it first", site.data)
         return 1
     _run(_agent(site), stop)
     return 0
@@ -56,22 +56,22 @@ def _run(agent: Agent, stop: threading.Event) -> None:
         try:
             agent.tick(time.monotonic())
         except Exception:
-            # The drivers continue as they are; the database is asked again in a second.
-            logger.exception("could not look after the clusters")
+            # Drivers continue; the next step retries.
+            logger.exception("could not reconcile the clusters")
         stop.wait(TICK_S)
     try:
         agent.end(END_S)
     except Exception:
-        logger.exception("could not tell the database that the drivers ended")
+        logger.exception("could not store that the drivers ended")
 
 
 def _agent(site: Site) -> Agent:
-    # Models can be imported once Django is set up.
+    # Models need the set-up of Django.
     from workers.agent import fleet  # noqa: PLC0415
     from workers.agent.gate import Gate  # noqa: PLC0415
 
     def wanted() -> Wanted:
-        # A database that was restarted left a dead connection behind.
+        # After a restart of the database the connection is dead.
         close_old_connections()
         return fleet.wanted_drivers()
 
@@ -79,11 +79,11 @@ def _agent(site: Site) -> Agent:
 
     observer, deaths = Observer(client, site.redis_url), fleet.Deaths()
     silent_s = env.integer("WEIR_PROGRESS_TIMEOUT_S", 60, 5, 86_400)
-    patience = Patience(dead=silent_s, progress=silent_s)
+    timeouts = Timeouts(dead=silent_s, progress=silent_s)
 
     def keeper(cluster: str) -> Keeper:
         return Keeper(
-            cluster, site, pipeline_command, observer.look, patience=patience,
+            cluster, site, pipeline_command, observer.look, timeouts=timeouts,
             history=fleet.recent_deaths(cluster), died=partial(deaths.add, cluster),
         )  # fmt: skip
 

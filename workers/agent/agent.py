@@ -1,4 +1,4 @@
-"""The agent's loop: read the wanted drivers, step each cluster, publish reports, beat."""
+"""The agent's loop: read desired drivers, step each cluster, publish reports, beat."""
 
 import logging
 import time
@@ -16,17 +16,17 @@ from workers.agent.report import Report
 logger = logging.getLogger("weir.agent")
 
 Wanted = Mapping[str, DriverSpec | None]
-# Stores reports, and the progress of the drivers that there are, by cluster.
+# Stores reports, and the progress of running drivers, by cluster.
 Write = Callable[[Mapping[str, Report], Mapping[str, Progress]], None]
-# Returns why a driver may not run now, None if it may; the last says whether it runs.
+# Returns why a driver must not run, None if it may; the last argument: whether it runs.
 Hold = Callable[[DriverSpec, float, bool], Report | None]
-# Reports that differ in their numbers alone are written this often (s).
+# The interval of reports that differ in their numbers only (s).
 _NUMBERS_EVERY_S: Final = 5.0
 _BAD: Final = frozenset({"failed", "stuck", "crash loop", "needs decision"})
 
 
 class Agent:
-    """Keeps a keeper per cluster; database and Redis are reached by what it is given."""
+    """The keepers of all clusters; its arguments access database and Redis."""
 
     def __init__(
         self,
@@ -45,11 +45,11 @@ class Agent:
         self._published: dict[str, tuple[float, Report]] = {}
 
     def tick(self, now: float) -> dict[str, Report]:
-        """Take one step for every cluster and return how they stand."""
+        """Step every cluster and return the reports."""
         return self._step(self._wanted(), now)
 
     def end(self, patience_s: float, pause: Callable[[float], None] = time.sleep) -> None:
-        """End every driver: asked first, killed after `patience_s`."""
+        """Stop every driver, and kill it after `patience_s`."""
         deadline = time.monotonic() + patience_s
         nothing: Wanted = dict.fromkeys(self._keepers)
         while self._take_steps(nothing, time.monotonic()) and not self._all_ended():
@@ -105,7 +105,7 @@ class Agent:
         written_at, before = self._published.get(slug, (float("-inf"), None))
         if before is None or report.kind != before.kind:
             return True
-        # A state that somebody else has written is put right, too.
+        # Corrects states that others have written.
         return now - written_at >= _NUMBERS_EVERY_S
 
     def _beat(self, reports: Mapping[str, Report]) -> None:
@@ -113,4 +113,4 @@ class Agent:
             beat(self._client, "agent")
             record_clusters(self._client, {slug: report.state for slug, report in reports.items()})
         except redis.RedisError as error:
-            logger.warning("Redis does not take the agent's beat: %s", error)
+            logger.warning("Redis rejects the agent's beat: %s", error)

@@ -1,4 +1,4 @@
-"""Why drivers end: a code for each cause, and what an operator can do about it."""
+"""Causes of the ends of drivers: codes, and advice for operators."""
 
 import signal
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ NOT_STARTED: Final = "not-started"
 SLOTS: Final = "slots"
 SLOW_WORKER: Final = "slow-worker"
 
-# Words in a driver's last error, and the cause that they show; the first that fits.
+# Patterns of a driver's last error, and their causes; the first match decides.
 _SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ("No space left on device", DISK),
     ("Disk quota exceeded", DISK),
@@ -36,27 +36,27 @@ _SIGNS: Final[tuple[tuple[str, str], ...]] = (
 )
 
 ADVICE: Final[Mapping[str, str]] = {
-    EXIT: "Read the driver's log; a batch that cannot be processed can be skipped",
-    KILLED: "Something outside of Weir killed it: most often the kernel, short of memory",
+    EXIT: "Read the driver's log; skip a batch that cannot be processed",
+    KILLED: "Another process killed it, most often the kernel for lack of memory",
     MEMORY: "Give Spark more memory (WEIR_SPARK_CONF spark.driver.memory), or the machine",
-    DISK: "Free space on the disk of checkpoints and data; the driver then starts by itself",
-    "redis-memory": "Give Redis more memory (maxmemory); the driver then starts by itself",
-    "redis-disk": "Free space on the disk of Redis; the driver then starts by itself",
-    "redis-read-only": "REDIS_URL must lead to the primary; the driver then starts by itself",
-    "redis-away": "Start Redis, or check REDIS_URL; the driver then starts by itself",
-    NO_HEARTBEAT: "Look at the load and memory of the machine",
-    JVM_SILENT: "Look at the load and memory of the machine: a JVM short of memory pauses",
-    NO_PROGRESS: "Read the driver's log; look at the load of the machine and of Redis",
+    DISK: "Free space on the disk of checkpoints and data; the driver then restarts automatically",
+    "redis-memory": "Give Redis more memory (maxmemory); the driver then restarts automatically",
+    "redis-disk": "Free space on the disk of Redis; the driver then restarts automatically",
+    "redis-read-only": "REDIS_URL must lead to the primary; the driver then restarts automatically",
+    "redis-away": "Start Redis, or check REDIS_URL; the driver then restarts automatically",
+    NO_HEARTBEAT: "Check the load and memory of the machine",
+    JVM_SILENT: "Check the load and memory of the machine: a JVM short of memory pauses",
+    NO_PROGRESS: "Read the driver's log; check the load of the machine and of Redis",
     SLOW_BATCH: "Lower the records of a batch, or give Spark more cores",
     SLOW_START: "Read the driver's log; a large state takes long to load from a slow disk",
-    SLOW_WORKER: "Look at the load of the machine: Python did not start within Spark's ten seconds",
+    SLOW_WORKER: "Check the load of the machine: Python did not start within Spark's ten seconds",
     NOT_STARTED: "Read the agent's log",
     SLOTS: "Change the number of slots by workers.agent.repartition, or set it back",
 }
 
 
 def cause_of(exit_code: int | None, error: str) -> str:
-    """Return the code of the cause that an exit code and the last error line show."""
+    """Return the code of the cause, from exit code and last error line."""
     for sign, cause in _SIGNS:
         if sign in error:
             return cause
@@ -64,7 +64,7 @@ def cause_of(exit_code: int | None, error: str) -> str:
 
 
 def described(exit_code: int | None, error: str) -> str:
-    """Return how a driver ended, in one line of at most 300 characters."""
+    """Return a description of a driver's end, at most 300 characters."""
     if exit_code is not None and exit_code < 0:
         name = signal.Signals(-exit_code).name if -exit_code in set(signal.Signals) else ""
         ending = f"ended by signal {-exit_code} {name}".rstrip()

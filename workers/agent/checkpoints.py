@@ -1,4 +1,4 @@
-"""What a cluster's checkpoint holds, read from Spark's files; and moving one away."""
+"""Checkpoints of clusters: reading Spark's files, and renaming."""
 
 import json
 import time
@@ -10,12 +10,12 @@ from controlplane.health.losses.detection import CheckpointFacts
 
 
 def read_checkpoint(path: Path) -> CheckpointFacts | None:
-    """Return what a checkpoint holds, None if it has no batch that can be read.
+    """Return the facts of a checkpoint, None if it has no readable batch.
 
     Spark writes `metadata` when a query first starts, `offsets/<n>` before batch n runs and
-    `commits/<n>` once it is whole. A file that a full disk has cut off counts as not written. A
-    directory without `metadata` was removed under a running query, which has written on. The seed
-    of a checkpoint that was made from another one stands for that one's newest batch.
+    `commits/<n>` after its end. A truncated file (full disk) counts as missing. A directory without
+    `metadata` was removed under a running query. The bootstrap of a checkpoint that was made from
+    another one represents the newest batch of that one.
     """
     seed = _seed(path)
     offsets = _numbers(path / "offsets") if (path / "metadata").exists() else []
@@ -26,21 +26,21 @@ def read_checkpoint(path: Path) -> CheckpointFacts | None:
         return None
     return CheckpointFacts(
         whole=int(done["batch"]) if done else None,
-        begun=int(started["batch"]),
+        started=int(started["batch"]),
         version=int(started["version"]),
         moving=done is not None and done.get("before") is not None,
     )
 
 
 def is_settled(path: Path) -> bool:
-    """Return whether no swap of the checkpoint is in progress, which the driver finishes first."""
+    """Return whether no swap of the checkpoint is in progress."""
     return not path.with_name(f"{path.name}.swap").exists()
 
 
 def set_aside(path: Path) -> str:
-    """Rename a checkpoint so that a new one can begin in its place; return the new name.
+    """Rename a checkpoint to make room for a new one; return the new name.
 
-    Returns "" if there is no checkpoint.
+    Returns "" without a checkpoint.
     """
     if not path.exists():
         return ""
@@ -50,12 +50,12 @@ def set_aside(path: Path) -> str:
 
 
 def _newest(path: Path, batches: Sequence[int]) -> dict[str, Any] | None:
-    """Return the end of the newest batch whose file can be read."""
+    """Return the end of the newest readable batch."""
     return next((row for n in reversed(batches) if (row := _offset(path, n))), None)
 
 
 def _seed(path: Path) -> dict[str, Any] | None:
-    """Return the offset at which a seed begins, None without one."""
+    """Return the start offset of a bootstrap, None without one."""
     try:
         row = json.loads((path / "seed" / "seed.json").read_text())["offset"]
     except (OSError, ValueError, KeyError):

@@ -1,4 +1,4 @@
-"""The ends of a cluster's driver that nobody requested, and whether they are a crash loop."""
+"""Unexpected ends of a cluster's driver, and crash loops."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Final
 
 from workers.agent.causes import ADVICE
 
-# So many ends in a row at one batch, or of one cause, are a loop.
+# Consecutive ends at one batch, or of one cause, that make a crash loop.
 LOOP: Final = 3
 WITHIN_S: Final = 3600.0
 KEPT: Final = 50
@@ -14,7 +14,7 @@ KEPT: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """One end of a driver: see `models.health.DriverRestart`; `at_s` in seconds since 1970."""
+    """An unexpected end of a driver (`models.health.DriverRestart`); `at_s`: seconds since 1970."""
 
     at_s: float
     cause: str
@@ -27,7 +27,7 @@ class Death:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A crash loop: how many ends in a row, their cause, and the batch where it is one batch."""
+    """A crash loop: number of consecutive ends, their cause, and their batch if it is the same."""
 
     count: int
     cause: str
@@ -42,10 +42,9 @@ class Loop:
 
 
 def loop_of(deaths: Sequence[Death], now_s: float) -> Loop | None:
-    """Return the crash loop that the newest deaths, oldest first, are; None if they are none.
+    """Return the crash loop of the newest deaths (ordered by time), None without one.
 
-    One batch that ends the driver again and again is a loop whatever the causes; otherwise one
-    cause is.
+    Ends at the same batch are a loop whatever their causes, and so are ends of the same cause.
     """
     recent = [death for death in deaths if now_s - death.at_s <= WITHIN_S]
     if not recent:
@@ -61,5 +60,5 @@ def loop_of(deaths: Sequence[Death], now_s: float) -> Loop | None:
 
 
 def _in_a_row(same: Sequence[bool]) -> int:
-    """Return how many at the end are True."""
+    """Return the number of True values at the end."""
     return next((index for index, item in enumerate(reversed(same)) if not item), len(same))

@@ -1,4 +1,4 @@
-"""One Spark driver as a tree of processes: started, watched and ended together.
+"""A Spark driver as a tree of processes: start, observation, end.
 
 The JVM and the Python workers of a driver inherit the environment variable
 `WEIR_DRIVER=<checkpoint directory>`, which identifies them. Unlike a process group it includes
@@ -26,11 +26,11 @@ MARK: Final = "WEIR_DRIVER"
 
 @dataclass(frozen=True, slots=True)
 class DriverSpec:
-    """The settings of a driver; other settings need another driver.
+    """The settings of a driver; other settings require another driver.
 
-    `nodes` may change while the driver runs: the driver uses it only for routing tables without
-    the number of nodes. `partitions`: those of a new checkpoint, 0 for as many as the master has
-    cores. `max_records` and `max_batch_mb` bound a micro-batch.
+    `nodes` may change while the driver runs: the driver uses it for routing tables without the
+    number of nodes. `partitions`: of a new checkpoint, 0 for the number of cores of the master.
+    `max_records`, `max_batch_mb`: limits of a micro-batch.
     """
 
     cluster: str
@@ -44,16 +44,16 @@ class DriverSpec:
     max_batch_mb: int = 64
 
 
-# How nodes keep their state; what another version has kept cannot be read, so it is left alone.
+# The version of the nodes' state; other versions cannot be read.
 _STATE_FORMAT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where drivers run: data directory, Redis, and further environment (JAVA_HOME).
+    """The environment of drivers: data directory, Redis, further variables (JAVA_HOME).
 
-    `checkpoints`: a directory that executors reach, too, if it is not the data directory's own.
-    `driver_host`: where executors reach a driver; `spark_conf`: further settings, `name=value`.
+    `checkpoints`: a directory that executors can access, by default in the data directory.
+    `driver_host`: the address of drivers for executors; `spark_conf`: settings, `name=value`.
     """
 
     data: Path
@@ -64,11 +64,11 @@ class Site:
     spark_conf: tuple[str, ...] = ()
 
     def checkpoint(self, cluster: str) -> Path:
-        """Return the directory no two drivers may share."""
+        """Return the checkpoint directory of a cluster."""
         return (self.checkpoints or self.data / "checkpoints") / f"{cluster}-{_STATE_FORMAT}"
 
     def log(self, cluster: str) -> Path:
-        """Return the file that takes the driver's output."""
+        """Return the file of the driver's output."""
         return self.data / "logs" / f"driver-{cluster}.log"
 
 
@@ -92,7 +92,7 @@ def pipeline_command(spec: DriverSpec, site: Site) -> list[str]:
 
 
 def checkpoint_of(spec: DriverSpec, site: Site) -> Path:
-    """Return where Spark keeps its place; another log has a checkpoint of its own."""
+    """Return the checkpoint of a driver; each log has its own."""
     place = site.checkpoint(spec.cluster)
     if not spec.log_url:
         return place
@@ -104,9 +104,9 @@ class Driver:
     """A started driver."""
 
     def __init__(self, spec: DriverSpec, site: Site, command: CommandFactory) -> None:
-        """Start it. Raises OSError if it cannot start.
+        """Start the driver. Raises `OSError` if it cannot start.
 
-        The caller has made sure by `end_strays` that no other one has this checkpoint.
+        The caller has ended other drivers of this checkpoint with `end_strays`.
         """
         self.spec = spec
         self._mark = str(site.checkpoint(spec.cluster))
@@ -119,24 +119,24 @@ class Driver:
 
     @property
     def pid(self) -> int:
-        """The id of the driver's first process, which its heartbeat names."""
+        """Return the id of the driver's main process, which its heartbeat names."""
         return self._process.pid
 
     def exit_code(self) -> int | None:
-        """Return how the first process ended, None while it runs."""
+        """Return the exit code of the main process, None while it runs."""
         return self._process.poll()
 
     def last_error(self) -> str:
-        """Return the last line of its output that speaks of an error, or the last line."""
+        """Return the last line of its output with an error, or the last line."""
         return last_error(self._log, self._log_start)
 
     def ask_to_end(self) -> None:
-        """Ask the first process to end; it stops Spark and then itself."""
+        """Send SIGTERM to the main process, which stops Spark and exits."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
 
     def kill(self) -> bool:
-        """Kill (-9) all its processes; return whether all are gone."""
+        """Kill (-9) all processes of the driver; return whether all have exited."""
         all_ended = processes.kill_all(lambda: strays(self._mark))
         if all_ended:
             self._wait()
@@ -151,7 +151,7 @@ class Driver:
     def _environment(self, site: Site) -> dict[str, str]:
         here = {"SPARK_LOCAL_IP": "127.0.0.1"} if self.spec.master.startswith("local") else {}
         return {
-            # Without it Spark asks the resolver for this machine's name, which may hang.
+            # Without it Spark resolves the name of this machine, which may hang.
             **here,
             **os.environ,
             **site.env,
@@ -167,6 +167,6 @@ def strays(mark: str) -> list[psutil.Process]:
 
 
 def end_strays(site: Site, cluster: str) -> bool:
-    """Kill what another agent's driver left on this checkpoint; return whether it is free."""
+    """Kill processes of an earlier driver of this checkpoint; return whether it is free."""
     mark = str(site.checkpoint(cluster))
     return processes.kill_all(lambda: strays(mark))

@@ -1,4 +1,4 @@
-"""What the database wants of the agent, and what the agent writes to it."""
+"""The agent's access to the database: desired drivers, states, observations, restarts."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ from workers.agent.driver import DriverSpec
 from workers.agent.progress import Progress
 from workers.agent.report import Report
 
-# Restarts of a cluster that are kept, the newest.
+# The number of restarts kept per cluster.
 _KEPT_RESTARTS = 1000
 
 
 def wanted_drivers() -> dict[str, DriverSpec | None]:
-    """Return per cluster the driver it should have, None if it should have none."""
+    """Return the desired driver of each cluster, None for a stopped cluster."""
     return {cluster.slug: _spec(cluster) for cluster in Cluster.objects.all()}
 
 
@@ -43,10 +43,11 @@ def _write(slug: str, report: Report) -> None:
 
 def write_progress(slug: str, progress: Progress) -> None:
     """Store the newest observation of a cluster's data plane."""
-    cluster, seen, pace = Cluster.objects.filter(slug=slug).first(), progress.seen, progress.pace()
+    cluster = Cluster.objects.filter(slug=slug).first()
+    seen, pace = progress.observed, progress.pace()
     if cluster is None or seen is None or seen.batch < 0:
         return
-    # The batch of an earlier driver may be that of a checkpoint that is gone.
+    # An earlier driver may have had another checkpoint.
     own = {"checkpoint": progress.checkpoint} if progress.finished else {}
     values = {
         **own,
@@ -77,17 +78,17 @@ def recent_deaths(slug: str) -> list[Death]:
 
 
 class Deaths:
-    """Deaths on their way to the database, which may be away when a driver dies."""
+    """Deaths that wait for the database, which may be unavailable when a driver dies."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[str, Death]] = deque(maxlen=_KEPT_RESTARTS)
 
     def add(self, slug: str, death: Death) -> None:
-        """Take a death; never raises."""
+        """Queue a death; never raises."""
         self._waiting.append((slug, death))
 
     def flush(self) -> None:
-        """Store what waits, in order; what could not be stored waits on."""
+        """Store waiting deaths in order; keep those that cannot be stored."""
         while self._waiting:
             record_death(*self._waiting[0])
             self._waiting.popleft()
@@ -95,7 +96,7 @@ class Deaths:
 
 @transaction.atomic
 def record_death(slug: str, death: Death) -> None:
-    """Store a death and notify browsers and webhooks; a deleted cluster has none."""
+    """Store a death and notify browsers and webhooks, unless the cluster is deleted."""
     cluster = Cluster.objects.filter(slug=slug).first()
     if cluster is None:
         return
@@ -120,7 +121,7 @@ def _spec(cluster: Cluster) -> DriverSpec | None:
 
 
 def spec_of(cluster: Cluster) -> DriverSpec:
-    """Return what the driver of a cluster is started with."""
+    """Return the settings of a cluster's driver."""
     return DriverSpec(
         cluster.slug,
         cluster.slots,

@@ -1,4 +1,4 @@
-"""Whether a driver may start: nothing that it needs was lost, or the loss has been repaired."""
+"""Permission for drivers to start: no losses, or repaired ones."""
 
 import logging
 from functools import partial
@@ -16,21 +16,21 @@ from workers.agent.report import Report
 
 logger = logging.getLogger("weir.agent")
 
-# While a driver runs, only what it cannot notice itself is compared, this often (s).
+# The interval of comparisons while a driver runs (s).
 _EVERY_S: Final = 2.0
 
 
 class Gate:
-    """Compares Redis, checkpoint and database before a driver starts and while it runs."""
+    """Comparison of Redis, checkpoint and database, before a driver starts and while it runs."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
         self._looked: dict[str, tuple[float, Report | None]] = {}
 
     def hold(self, spec: DriverSpec, now: float, runs: bool) -> Report | None:
-        """Return why a driver may not run, None if it may.
+        """Return why a driver must not run, None if it may; repair losses.
 
-        Repairs what was lost. Never raises: trouble with one cluster does not affect the others.
+        Never raises: an error in one cluster does not affect the others.
         """
         looked_at, held = self._looked.get(spec.cluster, (float("-inf"), None))
         if runs and now - looked_at < _EVERY_S:
@@ -48,17 +48,17 @@ class Gate:
             held = _undecided(cluster)
             return held or (_removed(cluster, checkpoint_of(spec, self._site)) if runs else None)
         except redis.RedisError as error:
-            logger.warning("%s: losses cannot be looked for: %s", spec.cluster, error)
+            logger.warning("%s: losses cannot be detected: %s", spec.cluster, error)
             return None if runs else Report("degraded", f"Redis: {error}", "redis-away")
         except Exception as error:
-            logger.exception("%s: losses cannot be looked for", spec.cluster)
-            why = f"losses cannot be looked for: {error}"
+            logger.exception("%s: losses cannot be detected", spec.cluster)
+            why = f"losses cannot be detected: {error}"
             return None if runs else Report("failed", why, "gate")
 
     def _reconcile(self, cluster: Cluster, spec: DriverSpec, *, runs: bool) -> None:
         path = checkpoint_of(spec, self._site)
         if runs or not is_settled(path):
-            # Something writes there: only Redis and the database can be compared.
+            # The running driver changes the checkpoint, so only Redis and database are compared.
             facts = facts_of(cluster, None, path.name).without_checkpoint()
         else:
             facts = facts_of(cluster, read_checkpoint(path), path.name)
@@ -66,9 +66,9 @@ class Gate:
 
 
 def _removed(cluster: Cluster, path: Path) -> Report | None:
-    """Return why a running driver has to end whose checkpoint was removed, None for any other.
+    """Return why a driver with a removed checkpoint must end, None for other drivers.
 
-    Spark writes on into directories that it makes again, and could never start from them.
+    Spark creates the directories again and continues, but cannot restart from them.
     """
     health = ClusterHealth.objects.filter(cluster=cluster).first()
     if health is None or health.checkpoint != path.name or (path / "metadata").exists():
@@ -81,5 +81,5 @@ def _undecided(cluster: Cluster) -> Report | None:
     if row is None:
         return None
     choices = " or ".join(row.choices)
-    detail = f"{row.get_kind_display()}: an administrator has to choose {choices}"
+    detail = f"{row.get_kind_display()}: an administrator must choose {choices}"
     return Report("needs decision", detail, f"incident-{row.pk}")

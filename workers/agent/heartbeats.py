@@ -1,4 +1,4 @@
-"""Reading what a driver and its batches have written to Redis: heartbeat, progress, backlog."""
+"""Observation of drivers in Redis: heartbeat, progress, backlog."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log import Log, open_log
 from controlplane.wire.log.values import position_key
 
-# What Redis answers to a write that it does not take, and the code of each.
+# Codes of Redis' reasons to reject a write.
 _REFUSALS: Final[Mapping[str, str]] = {
     "command not allowed when used memory": "redis-memory",
     "MISCONF": "redis-disk",
@@ -23,10 +23,10 @@ _REFUSALS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """What a driver last reported of itself; times are milliseconds since 1970.
+    """The last heartbeat of a driver; times are milliseconds since 1970.
 
-    jvm_ms: when its JVM last answered, 0 before the first answer; phase: what the streaming query
-    does, in Spark's words; note: what operators should know although all is well.
+    `jvm_ms`: the time of the last response of its JVM, 0 before the first; `phase`: Spark's status
+    of the streaming query; `note`: information for operators about a healthy driver.
     """
 
     pid: int
@@ -39,15 +39,15 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What Redis shows of one cluster.
+class Observation:
+    """The observation of a cluster in Redis.
 
-    `batch`, `version`, `end` and `emitted_ms` are those of the newest finished micro-batch (batch
-    -1 before the first); `routed`: the newest published routing version; `steps`: counts the
-    finished steps of micro-batches. `unread`: records that no finished micro-batch has read, None
-    where the log does not answer; `total`: records of the log that finished ones have read, 0 where
-    only the log knows; `waiting`: records that wait at nodes. `problem`: why Redis does
-    not take writes, as a code, empty if it does.
+    `batch`, `version`, `end`, `emitted_ms`: of the newest finished micro-batch (batch -1 before the
+    first); `routed`: the newest published routing version; `steps`: the number of finished steps of
+    micro-batches. `unread`: records that no finished micro-batch has read, None if the log is
+    unavailable; `total`: records that finished micro-batches have read, 0 for logs outside of
+    Redis; `waiting`: the backlog at nodes. `problem`: the code of the reason why Redis rejects
+    writes, "" if it does not.
     """
 
     beat: Heartbeat | None = None
@@ -65,39 +65,39 @@ class Seen:
     problem_text: str = ""
 
     @property
-    def work(self) -> bool:
-        """Return whether there is something that the next micro-batch has to do."""
+    def has_work(self) -> bool:
+        """Return whether the next micro-batch has work."""
         return bool(self.unread or self.waiting or self.routed > self.version)
 
 
 class Unknown(Exception):
-    """Redis does not answer: the heartbeats are unknown."""
+    """Redis is unavailable."""
 
 
-# Returns what is seen of a cluster, whose log is at a URL (empty: in the site's Redis).
-Look = Callable[[str, str], Seen]
+# Returns the observation of a cluster with a log URL (empty: the site's Redis).
+Look = Callable[[str, str], Observation]
 
 
 class Observer:
-    """Looks at all clusters; keeps what it has parsed, so that a look costs two round trips."""
+    """Observer of all clusters, with a cache of parsed rows: two round trips per observation."""
 
     def __init__(self, client: "redis.Redis", redis_url: str = "") -> None:
         self._client = client
         self._logs = _OtherLogs(redis_url)
         self._rows: dict[str, tuple[bytes, Mapping[str, Any]]] = {}
 
-    def look(self, cluster: str, log_url: str = "") -> Seen:
-        """Return what Redis shows of a cluster. Raises `Unknown`."""
+    def look(self, cluster: str, log_url: str = "") -> Observation:
+        """Return the observation of a cluster. Raises `Unknown`."""
         try:
             return self._look(cluster, log_url)
         except redis.RedisError as error:
             raise Unknown(str(error)) from error
 
     def close(self) -> None:
-        """End the threads that ask other logs."""
+        """Stop the threads that query other logs."""
         self._logs.close()
 
-    def _look(self, cluster: str, log_url: str) -> Seen:
+    def _look(self, cluster: str, log_url: str) -> Observation:
         pipe = self._client.pipeline(transaction=False)
         pipe.hgetall(keys.driver_key(cluster))
         pipe.xrevrange(keys.telemetry_key(cluster), count=1)
@@ -115,7 +115,7 @@ class Observer:
         else:
             unread, total = self._unread(cluster, index, end)
         problem, text = self._refusal(cluster)
-        return Seen(
+        return Observation(
             heartbeat_of(driver), batch, int(row.get("version", 0)), end,
             int(row.get("emitted_ms", 0)), int(latest or 0), int(steps or 0), unread, total,
             int(row.get("waiting", 0)), (generation or b"").decode(), problem, text,
@@ -131,9 +131,9 @@ class Observer:
         return known[1]
 
     def _unread(self, cluster: str, index: list[Any], end: str) -> tuple[int, int]:
-        """Return the records behind the end of the newest micro-batch, and those up to it.
+        """Return the numbers of records after and before the end of the newest micro-batch.
 
-        Not from what is marked as committed: Spark commits a batch when it plans the next one.
+        Independent of commits: Spark commits a batch when it plans the next one.
         """
         if not index:
             return 0, 0
@@ -150,7 +150,7 @@ class Observer:
         return total - read, read
 
     def _refusal(self, cluster: str) -> tuple[str, str]:
-        """Return why Redis does not take a write, as a code and in its own words."""
+        """Return why Redis rejects a write, as a code and as Redis' message."""
         try:
             self._client.hset(keys.activity_key(cluster), "looked", 1)
         except (redis.ResponseError, redis.exceptions.ReadOnlyError) as error:
@@ -176,28 +176,28 @@ def heartbeat_of(row: Mapping[bytes, bytes]) -> Heartbeat | None:
 
 
 class _OtherLogs:
-    """What is unread in logs outside of the site's Redis, asked in threads.
+    """The backlog of logs outside of the site's Redis, which threads query.
 
-    Such a log marks a batch as read when the next one is planned, and may count by estimate. So
-    what counts as unread is what came since the first answer after a batch.
+    Such a log commits a batch when the next one is planned, and may estimate counts. So records
+    since the first response after a batch count as unread.
     """
 
     def __init__(self, redis_url: str) -> None:
         self._redis_url = redis_url
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="backlog")
         self._logs: dict[tuple[str, str], Log] = {}
-        self._asked: dict[str, Future[int]] = {}
+        self._queries: dict[str, Future[int]] = {}
         self._known: dict[str, int | None] = {}
         self._floor: dict[str, tuple[int, int]] = {}
 
     def unread(self, cluster: str, url: str, batch: int) -> int | None:
-        """Return the newest answer, None without one; never waits."""
-        asked = self._asked.get(cluster)
-        if asked is None:
-            self._asked[cluster] = self._threads.submit(self._ask, cluster, url)
-        elif asked.done():
-            self._known[cluster] = None if asked.exception() else asked.result()
-            self._asked[cluster] = self._threads.submit(self._ask, cluster, url)
+        """Return the newest response, None without one; does not block."""
+        query = self._queries.get(cluster)
+        if query is None:
+            self._queries[cluster] = self._threads.submit(self._query, cluster, url)
+        elif query.done():
+            self._known[cluster] = None if query.exception() else query.result()
+            self._queries[cluster] = self._threads.submit(self._query, cluster, url)
         known = self._known.get(cluster)
         if known is None:
             return None
@@ -207,10 +207,10 @@ class _OtherLogs:
         return known - floor
 
     def close(self) -> None:
-        """Stop asking; a question that is in progress is not waited for."""
+        """Stop the threads without waiting for queries in progress."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, cluster: str, url: str) -> int:
+    def _query(self, cluster: str, url: str) -> int:
         if (cluster, url) not in self._logs:
             self._logs[cluster, url] = open_log(url, cluster, self._redis_url)
         try:

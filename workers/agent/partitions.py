@@ -1,4 +1,4 @@
-"""Another number of Spark partitions for a stopped cluster: its checkpoint is made again."""
+"""Change of a stopped cluster's Spark partitions, which rewrites its checkpoint."""
 
 import os
 import subprocess
@@ -27,10 +27,10 @@ def change_partitions(
     *,
     dry_run: bool = False,
 ) -> int:
-    """Change the partitions of a cluster's checkpoint and return how many it has then.
+    """Change the partitions of a cluster's checkpoint and return their number.
 
-    `wanted`: None for as many as a new checkpoint of the cluster would have. A checkpoint that has
-    the number already is not changed, so the call can be repeated after a crash. Raises
+    `wanted`: None for the number of a new checkpoint. Idempotent, so it can be repeated after a
+    crash. Raises
     `NotFound`, `Forbidden`, `Invalid`, `Conflict`.
     """
     actor, spec = _actor(user), spec_of(cluster)
@@ -39,9 +39,9 @@ def change_partitions(
     command = repartition_command(spec, site, number, dry_run=dry_run)
     if existing_partitions(Path(_value(command, "--checkpoint"))) not in {None, number}:
         surroundings = {"SPARK_LOCAL_IP": "127.0.0.1", **os.environ, **site.env}
-        done = subprocess.run(command, env=surroundings, check=False)  # noqa: S603 - our own words
+        done = subprocess.run(command, env=surroundings, check=False)  # noqa: S603 - arguments of Weir
         if done.returncode:
-            raise Conflict("checkpoint", "The checkpoint was not changed; the lines above say why")
+            raise Conflict("checkpoint", "The checkpoint was not changed; see the lines above")
     if not dry_run:
         partitions.record(actor, cluster, wanted, reason)
     return number
@@ -50,7 +50,7 @@ def change_partitions(
 def repartition_command(
     spec: DriverSpec, site: Site, partitions: int, *, dry_run: bool = False
 ) -> list[str]:
-    """Return the command line that changes the checkpoint of a driver."""
+    """Return the command that changes the checkpoint of a driver."""
     words = pipeline_command(spec, site)
     kept = ("--cluster", "--redis-url", "--log-url", "--checkpoint")
     return [

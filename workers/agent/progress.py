@@ -1,8 +1,7 @@
-"""Whether a driver makes progress: batches against what there is to do, by a monotonic clock.
+"""Progress of a driver, measured with a monotonic clock.
 
-A heartbeat shows that the driver's Python process lives, the answers of its JVM that Spark's
-process does; only finished micro-batches, and finished steps of one, show that records are
-processed.
+Heartbeats show that the Python process is alive, responses of the JVM that Spark's process is; only
+finished micro-batches and finished steps of a batch show progress.
 """
 
 from collections import deque
@@ -10,20 +9,20 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from workers.agent import causes
-from workers.agent.heartbeats import Heartbeat, Seen
+from workers.agent.heartbeats import Heartbeat, Observation
 
-# The time over which rates are measured.
-_SPAN_S: Final = 60.0
+# The period of rates.
+_PERIOD_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to wait, in seconds, before something is wrong.
+class Timeouts:
+    """Timeouts in seconds.
 
-    first_beat: until the first heartbeat; start: until the streaming query runs; late: shown as
-    stuck or degraded; dead: without a heartbeat or an answer of the JVM; progress: with something
-    to do and neither a batch nor a step of one finished; batch: for one batch, whatever steps it
-    finishes; ending: from the request to end until -9.
+    `first_beat`: until the first heartbeat; `start`: until the streaming query runs; `late`: until
+    the state is stuck or degraded; `dead`: without a heartbeat or a response of the JVM;
+    `progress`: with work, but without a finished batch or step; `batch`: of a batch, whatever its
+    steps; `ending`: from SIGTERM to SIGKILL.
     """
 
     first_beat: float = 180.0
@@ -35,8 +34,8 @@ class Patience:
     ending: float = 15.0
 
 
-class Wrong(NamedTuple):
-    """What is wrong with a driver: the code of its cause, and whether to kill the driver."""
+class Problem(NamedTuple):
+    """A problem of a driver: the code of its cause, and whether to kill the driver."""
 
     cause: str
     fatal: bool
@@ -44,7 +43,7 @@ class Wrong(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """Records/s that batches read, records/s by which the backlog grows, and s until it is gone.
+    """Records/s read, records/s by which the backlog grows, and seconds until it is empty.
 
     `drained_s` is None if the backlog does not shrink.
     """
@@ -55,73 +54,73 @@ class Pace(NamedTuple):
 
 
 class _Point(NamedTuple):
-    at: float
+    time_s: float
     total: int
     unread: int
 
 
 @dataclass(slots=True)
 class Progress:
-    """The signs of life of one driver; times are those of a monotonic clock.
+    """The progress of a driver; times are monotonic.
 
-    `checkpoint`: the name of the driver's checkpoint; `finished`: whether a batch has finished
-    since the first look, so one of this driver.
+    `checkpoint`: the name of the driver's checkpoint; `finished`: whether this driver has finished
+    a batch.
     """
 
-    patience: Patience
-    begun_at: float
+    timeouts: Timeouts
+    started_at: float
     checkpoint: str = ""
     beat_at: float = field(init=False)
     jvm_at: float = field(init=False)
     step_at: float = field(init=False)
     batch_at: float = field(init=False)
     beat: Heartbeat | None = None
-    seen: Seen | None = None
+    observed: Observation | None = None
     runs: bool = False
     finished: bool = False
     _points: deque[_Point] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
-        self.beat_at = self.jvm_at = self.step_at = self.batch_at = self.begun_at
+        self.beat_at = self.jvm_at = self.step_at = self.batch_at = self.started_at
 
-    def excuse(self, now: float) -> None:
-        """Count no silence up to now: nobody could hear anything."""
+    def reset(self, now: float) -> None:
+        """Restart all timeouts, as the driver could not be observed."""
         self.beat_at = self.jvm_at = self.step_at = self.batch_at = now
 
-    def note(self, seen: Seen, now: float) -> None:
-        """Take what is seen of the driver; `seen.beat` is its own or None."""
-        if seen.beat is not None:
-            self._note_beat(seen.beat, now)
-        before = self.seen
-        self.finished |= before is not None and seen.batch > before.batch
-        if before is None or not (seen.work and before.work):
-            # Before there was something to do, nothing could be late.
+    def note(self, observed: Observation, now: float) -> None:
+        """Add an observation; `observed.beat`: of this driver or None."""
+        if observed.beat is not None:
+            self._note_beat(observed.beat, now)
+        before = self.observed
+        self.finished |= before is not None and observed.batch > before.batch
+        if before is None or not (observed.has_work and before.has_work):
+            # Without work, no batch is late.
             self.step_at = self.batch_at = now
-        elif seen.batch != before.batch:
+        elif observed.batch != before.batch:
             self.runs, self.step_at, self.batch_at = True, now, now
-        elif seen.steps != before.steps:
+        elif observed.steps != before.steps:
             self.step_at = now
-        self.seen = seen
-        self._measure(seen, now)
+        self.observed = observed
+        self._measure(observed, now)
 
-    def wrong(self, now: float) -> Wrong | None:
-        """Return what is wrong with the driver, the worst first; None if nothing is."""
-        limit = self.patience.dead if self.beat else self.patience.first_beat
+    def problem(self, now: float) -> Problem | None:
+        """Return the worst problem of the driver, None without one."""
+        limit = self.timeouts.dead if self.beat else self.timeouts.first_beat
         if result := self._silence(causes.NO_HEARTBEAT, "no heartbeat", now - self.beat_at, limit):
             return result
         if self.beat is not None and self.beat.jvm_ms:
-            text = "the JVM has not answered"
+            text = "the JVM has not responded"
             silent = now - self.jvm_at
-            if result := self._silence(causes.JVM_SILENT, text, silent, self.patience.dead):
+            if result := self._silence(causes.JVM_SILENT, text, silent, self.timeouts.dead):
                 return result
         return self._stalled(now) if self.runs else self._slow_start(now)
 
     def pace(self) -> Pace | None:
-        """Return how fast the backlog is read, None before that is known."""
+        """Return the rates of the backlog, None before they are known."""
         if len(self._points) < 2:  # noqa: PLR2004 - a rate has two ends
             return None
         first, last = self._points[0], self._points[-1]
-        seconds = last.at - first.at
+        seconds = last.time_s - first.time_s
         if seconds <= 0 or last.total < first.total:
             return None
         grows = (last.unread - first.unread) / seconds
@@ -135,44 +134,46 @@ class Progress:
         if self.beat is None or beat.jvm_ms != self.beat.jvm_ms:
             self.jvm_at = now
         if beat.state == "running" and not self.runs:
-            # The start has a patience of its own: its seconds do not count as ones without a step.
+            # The start has its own timeout.
             self.runs, self.step_at, self.batch_at = True, now, now
         self.beat = beat
 
-    def _slow_start(self, now: float) -> Wrong | None:
-        waited = now - max(self.begun_at, self.step_at if self.seen and self.seen.work else 0.0)
-        if waited <= self.patience.start:
+    def _slow_start(self, now: float) -> Problem | None:
+        waited = now - max(
+            self.started_at, self.step_at if self.observed and self.observed.has_work else 0.0
+        )
+        if waited <= self.timeouts.start:
             return None
         text = f"the streaming query does not run after {waited:.0f} s"
-        return Wrong(causes.SLOW_START, fatal=True, text=text)
+        return Problem(causes.SLOW_START, fatal=True, text=text)
 
-    def _silence(self, cause: str, text: str, silent: float, limit: float) -> Wrong | None:
-        if silent <= min(self.patience.late, limit):
+    def _silence(self, cause: str, text: str, silent: float, limit: float) -> Problem | None:
+        if silent <= min(self.timeouts.late, limit):
             return None
-        return Wrong(cause, silent > limit, f"{text} for {silent:.0f} s")
+        return Problem(cause, silent > limit, f"{text} for {silent:.0f} s")
 
-    def _stalled(self, now: float) -> Wrong | None:
-        if self.seen is None or not self.seen.work:
+    def _stalled(self, now: float) -> Problem | None:
+        if self.observed is None or not self.observed.has_work:
             return None
         long = now - self.batch_at
-        if long > self.patience.batch:
-            text = f"the batch after {self.seen.batch} has not finished after {long:.0f} s"
-            return Wrong(causes.SLOW_BATCH, fatal=True, text=text)
-        what = f"{_todo(self.seen)}: no step of a batch has finished"
-        limit = self.patience.progress
+        if long > self.timeouts.batch:
+            text = f"the batch after {self.observed.batch} has not finished after {long:.0f} s"
+            return Problem(causes.SLOW_BATCH, fatal=True, text=text)
+        what = f"{_todo(self.observed)}: no step of a batch has finished"
+        limit = self.timeouts.progress
         return self._silence(causes.NO_PROGRESS, what, now - self.step_at, limit)
 
-    def _measure(self, seen: Seen, now: float) -> None:
-        if seen.unread is None:
+    def _measure(self, observed: Observation, now: float) -> None:
+        if observed.unread is None:
             return
-        self._points.append(_Point(now, seen.total, seen.unread))
-        while now - self._points[0].at > _SPAN_S:
+        self._points.append(_Point(now, observed.total, observed.unread))
+        while now - self._points[0].time_s > _PERIOD_S:
             self._points.popleft()
 
 
-def _todo(seen: Seen) -> str:
-    if seen.unread:
-        return f"{seen.unread:,} records unread"
-    if seen.waiting:
-        return f"{seen.waiting:,} records wait at nodes"
-    return f"routing version {seen.routed} not applied"
+def _todo(observed: Observation) -> str:
+    if observed.unread:
+        return f"{observed.unread:,} records unread"
+    if observed.waiting:
+        return f"{observed.waiting:,} records wait at nodes"
+    return f"routing version {observed.routed} not applied"

@@ -17,11 +17,11 @@ logger = logging.getLogger("weir.agent")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Change the number of partitions; return 0, or 1 where that is refused."""
+    """Change the number of partitions; return 0, or 1 if it is refused."""
     options = _parse(arguments)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     django.setup()
-    # Models can be imported once Django is set up.
+    # Models need the set-up of Django.
     from controlplane.clusters.listing import cluster_by_slug  # noqa: PLC0415
     from workers.agent.partitions import change_partitions  # noqa: PLC0415
 
@@ -40,11 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="workers.agent.repartition", description=__doc__)
-    parser.add_argument("cluster", help="its short name, like sf")
-    parser.add_argument("--partitions", type=int, help="default: as many as its master has cores")
-    parser.add_argument("--as", dest="user", required=True, help="the operator who does it")
-    parser.add_argument("--reason", default="", help="why; kept in the audit log")
-    parser.add_argument("--dry-run", action="store_true", help="only say whether it can be done")
+    parser.add_argument("cluster", help="slug of the cluster, such as sf")
+    parser.add_argument("--partitions", type=int, help="default: the number of cores of its master")
+    parser.add_argument("--as", dest="user", required=True, help="user name of the operator")
+    parser.add_argument("--reason", default="", help="reason, for the audit log")
+    parser.add_argument("--dry-run", action="store_true", help="only check whether it is possible")
     return parser.parse_args(arguments)
 
 

@@ -1,4 +1,4 @@
-"""The report of a cluster that the agent stores."""
+"""Reports of clusters, which the agent stores."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,13 +10,13 @@ State = Literal[
     "needs decision",
 ]  # fmt: skip
 
-# A backlog that takes longer than this to read (s) is shown.
+# The time to read a backlog (s) from which on it is reported.
 _BEHIND_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How a cluster stands: its state, a sentence, and the code of what the sentence is about."""
+    """A report of a cluster: state, sentence, and the code of its subject."""
 
     state: State
     detail: str = ""
@@ -24,17 +24,17 @@ class Report:
 
     @property
     def kind(self) -> tuple[str, str]:
-        """Return what is equal for reports that differ in their numbers alone."""
+        """Return a key that is equal for reports that differ in their numbers only."""
         return self.state, self.code or self.detail
 
 
 def behind(progress: Progress) -> Report | None:
-    """Return the report of a backlog that takes more than ten seconds to read, else None."""
-    pace, seen = progress.pace(), progress.seen
+    """Return the report of a backlog of more than ten seconds, else None."""
+    pace, seen = progress.pace(), progress.observed
     if pace is None or seen is None or not seen.unread or seen.unread <= pace.read * _BEHIND_S:
         return None
     if not pace.read:
-        # Nothing was read since it came: whether it is stuck is judged elsewhere.
+        # `Progress.problem` detects stuck drivers.
         return None
     if pace.drained_s is None:
         trend = f"the backlog grows by {pace.grows:,.0f}/s"

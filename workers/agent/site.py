@@ -13,11 +13,11 @@ logger = logging.getLogger("weir.agent")
 
 
 def site_of(data: Path) -> Site:
-    """Return the site of a data directory, which is made. Raises `CheckFailed` without a Java."""
+    """Create a data directory and return its site. Raises `CheckFailed` without Java."""
     data.mkdir(parents=True, exist_ok=True, mode=0o700)
     java = find_java(os.environ, data / "java", logger.warning)
     checkpoints = env.text("WEIR_CHECKPOINTS")
-    # The drivers' workers inherit them; a wrong value is refused here, where somebody sees it.
+    # Checked here, where errors are visible; the drivers' workers inherit them.
     env.integer("WEIR_CALL_SECONDS", 10, 1, 3_600)
     env.integer("WEIR_WORKER_MEMORY_MB", 2_048, 256)
     return Site(

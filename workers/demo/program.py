@@ -45,11 +45,12 @@ class Program(Protocol):
     """One demonstration.
 
     `slug`: its cluster; `prefixes`: of the names of its queries; other queries of the cluster are
-    not ended.
+    not ended; `late_nodes`: the indices of the nodes that join after the first placement.
     """
 
     slug: str
     prefixes: Sequence[str]
+    late_nodes: Sequence[int]
 
     def declarations(self) -> list[dict[str, Any]]:
         """Return the streams as the API registers them."""

@@ -1,4 +1,4 @@
-"""`python -m workers.relay`: relay telemetry until a signal ends it."""
+"""`python -m workers.relay`: relay telemetry until a signal."""
 
 import asyncio
 import os

@@ -1,27 +1,27 @@
-"""Counting records per stream between two updates of the measured rates."""
+"""Counts of records per stream between updates of the measured rates."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# A thousand streams are a thousand row updates: more often than this buys nothing.
+# Seconds between updates: a thousand streams are a thousand row updates.
 EVERY_S = 5.0
 
 
 class RateMeter:
-    """Sums the records of one cluster's streams, by the clock of the data plane."""
+    """The records of a cluster's streams since the last update, by the data plane's clock."""
 
     def __init__(self) -> None:
         self._records: Counter[int] = Counter()
         self._since_ms: int | None = None
 
     def add(self, rows: Iterable[Mapping[str, Any]]) -> tuple[dict[int, int], float] | None:
-        """Count telemetry rows; returns records per stream and seconds when an update is due."""
+        """Count telemetry rows; return records per stream and seconds when an update is due."""
         until_ms = self._since_ms
         for row in rows:
             until_ms = int(row["emitted_ms"])
             if self._since_ms is None:
-                # The span of the very first batch is not known: it only starts the clock.
+                # The first batch only starts the clock.
                 self._since_ms = until_ms
                 continue
             self._records.update({int(stream): n for stream, n in row["streams"].items()})

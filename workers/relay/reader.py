@@ -1,4 +1,4 @@
-"""What stands in the Redis streams of a cluster, read from a position on."""
+"""Reading of the Redis streams of clusters from a position."""
 
 import json
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ from controlplane.wire.figures import row_from
 from controlplane.wire.keys import progress_key, telemetry_key
 
 START = "0-0"
-# A batch of catching up: a hundred samples are one short transaction.
+# Entries per read, for short transactions during catch-up.
 COUNT = 100
 
 
 @dataclass
 class Cursor:
-    """How far one cluster's two streams have been relayed, and Spark's newest batch time (ms)."""
+    """The relayed positions of a cluster's two streams, and Spark's newest batch time (ms)."""
 
     telemetry: str
     progress: str
@@ -48,7 +48,7 @@ async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) ->
 
 
 async def rewind_if_lost(client: Redis, cluster: Cluster, cursor: Cursor) -> bool:
-    """Reset the cursor if a stream ends before it (Redis lost it); return whether it did."""
+    """Reset the cursor if a stream ends before it, as after a loss of Redis; return True then."""
     telemetry = await _last_id(client, telemetry_key(cluster.slug))
     progress = await _last_id(client, progress_key(cluster.slug))
     lost = _order(telemetry) < _order(cursor.telemetry)
@@ -79,7 +79,7 @@ async def _last_id(client: Redis, key: str) -> str:
     try:
         about: Any = await client.xinfo_stream(key)
     except ResponseError:
-        # XINFO refuses a key that does not exist.
+        # XINFO rejects missing keys.
         return START
     return str(about["last-generated-id"].decode())
 

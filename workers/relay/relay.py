@@ -1,4 +1,4 @@
-"""The relay's loop: read, send to the browsers, store, repeat; back off after errors."""
+"""The relay's loop: read, send to browsers, store; back-off after errors."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ LONGEST_PAUSE_S = 5.0
 
 
 class Relay:
-    """Relays the telemetry of every cluster; one task, one database thread."""
+    """The relay of all clusters: one task and one database thread."""
 
     def __init__(self, redis_url: str) -> None:
         self._client: Redis = Redis.from_url(
@@ -42,7 +42,7 @@ class Relay:
         self._refreshed_at = float("-inf")
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Relay until stop is set; an outage of Redis or of the database is waited out."""
+        """Relay until `stop` is set; wait during outages of Redis or of the database."""
         pause = FIRST_PAUSE_S
         while not stop.is_set():
             try:
@@ -56,7 +56,7 @@ class Relay:
         await self._client.aclose()
 
     async def step(self, block_ms: int = BLOCK_MS) -> int:
-        """Refresh what is to be read if it is time, read once, relay; returns rows relayed."""
+        """Refresh the clusters if due, read once and relay; return the number of rows."""
         if time.monotonic() - self._refreshed_at > REFRESH_S:
             await self._refresh()
         if not self._cursors:
@@ -68,7 +68,7 @@ class Relay:
         return sum(len(answer.rows) for answer in news.values())
 
     async def _refresh(self) -> None:
-        """Read the clusters, keep the cursors of known ones, show that the relay lives."""
+        """Read the clusters, keep the cursors of known ones, and write the heartbeat."""
         clusters = await sync_to_async(_read_clusters)()
         self._clusters = {cluster.slug: cluster for cluster in clusters}
         self._cursors = {
@@ -78,7 +78,7 @@ class Relay:
         }
         for slug, cluster in self._clusters.items():
             if await rewind_if_lost(self._client, cluster, self._cursors[slug]):
-                logger.warning("The telemetry of %s begins anew", slug)
+                logger.warning("The telemetry of %s starts again", slug)
         await self._client.set(beat_key("relay"), time.time_ns() // 1_000_000, ex=EXPIRES_S)
         self._refreshed_at = time.monotonic()
 
@@ -89,7 +89,7 @@ class Relay:
         await self._send(cluster, samples)
         positions = Positions(news.telemetry, news.progress)
         await sync_to_async(ingestion.store)(cluster, news.rows, samples, positions)
-        # Only now: what could not be stored is read again after the pause.
+        # After the storage: unstored rows are read again.
         cursor.telemetry = news.telemetry or cursor.telemetry
         cursor.progress = news.progress or cursor.progress
         cursor.batch_ms = batch_ms
@@ -98,7 +98,7 @@ class Relay:
             await sync_to_async(ingestion.update_rates)(cluster.pk, *due)
 
     async def _send(self, cluster: Cluster, samples: list[Sample]) -> None:
-        """Send what was not sent before; browsers that miss some ask for them."""
+        """Send new samples; browsers request missed ones."""
         layer: Any = get_channel_layer()
         for sample in samples:
             if sample["t"] <= self._sent_ms.get(cluster.slug, 0):
@@ -109,7 +109,7 @@ class Relay:
 
 
 def _read_clusters() -> list[Cluster]:
-    # A database that was restarted left a dead connection behind.
+    # After a restart of the database the connection is dead.
     close_old_connections()
     return list(Cluster.objects.all())
 

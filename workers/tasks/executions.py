@@ -16,7 +16,7 @@ from controlplane.task_names import (
 
 @shared_task(
     name=ADVANCE,
-    # After the last retry, the periodic task requests the advance again.
+    # After the last retry, the periodic task queues it again.
     autoretry_for=(OperationalError,),
     retry_backoff=1,
     retry_backoff_max=5,
@@ -29,7 +29,7 @@ def advance(proposal_id: int) -> None:
 
 @shared_task(name=RECONCILE_EXECUTIONS)
 def reconcile_executions() -> None:
-    """Request the advance of executions that a crash may have interrupted."""
+    """Queue the progression of executions that a crash may have interrupted."""
     reconcile.request_advances()
 
 
@@ -41,5 +41,5 @@ def update_ledger() -> None:
 
 @shared_task(name=REVIEW_PROPOSALS)
 def review_proposals() -> None:
-    """Recompute the effects of the proposals that wait for their execution."""
+    """Recompute the effects of waiting proposals."""
     staleness.review_waiting(timezone.now())

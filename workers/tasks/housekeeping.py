@@ -1,4 +1,4 @@
-"""Tasks that keep the database small."""
+"""Housekeeping tasks."""
 
 from celery import shared_task
 from django.utils import timezone
@@ -21,7 +21,7 @@ def roll_up() -> None:
 
 @shared_task(name=PRUNE)
 def prune() -> None:
-    """Delete what is kept no longer or has expired, and fail proposals of lost workers."""
+    """Delete expired rows, and mark proposals of lost workers as failed."""
     now = timezone.now()
     roll_ups.prune(now)
     retention.prune_queries(now)

@@ -7,30 +7,30 @@ from django.utils import timezone
 from controlplane import lab
 from controlplane.task_names import REQUEUE_LAB_RUNS, RUN_LAB
 
-# Nothing else waits behind an experiment; past a day it is most likely a slip of the keyboard.
+# The limit of an experiment, which nothing else waits for.
 LONGEST_S = 24 * 3600
 
 
 @shared_task(
     name=RUN_LAB,
-    # The row is the claim, and requeue_lab_runs finds the runs of lost workers: the broker would
-    # deliver a message that is held back for hours again and again.
+    # Acknowledged early: the broker would deliver a message again after an hour. The row is the
+    # claim, and requeue_lab_runs finds the runs of lost workers.
     acks_late=False,
     time_limit=LONGEST_S,
     soft_time_limit=LONGEST_S,
 )
 def run_lab(run_id: int) -> None:
-    """Execute a requested run; a second delivery finds it claimed and does nothing."""
+    """Execute a requested run; a repeated delivery does nothing."""
     lab.run(run_id, stopping=_worker_stops)
 
 
 @shared_task(name=REQUEUE_LAB_RUNS)
 def requeue_lab_runs() -> None:
-    """Requeue the runs whose worker or whose message was lost."""
+    """Requeue the runs whose worker or message was lost."""
     lab.requeue_lost(timezone.now())
 
 
 def _worker_stops() -> bool:
-    # Both are exit codes once somebody asked, and 0 is one of them.
-    asked = (state.should_stop, state.should_terminate)
-    return any(code is not None and code is not False for code in asked)
+    # Celery treats both as exit codes after a signal, and 0 is one of them.
+    requested = (state.should_stop, state.should_terminate)
+    return any(code is not None and code is not False for code in requested)

@@ -14,7 +14,7 @@ from controlplane.topology import placement
 
 @shared_task(
     name=PLACE,
-    # A database that is locked or away comes back; the beat drains what these retries do not.
+    # For a locked or unavailable database; the beat covers further failures.
     autoretry_for=(OperationalError, Conflict),
     retry_backoff=1,
     retry_backoff_max=10,
@@ -27,6 +27,6 @@ def place(cluster_id: int) -> None:
 
 @shared_task(name=RECONCILE_ROUTING)
 def reconcile_routing() -> None:
-    """Reconcile the routing of every cluster, and record that beat and worker are alive."""
+    """Reconcile the routing of every cluster, and record the heartbeat of beat and worker."""
     beat(redis_client(), "beat")
     reconcile.reconcile_all(timezone.now())

@@ -5,7 +5,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from controlplane import watch as controlplane_watch
-from controlplane.task_names import JUDGE_PROPOSAL, WATCH
+from controlplane.task_names import REVIEW_PROPOSAL, WATCH
 
 
 @shared_task(name=WATCH)
@@ -15,13 +15,13 @@ def watch() -> None:
 
 
 @shared_task(
-    name=JUDGE_PROPOSAL,
+    name=REVIEW_PROPOSAL,
     # After the last retry, the next watch cycle reviews the proposal.
     autoretry_for=(OperationalError,),
     retry_backoff=1,
     retry_backoff_max=5,
     max_retries=3,
 )
-def judge_proposal(proposal_id: int) -> None:
+def review_proposal(proposal_id: int) -> None:
     """Review a computed proposal; a repetition changes nothing."""
     controlplane_watch.review_proposal(proposal_id)

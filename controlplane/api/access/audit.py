@@ -1,12 +1,12 @@
 """Endpoint of the audit log."""
 
-from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
+from ninja import Router
 
 from controlplane.access.audit_log import AuditFilters, audit_page, audit_slice
+from controlplane.api.common.derived import below, columns_of
 from controlplane.api.common.lists import by_number, listed
 from controlplane.api.common.schemas import ListOut
 from controlplane.api.common.security import caller
@@ -16,26 +16,18 @@ from controlplane.pagination.cursors import Place
 router = Router(tags=["audit"])
 
 
-class AuditOut(Schema):
+_ENTRY: Any = columns_of(
+    AuditEntry,
+    "id at actor address action object request seal reason",
+    before=dict[str, Any],
+    after=dict[str, Any],
+)
+
+
+class AuditOut(_ENTRY):  # type: ignore[misc]  # the fields are columns
     """One change; request is the id of the request that caused it, seal that of its plan."""
 
-    id: int
-    at: datetime
-    actor: str
-    address: str | None
-    cluster: str | None
-    action: str
-    object: str
-    request: str
-    seal: str
-    reason: str
-    before: dict[str, Any]
-    after: dict[str, Any]
-
-    @staticmethod
-    def resolve_cluster(row: AuditEntry) -> str | None:
-        """Return the cluster's slug."""
-        return None if row.cluster is None else row.cluster.slug
+    cluster: str | None = below("cluster.slug")
 
 
 class AuditPage(ListOut):

@@ -1,6 +1,5 @@
 """Endpoints of the caller's tokens."""
 
-from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
@@ -9,6 +8,7 @@ from pydantic import Field
 
 from controlplane.access import tokens
 from controlplane.access.roles import VIEWER
+from controlplane.api.common.derived import below, columns_of
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.security import caller, visible_cluster
 from controlplane.models import ApiToken
@@ -31,22 +31,13 @@ class TokenIn(Schema):
     days: int = tokens.DEFAULT_DAYS
 
 
-class TokenOut(Schema):
+_TOKEN: Any = columns_of(ApiToken, "id name hint role created_at expires_at last_used_at")
+
+
+class TokenOut(_TOKEN):  # type: ignore[misc]  # the fields are columns
     """A token without its secret; hint is the secret's last four characters."""
 
-    id: int
-    name: str
-    hint: str
-    role: str
-    cluster: str | None
-    created_at: datetime
-    expires_at: datetime | None
-    last_used_at: datetime | None
-
-    @staticmethod
-    def resolve_cluster(row: ApiToken) -> str | None:
-        """Return the cluster's slug."""
-        return None if row.cluster is None else row.cluster.slug
+    cluster: str | None = below("cluster.slug")
 
 
 class NewTokenOut(Schema):

@@ -1,6 +1,5 @@
 """Endpoints of a cluster's health: progress, stuck batch, driver restarts, incidents."""
 
-from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
@@ -8,29 +7,36 @@ from django.utils import timezone
 from ninja import Router, Schema
 from pydantic import Field
 
+from controlplane.api.common.derived import below, columns_of
 from controlplane.api.common.security import caller, cluster_of
+from controlplane.health.disks import FullDisk
 from controlplane.health.losses.decisions import decide
 from controlplane.health.stuck_batches import StuckBatch
-from controlplane.health.summary import Health, health_of, incident_by_id
+from controlplane.health.summary import health_of, incident_by_id
+from controlplane.models import ClusterHealth, DriverRestart, Incident
 
 router = Router(tags=["clusters"])
 
 
-class ProgressOut(Schema):
+_PROGRESS: Any = columns_of(
+    ClusterHealth, "observed_at batch position total version unread rate drained_s phase"
+)
+_RESTART: Any = columns_of(DriverRestart, "at cause detail exit_code batch unread uptime_s")
+_INCIDENT: Any = columns_of(
+    Incident,
+    "id at kind state decision decided_by decided_at",
+    lost=list[str],
+    done=list[str],
+    choices=list[str],
+    facts=dict[str, Any],
+)
+
+
+class ProgressOut(_PROGRESS):  # type: ignore[misc]  # the fields are columns
     """The newest observation; unread in records, rate in records/s, drained_s until none is left.
 
     batch, position, total and version are those of the newest finished micro-batch.
     """
-
-    observed_at: datetime
-    batch: int | None
-    position: str
-    total: int
-    version: int
-    unread: int | None
-    rate: float | None
-    drained_s: float | None
-    phase: str
 
 
 class FailingBatchOut(Schema):
@@ -41,45 +47,23 @@ class FailingBatchOut(Schema):
     """
 
     batch: int
-    failures: int
+    failures: int = below("attempt.failures")
     cause: str
-    records: int
+    records: int = below("attempt.records")
     skip_requested: bool
 
-
-class FullDiskOut(Schema):
-    """A directory of Weir's on a disk that is full, and the bytes that are free there."""
-
-    path: str
-    free: int
+    @staticmethod
+    def resolve_skip_requested(batch: StuckBatch) -> bool:
+        """Return True if there is a request."""
+        return batch.skipped is not None
 
 
-class RestartOut(Schema):
+class RestartOut(_RESTART):  # type: ignore[misc]  # as above
     """An unexpected end of the driver; exit_code is negative for a signal."""
 
-    at: datetime
-    cause: str
-    detail: str
-    exit_code: int | None
-    batch: int | None
-    unread: int | None
-    uptime_s: float
 
-
-class IncidentOut(Schema):
+class IncidentOut(_INCIDENT):  # type: ignore[misc]  # as above
     """A detected loss: what is gone, what Weir did, and the choices where somebody must decide."""
-
-    id: int
-    at: datetime
-    kind: str
-    state: str
-    lost: list[str]
-    done: list[str]
-    facts: dict[str, Any]
-    choices: list[str]
-    decision: str
-    decided_by: str
-    decided_at: datetime | None
 
 
 class DecisionIn(Schema):
@@ -92,21 +76,21 @@ class DecisionIn(Schema):
 class HealthOut(Schema):
     """The health of a cluster; restarts and incidents newest first, undecided incidents first."""
 
-    state: str
-    state_detail: str
+    state: str = below("cluster.state")
+    state_detail: str = below("cluster.state_detail")
     progress: ProgressOut | None
-    stuck_batch: FailingBatchOut | None
-    restarts_last_hour: int
+    stuck_batch: FailingBatchOut | None = below("stuck")
+    restarts_last_hour: int = below("last_hour")
     restarts: list[RestartOut]
     incidents: list[IncidentOut]
-    full_disks: list[FullDiskOut]
+    full_disks: list[FullDisk] = below("disks")
 
 
 @router.get("/{slug}/health", response=HealthOut)
 def get_health(request: HttpRequest, slug: str) -> Any:
     """Return progress, the stuck batch, restarts with their causes, and incidents."""
     caller(request)
-    return _health(health_of(cluster_of(request), timezone.now()))
+    return health_of(cluster_of(request), timezone.now())
 
 
 @router.get("/{slug}/incidents/{int:pk}", response=IncidentOut)
@@ -121,28 +105,3 @@ def decide_incident(request: HttpRequest, slug: str, pk: int, body: DecisionIn) 
     """Apply one of an incident's choices. Requires the role admin."""
     actor = caller(request)
     return decide(actor, incident_by_id(cluster_of(request), pk), body.choice, body.reason)
-
-
-def _health(health: Health) -> dict[str, Any]:
-    return {
-        "state": health.cluster.state,
-        "state_detail": health.cluster.state_detail,
-        "progress": health.progress,
-        "stuck_batch": _stuck(health.stuck),
-        "restarts_last_hour": health.last_hour,
-        "restarts": health.restarts,
-        "incidents": health.incidents,
-        "full_disks": health.disks,
-    }
-
-
-def _stuck(stuck_batch: StuckBatch | None) -> dict[str, Any] | None:
-    if stuck_batch is None:
-        return None
-    return {
-        "batch": stuck_batch.batch,
-        "failures": stuck_batch.attempt.failures,
-        "cause": stuck_batch.cause,
-        "records": stuck_batch.attempt.records,
-        "skip_requested": stuck_batch.skipped is not None,
-    }

@@ -20,7 +20,6 @@ from controlplane.api.common.schemas import ReasonIn
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.clusters import lifecycle, partitions
 from controlplane.clusters.listing import (
-    NodeRow,
     cluster_by_slug,
     clusters_slice,
     node_by_index,
@@ -91,14 +90,14 @@ def set_nodes(request: HttpRequest, slug: str, body: NodesIn) -> Any:
     """
     actor, cluster = caller(request), cluster_by_slug(slug)
     nodes.set_count(actor, cluster, body.nodes, body.reason)
-    return [_node(row) for row in node_table(cluster)]
+    return [NodeOut.of(row) for row in node_table(cluster)]
 
 
 @router.get("/{slug}/nodes", response=list[NodeOut])
 def list_nodes(request: HttpRequest, slug: str) -> Any:
     """Return the nodes with their tasks and load."""
     caller(request)
-    return [_node(row) for row in node_table(cluster_by_slug(slug))]
+    return [NodeOut.of(row) for row in node_table(cluster_by_slug(slug))]
 
 
 @router.patch("/{slug}/nodes/{int:index}", response=list[NodeOut])
@@ -109,7 +108,7 @@ def change_node(request: HttpRequest, slug: str, index: int, body: NodeIn) -> An
         actor, node_by_index(cluster, index), body.reason,
         capacity=body.capacity, emulated=body.emulated, active=body.active,
     )  # fmt: skip
-    return [_node(row) for row in node_table(cluster)]
+    return [NodeOut.of(row) for row in node_table(cluster)]
 
 
 @router.get("/{slug}/samples", response=list[dict[str, Any]])
@@ -135,18 +134,3 @@ def _aware(field: str, moment: datetime | None) -> datetime | None:
     if moment is not None and timezone.is_naive(moment):
         raise Invalid({field: ["Give a time zone"]})
     return moment
-
-
-def _node(row: NodeRow) -> NodeOut:
-    node = row.node
-    return NodeOut(
-        index=node.index,
-        name=node.name,
-        capacity=node.capacity,
-        emulated=node.emulated,
-        active=node.active,
-        queries=row.queries,
-        streams=row.streams,
-        load=row.load,
-        busy=row.busy,
-    )

@@ -1,39 +1,26 @@
 """Schemas of clusters and nodes."""
 
-from datetime import datetime
+from typing import Any, Self
 
-from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from controlplane.api.common.schemas import ReasonIn
-from controlplane.models import Cluster
+from controlplane.api.common.derived import columns_of
+from controlplane.api.common.schemas import ReasonIn, response_of
+from controlplane.clusters.listing import NodeRow
+from controlplane.models import Cluster, Node
 from controlplane.wire.log import without_password
 
+_CLUSTER: Any = columns_of(
+    Cluster,
+    "slug name description desired state state_detail slots splits nu alpha trigger_ms master"
+    " log_url log_limit_mb partitions max_records max_batch_mb routing_version applied_version"
+    " last_batch last_sample_at",
+)
+_NODE: Any = columns_of(Node, "index name capacity emulated active")
 
-class ClusterOut(Schema):
+
+class ClusterOut(_CLUSTER):  # type: ignore[misc]  # the fields are columns
     """A cluster; age of the data is now minus last_sample_at; log_url empty: the site's Redis."""
-
-    slug: str
-    name: str
-    description: str
-    desired: str
-    state: str
-    state_detail: str
-    slots: int
-    splits: int
-    nu: float
-    alpha: float
-    trigger_ms: int
-    master: str
-    log_url: str
-    log_limit_mb: int
-    partitions: int | None
-    max_records: int
-    max_batch_mb: int
-    routing_version: int
-    applied_version: int
-    last_batch: int | None
-    last_sample_at: datetime | None
 
     @staticmethod
     def resolve_log_url(cluster: Cluster) -> str:
@@ -41,18 +28,20 @@ class ClusterOut(Schema):
         return without_password(cluster.log_url)
 
 
-class NodeOut(Schema):
+class NodeOut(_NODE):  # type: ignore[misc]  # as above
     """A node; capacity and load in records/s, busy a share of wall time."""
 
-    index: int
-    name: str
-    capacity: float
-    emulated: bool
-    active: bool
     queries: int
     streams: int
     load: float | None
     busy: float | None
+
+    @classmethod
+    def of(cls, row: NodeRow) -> Self:
+        """Return the body of a row."""
+        return response_of(
+            cls, row.node, queries=row.queries, streams=row.streams, load=row.load, busy=row.busy
+        )
 
 
 class MasterIn(ReasonIn):

@@ -1,12 +1,12 @@
 """A stuck batch: the losses of skipping it, and the request to skip it."""
 
-from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
 from ninja import Router, Schema
 from pydantic import Field
 
+from controlplane.api.common.derived import columns_of
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.health import skipped_batches
@@ -35,21 +35,16 @@ class StuckOut(Schema):
     skip_requested: bool
 
 
-class SkippedOut(Schema):
-    """A skipped batch with its losses; done_at is null until it is skipped."""
+_SKIPPED: Any = columns_of(
+    SkippedBatch,
+    "batch start stop total failures cause reason by asked_at done_at",
+    records=dict[str, int],
+    transfers=list[list[int]],
+)
 
-    batch: int
-    start: str
-    stop: str
-    records: dict[str, int]
-    total: int
-    transfers: list[list[int]]
-    failures: int
-    cause: str
-    reason: str
-    by: str
-    asked_at: datetime
-    done_at: datetime | None
+
+class SkippedOut(_SKIPPED):  # type: ignore[misc]  # the fields are columns
+    """A skipped batch with its losses; done_at is null until it is skipped."""
 
 
 class StuckBatchOut(Schema):

@@ -1,11 +1,11 @@
 """Endpoints of routing versions."""
 
-from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
+from ninja import Router
 
+from controlplane.api.common.derived import columns_of
 from controlplane.api.common.lists import listed
 from controlplane.api.common.schemas import ListOut
 from controlplane.api.common.security import caller, cluster_of
@@ -17,21 +17,13 @@ from controlplane.pagination.cursors import Place
 router = Router(tags=["routing"])
 
 
-class VersionOut(Schema):
+_VERSION: Any = columns_of(
+    RoutingVersion, "version reason actor proposal created_at published_at applied_at"
+)
+
+
+class VersionOut(_VERSION):  # type: ignore[misc]  # the fields are columns
     """A version of the routing table; proposal: the proposal it executes a step of."""
-
-    version: int
-    reason: str
-    actor: str
-    proposal: int | None
-    created_at: datetime
-    published_at: datetime | None
-    applied_at: datetime | None
-
-    @staticmethod
-    def resolve_proposal(row: RoutingVersion) -> int | None:
-        """Return the proposal's id."""
-        return row.proposal_id
 
 
 class VersionOpsOut(VersionOut):

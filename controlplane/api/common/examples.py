@@ -71,6 +71,9 @@ SCHEME_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
 TASKS_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "More tasks for a growing load": {"tasks": 16, "reason": "twice the orders since June"},
 }
+AGGREGATORS_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Twice the nodes": {"count": 2, "reason": "a hundred thousand windows end per minute"},
+}
 MERGE_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     "On node 2": {"node": 2, "reason": "node 0 is going"},
     "On the least loaded of the other nodes": {"node": None},

@@ -1,15 +1,16 @@
 """Schemas of attached jobs; rates in rows/s, durations in ms, times ISO 8601."""
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
 from ninja import Schema
 from pydantic import AwareDatetime, Field, FiniteFloat, model_validator
 
-from controlplane.api.common.schemas import ListOut
+from controlplane.api.common.derived import columns_of
+from controlplane.api.common.schemas import ListOut, response_of
 from controlplane.integrations.attached_jobs import Event, JobSpec, Report
 from controlplane.integrations.attached_list import JobRow, RunRow
+from controlplane.models import AttachedJob, AttachedQuery
 
 # What a column of the database holds.
 Count = Annotated[int, Field(ge=0, le=2**62)]
@@ -142,76 +143,54 @@ class ProgressOut(Schema):
     lags: list[float | None]
 
 
-class RunOut(Schema):
+_RUN: Any = columns_of(
+    AttachedQuery,
+    "id query_id run_id name started_at ended_at",
+    sources=list[dict[str, Any]],
+    sink=dict[str, Any],
+)
+
+
+class RunOut(_RUN):  # type: ignore[misc]  # the fields are columns
     """A run of a query; state is running, idle, terminated, failed or lost, detail the reason."""
 
-    id: int
     job: int
-    query_id: UUID
-    run_id: UUID
-    name: str
     state: str
     detail: str
-    started_at: datetime
-    ended_at: datetime | None
-    sources: list[dict[str, Any]]
-    sink: dict[str, Any]
     last: ProgressOut | None
 
-    @staticmethod
-    def of(row: RunRow) -> "RunOut":
+    @classmethod
+    def of(cls, row: RunRow) -> Self:
         """Return the body of a row."""
         query = row.query
-        return RunOut(
-            id=query.pk,
+        return response_of(
+            cls,
+            query,
             job=query.job_id,
-            query_id=query.query_id,
-            run_id=query.run_id,
-            name=query.name,
             state=row.state,
             detail=row.detail,
-            started_at=query.started_at,
-            ended_at=query.ended_at,
-            sources=query.sources,
-            sink=query.sink,
             last=query.last or None,
         )
 
 
-class JobOut(Schema):
+_JOB: Any = columns_of(
+    AttachedJob,
+    "id application name owner spark_version first_seen last_seen ended_at dropped",
+)
+
+
+class JobOut(_JOB):  # type: ignore[misc]  # as above
     """A job with its newest runs; state is running, idle, lost or ended."""
 
-    id: int
-    application: str
-    name: str
-    owner: str
-    spark_version: str
     state: str
-    first_seen: datetime
-    last_seen: datetime
-    ended_at: datetime | None
-    dropped: int
     total_queries: int
     queries: list[RunOut]
 
-    @staticmethod
-    def of(row: JobRow) -> "JobOut":
+    @classmethod
+    def of(cls, row: JobRow) -> Self:
         """Return the body of a row."""
-        job = row.job
-        return JobOut(
-            id=job.pk,
-            application=job.application,
-            name=job.name,
-            owner=job.owner,
-            spark_version=job.spark_version,
-            state=row.state,
-            first_seen=job.first_seen,
-            last_seen=job.last_seen,
-            ended_at=job.ended_at,
-            dropped=job.dropped,
-            total_queries=row.total,
-            queries=[RunOut.of(run) for run in row.runs],
-        )
+        runs = [RunOut.of(run) for run in row.runs]
+        return response_of(cls, row.job, state=row.state, total_queries=row.total, queries=runs)
 
 
 class JobPage(ListOut):

@@ -8,6 +8,7 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from controlplane.access.roles import Actor
+from controlplane.api.common.derived import below, columns_of
 from controlplane.api.common.examples import with_examples
 from controlplane.api.common.lists import listed
 from controlplane.api.common.schemas import ListOut
@@ -40,24 +41,17 @@ class WebhookIn(Schema):
     active: bool = True
 
 
-class WebhookOut(Schema):
+_WEBHOOK: Any = columns_of(
+    Webhook,
+    "id name url active failures rests_until created_by created_at",
+    kinds=list[str],
+)
+
+
+class WebhookOut(_WEBHOOK):  # type: ignore[misc]  # the fields are columns
     """A webhook without its secret; after consecutive failures it is paused until a moment."""
 
-    id: int
-    name: str
-    url: str
-    kinds: list[str]
-    cluster: str | None
-    active: bool
-    failures: int
-    rests_until: datetime | None
-    created_by: str
-    created_at: datetime
-
-    @staticmethod
-    def resolve_cluster(row: Webhook) -> str | None:
-        """Return the cluster's slug."""
-        return None if row.cluster is None else row.cluster.slug
+    cluster: str | None = below("cluster.slug")
 
 
 class NewWebhookOut(Schema):
@@ -67,25 +61,15 @@ class NewWebhookOut(Schema):
     secret: str
 
 
-class DeliveryOut(Schema):
+_DELIVERY: Any = columns_of(
+    Delivery, "id event kind state tries status error created_at delivered_at body"
+)
+
+
+class DeliveryOut(_DELIVERY):  # type: ignore[misc]  # as above
     """A message; event is its id, the same at every attempt. next_at: the next attempt."""
 
-    id: int
-    event: str
-    kind: str
-    state: str
-    tries: int
-    status: int | None
-    error: str
-    created_at: datetime
     next_at: datetime | None
-    delivered_at: datetime | None
-    body: str
-
-    @staticmethod
-    def resolve_event(row: Delivery) -> str:
-        """Return the id as text."""
-        return str(row.event)
 
     @staticmethod
     def resolve_next_at(row: Delivery) -> datetime | None:

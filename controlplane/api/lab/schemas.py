@@ -1,92 +1,48 @@
 """Schemas of the Lab."""
 
-from datetime import datetime
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 from ninja import Schema
 from pydantic import Field
 
 from algorithms.experiments import Axis, Experiment
 from algorithms.vocabulary import ParameterField
-from controlplane.api.common.schemas import ListOut
+from controlplane.api.common.derived import columns_of, fields_of
+from controlplane.api.common.schemas import ListOut, response_of
+from controlplane.models import LabRun
+
+_PARAMETER: Any = fields_of(ParameterField, without="type")
+_EXPERIMENT: Any = fields_of(Experiment, without="panels parameters measures trial")
 
 
-class AxisOut(Schema):
-    """A quantity: name is its column in the table."""
-
-    name: str
-    label: str
-    unit: str
-    log: bool
-
-    @staticmethod
-    def of(axis: Axis) -> "AxisOut":
-        """Return the body of an axis."""
-        return AxisOut(name=axis.name, label=axis.label, unit=axis.unit, log=axis.log)
-
-
-class ParameterOut(Schema):
+class ParameterOut(_PARAMETER):  # type: ignore[misc]  # the fields are those of the dataclass
     """One parameter; type is bool, int, float or str."""
 
-    name: str
     type: str
-    default: bool | int | float | str | None
-    unit: str
-    help: str
-    minimum: float | None
-    maximum: float | None
-    choices: list[str]
-    optional: bool
 
-    @staticmethod
-    def of(field: ParameterField) -> "ParameterOut":
+    @classmethod
+    def of(cls, field: ParameterField) -> Self:
         """Return the body of a parameter."""
-        return ParameterOut(
-            name=field.name,
-            type=field.type.__name__,
-            default=field.default,
-            unit=field.unit,
-            help=field.help,
-            minimum=field.minimum,
-            maximum=field.maximum,
-            choices=list(field.choices),
-            optional=field.optional,
-        )
+        return response_of(cls, field, type=field.type.__name__)
 
 
-class ExperimentOut(Schema):
+class ExperimentOut(_EXPERIMENT):  # type: ignore[misc]  # as above
     """An experiment: x is what is swept, over `values` by default; y is what is drawn over it."""
 
-    planner: str
-    name: str
-    title: str
-    about: str
-    x: AxisOut
-    y: list[AxisOut]
+    y: list[Axis]
     parameters: list[ParameterOut]
-    values: list[float]
-    series: list[str]
-    choices: list[str]
-    columns: list[str]
+    columns: Sequence[str]
 
-    @staticmethod
-    def of(experiment: Experiment) -> "ExperimentOut":
+    @classmethod
+    def of(cls, experiment: Experiment) -> Self:
         """Return the body of an experiment; the swept parameter is x."""
-        fields = [
-            field for field in experiment.parameters.fields() if field.name != experiment.x.name
-        ]
-        return ExperimentOut(
-            planner=experiment.planner,
-            name=experiment.name,
-            title=experiment.title,
-            about=experiment.about,
-            x=AxisOut.of(experiment.x),
-            y=[AxisOut.of(panel.y) for panel in experiment.panels],
-            parameters=[ParameterOut.of(field) for field in fields],
-            values=list(experiment.values),
-            series=list(experiment.series),
-            choices=list(experiment.choices),
-            columns=list(experiment.columns),
+        fields = experiment.parameters.fields()
+        return response_of(
+            cls,
+            experiment,
+            y=[panel.y for panel in experiment.panels],
+            parameters=[ParameterOut.of(f) for f in fields if f.name != experiment.x.name],
         )
 
 
@@ -100,22 +56,17 @@ class RunIn(Schema):
     series: list[str] | None = None
 
 
-class RunOut(Schema):
-    """A run without its table; state is queued, running, done, failed or cancelled."""
+_RUN: Any = columns_of(
+    LabRun,
+    "id planner experiment state progress requested_by requested_at started_at finished_at error",
+    parameters=dict[str, Any],
+    values=list[float],
+    series=list[str],
+)
 
-    id: int
-    planner: str
-    experiment: str
-    parameters: dict[str, Any]
-    values: list[float]
-    series: list[str]
-    state: str
-    progress: float
-    requested_by: str
-    requested_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
-    error: str
+
+class RunOut(_RUN):  # type: ignore[misc]  # the fields are columns
+    """A run without its table; state is queued, running, done, failed or cancelled."""
 
 
 class RunPage(ListOut):

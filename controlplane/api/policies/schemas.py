@@ -5,11 +5,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.utils import timezone
-from ninja import Schema
 from pydantic import ConfigDict, Field, StrictInt, create_model
 
+from controlplane.api.common.derived import columns_of
 from controlplane.api.common.schemas import ListOut, ReasonIn
-from controlplane.models import Blackout, Cluster, Decision
+from controlplane.models import Blackout, Cluster, Decision, Exclusion
 from controlplane.policies.blackouts import blackout_until, cron_text
 from controlplane.policies.description import summary
 from controlplane.policies.settings import PolicySettings, optional_fields
@@ -91,17 +91,12 @@ class BlackoutIn(ReasonIn):
     ends_at: datetime | None = None
 
 
-class BlackoutOut(Schema):
+_BLACKOUT: Any = columns_of(Blackout, "id cron minutes starts_at ends_at reason owner created_at")
+
+
+class BlackoutOut(_BLACKOUT):  # type: ignore[misc]  # the fields are columns
     """A blackout; its cron line has a description, until is its end if it is in effect."""
 
-    id: int
-    cron: str
-    minutes: int
-    starts_at: datetime | None
-    ends_at: datetime | None
-    reason: str
-    owner: str
-    created_at: datetime
     told: str
     until: datetime | None
 
@@ -126,47 +121,31 @@ class ExclusionIn(ReasonIn):
     expires_at: datetime
 
 
-class ExclusionOut(Schema):
+_EXCLUSION: Any = columns_of(Exclusion, "id kind subject reason owner created_at expires_at")
+
+
+class ExclusionOut(_EXCLUSION):  # type: ignore[misc]  # as above
     """An exclusion that has not expired."""
 
-    id: int
-    kind: str
-    subject: str
-    reason: str
-    owner: str
-    created_at: datetime
-    expires_at: datetime
+
+_DECISION: Any = columns_of(
+    Decision, "id loop code number limit unit text proposal first_at last_at count"
+)
 
 
-class DecisionOut(Schema):
+class DecisionOut(_DECISION):  # type: ignore[misc]  # as above
     """A decision of a watch loop; count: the number of equal consecutive decisions.
 
     about is what code means; number decided, limit is what it was
     compared with, both in unit: share, ratio, ms, s, nodes, moves or records/s.
     """
 
-    id: int
-    loop: str
-    code: str
     about: str
-    number: float | None
-    limit: float | None
-    unit: str
-    text: str
-    proposal: int | None
-    first_at: datetime
-    last_at: datetime
-    count: int
 
     @staticmethod
     def resolve_about(row: Decision) -> str:
         """Return what the code means."""
         return CODES[row.code].about if row.code in CODES else ""
-
-    @staticmethod
-    def resolve_proposal(row: Decision) -> int | None:
-        """Return the proposal's id."""
-        return row.proposal_id
 
 
 class DecisionPage(ListOut):

@@ -1,10 +1,12 @@
 """Schemas of drop rules, key groupings and aggregator nodes."""
 
 from datetime import datetime
+from typing import Any, Self
 
-from ninja import Schema
-from pydantic import BaseModel, Field, StrictFloat, StrictInt
+from pydantic import BaseModel, StrictFloat, StrictInt
 
+from controlplane.api.common.derived import columns_of
+from controlplane.api.common.schemas import ReasonIn, response_of
 from controlplane.catalog.drop_rules import moment_of
 from controlplane.models import Drop
 from controlplane.topology.drop_specs import DropSpec
@@ -17,7 +19,10 @@ class StepOut(BaseModel):
     share: float
 
 
-class DropOut(BaseModel):
+_DROP: Any = columns_of(Drop, "since_version set_by set_at reason dropped per_s", base=BaseModel)
+
+
+class DropOut(_DROP):  # type: ignore[misc]  # the fields are columns
     """A drop rule; query is null for the input of the stream.
 
     share is the last step's: 0 for a drop of windows that is being lifted. window_s is null where
@@ -32,18 +37,14 @@ class DropOut(BaseModel):
     slide_s: float | None
     batch: int
     steps: list[StepOut]
-    since_version: int
-    set_by: str
-    set_at: datetime
-    reason: str
-    dropped: int
-    per_s: float
 
-    @staticmethod
-    def of(drop: Drop) -> "DropOut":
+    @classmethod
+    def of(cls, drop: Drop) -> Self:
         """Return the body of a row."""
         rule = drop.value
-        return DropOut(
+        return response_of(
+            cls,
+            drop,
             stream=drop.stream.name,
             query=None if drop.query is None else drop.query.name,
             share=rule.steps[-1][1],
@@ -51,16 +52,10 @@ class DropOut(BaseModel):
             slide_s=rule.slide_ms / 1000 or None,
             batch=rule.batch,
             steps=[StepOut(since=moment_of(since), share=share) for since, share in rule.steps],
-            since_version=drop.since_version,
-            set_by=drop.set_by,
-            set_at=drop.set_at,
-            reason=drop.reason,
-            dropped=drop.dropped,
-            per_s=drop.per_s,
         )
 
 
-class DropIn(Schema):
+class DropIn(ReasonIn):
     """A requested drop rule: a share above 0 and up to 1, of random records.
 
     query: the running query of the split edge; without one, the input edge. With window_s, windows
@@ -73,29 +68,31 @@ class DropIn(Schema):
     window_s: StrictFloat | None = None
     slide_s: StrictFloat | None = None
     batch: StrictInt = 1
-    reason: str = Field("", max_length=2000)
 
     def value(self) -> DropSpec:
         """Return the drop as the services take it."""
         return DropSpec(self.share, self.window_s, self.slide_s, self.batch)
 
 
-class KeyGroupingIn(Schema):
+class KeyGroupingIn(ReasonIn):
     """The requested key grouping of a query: hash or two_choices."""
 
     key_grouping: str
-    reason: str = Field("", max_length=2000)
 
 
-class TasksIn(Schema):
+class TasksIn(ReasonIn):
     """The requested number of tasks; new ones start where the query has fewest by capacity."""
 
     tasks: StrictInt
-    reason: str = Field("", max_length=2000)
 
 
-class AggregatorIn(Schema):
-    """The index of the requested aggregator node; null: the least loaded other node."""
+class AggregatorsIn(ReasonIn):
+    """The requested number of aggregator nodes, each with its share of the keys."""
+
+    count: StrictInt
+
+
+class AggregatorIn(ReasonIn):
+    """The index of the only aggregator node; null: the least loaded other node."""
 
     node: StrictInt | None
-    reason: str = Field("", max_length=2000)

@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from ninja import Router
 
 from controlplane.api.common.examples import (
+    AGGREGATORS_EXAMPLES,
     DROP_EXAMPLES,
     MERGE_EXAMPLES,
     SCHEME_EXAMPLES,
@@ -15,6 +16,7 @@ from controlplane.api.common.examples import (
 from controlplane.api.common.security import caller
 from controlplane.api.queries.edge_schemas import (
     AggregatorIn,
+    AggregatorsIn,
     DropIn,
     DropOut,
     KeyGroupingIn,
@@ -97,4 +99,17 @@ def set_aggregator(request: HttpRequest, slug: str, name: str, body: AggregatorI
     actor, cluster = caller(request), cluster_by_slug(slug)
     query = query_by_name(cluster, name)
     key_groupings.set_aggregator(actor, query, body.node, body.reason)
+    return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
+
+
+@router.post(
+    "/{slug}/queries/{name}/aggregators",
+    response=QueryOut,
+    openapi_extra=with_examples(AGGREGATORS_EXAMPLES),
+)
+def set_aggregator_count(request: HttpRequest, slug: str, name: str, body: AggregatorsIn) -> Any:
+    """Spread the aggregation of a running query over a number of nodes."""
+    actor, cluster = caller(request), cluster_by_slug(slug)
+    query = query_by_name(cluster, name)
+    key_groupings.set_aggregator_count(actor, query, body.count, body.reason)
     return QueryOut.of(row_of(query_by_id(cluster, query.pk)))

@@ -8,7 +8,7 @@ from ninja import Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, create_model
 
 from controlplane.api.common.examples import QUERY_EXAMPLES
-from controlplane.api.common.schemas import ListOut, PlaceOut, ReasonIn, RowOut
+from controlplane.api.common.schemas import ListOut, PlaceOut, ReasonIn, response_of
 from controlplane.api.queries.edge_schemas import DropOut
 from controlplane.catalog.query_models import query_fields, response_fields, text_fields
 from controlplane.catalog.query_rows import QueryRow
@@ -62,7 +62,7 @@ class QueryCheckIn(QueryIn):
     streams: list[str] = Field(default_factory=list)
 
 
-class ColumnOut(RowOut):
+class ColumnOut(BaseModel):
     """A column of the results; kind is int, float, bool, text, time or what a list holds."""
 
     name: str
@@ -96,7 +96,7 @@ class NamesIn(ReasonIn):
     names: list[str]
 
 
-_STORED: Any = create_model("_Stored", __base__=RowOut, **response_fields())
+_STORED: Any = create_model("_Stored", __base__=BaseModel, **response_fields())
 
 
 class QueryOut(_STORED):  # type: ignore[misc]  # as above
@@ -104,7 +104,8 @@ class QueryOut(_STORED):  # type: ignore[misc]  # as above
 
     text is what was submitted, defaults left out; window_s repeats the length of its windows in
     seconds. Of a query that is split over several tasks, task_ranges has the node of each range of
-    tasks: [node, first, stop]; aggregator is its aggregator node, null without one. incarnation
+    tasks: [node, first, stop]; aggregator is its aggregator node, null without one, and
+    aggregators has all, of which the first is aggregator. incarnation
     grows with each restart without state. drops are its drop rules. fault has the reason why the
     data plane could not compute the query: why, stage of the engine, node (index), and sample, some
     rows of the input; empty for none.
@@ -118,6 +119,7 @@ class QueryOut(_STORED):  # type: ignore[misc]  # as above
     node: int | None
     task_ranges: list[tuple[int, int, int]]
     aggregator: int | None
+    aggregators: list[int]
     drops: list[DropOut]
     incarnation: int
     submitted_by: str
@@ -129,7 +131,8 @@ class QueryOut(_STORED):  # type: ignore[misc]  # as above
     def of(cls, row: QueryRow) -> Self:
         """Return the body of a row."""
         query = row.query
-        return cls.read(
+        return response_of(
+            cls,
             query,
             **submitted_values(query),
             streams=list(row.left),
@@ -137,6 +140,7 @@ class QueryOut(_STORED):  # type: ignore[misc]  # as above
             node=None if row.node is None else row.node.index,
             task_ranges=list(row.task_ranges),
             aggregator=None if query.aggregator is None else query.aggregator.index,
+            aggregators=query.aggregators,
             drops=[DropOut.of(drop) for drop in row.drops],
         )
 

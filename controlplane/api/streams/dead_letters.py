@@ -1,6 +1,5 @@
 """Endpoints of dead letters: lists, export, replay and deletion."""
 
-from dataclasses import asdict
 from typing import Any, Literal
 
 from django.http import HttpRequest, HttpResponse
@@ -14,7 +13,6 @@ from controlplane.api.streams.schemas import (
     DeadLetterPageOut,
     DeletedOut,
     DeleteIn,
-    ReplayedOut,
     ReplayIn,
 )
 from controlplane.models import Cluster
@@ -61,7 +59,7 @@ def export_dead_letters(
     return exported(cluster, DeadLetterFilters.of(cluster, request.GET), form)
 
 
-@router.post("/{slug}/dead-letters/replay", response=ReplayedOut)
+@router.post("/{slug}/dead-letters/replay", response=dead_letters.Replayed)
 def replay_dead_letters(request: HttpRequest, slug: str, body: ReplayIn) -> Any:
     """Append dead letters again, under the present schemas; appended ones are deleted.
 
@@ -71,7 +69,7 @@ def replay_dead_letters(request: HttpRequest, slug: str, body: ReplayIn) -> Any:
     """
     actor, cluster = caller(request), cluster_of(request)
     choice = _choice(cluster, body)
-    return asdict(dead_letters.replay(actor, cluster, choice, body.zone, body.after or 0))
+    return dead_letters.replay(actor, cluster, choice, body.zone, body.after or 0)
 
 
 @router.post("/{slug}/dead-letters/delete", response=DeletedOut)

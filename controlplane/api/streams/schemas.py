@@ -5,9 +5,11 @@ from typing import Any, Self
 from ninja import Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
-from controlplane.api.common.schemas import ListOut
+from controlplane.api.common.derived import columns_of, fields_of
+from controlplane.api.common.schemas import ListOut, response_of
 from controlplane.api.queries.edge_schemas import DropOut
 from controlplane.catalog.streams import StreamRow
+from controlplane.models import Stream
 from controlplane.topology.schemas.assessment import Assessed
 from controlplane.topology.schemas.inference import Inferred
 from controlplane.wire.schema import (
@@ -116,23 +118,13 @@ class InferredColumnOut(ColumnBody):
     may_be_event_time: bool
 
 
-class InferredOut(BaseModel):
+_INFERRED: Any = fields_of(Inferred, without="columns")
+
+
+class InferredOut(_INFERRED):  # type: ignore[misc]  # the fields are those of the dataclass
     """A schema proposed from a sample; faults are by field, as for a rejected schema."""
 
-    format: str
-    records: int
     columns: list[InferredColumnOut]
-    event_time: str
-    faults: dict[str, str]
-
-    @classmethod
-    def of(cls, inferred: Inferred) -> Self:
-        """Return the body of an inferred schema."""
-        columns = [InferredColumnOut.model_validate(column) for column in inferred.columns]
-        return cls(
-            format=inferred.format, records=inferred.records, columns=columns,
-            event_time=inferred.event_time, faults=dict(inferred.faults),
-        )  # fmt: skip
 
 
 class DeadLetterOut(BaseModel):
@@ -185,18 +177,6 @@ class DeleteIn(ChoiceIn):
     reason: str = Field("", max_length=300)
 
 
-class ReplayedOut(BaseModel):
-    """The numbers of appended and remaining dead letters; faults: the first ones, by id.
-
-    next: what a further request gives as `after`, null if no other is left.
-    """
-
-    appended: int
-    left: int
-    faults: dict[str, str]
-    next: int | None
-
-
 class DeletedOut(BaseModel):
     """The number of deleted dead letters."""
 
@@ -222,39 +202,32 @@ class StreamsIn(Schema):
     streams: list[StreamIn]
 
 
-class StreamOut(BaseModel):
+_STREAM: Any = columns_of(
+    Stream, "id name title declared_rate rate split", base=BaseModel, meta=dict[str, Any]
+)
+
+
+class StreamOut(_STREAM):  # type: ignore[misc]  # the fields are columns
     """A stream; id is its id on the wire, rates in records/s, drops are those of all its edges.
 
     event_time names a column, "" for the time of arrival. dead_letters: records that ever became
     dead letters, by reason; null while that is not known.
     """
 
-    id: int
-    name: str
-    title: str
-    declared_rate: float | None
-    rate: float | None
-    split: int
-    meta: dict[str, Any]
     columns: list[ColumnBody]
     event_time: str
     queries: int
     drops: list[DropOut]
     dead_letters: dict[str, int] | None
 
-    @staticmethod
-    def of(row: StreamRow) -> "StreamOut":
+    @classmethod
+    def of(cls, row: StreamRow) -> Self:
         """Return the body of a row."""
-        stream, schema = row.stream, row.schema
+        schema = row.schema
         columns = schema.columns if schema else ()
-        return StreamOut(
-            id=stream.pk,
-            name=stream.name,
-            title=stream.title,
-            declared_rate=stream.declared_rate,
-            rate=stream.rate,
-            split=stream.split,
-            meta=stream.meta,
+        return response_of(
+            cls,
+            row.stream,
             columns=[ColumnBody.model_validate(column) for column in columns],
             event_time=schema.event_time if schema else "",
             queries=row.queries,

@@ -94,7 +94,7 @@ def infer_schema(request: HttpRequest, slug: str) -> Any:
     """
     actor = caller(request)
     require_operator(actor, cluster_of(request))
-    return InferredOut.of(infer(body_of(request), format_of(request)))
+    return infer(body_of(request), format_of(request))
 
 
 def _schema(stream: Stream) -> dict[str, Any]:

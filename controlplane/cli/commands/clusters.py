@@ -1,11 +1,17 @@
 """weir clusters."""
 
 from argparse import Namespace
-from typing import Any
+from typing import Any, Final
 
 from controlplane.access.roles import VIEWER, require_member
 from controlplane.cli.actors import actor_of, viewed
-from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
+from controlplane.cli.output import (
+    print_answer,
+    print_facts,
+    print_json,
+    print_rows,
+    values_of,
+)
 from controlplane.clusters import lifecycle, partitions
 from controlplane.clusters.listing import NodeRow, node_table
 from controlplane.errors import Invalid
@@ -14,50 +20,51 @@ from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import nodes
 from controlplane.wire.figures import figure_of
 
-P95 = figure_of("p95")
+P95: Final = figure_of("p95")
+_COLUMNS: Final = {
+    "cluster": ("cluster", "name"), "state": ("state", "text"), "nodes": ("active", "number"),
+    "streams": ("streams", "number"), "queries": ("running", "number"),
+    "proposals": ("proposals_waiting", "number"), f"{P95.label} {P95.unit}": (P95.name, "number"),
+}  # fmt: skip
+_NODE_COLUMNS: Final = {
+    "node": ("index", "number"), "name": ("name", "name"), "capacity": ("capacity", "number"),
+    "load": ("load", "number"), "queries": ("queries", "number"), "streams": ("streams", "number"),
+    "active": ("active", "text"),
+}  # fmt: skip
 
 
 def listed(given: Namespace) -> None:
     """Print the visible clusters."""
     actor = actor_of(given)
     require_member(actor)
-    rows = [row for row in fleet() if actor.may(VIEWER, row.cluster.pk)]
+    rows = [_row(row) for row in fleet() if actor.may(VIEWER, row.cluster.pk)]
     if given.json:
-        print_json([_row(row) for row in rows])
+        print_json(rows)
         return
-    numbers = ("nodes", "streams", "queries", "proposals", f"{P95.label} {P95.unit}")
-    columns = {"cluster": "name", "state": "text"} | dict.fromkeys(numbers, "number")
-    table = [
-        [r.cluster.slug, r.cluster.state, f"{r.active_nodes}/{r.nodes}", r.streams, r.running,
-         r.waiting, (r.sample or {}).get(P95.name)]
-        for r in rows
-    ]  # fmt: skip
-    print_table(columns, table, "no cluster: weir import FILE --apply makes one")
+    for row in rows:
+        row["active"] = f"{row['active_nodes']}/{row['nodes']}"
+        row[P95.name] = (row["sample"] or {}).get(P95.name)
+    print_rows(given, rows, _COLUMNS, "no cluster: weir import FILE --apply makes one")
 
 
 def shown(given: Namespace) -> None:
     """Print a cluster and its nodes."""
     _, cluster = viewed(given)
-    nodes = node_table(cluster)
     sample = latest_values(cluster) or {}
-    facts: dict[str, Any] = {
+    facts = {
         "cluster": cluster.slug,
-        "name": cluster.name,
-        "desired": cluster.desired,
-        "state": cluster.state,
+        **values_of(cluster, "name desired state"),
         "detail": cluster.state_detail or None,
-        "routing": cluster.routing_version,
-        "applied": cluster.applied_version,
+        **values_of(cluster, "", routing="routing_version", applied="applied_version"),
         "imbalance": sample.get("imbalance"),
         "p95_ms": sample.get(P95.name),
     }
+    rows = [_node(row) for row in node_table(cluster)]
     if given.json:
-        print_json(facts | {"nodes": [_node(row) for row in nodes]})
+        print_json(facts | {"nodes": rows})
         return
     print_facts(facts)
-    columns = {"node": "number", "name": "name", "capacity": "number", "load": "number",
-               "queries": "number", "streams": "number", "active": "text"}  # fmt: skip
-    print_table(columns, [list(_node(row).values())[:7] for row in nodes])
+    print_rows(given, rows, _NODE_COLUMNS)
 
 
 def start(given: Namespace) -> None:
@@ -78,10 +85,9 @@ def set_nodes(given: Namespace) -> None:
     """Change the number of nodes, while the cluster runs."""
     actor, cluster = viewed(given)
     count = nodes.set_count(actor, cluster, given.nodes, given.reason)
-    if given.json:
-        print_json({"cluster": cluster.slug, "before": count.before, "nodes": count.after})
-    else:
-        print_sentence(f"{cluster.slug} has {count.after} nodes; it had {count.before}")
+    values = {"cluster": cluster.slug, "before": count.before, "nodes": count.after}
+    text = f"{cluster.slug} has {count.after} nodes; it had {count.before}"
+    print_answer(given, values, text)
 
 
 def limit(given: Namespace) -> None:
@@ -92,45 +98,25 @@ def limit(given: Namespace) -> None:
     if not wanted:
         raise Invalid({"limit": ["Give --max-records or --max-batch-mb, or both"]})
     cluster = partitions.set_batch_limits(actor, cluster, wanted, given.reason)
-    limits = {name: getattr(cluster, name) for name in partitions.LIMITS}
-    if given.json:
-        print_json({"cluster": cluster.slug, **limits})
-    else:
-        print_facts({"cluster": cluster.slug, **limits})
+    limits = values_of(cluster, " ".join(partitions.LIMITS))
+    print_answer(given, {"cluster": cluster.slug, **limits})
 
 
 def _request(given: Namespace, cluster: Any) -> None:
-    if given.json:
-        print_json({"cluster": cluster.slug, "desired": cluster.desired, "state": cluster.state})
-    else:
-        print_sentence(f"{cluster.slug} is to be {cluster.desired}; it is {cluster.state}")
+    text = f"{cluster.slug} is to be {cluster.desired}; it is {cluster.state}"
+    print_answer(given, values_of(cluster, "desired state", cluster="slug"), text)
 
 
 def _row(row: FleetRow) -> dict[str, Any]:
     return {
-        "cluster": row.cluster.slug,
-        "name": row.cluster.name,
-        "desired": row.cluster.desired,
-        "state": row.cluster.state,
-        "nodes": row.nodes,
-        "active_nodes": row.active_nodes,
-        "streams": row.streams,
-        "running": row.running,
-        "pending": row.pending,
+        **values_of(row.cluster, "name desired state", cluster="slug"),
+        **values_of(row, "nodes active_nodes streams running pending sample"),
         "proposals_waiting": row.waiting,
-        "sample": row.sample,
     }
 
 
 def _node(row: NodeRow) -> dict[str, Any]:
     return {
-        "index": row.node.index,
-        "name": row.node.name,
-        "capacity": row.node.capacity,
-        "load": row.load,
-        "queries": row.queries,
-        "streams": row.streams,
-        "active": row.node.active,
-        "emulated": row.node.emulated,
-        "busy": row.busy,
+        **values_of(row.node, "index name capacity active emulated"),
+        **values_of(row, "load queries streams busy"),
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code
-from controlplane.cli.output import print_json, print_sentence, print_table
+from controlplane.cli.output import print_answer, print_json, print_rows, print_sentence
 from controlplane.models import Cluster
 from controlplane.records import dead_letters
 from controlplane.records.dead_letter_export import csv_lines, ndjson_lines
@@ -22,14 +22,10 @@ def listed(given: Namespace) -> None:
     """Print the newest dead letters."""
     _, cluster = viewed(given)
     page = dead_letters_page(cluster, _filters(cluster, given, limit=given.limit))
-    if given.json:
-        print_json([row.to_json() for row in page.rows])
-        return
-    columns = {"stream": "text", "reason": "text", "index": "number", "message": "name"}
-    rows = [[row.stream, row.letter.reason, row.letter.index, row.letter.message]
-            for row in page.rows]  # fmt: skip
-    print_table(columns, rows, "no dead letter")
-    if page.next:
+    kinds = {"stream": "text", "reason": "text", "index": "number", "message": "name"}
+    columns = {name: (name, kind) for name, kind in kinds.items()}
+    print_rows(given, [row.to_json() for row in page.rows], columns, "no dead letter")
+    if page.next and not given.json:
         print_sentence(
             f"the newest {len(page.rows)} (--limit); weir dead-letters export has all, with ids"
         )
@@ -67,10 +63,7 @@ def deleted(given: Namespace) -> None:
     actor, cluster = viewed(given)
     choice = Choice(tuple(given.ids), _filters(cluster, given))
     removed = dead_letters.delete(actor, cluster, choice, given.reason)
-    if given.json:
-        print_json({"deleted": removed})
-        return
-    print_sentence(f"{removed:,} given up")
+    print_answer(given, {"deleted": removed}, f"{removed:,} given up")
 
 
 def _filters(cluster: Cluster, given: Namespace, limit: int = 50) -> DeadLetterFilters:

@@ -1,15 +1,27 @@
 """weir clusters health, decide."""
 
 from argparse import Namespace
-from typing import Any
+from typing import Any, Final
 
 from django.utils import timezone
 
 from controlplane.cli.actors import viewed
-from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
+from controlplane.cli.output import (
+    print_answer,
+    print_facts,
+    print_json,
+    print_rows,
+    print_sentence,
+    values_of,
+)
 from controlplane.health.losses.decisions import decide
 from controlplane.health.summary import Health, health_of, incident_by_id
 from controlplane.models import DriverRestart, Incident
+
+_COLUMNS: Final = {
+    "at": ("at", "text"), "cause": ("cause", "text"), "batch": ("batch", "number"),
+    "unread": ("unread", "number"), "detail": ("detail", "text"),
+}  # fmt: skip
 
 
 def shown(given: Namespace) -> None:
@@ -22,9 +34,7 @@ def shown(given: Namespace) -> None:
         print_json(_facts(health) | {"restarts": restarts, "incidents": incidents})
         return
     print_facts(_facts(health))
-    columns = {"at": "text", "cause": "text", "batch": "number", "unread": "number",
-               "detail": "text"}  # fmt: skip
-    print_table(columns, [[row[name] for name in columns] for row in restarts], "no restart")
+    print_rows(given, restarts, _COLUMNS, "no restart")
     for disk in health.disks:
         print_sentence(f"{disk}")
     if health.stuck is not None:
@@ -42,44 +52,27 @@ def decided(given: Namespace) -> None:
     """Apply one of an incident's choices."""
     actor, cluster = viewed(given)
     row = decide(actor, incident_by_id(cluster, given.incident), given.choice, given.reason)
-    if given.json:
-        print_json(_incident(row))
-    else:
-        print_sentence(f"incident {row.pk} of {cluster.slug}: {row.decision}")
+    print_answer(given, _incident(row), f"incident {row.pk} of {cluster.slug}: {row.decision}")
 
 
 def _facts(health: Health) -> dict[str, Any]:
     progress = health.progress
+    unknown = dict.fromkeys(("batch", "unread", "rate"))
     return {
         "cluster": health.cluster.slug,
         "state": health.cluster.state,
         "detail": health.cluster.state_detail or None,
-        "batch": progress.batch if progress else None,
-        "unread": progress.unread if progress else None,
-        "rate": progress.rate if progress else None,
+        **(values_of(progress, " ".join(unknown)) if progress else unknown),
         "stuck_batch": health.stuck.batch if health.stuck else None,
         "restarts_last_hour": health.last_hour,
     }
 
 
 def _restart(row: DriverRestart) -> dict[str, Any]:
-    return {
-        "at": row.at.isoformat(timespec="seconds"),
-        "cause": row.cause,
-        "batch": row.batch,
-        "unread": row.unread,
-        "exit_code": row.exit_code,
-        "detail": row.detail,
-    }
+    moment = row.at.isoformat(timespec="seconds")
+    return {"at": moment, **values_of(row, "cause batch unread exit_code detail")}
 
 
 def _incident(row: Incident) -> dict[str, Any]:
-    return {
-        "id": row.pk,
-        "at": row.at.isoformat(timespec="seconds"),
-        "kind": row.kind,
-        "state": row.state,
-        "lost": row.lost,
-        "done": row.done,
-        "choices": row.choices,
-    }
+    moment = row.at.isoformat(timespec="seconds")
+    return {"id": row.pk, "at": moment, **values_of(row, "kind state lost done choices")}

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 from algorithms.experiments import EXPERIMENTS, experiments
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.output import print_json, print_table
+from controlplane.cli.output import print_json, print_rows, values_of
 
 
 def listed(given: Namespace) -> None:
@@ -23,11 +23,8 @@ def listed(given: Namespace) -> None:
         for planner in ([given.planner] if given.planner else EXPERIMENTS)
         for experiment in experiments(planner)
     ]
-    if given.json:
-        print_json(rows)
-        return
-    columns = {"planner": "text", "experiment": "text", "title": "name"}
-    print_table(columns, [list(row.values()) for row in rows])
+    kinds = {"planner": "text", "experiment": "text", "title": "name"}
+    print_rows(given, rows, {name: (name, kind) for name, kind in kinds.items()})
 
 
 def run(given: Namespace) -> None:
@@ -47,10 +44,4 @@ def run(given: Namespace) -> None:
 
 
 def _options(given: Namespace, out: Path | None) -> dict[str, Any]:
-    return {
-        "param": given.param,
-        "values": given.values,
-        "series": given.series,
-        "seeds": given.seeds,
-        "out": out,
-    }
+    return values_of(given, "param values series seeds") | {"out": out}

@@ -1,22 +1,23 @@
 """weir proposals."""
 
 from argparse import Namespace
+from typing import Final
 
 from controlplane.access.roles import VIEWER, Actor, require_member
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.output import (
-    print_json,
-    print_page_as_json,
-    print_page_number,
-    print_sentence,
-    print_table,
-)
+from controlplane.cli.output import print_answer, print_json, print_page, values_of
 from controlplane.cli.proposal_rows import print_proposal, proposal_row
 from controlplane.errors import NotFound
 from controlplane.executions import verbs
 from controlplane.models import Proposal
 from controlplane.proposals.listing import STATES, ProposalFilters, proposals_page
+
+_COLUMNS: Final = {
+    "id": ("id", "number"), "planner": ("planner", "text"), "algorithm": ("algorithm", "text"),
+    "state": ("state", "text"), "actions": ("actions", "number"),
+    "asked by": ("requested_by", "text"), "at (UTC)": ("requested_at", "moment"),
+}  # fmt: skip
 
 
 def listed(given: Namespace) -> None:
@@ -27,30 +28,11 @@ def listed(given: Namespace) -> None:
     values = {"state": given.state, "page": given.page, "per_page": given.per_page}
     page = proposals_page(cluster, ProposalFilters.of(values))
     rows = [
-        {
-            "id": row.pk,
-            "planner": row.planner,
-            "algorithm": row.algorithm,
-            "state": row.state,
-            "actions": row.predicted.get("actions"),
-            "requested_by": row.requested_by,
-            "requested_at": row.requested_at,
-            "seal": row.seal or None,
-        }
+        values_of(row, "id planner algorithm state requested_by requested_at")
+        | {"actions": row.predicted.get("actions"), "seal": row.seal or None}
         for row in page.rows
     ]
-    if given.json:
-        print_page_as_json(page, "proposals", rows)
-        return
-    columns = {"id": "number", "planner": "text", "algorithm": "text", "state": "text",
-               "actions": "number", "asked by": "text", "at (UTC)": "text"}  # fmt: skip
-    told_rows = [
-        [r["id"], r["planner"], r["algorithm"], r["state"], r["actions"], r["requested_by"],
-         f"{r['requested_at']:%m-%d %H:%M}"]
-        for r in rows
-    ]  # fmt: skip
-    print_table(columns, told_rows, "no proposal: weir plan asks for one")
-    print_page_number(page, "proposals")
+    print_page(given, page, "proposals", rows, _COLUMNS)
 
 
 def shown(given: Namespace) -> None:
@@ -67,10 +49,8 @@ def said(given: Namespace) -> None:
     actor, proposal = _proposal(given)
     verb = verbs.verb_at(given.verb)
     proposal = verbs.apply_verb(actor, proposal, verb, seal=given.seal, reason=given.reason)
-    if given.json:
-        print_json(proposal_row(actor, proposal))
-    else:
-        print_sentence(f"proposal {proposal.pk} is {proposal.state}")
+    text = f"proposal {proposal.pk} is {proposal.state}"
+    print_answer(given, proposal_row(actor, proposal), text)
 
 
 def _proposal(given: Namespace) -> tuple[Actor, Proposal]:

@@ -2,8 +2,7 @@
 
 import json
 from argparse import Namespace
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from controlplane.catalog import query_retention
 from controlplane.catalog.queries import (
@@ -16,19 +15,18 @@ from controlplane.catalog.query_rows import QueryRow, row_of
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.documents import text_of
-from controlplane.cli.output import (
-    print_facts,
-    print_json,
-    print_page_as_json,
-    print_page_number,
-    print_sentence,
-    print_table,
-)
+from controlplane.cli.output import print_answer, print_facts, print_json, print_page, values_of
 from controlplane.cli.query_options import query_of
 from controlplane.cluster_spec.text import parse_queries
 from controlplane.pagination.pages import MAX_PER_PAGE
 from controlplane.query_spec import QuerySpec, spec_of, submitted_values
 from controlplane.topology import queries
+
+_COLUMNS: Final = {
+    "query": ("name", "name"), "state": ("state", "text"), "node": ("node", "number"),
+    "streams": ("streams", "names"), "window s": ("window_s", "number"),
+    "tasks": ("tasks", "number"),
+}  # fmt: skip
 
 
 def listed(given: Namespace) -> None:
@@ -48,18 +46,7 @@ def listed(given: Namespace) -> None:
             per_page=min(max(1, given.per_page), MAX_PER_PAGE),
         ),
     )
-    rows = [_row(row) for row in page.rows]
-    if given.json:
-        print_page_as_json(page, "queries", rows)
-        return
-    columns = {"query": "name", "state": "text", "node": "number", "streams": "text",
-               "window s": "number", "tasks": "number"}  # fmt: skip
-    told_rows = [
-        [r["name"], r["state"], r["node"], _name_list(r["streams"]), r["window_s"], r["tasks"]]
-        for r in rows
-    ]
-    print_table(columns, told_rows, "no query")
-    print_page_number(page, "queries")
+    print_page(given, page, "queries", [_row(row) for row in page.rows], _COLUMNS)
 
 
 def shown(given: Namespace) -> None:
@@ -80,12 +67,7 @@ def retained(given: Namespace) -> None:
     query = query_retention.set_retention(
         actor, cluster, given.name, given.seconds, given.windows, given.reason
     )
-    row = {"name": query.name, "retention_s": query.retention_s,
-           "retention_windows": query.retention_windows}  # fmt: skip
-    if given.json:
-        print_json(row)
-        return
-    print_facts(row)
+    print_answer(given, values_of(query, "name retention_s retention_windows"))
 
 
 def submitted(given: Namespace) -> None:
@@ -93,22 +75,17 @@ def submitted(given: Namespace) -> None:
     actor, cluster = viewed(given)
     saved = queries.submit_many(actor, cluster, _specs(given))
     names = [query.name for query in saved]
-    if given.json:
-        print_json({"count": len(names), "names": names})
-    else:
-        print_sentence(
-            f"{names[0] if len(names) == 1 else f'{len(names):,} queries'} submitted, to be placed"
-        )
+    subject = names[0] if len(names) == 1 else f"{len(names):,} queries"
+    values = {"count": len(names), "names": names}
+    print_answer(given, values, f"{subject} submitted, to be placed")
 
 
 def ended(given: Namespace) -> None:
     """End live queries."""
     actor, cluster = viewed(given)
     count = queries.end(actor, cluster, given.names, given.reason)
-    if given.json:
-        print_json({"count": count})
-    else:
-        print_sentence(f"{count} {'query ends' if count == 1 else 'queries end'}")
+    text = f"{count} {'query ends' if count == 1 else 'queries end'}"
+    print_answer(given, {"count": count}, text)
 
 
 def _specs(given: Namespace) -> list[QuerySpec]:
@@ -123,22 +100,14 @@ def _specs(given: Namespace) -> list[QuerySpec]:
 def _row(row: QueryRow) -> dict[str, Any]:
     query = row.query
     return {
-        "name": query.name,
-        "state": query.state,
+        **values_of(query, "name state"),
         "detail": query.detail or None,
         "fault": query.fault or None,
         "node": None if row.node is None else row.node.index,
         "streams": list(row.streams),
-        "window_s": query.window_s,
-        "text": query.text,
+        **values_of(query, "window_s text"),
         **submitted_values(query),
         "task_ranges": [list(part) for part in row.task_ranges],
         "key_grouping": query.key_grouping or None,
-        "submitted_by": query.submitted_by,
-        "submitted_at": query.submitted_at,
-        "ended_at": query.ended_at,
+        **values_of(query, "submitted_by submitted_at ended_at"),
     }
-
-
-def _name_list(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"

@@ -3,6 +3,7 @@
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from typing import Final
 
 from controlplane.access.roles import Actor, require_member
 from controlplane.catalog.computations import schema_of
@@ -15,12 +16,12 @@ from controlplane.catalog.streams import (
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.output import (
+    print_answer,
     print_facts,
     print_json,
-    print_page_as_json,
-    print_page_number,
+    print_page,
     print_sentence,
-    print_table,
+    values_of,
 )
 from controlplane.cli.schemas import (
     as_yaml,
@@ -41,6 +42,12 @@ from controlplane.topology.schema_change import (
 from controlplane.topology.streams import StreamSpec, register
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 
+_COLUMNS: Final = {
+    "stream": ("name", "name"), "title": ("title", "text"),
+    "declared": ("declared_rate", "number"), "rate": ("rate", "number"),
+    "split": ("split", "number"), "queries": ("queries", "number"),
+}  # fmt: skip
+
 
 def listed(given: Namespace) -> None:
     """Print one page of a cluster's streams."""
@@ -53,23 +60,10 @@ def listed(given: Namespace) -> None:
     )
     page = streams_page(cluster, filters)
     rows = [
-        {
-            "name": row.stream.name,
-            "title": row.stream.title,
-            "declared_rate": row.stream.declared_rate,
-            "rate": row.stream.rate,
-            "split": row.stream.split,
-            "queries": row.queries,
-        }
+        values_of(row.stream, "name title declared_rate rate split") | {"queries": row.queries}
         for row in page.rows
     ]
-    if given.json:
-        print_page_as_json(page, "streams", rows)
-        return
-    columns = {"stream": "name", "title": "text", "declared": "number", "rate": "number",
-               "split": "number", "queries": "number"}  # fmt: skip
-    print_table(columns, [list(row.values()) for row in rows], "no stream")
-    print_page_number(page, "streams")
+    print_page(given, page, "streams", rows, _COLUMNS)
 
 
 def shown(given: Namespace) -> None:
@@ -79,7 +73,7 @@ def shown(given: Namespace) -> None:
     stream, schema = row.stream, row.schema
     facts = {
         "stream": stream.name, "id": stream.pk, "title": stream.title or None,
-        "declared rate": stream.declared_rate, "rate": stream.rate, "split": stream.split,
+        "declared rate": stream.declared_rate, **values_of(stream, "rate split"),
         "queries": row.queries, "dead letters": row.dead_records,
     }  # fmt: skip
     if given.json:
@@ -114,10 +108,8 @@ def declared(given: Namespace) -> int:
     if given.apply:
         spec = StreamSpec(given.stream, given.title, schema.to_json(), given.rate)
         stream = _registered(actor, cluster, spec)
-        if given.json:
-            print_json({"id": stream.pk, "name": stream.name, "schema": stream.schema})
-        else:
-            print_sentence(f"{stream.name} declared, id {stream.pk}")
+        values = values_of(stream, "id name schema")
+        print_answer(given, values, f"{stream.name} declared, id {stream.pk}")
         return Code.DONE
     if given.json:
         print_json(schema.to_json())
@@ -150,10 +142,7 @@ def changed(given: Namespace) -> int:
     new = _changed_schema(given, schema_of(stream.schema))
     if given.apply:
         stream = set_schema(actor, stream, new, given.reason)
-        if given.json:
-            print_json(stream.schema)
-        else:
-            print_sentence(f"the schema of {stream.name} is as said")
+        print_answer(given, stream.schema, f"the schema of {stream.name} is as said")
         return Code.DONE
     changes = preview(stream, new)
     if given.json:

@@ -4,7 +4,14 @@ from argparse import Namespace
 from typing import Any
 
 from controlplane.cli.actors import viewed
-from controlplane.cli.output import print_facts, print_json, print_sentence, print_table
+from controlplane.cli.output import (
+    print_answer,
+    print_facts,
+    print_json,
+    print_sentence,
+    print_table,
+    values_of,
+)
 from controlplane.health import skipped_batches
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import SkippedBatch
@@ -18,17 +25,11 @@ def skip(given: Namespace) -> None:
         return
     batch = stuck_batch(cluster)
     if batch is None:
-        if given.json:
-            print_json(None)
-        else:
-            print_sentence("no batch fails again and again")
+        print_answer(given, None, "no batch fails again and again")
         return
     losses, attempt = losses_of(cluster, batch.attempt), batch.attempt
     facts = {
-        "batch": batch.batch,
-        "failures": attempt.failures,
-        "start": attempt.start,
-        "stop": attempt.end,
+        **values_of(attempt, "batch failures start", stop="end"),
         "total": losses.total,
         "records": dict(losses.records),
         "transfers": len(losses.transfers),
@@ -51,15 +52,9 @@ def _print(facts: dict[str, Any], given: Namespace) -> None:
 
 def _skipped(row: SkippedBatch) -> dict[str, Any]:
     return {
-        "batch": row.batch,
-        "failures": row.failures,
-        "start": row.start,
-        "stop": row.stop,
-        "total": row.total,
-        "records": row.records,
+        **values_of(row, "batch failures start stop total records"),
         "transfers": len(row.transfers),
-        "reason": row.reason,
-        "by": row.by,
+        **values_of(row, "reason by"),
         "asked_at": row.asked_at.isoformat(timespec="seconds"),
         "done_at": row.done_at.isoformat(timespec="seconds") if row.done_at else None,
     }

@@ -15,14 +15,14 @@ Kind = Incident.Kind
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFacts:
-    """A checkpoint: its newest committed batch and newest planned one (Weir's own numbers).
+    """A checkpoint: its newest finished batch and newest started one (Weir's numbers).
 
-    `version`: routing of the newest planned batch; `moving`: whether tasks transferred their state
-    in the newest committed batch, so that it is in Redis alone.
+    `version`: routing of the newest started batch; `moving`: whether tasks transferred state in
+    the newest whole batch, so that it is in Redis alone.
     """
 
     whole: int | None
-    begun: int
+    started: int
     version: int
     moving: bool = False
 
@@ -68,7 +68,7 @@ class Facts:
     @property
     def newest(self) -> int:
         """Return the newest batch of all three stores."""
-        started = self.checkpoint.begun if self.checkpoint else -1
+        started = self.checkpoint.started if self.checkpoint else -1
         return max(self.redis.batch, self.redis.generation.floor, self.database.batch, started)
 
     @property
@@ -114,6 +114,6 @@ def _checkpoint(facts: Facts) -> Kind | None:
         return None
     if facts.checkpoint is None:
         return Kind.CHECKPOINT_LOST
-    if facts.checkpoint.begun < max(facts.redis.batch, facts.database.batch):
+    if facts.checkpoint.started < max(facts.redis.batch, facts.database.batch):
         return Kind.CHECKPOINT_OLDER
     return None

@@ -167,7 +167,7 @@ def _record(
         "redis_batch": facts.redis.batch,
         "version": facts.newest_version,
         "database_version": facts.database.version,
-        "checkpoint_batch": facts.checkpoint.begun if facts.checkpoint else None,
+        "checkpoint_batch": facts.checkpoint.started if facts.checkpoint else None,
     }
     row = Incident.objects.create(
         cluster=cluster, at=timezone.now(), kind=kind, state=state, lost=lost, done=done,

@@ -1,4 +1,4 @@
-"""The adapters of all planners that are connected.
+"""The adapters of the connected planners.
 
 A planner of this distribution is connected by a module of its name in this package, one of another
 distribution by a module `adapter` in its own package (`algorithms.discovery`). Each has one value,
@@ -34,7 +34,7 @@ def _modules() -> Iterator[str]:
 
 
 def adapter_of(planner: str) -> PlannerAdapter:
-    """Return the adapter of a planner. Raises `Invalid`, which names those there are."""
+    """Return the adapter of a planner. Raises `Invalid` with the known names."""
     known = adapters()
     if planner not in known:
         names = ", ".join(known)
@@ -43,13 +43,13 @@ def adapter_of(planner: str) -> PlannerAdapter:
 
 
 def measures_of(planner: str) -> tuple[Measure, ...]:
-    """Return the measures of a planner's proposals; the common ones if it is not installed."""
+    """Return the measures of a planner's proposals, the common ones if it is not installed."""
     adapter = adapters().get(planner)
     return (*COMMON, *(adapter.measures if adapter is not None else ()))
 
 
 @cache
 def all_measures() -> Mapping[str, Measure]:
-    """Return every measure by name: the common ones, and those of all planners."""
+    """Return all measures by name: the common ones and those of the planners."""
     own = (measure for adapter in adapters().values() for measure in adapter.measures)
     return MappingProxyType({measure.name: measure for measure in (*COMMON, *own)})

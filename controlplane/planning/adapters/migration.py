@@ -1,4 +1,4 @@
-"""Migration connected to clusters: split queries as its problems, its plans as moves of tasks."""
+"""Adapter of the migration planner: a problem per split query, plans of moves of tasks."""
 
 from typing import Any, Final
 
@@ -16,18 +16,18 @@ from controlplane.planning.adapter import (
 from controlplane.plans.snapshot import ClusterSnapshot, SplitQueryRow
 from controlplane.wire.routing import MoveTasks
 
-# Half of the imbalance that a loop acts on: the plan must not end right at the limit.
+# Half of the loop's limit, so that the plan ends well below it.
 _PART: Final = 0.5
 
 
 def plan_migration(request: PlanRequest) -> PlannerResult:
-    """Spread the tasks of every split query anew over the active nodes.
+    """Plan a new partitioning of the tasks of every split query over the active nodes.
 
-    Raises `Conflict` no_split_query or no_node, and what the algorithm raises.
+    Raises `Conflict` no_split_query or no_node, and the errors of the algorithm.
     """
     snapshot, split = request.snapshot, request.snapshot.split
     if not split:
-        raise Conflict("no_split_query", "No query with several tasks runs: nothing to spread")
+        raise Conflict("no_split_query", "No query with several tasks is running")
     if not any(node.active for node in snapshot.nodes):
         raise Conflict("no_node", "No node of the cluster is active")
     actions: list[MoveTasks] = []
@@ -46,22 +46,22 @@ def task_problem(
 ) -> tuple[MigrationProblem, list[int]]:
     """Return the problem of one split query, and the node index of each of its nodes.
 
-    Its nodes are those that have tasks, in the order of these, then the other active ones; a query
-    of fewer tasks than that leaves out the slowest.
+    Nodes with tasks come first, in the order of the tasks, then the other active nodes, without the
+    slowest ones if the query has fewer tasks than nodes.
     """
-    _, _, spans, work, state = query
+    _, _, ranges, work, state = query
     capacity = {n.index: n.capacity if n.active else 0.0 for n in snapshot.nodes}
-    holding = list(dict.fromkeys(node for node, _, _ in spans))
+    holding = list(dict.fromkeys(node for node, _, _ in ranges))
     others = [n for n in sorted(capacity, key=lambda n: (-capacity[n], n)) if n not in holding]
     room = max(0, len(work) - sum(capacity[node] > 0 for node in holding))
     labels = holding + [node for node in others if capacity[node] > 0][:room]
     if not any(capacity[node] > 0 for node in labels):
         raise Conflict("no_node", "No node of the cluster is active")
     owner = np.repeat(
-        [labels.index(node) for node, _, _ in spans], [stop - first for _, first, stop in spans]
+        [labels.index(node) for node, _, _ in ranges], [stop - first for _, first, stop in ranges]
     )
     speeds = np.array([capacity[node] for node in labels])
-    # What has no measure yet is spread by numbers.
+    # Without measures, tasks count equally.
     works = work if any(work) else [1.0] * len(work)
     problem = MigrationProblem.of_owner(
         works, state, owner, len(labels), int((speeds > 0).sum()), tau, speeds
@@ -86,7 +86,7 @@ ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
     default="single_step",
     effect="moves of tasks",
-    hint="Spreads the tasks of split queries anew, with their state.",
+    hint="Moves tasks of split queries with their state, so that nodes are balanced.",
     plan=plan_migration,
     improves=("imbalance",),
     moves_state=True,

@@ -1,6 +1,6 @@
-"""Placement connected to clusters: a snapshot as its problem, its plan as moves of queries.
+"""Adapter of the placement planner: a snapshot as its problem, plans of moves of queries.
 
-Positions count all nodes of the snapshot by index; servers are the active ones among them.
+Positions refer to all nodes of the snapshot by index; servers are the active nodes.
 """
 
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ from controlplane.wire.routing import MoveTasks
 
 
 def plan_placement(request: PlanRequest) -> PlannerResult:
-    """Place all queries of one task anew; as few as possible move.
+    """Plan a placement of all queries of one task, with as few moves as possible.
 
-    Raises `Conflict` no_node or no_query, and what the algorithm raises.
+    Raises `Conflict` no_node or no_query, and the errors of the algorithm.
     """
-    # Candidates of a comparison share a snapshot, and may differ in their slack.
+    # Candidates of a comparison share a snapshot, but not the slack.
     snapshot = replace(request.snapshot, nu=request.parameters["nu"])
     servers = active_positions(snapshot)
     problem = placement_problem(snapshot, len(servers))
@@ -54,7 +54,7 @@ def placement_problem(snapshot: ClusterSnapshot, servers: int) -> PlacementProbl
     if not servers:
         raise Conflict("no_node", "No node of the cluster is active")
     if not snapshot.queries:
-        raise Conflict("no_query", "No query runs, so there is nothing to place")
+        raise Conflict("no_query", "No query is running, so there is nothing to place")
     queries = QueryArrays.of(snapshot)
     return PlacementProblem.from_arrays(
         arrays.rates_of(snapshot),
@@ -80,11 +80,11 @@ def present_positions(snapshot: ClusterSnapshot) -> Ints:
 def fewest_moves_labels(
     present: Any, assignment: Any, servers: Sequence[int], nodes: int, capacities: Any = None
 ) -> Ints:
-    """Return which node each of the plan's servers should be, so that fewest queries move.
+    """Return the node of each server of a plan, such that the fewest queries move.
 
-    `servers`: the node that each server is; `capacities` float64[nodes], equal if not given. An
-    algorithm numbers servers of equal capacity arbitrarily; among these the numbering with the
-    largest overlap with the present assignment is a maximum weight matching.
+    `servers`: the node of each server; `capacities` float64[nodes], equal by default. Algorithms
+    number servers of equal capacity arbitrarily, so a maximum weight matching finds the numbering
+    with the largest overlap with the present assignment.
     """
     known = np.asarray(servers, np.int64)
     sizes = np.ones(nodes) if capacities is None else np.asarray(capacities, np.float64)
@@ -111,7 +111,7 @@ ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
     default="mms",
     effect="moves of queries",
-    hint="Places all queries of one task anew, so that nodes receive as little as possible twice.",
+    hint="Moves queries of one task, so that as few streams as possible go to several nodes.",
     plan=plan_placement,
     improves=("imbalance", "replication_factor"),
     defaults={"nu": lambda cluster: cluster.nu, "alpha": lambda cluster: cluster.alpha},

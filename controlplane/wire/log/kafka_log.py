@@ -153,9 +153,9 @@ class KafkaLog:
         entries: dict[int, list[Entry]] = {}
         first = offset_at(start) or self._reader.ends()[0]
         for append in self._reader.appends(first, offset_at(end)):
-            marks = prefix.take(append)
-            if marks is not None:
-                _collect(entries, append, marks, wanted)
+            watermarks_ms = prefix.take(append)
+            if watermarks_ms is not None:
+                _collect(entries, append, watermarks_ms, wanted)
         return entries
 
     def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
@@ -268,7 +268,7 @@ class KafkaLog:
 def _collect(
     entries: dict[int, list[Entry]],
     append: Append,
-    marks: Mapping[int, int | None],
+    watermarks_ms: Mapping[int, int | None],
     wanted: set[int],
 ) -> None:
     offset = 0
@@ -279,6 +279,6 @@ def _collect(
             entries.setdefault(piece.stream, []).append(
                 Entry(
                     append.position, piece.records, block, append.newest_of(piece),
-                    marks[piece.stream], append.appended_ms,
+                    watermarks_ms[piece.stream], append.appended_ms,
                 )
             )  # fmt: skip

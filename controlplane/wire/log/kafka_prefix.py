@@ -3,7 +3,7 @@
 A message in Kafka has neither the newest event times before it nor whether it repeats an earlier
 one: its producer does not know them. A reader knows them if it has read all earlier messages. So
 the driver, which reads every message to find the next cut, stores the totals at the cut before any
-reader starts there, and a reader starts with the totals of its cut. Marks and repetitions are then
+reader starts there, and a reader starts with the totals of its cut. Watermarks and repetitions are then
 functions of the log alone.
 """
 
@@ -37,18 +37,18 @@ class Prefix:
     seen: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, append: Append) -> Mapping[int, int | None] | None:
-        """Add an append; return the mark of each stream, None for a repetition."""
+        """Add an append; return the watermark of each stream, None for a repetition."""
         if append.token is not None and not self._is_new(append.token):
             return None
-        marks: dict[int, int | None] = {}
+        watermarks_ms: dict[int, int | None] = {}
         for piece in append.pieces:
-            mark = marks[piece.stream] = self.newest.get(piece.stream)
+            watermark = watermarks_ms[piece.stream] = self.newest.get(piece.stream)
             newest_ms = append.newest_of(piece)
-            if newest_ms > (NO_TIME if mark is None else mark):
+            if newest_ms > (NO_TIME if watermark is None else watermark):
                 self.newest[piece.stream] = newest_ms
         self.total += append.records
         self.size += len(append.data)
-        return marks
+        return watermarks_ms
 
     def _is_new(self, token: IdempotencyToken) -> bool:
         high, mask = self.seen.pop(token.producer, (token.sequence - 1, 0))
@@ -85,7 +85,7 @@ class PrefixStore:
     def prefix_of(self, position: str) -> Prefix:
         """Return the prefix at a cut; an empty one at the start of the log.
 
-        Empty, too, if Redis has lost it: marks then begin again.
+        Empty, too, if Redis has lost it: watermarks then begin again.
         """
         result: Any = self._client.hget(self._prefixes, position)
         return Prefix() if result is None else Prefix.decode(result)

@@ -116,7 +116,7 @@ class RedisLog:
 
     def head(self, streams: Sequence[int]) -> LogHead:
         """Return the head of the log, with the newest event times of these streams."""
-        # The times first: an append in between has no older mark.
+        # The times first: an append in between has no older watermark.
         pipe = self._client.pipeline(transaction=False)
         pipe.hmget(self._newest, [*map(str, streams), ""])
         pipe.xrevrange(self._index, count=1)
@@ -251,13 +251,13 @@ def _behind(first: Any, count: int) -> StreamBacklog:
 
 def _entry(row: Any) -> Entry:
     position, fields = row
-    mark = fields[b"m"]
+    watermark = fields[b"m"]
     name = position.decode()
     return Entry(
         position=name,
         records=int(fields[b"n"]),
         block=fields[b"b"],
         newest_ms=int(fields[b"x"]),
-        mark_ms=int(mark) if mark else None,
+        mark_ms=int(watermark) if watermark else None,
         appended_ms=int(name.partition("-")[0]),
     )

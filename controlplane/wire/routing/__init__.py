@@ -5,30 +5,30 @@ to the next, so that placing one query among ten thousand costs one small messag
 a reader start anywhere. A delta is a sequence of actions, of which plans consist as well.
 """
 
+from controlplane.wire.query_text import MAX_TASKS
 from controlplane.wire.routing.action_json import action_from_json, action_to_json, kind_of
-from controlplane.wire.routing.actions import (
-    CLUSTER,
-    LEAST_TASKS,
-    MAX_TASKS,
-    Action,
-    AddQuery,
+from controlplane.wire.routing.actions import CLUSTER, Action, Kind, Subject
+from controlplane.wire.routing.cluster_actions import (
     AssignStream,
-    Kind,
-    MoveTasks,
-    RemoveQuery,
-    RestartQuery,
-    SetAggregator,
     SetCapacity,
     SetDropRule,
-    SetKeyGrouping,
     SetNodeActive,
     SetNodeCount,
     SetSchema,
     SetSplitCount,
-    SetTaskCount,
-    Subject,
 )
 from controlplane.wire.routing.draft import NodeState, TableDraft
+from controlplane.wire.routing.query_actions import (
+    LEAST_TASKS,
+    AddQuery,
+    MoveTasks,
+    RemoveQuery,
+    RestartQuery,
+    SetAggregator,
+    SetAggregators,
+    SetKeyGrouping,
+    SetTaskCount,
+)
 from controlplane.wire.routing.route import (
     NO_AGGREGATOR,
     Route,
@@ -36,6 +36,7 @@ from controlplane.wire.routing.route import (
     ranges_of,
     task_ranges_from,
     task_ranges_of,
+    with_aggregators,
     with_moves,
     with_owners,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "RoutingDelta",
     "RoutingTable",
     "SetAggregator",
+    "SetAggregators",
     "SetCapacity",
     "SetDropRule",
     "SetKeyGrouping",
@@ -75,6 +77,7 @@ __all__ = [
     "ranges_of",
     "task_ranges_from",
     "task_ranges_of",
+    "with_aggregators",
     "with_moves",
     "with_owners",
 ]

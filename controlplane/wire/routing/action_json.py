@@ -6,24 +6,27 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Final
 
-from controlplane.wire.routing.actions import (
-    Action,
-    AddQuery,
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import (
     AssignStream,
-    MoveTasks,
-    RemoveQuery,
-    RestartQuery,
-    SetAggregator,
     SetCapacity,
     SetDropRule,
-    SetKeyGrouping,
     SetNodeActive,
     SetNodeCount,
     SetSchema,
     SetSplitCount,
-    SetTaskCount,
 )
 from controlplane.wire.routing.drop_rules import DropRule
+from controlplane.wire.routing.query_actions import (
+    AddQuery,
+    MoveTasks,
+    RemoveQuery,
+    RestartQuery,
+    SetAggregator,
+    SetAggregators,
+    SetKeyGrouping,
+    SetTaskCount,
+)
 from controlplane.wire.routing.upgrade import upgraded_action
 from controlplane.wire.schema import StreamSchema
 
@@ -38,6 +41,7 @@ KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
         "set_schema": SetSchema,
         "set_key_grouping": SetKeyGrouping,
         "set_aggregator": SetAggregator,
+        "set_aggregators": SetAggregators,
         "set_task_count": SetTaskCount,
         "set_capacity": SetCapacity,
         "set_node_active": SetNodeActive,
@@ -82,8 +86,11 @@ def action_from_json(row: Mapping[str, Any]) -> Action:
     """Return the action that `action_to_json` wrote, or an earlier release."""
     values = {_FIELD_OF_KEY.get(key, key): value for key, value in upgraded_action(row).items()}
     kind = KINDS[values.pop("op")]
-    if "streams" in values:
-        values["streams"] = tuple(values["streams"])
+    for name in ("streams", "more_aggregators"):
+        if name in values:
+            values[name] = tuple(values[name])
+    if isinstance(values.get("nodes"), list):
+        values["nodes"] = tuple(values["nodes"])
     for name in ("task_ranges", "moves", "added"):
         if name in values:
             values[name] = tuple(tuple(item) for item in values[name])

@@ -19,7 +19,8 @@ class Route:
 
     `incarnation`: a move without state increments it. `text`: the query as JSON
     (`query.QueryText`). `task_ranges`: (node, first, stop) in order; empty for one task on `node`.
-    `key_grouping`: as JSON; empty for the hash of the key. `aggregator`: the aggregator node.
+    `key_grouping`: as JSON; empty for the hash of the key. `aggregator`: the aggregator node or
+    the first of several, `more_aggregators`: the others. Keys are spread over them by their hash.
     """
 
     incarnation: int
@@ -29,6 +30,14 @@ class Route:
     task_ranges: tuple[TaskRange, ...] = ()
     key_grouping: str = ""
     aggregator: int = NO_AGGREGATOR
+    more_aggregators: tuple[int, ...] = ()
+
+    @property
+    def aggregators(self) -> tuple[int, ...]:
+        """Return all aggregator nodes, by their place."""
+        if self.aggregator == NO_AGGREGATOR:
+            return ()
+        return (self.aggregator, *self.more_aggregators)
 
     @property
     def is_join(self) -> bool:
@@ -88,6 +97,11 @@ def with_moves(query: int, route: Route, moves: Sequence[TaskRange]) -> Route:
             raise InconsistentDelta(why)
         owners[first:stop] = [node] * (stop - first)
     return with_owners(route, owners)
+
+
+def with_aggregators(route: Route, nodes: Sequence[int]) -> Route:
+    """Return the route with these aggregator nodes, at least one."""
+    return replace(route, aggregator=nodes[0], more_aggregators=tuple(nodes[1:]))
 
 
 def with_owners(route: Route, owners: Sequence[int]) -> Route:

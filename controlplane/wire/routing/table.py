@@ -139,6 +139,8 @@ def _schema_rows(schemas: Mapping[int, StreamSchema]) -> list[list[Any]]:
 def _route_row(route: Route) -> list[Any]:
     row = [route.incarnation, route.node, list(route.streams), route.text]
     more = [list(route.task_ranges), route.key_grouping, route.aggregator]
+    if route.more_aggregators:
+        more.append(list(route.more_aggregators))
     return [*row, *more] if more != [[], "", NO_AGGREGATOR] else row
 
 
@@ -146,5 +148,7 @@ def _optional(
     task_ranges: Sequence[Sequence[int]] = (),
     key_grouping: str = "",
     aggregator: int = NO_AGGREGATOR,
-) -> tuple[tuple[TaskRange, ...], str, int]:
-    return tuple((node, first, stop) for node, first, stop in task_ranges), key_grouping, aggregator
+    more_aggregators: Sequence[int] = (),
+) -> tuple[tuple[TaskRange, ...], str, int, tuple[int, ...]]:
+    ranges = tuple((node, first, stop) for node, first, stop in task_ranges)
+    return ranges, key_grouping, aggregator, tuple(more_aggregators)

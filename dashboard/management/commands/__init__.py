@@ -1,1 +1,1 @@
-"""Commands of manage.py that draw."""
+"""Commands of manage.py that use figures."""

@@ -1,4 +1,4 @@
-"""manage.py lab: run an experiment at the terminal; no database, no worker."""
+"""manage.py lab: run an experiment in the terminal, without database and workers."""
 
 import sys
 from argparse import ArgumentParser
@@ -23,25 +23,25 @@ from dashboard.lab.progress_bar import ProgressBar
 from dashboard.lab.summary import summary, summary_lines
 
 WRITERS = (".csv", ".json", ".html")
-INTERRUPTED = 130  # what shells say of a program that Ctrl-C ended
+INTERRUPTED = 130  # the exit code of shells after Ctrl-C
 
 
 class Command(BaseCommand):
-    """Lists experiments, or runs one, prints its table, and writes it as a file."""
+    """List experiments, or run one, print its table, and write it to a file."""
 
-    help = "Run an experiment of the Lab here and now; without arguments, list them."
-    # Nothing is read from or written to the database.
+    help = "Run an experiment of the Lab; without arguments, list the experiments."
+    # The command uses no database.
     requires_migrations_checks = False
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the experiment, its parameters, values and series, and a file."""
+        """Declare the arguments: experiment, parameters, values, series and file."""
         parser.add_argument("planner", nargs="?", default="list", help="planner, or list")
         parser.add_argument("experiment", nargs="?", help="name; without it, the planner's list")
         parser.add_argument(
             "--param", action="append", default=[], metavar="NAME=VALUE", help="may be repeated"
         )
-        parser.add_argument("--values", nargs="+", metavar="X", help="values of what is swept")
+        parser.add_argument("--values", nargs="+", metavar="X", help="values of its parameter")
         parser.add_argument("--series", nargs="+", metavar="NAME", help="series to compare")
         parser.add_argument("--seeds", metavar="N", help="workloads per point")
         parser.add_argument(
@@ -49,7 +49,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """List, or run."""
+        """List experiments, or run one."""
         try:
             if options["experiment"] is None:
                 self._list(options["planner"])
@@ -86,7 +86,7 @@ class Command(BaseCommand):
 
 
 def _parameters(chosen: Experiment, texts: list[str], seeds: str | None) -> Repeated:
-    """Return the parameters that are given as name=value. Raises `BadParameters`."""
+    """Return the parameters of name=value arguments. Raises `BadParameters`."""
     known = {field.name: field for field in chosen.parameters.fields()}
     given: dict[str, Any] = {}
     for text in [*texts, *([] if seeds is None else [f"seeds={seeds}"])]:
@@ -113,7 +113,7 @@ def _values(texts: list[str] | None) -> list[float] | None:
 
 
 def _check_file(out: Path | None) -> None:
-    """Raise an error before the run if its file cannot be written."""
+    """Raise an error if the file cannot be written, before the run starts."""
     if out is None:
         return
     if out.suffix not in WRITERS:

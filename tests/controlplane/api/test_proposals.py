@@ -112,7 +112,7 @@ def test_the_other_ends_of_a_life(
     path = f"{PROPOSALS}/{computing.pk}/cancel"
     cancelled = operating.post(path, "", content_type="application/json")
     assert cancelled.json()["state"] == "rejected", "nothing has to be sent along"
-    anew = tell(operating, proposal, "ask-anew")
+    anew = tell(operating, proposal, "request-again")
     assert (anew.status_code, anew.json()["base"]) == (202, proposal.pk)
 
 
@@ -172,11 +172,11 @@ def test_what_is_allowed_depends_on_the_state_and_on_who_asks(
     assert (found["approve"]["seal"], found["reject"]["reason"]) == (True, True)
     assert get(operating, proposal)["allowed"] == []
     asked = get(operating, proposal, "/allowed")
-    assert (asked["state"], asked["verbs"], asked["ask_anew"]) == ("ready", [], True)
-    assert (asked["by_itself"]["allowed"], asked["by_itself"]["code"]) == (False, "kind")
-    assert get(client_of(viewer), proposal, "/allowed")["ask_anew"] is False
+    assert (asked["state"], asked["verbs"], asked["request_again"]) == ("ready", [], True)
+    assert (asked["auto_approval"]["allowed"], asked["auto_approval"]["code"]) == (False, "kind")
+    assert get(client_of(viewer), proposal, "/allowed")["request_again"] is False
     started(approving, proposal)
-    assert get(operating, proposal, "/allowed")["by_itself"] is None
+    assert get(operating, proposal, "/allowed")["auto_approval"] is None
     verbs = [verb["verb"] for verb in get(operating, proposal, "/allowed")["verbs"]]
     assert verbs == ["pause", "finish-step", "stop", "roll-back"]
 

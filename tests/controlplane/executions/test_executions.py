@@ -271,7 +271,7 @@ def test_a_stopped_cluster_is_waited_for(approver: Actor, cluster: Cluster) -> N
     decisions.approve(approver, proposal, proposal.seal)
     Cluster.objects.filter(pk=cluster.pk).update(desired="stopped")
     progression.advance(proposal.pk)
-    assert _execution(proposal).waits == "the cluster is not to run"
+    assert _execution(proposal).waits == "the cluster is stopped"
     Cluster.objects.filter(pk=cluster.pk).update(desired="running")
     progression.advance(proposal.pk)
     assert under_way(proposal) is not None

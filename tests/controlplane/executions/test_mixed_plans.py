@@ -29,6 +29,7 @@ from controlplane.wire.routing import (
     Action,
     AssignStream,
     MoveTasks,
+    SetAggregators,
     SetCapacity,
     SetDropRule,
     SetKeyGrouping,
@@ -53,6 +54,8 @@ ACTIONS: Final = st.lists(
                   st.integers(0, 7), NODES),
         st.builds(AssignStream, STREAMS, st.integers(0, 3)),
         st.builds(SetKeyGrouping, st.just(4), st.sampled_from(["", '{"kind": "two_choices"}'])),
+        st.builds(lambda nodes: SetAggregators(4, tuple(nodes)),
+                  st.lists(NODES, min_size=1, max_size=3, unique=True)),
         st.builds(lambda tasks: SetTaskCount(4, tasks), st.integers(4, 8)),
         st.builds(lambda node: SetTaskCount(4, 9, ((node, 8, 9),)), NODES),
         st.builds(SetCapacity, NODES, st.floats(1, 1e4), st.booleans()),
@@ -90,7 +93,7 @@ def named(cluster: Cluster, actions: list[Action]) -> list[Action]:
     for action in actions:
         if isinstance(action, MoveTasks):
             named.append(MoveTasks(queries[action.query], action.moves))
-        elif isinstance(action, SetKeyGrouping | SetTaskCount):
+        elif isinstance(action, SetKeyGrouping | SetTaskCount | SetAggregators):
             named.append(replace(action, query=queries[action.query]))
         elif isinstance(action, AssignStream):
             named.append(AssignStream(streams[action.stream], action.split))
@@ -130,7 +133,7 @@ def topology(cluster: Cluster) -> list[Any]:
         cluster.splits,
         list(
             Query.objects.order_by("pk").values_list(
-                "pk", "task_count", "key_grouping", "aggregator__index"
+                "pk", "task_count", "key_grouping", "aggregator__index", "more_aggregators"
             )
         ),
         list(Task.objects.order_by("query", "index").values_list("query", "index", "node__index")),

@@ -162,7 +162,7 @@ def test_an_approved_one_says_whom_it_waits_for(approver: Actor, cluster: Cluste
     proposal = begun(approver, cluster)
     Proposal.objects.filter(pk=waiting.pk).update(state="approved", approved_by="x")
     waiting.refresh_from_db()
-    assert waiting_for(waiting) == f"proposal {proposal.pk} is being carried out"
+    assert waiting_for(waiting) == f"proposal {proposal.pk} is being executed"
     with pytest.raises(NotFound):
         execution_of(waiting)
 

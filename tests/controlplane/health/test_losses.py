@@ -48,7 +48,7 @@ def facts(**changed: Any) -> Facts:
     database: dict[str, Any] = {
         "generation": "g", "batch": 50, "version": 9, "checkpoint": True, "unread": 1200,
     }  # fmt: skip
-    checkpoint: dict[str, Any] | None = {"whole": 50, "begun": 51, "version": 9}
+    checkpoint: dict[str, Any] | None = {"whole": 50, "started": 51, "version": 9}
     for name, value in changed.items():
         room, _, key = name.partition("_")
         if room == "redis":
@@ -82,7 +82,7 @@ NEW = Generation()
         # Repaired, and no batch has run since.
         ({"redis_batch": 40, "redis_generation": Generation("g", 7, 51)}, []),
         ({"checkpoint_": None}, [Kind.CHECKPOINT_LOST]),
-        ({"checkpoint_whole": 30, "checkpoint_begun": 31}, [Kind.CHECKPOINT_OLDER]),
+        ({"checkpoint_whole": 30, "checkpoint_started": 31}, [Kind.CHECKPOINT_OLDER]),
         # Nothing of this checkpoint was ever seen: a new one, or one of another log.
         ({"checkpoint_": None, "database_checkpoint": False}, []),
         ({"database_version": 8}, [Kind.DATABASE_OLDER]),
@@ -301,7 +301,7 @@ def test_a_cluster_without_queries_begins_nothing(redis_url: str) -> None:
     assert restart_queries(cluster, "why") == 0
 
 
-def test_a_batch_that_was_begun_finds_its_tables_after_the_loss(sf: Cluster) -> None:
+def test_a_batch_that_was_started_finds_its_tables_after_the_loss(sf: Cluster) -> None:
     """It runs under the version that it was planned with: without that it would fail for ever."""
     client, newest = redis_client(), sf.routing_version
     known = [read_table(client, "sf", version) for version in range(newest + 1)]

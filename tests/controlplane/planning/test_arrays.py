@@ -46,8 +46,8 @@ def test_loads_are_those_of_the_snapshot_after_moves(seed: int) -> None:
         assert model.state[unit] == snapshot.state[query]
     for (query, task), unit in model.tasks.items():
         assert model.own[unit] == snapshot.split[0].work[task]
-        spans = snapshot.split[0].spans
-        present = next(node for node, first, stop in spans if first <= task < stop)
+        ranges = snapshot.split[0].ranges
+        present = next(node for node, first, stop in ranges if first <= task < stop)
         assert nodes[model.nodes[unit]] == targets.get((query, task), present)
 
 

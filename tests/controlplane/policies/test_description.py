@@ -11,7 +11,7 @@ from controlplane.policies.settings import PolicySettings
 def test_the_default_policy() -> None:
     assert summary(PolicySettings()) == (
         "New queries are placed at once. Moves of queries and moves of tasks wait for an approver."
-        " The watch loops recommend, and leave it to people."
+        " The watch loops recommend plans; people decide."
     )
 
 
@@ -22,11 +22,12 @@ def test_a_policy_that_acts() -> None:
         auto_record=True,
     )  # fmt: skip
     assert summary(policy) == (
-        "New queries are placed at once. Moves of tasks apply by themselves on Monday to Friday"
-        " from 20:00 to 06:00 UTC, if no person asked for them. What moves state does so with at"
-        " most 50 moves and 10 MB, for a gain of 5% at least, once 5 plans of its planner were"
-        " carried out and were off by 25% at most. Moves of queries wait for an admin, not the"
-        " one who asked. The watch loops act where this allows it, and recommend the rest."
+        "New queries are placed at once. Moves of tasks apply automatically on Monday to Friday"
+        " from 20:00 to 06:00 UTC, unless a person requested them. Plans that move state need at"
+        " most 50 moves and 10 MB, and a gain of at least 5%, and 5 executed plans of their"
+        " planner with a median error of at most 25%. Moves of queries wait for an admin other"
+        " than the requester. The watch loops apply the plans that this allows, and recommend the"
+        " others."
     )
 
 

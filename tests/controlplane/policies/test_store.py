@@ -65,7 +65,7 @@ def test_the_admin_of_one_cluster_is_none_of_another(sf: Cluster) -> None:
         ("auto_days", [7], "0 (Monday) to 6"),
         ("auto_days", [True], "0 (Monday) to 6"),
         ("auto_from", "25:00", "time of day"),
-        ("auto_from", "08:00", "both ends"),
+        ("auto_from", "08:00", "start and an end"),
         ("auto_gain", 1.5, "at most 1"),
         ("auto_gain", float("nan"), "finite"),
         ("auto_gain", "much", "number"),
@@ -89,7 +89,7 @@ def test_a_value_that_cannot_be_is_refused_by_its_field(
     with pytest.raises(Invalid) as refused:
         update_policy(admin, sf, {name: value, "cooldown_s": 60} | {name: value})
     (field,) = refused.value.fields
-    assert field == ("auto_until" if told == "both ends" else name)
+    assert field == ("auto_until" if told == "start and an end" else name)
     assert told in refused.value.fields[field][0]
     assert not Policy.objects.exists(), "nothing of it was saved"
 

@@ -236,7 +236,7 @@ def test_nothing_to_place_fails_with_a_reason(operator: Actor, sf: Cluster) -> N
     computation.compute(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == "failed"
-    assert "No query runs" in proposal.error
+    assert "No query is running" in proposal.error
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from controlplane.wire.routing import (
     RestartQuery,
     RoutingTable,
     SetAggregator,
+    SetAggregators,
     SetCapacity,
     SetDropRule,
     SetKeyGrouping,
@@ -67,6 +68,7 @@ ACTIONS: Final = st.lists(
         st.builds(AssignStream, STREAMS, st.integers(0, 3)),
         st.builds(SetKeyGrouping, QUERIES, st.sampled_from(["", '{"kind": "two_choices"}'])),
         st.builds(SetAggregator, QUERIES, NODES),
+        st.builds(SetAggregators, QUERIES, st.lists(NODES, min_size=1, max_size=3).map(tuple)),
         task_counts(),
         st.builds(SetCapacity, NODES, st.floats(1, 1e6), st.booleans()),
         st.builds(SetNodeActive, NODES, st.booleans()),
@@ -120,7 +122,13 @@ def rows(cluster: Cluster) -> list[Any]:
         (cluster.slots, cluster.splits),
         list(
             Query.objects.order_by("pk").values_list(
-                "pk", "state", "incarnation", "key_grouping", "aggregator__index", "task_count"
+                "pk",
+                "state",
+                "incarnation",
+                "key_grouping",
+                "aggregator__index",
+                "more_aggregators",
+                "task_count",
             )
         ),
         list(Task.objects.order_by("query", "index").values_list("query", "index", "node__index")),
@@ -217,6 +225,8 @@ def test_a_version_that_has_moved_changes_nothing(cluster: Cluster) -> None:
         (MoveTasks(0, ((7, 0, 1),)), "no_such_node"),
         (MoveTasks(0, ((1, 3, 4),)), "inconsistent"),
         (SetAggregator(0, 1), "inconsistent"),
+        (SetAggregators(3, (1, 1)), "inconsistent"),
+        (SetAggregators(3, (1, 7)), "no_such_node"),
         (SetTaskCount(2, 4), "inconsistent"),
         (SetTaskCount(3, 1), "inconsistent"),
         (SetTaskCount(3, 9, ((3, 8, 9),)), "no_such_node"),

@@ -8,9 +8,11 @@ from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Query
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import key_groupings, placement, queries
+from controlplane.topology.aggregators import queries_aggregated_by
+from controlplane.topology.apply import Change, Refused, apply
 from controlplane.topology.rows import current_table
 from controlplane.wire.query import QueryText
-from controlplane.wire.routing import NO_AGGREGATOR, Route
+from controlplane.wire.routing import NO_AGGREGATOR, Route, SetNodeCount
 from controlplane.wire.routing.publication import latest_version, read_table
 from tests.support.cluster import actor, placed, placed_split, replayed_table
 
@@ -106,6 +108,30 @@ def test_the_aggregator_moves(operator: Actor, sf: Cluster) -> None:
     assert chosen.aggregator is not None
     assert chosen.aggregator.index not in {(first + 1) % 4}
     assert AuditEntry.objects.filter(action="query.aggregator").count() == 2
+
+
+def test_several_nodes_aggregate_and_present_ones_stay(operator: Actor, sf: Cluster) -> None:
+    query = placed_split(operator, sf, key_grouping="hash")
+    (first,) = published(sf, query).aggregators
+    key_groupings.set_aggregator_count(operator, query, 3, "many windows")
+    route = published(sf, query)
+    assert (route.aggregators[0], len(set(route.aggregators))) == (first, 3)
+    key_groupings.set_aggregator_count(operator, query, 2)
+    assert published(sf, query).aggregators == route.aggregators[:2]
+    assert queries_aggregated_by([sf.nodes.get(index=route.aggregators[1])]) == ["q"]
+    sf.refresh_from_db()
+    with pytest.raises(Refused) as refused:
+        apply(sf, [SetNodeCount(max(route.aggregators[:2]))], Change("fewer"))
+    assert refused.value.code == "node_in_use"
+    key_groupings.set_aggregator(operator, query, first)
+    assert published(sf, query).aggregators == (first,)
+    entries = AuditEntry.objects.filter(action="query.aggregators").order_by("pk")
+    assert [entry.after["aggregators"] for entry in entries] == [
+        list(route.aggregators), list(route.aggregators[:2]),
+    ]  # fmt: skip
+    for count in (0, 5):
+        with pytest.raises(Invalid):
+            key_groupings.set_aggregator_count(operator, query, count)
 
 
 def test_an_aggregator_must_be_there_and_active(operator: Actor, sf: Cluster) -> None:

@@ -99,7 +99,7 @@ def test_the_policy_approves_and_it_begins(spread: Cluster, now: datetime) -> No
     assert (row.code, row.proposal_id) == ("acted", proposal.pk)
     entry = AuditEntry.objects.get(action="proposal.approve")
     assert (entry.actor, entry.seal) == ("policy", proposal.seal)
-    assert "Applies by itself: within the policy" in entry.reason
+    assert "Approved automatically: within the policy" in entry.reason
     review_proposal(proposal.pk)
     assert AuditEntry.objects.filter(action="proposal.approve").count() == 1
     watch_cluster(spread, now)
@@ -115,7 +115,7 @@ def test_what_the_policy_does_not_allow_waits_with_the_reason(
     review_proposal(proposal.pk)
     row = newest(spread, "replication")
     assert (row.code, row.unit) == ("recommended", "share")
-    assert f"{len_of(proposal)} moves, and at most 1 go by themselves" in row.text
+    assert f"{len_of(proposal)} moves, at most 1 are allowed" in row.text
 
 
 def len_of(proposal: Proposal) -> int:
@@ -273,7 +273,7 @@ def test_the_policy_may_not_approve_what_it_asked_for_itself(
     review_proposal(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == "ready"
-    assert "another person" in newest(spread, "replication").text
+    assert "another approver" in newest(spread, "replication").text
 
 
 def test_old_data_decides_nothing(spread: Cluster, now: datetime) -> None:

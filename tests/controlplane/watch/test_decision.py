@@ -60,7 +60,7 @@ def test_the_number_that_decided_is_told(
 
 def test_whatever_hinders_is_told_with_the_figure() -> None:
     told = decided(quiet_since=NOW - timedelta(minutes=5)).text
-    assert told == "Imbalance 31%; the last plan was 5 min ago, and 10 min is the cool-down"
+    assert told == "Imbalance 31%; the last plan was 5 min ago, the cool-down is 10 min"
     told = decided(blackout_until=NOW + timedelta(minutes=90), blackout="rush").text
     assert told == "Imbalance 31%; blackout for another 1.5 h: rush"
 

@@ -112,7 +112,7 @@ def test_an_overloaded_node() -> None:
 def test_where_all_nodes_are_full_no_move_helps() -> None:
     found = read("overload", samples=loads(110.0, 105.0))
     assert found.blocked == "no_planner"
-    assert "all nodes together are asked for 108%" in found.text
+    assert "all nodes together have 108% load" in found.text
 
 
 def test_records_that_queue_up_are_an_overload() -> None:

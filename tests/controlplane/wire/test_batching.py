@@ -156,7 +156,7 @@ def test_closing_a_producer_whose_log_is_away_tells_the_senders() -> None:
     assert not producer.flush(0.05)
     producer.close(timeout_s=0)
     for future in sent:
-        with pytest.raises(Undelivered, match=r"cannot be reached|its turn had not come"):
+        with pytest.raises(Undelivered, match=r"cannot be reached|it was not appended yet"):
             future.result(10)
 
 

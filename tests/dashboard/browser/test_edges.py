@@ -40,7 +40,7 @@ def test_a_drop_is_set_changed_and_lifted(operating: Page, split: Query) -> None
     """Windows have fields of their own; the row has a dialog, and a button that lifts at once."""
     stream = apart(lambda: made.stream_id(Cluster.objects.get(), "s0"))
     page = opened(operating, f"/clusters/sf/streams/{stream}/")
-    expect(page.locator("#drop-rows")).to_contain_text("Every record goes to every query")
+    expect(page.locator("#drop-rows")).to_contain_text("All records are delivered to all queries")
     page.get_by_role("button", name="Drop…").click()
     expect(page.get_by_label("Together")).to_be_hidden()
     page.get_by_label("Whole windows").check()
@@ -55,7 +55,7 @@ def test_a_drop_is_set_changed_and_lifted(operating: Page, split: Query) -> None
     page.locator("dialog[open]").get_by_role("button", name="Drop", exact=True).click()
     expect(page.locator("table.drops tbody")).to_contain_text("45 %")
     page.get_by_role("button", name="Lift").click()
-    expect(page.locator("#drop-rows")).to_contain_text("Every record goes to every query")
+    expect(page.locator("#drop-rows")).to_contain_text("All records are delivered to all queries")
     assert apart(Drop.objects.count) == 0
 
 

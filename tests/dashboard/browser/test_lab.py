@@ -47,7 +47,7 @@ def test_a_run_is_cancelled_and_deleted(operating: Page, cluster: Cluster) -> No
     expect(page.get_by_text("There is no table")).to_be_visible()
     answering(page).get_by_role("button", name="Delete…").click()
     page.get_by_role("button", name="Delete it").click()
-    expect(page.get_by_text("Nothing has been run yet")).to_be_visible()
+    expect(page.get_by_text("There are no runs yet")).to_be_visible()
 
 
 @pytest.mark.parametrize("width", [1280, 400])

@@ -50,7 +50,7 @@ def text(client: Client, path: str, **more: Any) -> str:
 def test_the_lab_lists_experiments_and_says_that_nothing_has_run(operating: Client) -> None:
     content = text(operating, "/lab/")
     assert 'href="/lab/placement/fig3a/"' in content
-    assert "Nothing has been run yet" in content
+    assert "There are no runs yet" in content
     assert "Choose an experiment below" in content
 
 
@@ -142,7 +142,7 @@ def test_what_is_not_there_is_not_found(operating: Client) -> None:
 
 def test_a_run_under_way_asks_for_itself_until_it_is_over(operating: Client, run: LabRun) -> None:
     page = f"/lab/runs/{run.pk}/"
-    assert "until the runs before it are over" in text(operating, page)
+    assert "until earlier runs end" in text(operating, page)
     LabRun.objects.update(state="running", progress=0.25)
     content = text(operating, page)
     assert 'hx-trigger="every 1s"' in content
@@ -208,7 +208,7 @@ def test_a_run_of_an_experiment_that_is_no_more_keeps_its_table(
 
 def test_runs_are_cancelled_repeated_and_deleted(operating: Client, run: LabRun) -> None:
     page = f"/lab/runs/{run.pk}/"
-    assert "It is cancelled." in said(operating.post(f"{page}cancel/"))
+    assert "Run cancelled." in said(operating.post(f"{page}cancel/"))
     assert "cancelled already" in said(operating.post(f"{page}cancel/"))
     answer = operating.post(f"{page}again/")
     new = LabRun.objects.get(state="queued")

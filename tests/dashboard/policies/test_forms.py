@@ -49,7 +49,7 @@ def test_text_that_is_no_number_is_refused_by_its_field() -> None:
     with pytest.raises(Invalid) as refused:
         policy_changes(sent)
     assert refused.value.fields == {
-        "auto_moves": ["many is no number"],
+        "auto_moves": ["many is not a number"],
         "dead_band": ["Must be a number"],
-        "pause_ms": ["inf is no number"],
+        "pause_ms": ["inf is not a number"],
     }

@@ -70,7 +70,7 @@ def test_what_cannot_be_is_told_at_its_field(ruling: Client, sf: Cluster) -> Non
     answer = ruling.post(CHANGE, form_of(policy_row(sf), auto_gain="150", node_moves="few"))
     content = answer.content.decode()
     assert answer.status_code == 422
-    assert "few is no number" in content
+    assert "few is not a number" in content
     answer = ruling.post(CHANGE, form_of(policy_row(sf), auto_gain="150"))
     content = answer.content.decode()
     assert 'value="150" aria-invalid="true"' in content
@@ -121,7 +121,7 @@ def test_blackouts_come_and_go(ruling: Client, sf: Cluster) -> None:
         ({"how": "cron", "cron": "", "minutes": "5"}, "minute hour day month weekday"),
         ({"how": "cron", "cron": "0 8 * * *", "minutes": "x"}, "whole number from 1"),
         ({"how": "range", "starts_at": "x", "ends_at": "y"}, "two moments"),
-        ({"how": "range", "starts_at": "2030-01-01T00:00"}, "both ends"),
+        ({"how": "range", "starts_at": "2030-01-01T00:00"}, "start and end"),
         ({}, "minute hour day month weekday"),
     ],
 )
@@ -154,7 +154,7 @@ def test_what_has_expired_is_not_shown(operating: Client, operator: Actor, sf: C
 
 def test_before_the_first_look_each_loop_says_so(viewing: Client, sf: Cluster) -> None:
     content = viewing.get("/clusters/sf/decisions/").content.decode()
-    assert content.count("It looks for the first time") == 6
+    assert content.count("Its first evaluation is within ten") == 6
     assert "No loop has looked yet" in content
     assert "Watch loops" in viewing.get("/clusters/sf/").content.decode()
 

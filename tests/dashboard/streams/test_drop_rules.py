@@ -15,7 +15,8 @@ from tests.support.records import append_at
 
 MINUTE = 60_000
 POSTS = ["streams/{stream}/drops/set/", "streams/{stream}/drops/lift/",
-         "queries/{query}/key-grouping/", "queries/{query}/aggregator/"]  # fmt: skip
+         "queries/{query}/key-grouping/", "queries/{query}/aggregator/",
+         "queries/{query}/tasks/", "queries/{query}/aggregators/"]  # fmt: skip
 
 
 @pytest.fixture
@@ -35,7 +36,13 @@ def test_only_an_operator_changes_and_only_by_post(
     viewing: Client, operating: Client, split: Query, sf: Cluster, post: str
 ) -> None:
     where = f"/clusters/sf/{post.format(stream=stream_id(sf, 's0'), query=split.pk)}"
-    values = {"percent": "30", "key_grouping": "two_choices", "node": "1"}
+    values = {
+        "percent": "30",
+        "key_grouping": "two_choices",
+        "node": "1",
+        "tasks": "9",
+        "count": "2",
+    }
     assert viewing.post(where, values).status_code == 403
     assert operating.get(where).status_code == 405
     assert not Drop.objects.exists()
@@ -44,7 +51,7 @@ def test_only_an_operator_changes_and_only_by_post(
 
 def test_an_edge_that_drops_nothing_says_so(operating: Client, path: str) -> None:
     content = operating.get(path).content.decode()
-    assert "Every record goes to every query" in content
+    assert "All records are delivered to all queries" in content
     assert '<option value="a">to a (60 s windows)</option>' in content
     assert '<option value="c">' not in content, "c does not read it"
 
@@ -70,7 +77,7 @@ def test_a_drop_is_set_and_lifted(operating: Client, sf: Cluster, path: str) -> 
     content = operating.get(f"{path}drops/").content.decode()
     assert 'value="12.5"' in content
     answer = operating.post(f"{path}drops/lift/", {"query": "a"})
-    assert said(answer).endswith("Every record is kept again.")
+    assert said(answer).endswith("Records are kept again.")
     assert not Drop.objects.exists()
 
 
@@ -83,7 +90,7 @@ def test_windows_are_the_querys_own_unless_said(operating: Client, sf: Cluster, 
     assert "50 % from" in content
     append_at(sf, stream_id(sf, "s0"), 40 * MINUTE)
     told = said(operating.post(f"{path}drops/lift/", {"query": "a"}))
-    assert "once the windows are over" in told
+    assert "after the windows that it already affects" in told
     content = operating.get(path).content.decode()
     assert "ending" in content
     assert "nothing from" in content
@@ -99,12 +106,12 @@ def test_windows_are_the_querys_own_unless_said(operating: Client, sf: Cluster, 
         ({"percent": ""}, "above 0 %"),
         ({"percent": "0"}, "above 0 %"),
         ({"percent": "101"}, "at most 100 %"),
-        ({"percent": "lots"}, "lots is no number"),
-        ({"percent": "nan"}, "nan is no number"),
+        ({"percent": "lots"}, "lots is not a number"),
+        ({"percent": "nan"}, "nan is not a number"),
         ({"percent": "5", "query": "ghost"}, "No running query ghost"),
-        ({"percent": "5", "kind": "windows"}, "how long the windows are"),
+        ({"percent": "5", "kind": "windows"}, "length of the windows"),
         ({"percent": "5", "kind": "windows", "window_s": "5", "batch": "1.5"}, "whole number"),
-        ({"percent": "5", "kind": "windows", "window_s": "5", "batch": "inf"}, "is no number"),
+        ({"percent": "5", "kind": "windows", "window_s": "5", "batch": "inf"}, "is not a number"),
         ({"percent": "5", "kind": "windows", "window_s": "-1"}, "whole milliseconds"),
     ],
 )
@@ -139,7 +146,7 @@ def test_a_query_shows_its_key_grouping_aggregator_and_drops(
     drop_rules.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.3), "split")
     content = operating.get(f"/clusters/sf/queries/{split.pk}/").content.decode()
     assert split.aggregator is not None
-    assert f'title="Let another node merge">{split.aggregator.name}</button>' in content
+    assert f'title="Change the aggregator nodes">{split.aggregator.name}</button>' in content
     assert 'title="Change the key grouping">by hash</button>' in content
     assert "30 % of s0" in content
     assert '<input type="radio" name="key_grouping" value="two_choices">' in content
@@ -163,6 +170,22 @@ def test_the_key_grouping_changes(operating: Client, split: Query) -> None:
     split.refresh_from_db()
     assert split.key_grouping == "two_choices"
     assert "Must be one of" in said(operating.post(f"{page}key-grouping/", {"key_grouping": "x"}))
+
+
+def test_the_numbers_of_tasks_and_aggregators_change(operating: Client, split: Query) -> None:
+    page = f"/clusters/sf/queries/{split.pk}/"
+    assert said(operating.post(f"{page}tasks/", {"tasks": "12"})) == "split has 12 tasks."
+    answer = operating.post(f"{page}aggregators/", {"count": "2"})
+    assert said(answer).endswith("split has 2 aggregator nodes.")
+    split.refresh_from_db()
+    assert (split.task_count, len(split.aggregators)) == (12, 2)
+    content = operating.get(page).content.decode()
+    names = [split.cluster.nodes.get(index=index).name for index in sorted(split.aggregators)]
+    assert f'title="Change the aggregator nodes">{", ".join(names)}</button>' in content
+    assert 'title="Change the number of tasks">12</button>' in content
+    for field, path in (("tasks", "tasks/"), ("count", "aggregators/")):
+        for text in ("", "x", "0", "9999999"):
+            assert "Must be" in said(operating.post(page + path, {field: text}))
 
 
 def test_the_aggregator_moves(operating: Client, operator: Actor, split: Query) -> None:

@@ -47,7 +47,7 @@ def test_the_form_offers_every_algorithm_and_asks_for_a_comparison(
     content = text(operating, "/compare/")
     assert 'value="placement.mms"' in content
     assert 'value="migration.single_step"' in content
-    assert "Nothing has been compared yet" in content
+    assert "There are no comparisons yet" in content
     form = {
         "asked": ["placement.mms", "placement.off_rand"], "placement.mms.nu": "0.7",
         "placement.off_rand.seed": "5", "levels": "25, 100 %", "moves": "40",
@@ -66,9 +66,9 @@ def test_the_form_offers_every_algorithm_and_asks_for_a_comparison(
     ("changed", "told"),
     [
         ({"levels": "many"}, "Must be percentages"),
-        ({"bytes": "-3"}, "Must be a number from 0 on"),
+        ({"bytes": "-3"}, "Must be a number of at least 0"),
         ({"placement.mms.nu": "much"}, 'id="faults-placement.mms.nu"'),
-        ({"asked": []}, "Choose one planner at least"),
+        ({"asked": []}, "Choose at least one planner"),
     ],
 )
 def test_faults_are_shown_where_they_are(

@@ -91,11 +91,11 @@ def test_the_price_is_on_the_page_before_anybody_approves(
 def test_the_page_says_why_the_policy_waits_for_a_person(
     approving: Client, proposal: Proposal
 ) -> None:
-    assert f"Waits for a person: {proposal.planner} is approved by a person" in page_of(
+    assert f"Waits for a person: a person approves plans of {proposal.planner}" in page_of(
         approving, proposal
     )
     set_policy(proposal.cluster, auto_kinds=[proposal.planner], auto_gain=0.0)
-    assert "The policy lets it begin by itself" in page_of(approving, proposal)
+    assert "The policy starts it" in page_of(approving, proposal)
     start(approving, proposal)
     assert "Waits for a person" not in page_of(approving, proposal)
 
@@ -128,13 +128,13 @@ def test_it_is_paused_resumed_and_stopped_with_a_reason(
     approving: Client, operating: Client, proposal: Proposal
 ) -> None:
     start(approving, proposal)
-    assert "Say why" in tell(operating, proposal, "pause")
+    assert "Enter a reason" in tell(operating, proposal, "pause")
     tell(operating, proposal, "pause", "a call")
     assert "a-operator paused it" in page_of(operating, proposal)
     tell(operating, proposal, "resume")
     assert proposal.state == "executing"
     tell(operating, proposal, "finish-step", "lunch")
-    assert "It stops once the step under way is done" in page_of(operating, proposal)
+    assert "It stops after the step in progress" in page_of(operating, proposal)
     tell(operating, proposal, "stop", "now")
     assert proposal.state == "stopped"
     reasons = AuditEntry.objects.filter(object=str(proposal)).values_list("reason", flat=True)
@@ -231,7 +231,7 @@ def test_drift_is_told_and_asked_anew(approving: Client, proposal: Proposal) -> 
     Node.objects.filter(index=0).update(capacity=100)
     content = page_of(approving, proposal)
     assert "The capacity of nodes 0 has changed" in content
-    answer = approving.post(path_to(proposal, "ask-anew/"))
+    answer = approving.post(path_to(proposal, "request-again/"))
     anew = Proposal.objects.get(base=proposal)
     assert answer["Location"] == path_to(anew)
     assert (anew.algorithm, anew.parameters) == (proposal.algorithm, proposal.parameters)
@@ -244,7 +244,7 @@ def test_the_fleet_and_the_cluster_show_what_is_carried_out(
     step_through(proposal)
     assert f"executing {proposal.pk}</a>" in approving.get("/").content.decode()
     aside = approving.get("/clusters/sf/aside/").content.decode()
-    assert "Being carried out" in aside
+    assert "Being executed" in aside
     assert f"1 of {len(proposal.actions)} actions" in aside
 
 

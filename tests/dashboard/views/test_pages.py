@@ -20,7 +20,7 @@ from tests.support.texts import SUMMARY_TEXT
 
 PAGES = [
     "/", "/clusters/sf/", "/clusters/sf/charts.json", "/clusters/sf/aside/",
-    "/clusters/sf/verdict/", "/clusters/sf/node-list/",
+    "/clusters/sf/status/", "/clusters/sf/node-list/",
     "/clusters/sf/numbers/", "/clusters/sf/streams/", "/clusters/sf/streams/suggest/?find=s",
     "/clusters/sf/streams/{stream}/", "/clusters/sf/queries/", "/clusters/sf/queries/{query}/",
     "/clusters/sf/queries/{query}/results/", "/clusters/sf/queries/{query}/charts.json",
@@ -108,7 +108,7 @@ def test_the_help_explains_the_words_and_the_keys(viewing: Client, sf: Cluster) 
 
 @pytest.mark.parametrize(
     ("path", "said"),
-    [("/", "There is no cluster yet"), ("/audit/", "Nothing has been changed yet")],
+    [("/", "There is no cluster yet"), ("/audit/", "There are no changes yet")],
 )
 def test_an_empty_weir_says_what_is_missing(viewing: Client, path: str, said: str) -> None:
     assert said in viewing.get(path).content.decode()

@@ -15,7 +15,7 @@ from dashboard.queries.forms import DEFAULTS
 
 QUERY = {"name": "fresh", "streams": "s0, s1", "aggregates": "n = count(*)"} | DEFAULTS
 POSTS = [
-    "queries/new/", "queries/end/", "proposals/ask/", "proposals/{proposal}/ask-anew/",
+    "queries/new/", "queries/end/", "proposals/ask/", "proposals/{proposal}/request-again/",
     *(f"proposals/{{proposal}}/{verb.path}/" for verb in SAID), "start/", "stop/",
     "nodes/0/capacity/", "master/",
 ]  # fmt: skip
@@ -165,12 +165,12 @@ def test_a_stale_proposal_says_what_drifted(approving: Client, ready: Proposal) 
     assert "Out of date" in said(answer)
     content = approving.get(page).content.decode()
     assert "<b>Out of date.</b>" in content
-    assert "odes 3 are not active" in content
+    assert "odes 3 are no longer active" in content
 
 
 def test_a_rejection_needs_a_reason(approving: Client, ready: Proposal) -> None:
     page = f"/clusters/sf/proposals/{ready.pk}/reject/"
-    assert "Say why" in said(approving.post(page, {"reason": " "}))
+    assert "Enter a reason" in said(approving.post(page, {"reason": " "}))
     approving.post(page, {"reason": "not today"})
     ready.refresh_from_db()
     assert ready.state == "rejected"

@@ -48,7 +48,7 @@ def plan(request: PlanRequest) -> PlannerResult:
         AssignStream(found.redirected, (present + 1) % snapshot.split_count),
         ladder[2],
     ]
-    tasks = {query.id: query.spans[-1][2] for query in snapshot.split}
+    tasks = {query.id: query.ranges[-1][2] for query in snapshot.split}
     for row in snapshot.groupings:
         other = next(name for name in KEY_GROUPINGS if key_grouping_text(name) != row.grouping)
         actions.append(SetKeyGrouping(row.query, key_grouping_text(other)))
@@ -56,8 +56,8 @@ def plan(request: PlanRequest) -> PlannerResult:
             count = tasks[row.query]
             added = ((problem.nodes[0], count, count + 2),)
             actions.append(SetTaskCount(row.query, count + 2, added))
-    for query, _, spans, _, _ in snapshot.split:
-        node, task, _ = spans[0]
+    for query, _, ranges, _, _ in snapshot.split:
+        node, task, _ = ranges[0]
         target = next(other for other in problem.nodes[:-1] if other != node)
         actions.append(MoveTasks(query, ((target, task, task + 1),)))
     return PlannerResult([*actions, SetNodeActive(found.closed, active=False)], {"relief": 1.0})

@@ -49,11 +49,11 @@ def test_a_checkpoint_is_read_as_far_as_it_can_be(tmp_path: Path) -> None:
     write_batch(tmp_path, 1, batch=2, version=3, whole=False)
     found = read_checkpoint(tmp_path)
     assert found is not None
-    assert (found.whole, found.begun, found.version) == (1, 2, 3)
+    assert (found.whole, found.started, found.version) == (1, 2, 3)
     (tmp_path / "offsets" / "1").write_text("v1\n")
     found = read_checkpoint(tmp_path)
     assert found is not None
-    assert (found.whole, found.begun) == (1, 1)
+    assert (found.whole, found.started) == (1, 1)
 
 
 def test_a_new_cluster_may_start(sf: Cluster, tmp_path: Path) -> None:

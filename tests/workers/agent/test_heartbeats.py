@@ -27,7 +27,7 @@ def finish(client: "redis.Redis", batch: int, end: str, version: int = 1) -> Non
 
 def test_an_empty_redis_shows_nothing_to_do(observer: Observer) -> None:
     seen = observer.look("ny")
-    assert (seen.beat, seen.batch, seen.unread, seen.work) == (None, -1, 0, False)
+    assert (seen.beat, seen.batch, seen.unread, seen.has_work) == (None, -1, 0, False)
 
 
 def test_the_backlog_begins_behind_the_newest_finished_batch(
@@ -44,7 +44,7 @@ def test_the_backlog_begins_behind_the_newest_finished_batch(
     assert (seen.batch, seen.unread, seen.total) == (1, 8, 10)
     finish(redis_client, 2, second)
     seen = observer.look("ny")
-    assert (seen.unread, seen.total, seen.work) == (0, 18, False)
+    assert (seen.unread, seen.total, seen.has_work) == (0, 18, False)
 
 
 def test_the_backlog_after_a_trim_and_after_a_loss(

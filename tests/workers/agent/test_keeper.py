@@ -20,8 +20,8 @@ from tests.support.redis_server import running_redis
 from workers.agent.backoff import LONGEST_S, BackOff
 from workers.agent.deaths import Death
 from workers.agent.driver import MARK, DriverSpec, Site
-from workers.agent.heartbeats import Heartbeat, Observer, Seen, Unknown
-from workers.agent.keeper import Keeper, Patience, Report
+from workers.agent.heartbeats import Heartbeat, Observation, Observer, Unknown
+from workers.agent.keeper import Keeper, Report, Timeouts
 
 ROOT = Path(__file__).resolve().parents[3]
 SPEC = DriverSpec("sf", nodes=4, splits=2, trigger_ms=1000)
@@ -37,7 +37,7 @@ def redis_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 class Bench:
     """A keeper, its stand-in driver's folder, and a clock that only the test moves."""
 
-    def __init__(self, data: Path, url: str, **patience: float) -> None:
+    def __init__(self, data: Path, url: str, **timeouts: float) -> None:
         self.folder = data
         self.client = redis.Redis.from_url(url)
         self.client.flushall()
@@ -45,16 +45,16 @@ class Bench:
         self.deaths: list[Death] = []
         self.site = Site(data, url, {"PYTHONPATH": str(ROOT)})
         self.now = 1000.0
-        self.keeper = self.new_keeper(**patience)
+        self.keeper = self.new_keeper(**timeouts)
 
-    def new_keeper(self, **patience: float) -> Keeper:
+    def new_keeper(self, **timeouts: float) -> Keeper:
         """Return a keeper as a new agent makes it: it knows nothing of drivers before."""
         return Keeper(
             "sf",
             self.site,
             self.command,
             self.observer.look,
-            patience=Patience(**patience),
+            timeouts=Timeouts(**timeouts),
             backoff=BackOff(random.Random(7)),
             history=list(self.deaths),
             died=self.deaths.append,
@@ -108,8 +108,8 @@ def make_bench(tmp_path: Path, redis_url: str) -> Iterator[MakeBench]:
     """Return a maker of a bench; its processes end with the test."""
     made: list[Bench] = []
 
-    def make(**patience: float) -> Bench:
-        made.append(Bench(tmp_path, redis_url, **patience))
+    def make(**timeouts: float) -> Bench:
+        made.append(Bench(tmp_path, redis_url, **timeouts))
         return made[-1]
 
     yield make
@@ -237,11 +237,11 @@ def test_a_redis_that_is_away_is_no_reason_to_kill(make_bench: MakeBench) -> Non
     bench = make_bench()
     bench.until("running")
 
-    def away(_: str, __: str) -> Seen:
+    def away(_: str, __: str) -> Observation:
         raise Unknown("refused")
 
     bench.keeper._look = away
-    report = Report("degraded", "Redis does not answer", "redis-away")
+    report = Report("degraded", "Redis does not respond", "redis-away")
     assert bench.step(seconds=1000) == report
     assert not is_gone(bench.started()[0])
 
@@ -251,7 +251,7 @@ def test_changed_settings_restart_the_driver(make_bench: MakeBench) -> None:
     bench = make_bench()
     bench.until("running")
     changed = replace(SPEC, trigger_ms=500)
-    assert bench.step(changed).detail == "ending, to start anew"
+    assert bench.step(changed).detail == "ending before a restart"
     bench.until("starting", changed)
     bench.until("running", changed)
     assert len(bench.started()) == 2
@@ -329,7 +329,7 @@ def test_a_jvm_that_stops_answering_ends_the_driver(make_bench: MakeBench) -> No
     bench.next_beat()
     assert bench.step(seconds=30).code == "jvm-silent"
     bench.next_beat()
-    assert "the JVM has not answered for 61 s: killed" in bench.step(seconds=31).detail
+    assert "the JVM has not responded for 61 s: killed" in bench.step(seconds=31).detail
 
 
 def test_the_third_death_of_one_cause_is_a_crash_loop(make_bench: MakeBench) -> None:

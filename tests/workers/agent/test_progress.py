@@ -5,19 +5,19 @@ from dataclasses import replace
 import pytest
 
 from workers.agent import causes
-from workers.agent.heartbeats import Heartbeat, Seen
-from workers.agent.progress import Patience, Progress
+from workers.agent.heartbeats import Heartbeat, Observation
+from workers.agent.progress import Progress, Timeouts
 from workers.agent.report import behind
 
 RUNS = Heartbeat(pid=1, state="running", error="", beat_ms=1, jvm_ms=1)
-IDLE = Seen(RUNS, batch=7, version=3, routed=3, total=1000)
+IDLE = Observation(RUNS, batch=7, version=3, routed=3, total=1000)
 
 
 class Watch:
     """A driver that beats and whose JVM answers each second, unless the test says otherwise."""
 
-    def __init__(self, seen: Seen = IDLE) -> None:
-        self.progress, self.now, self.seen = Progress(Patience(), 0.0), 0.0, seen
+    def __init__(self, seen: Observation = IDLE) -> None:
+        self.progress, self.now, self.seen = Progress(Timeouts(), 0.0), 0.0, seen
         self.beats = self.answers = True
 
     def run(self, seconds: int, **changed: object) -> "Watch":
@@ -36,7 +36,7 @@ class Watch:
 
     def cause(self) -> tuple[str, bool] | None:
         """Return what is wrong, and whether that kills the driver."""
-        wrong = self.progress.wrong(self.now)
+        wrong = self.progress.problem(self.now)
         return None if wrong is None else (wrong.cause, wrong.fatal)
 
 
@@ -111,7 +111,7 @@ def test_what_nobody_could_hear_is_excused() -> None:
     """Redis was away for ten minutes."""
     watch = Watch().run(10, unread=5)
     watch.now += 600
-    watch.progress.excuse(watch.now)
+    watch.progress.reset(watch.now)
     assert watch.cause() is None
 
 

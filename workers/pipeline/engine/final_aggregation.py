@@ -15,6 +15,8 @@ import numpy as np
 
 from controlplane.wire.aggregates.finalize import newest_rows
 from controlplane.wire.aggregates.state_schema import (
+    CELL,
+    PLACE,
     StateSchema,
     from_bytes,
     schema_named,
@@ -27,6 +29,7 @@ from workers.pipeline.engine.evaluation.samples import sample_of
 from workers.pipeline.engine.evaluation.user_aggregates import UserAggregates, user_aggregate
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.isolation import AGGREGATOR, no_sample, run_stage
+from workers.pipeline.engine.hashing import hash_rows
 from workers.pipeline.engine.storage.idle_streams import StreamClock
 from workers.pipeline.engine.storage.widening import Widening
 from workers.pipeline.engine.storage.window_state import (
@@ -48,6 +51,24 @@ REMOVED_TASK: Final = -1
 # What tells the parts of one window and incarnation apart: a merged window has 0 there.
 _PARTS: Final = ("task", "stream")
 Tables = Mapping[str, Sequence[Any]]
+
+
+class KeyShare(NamedTuple):
+    """The keys that an aggregator node has: those whose hash modulo `nodes` is `place`."""
+
+    place: int
+    nodes: int
+
+    def of(self, form: StateSchema, rows: Any) -> Any:
+        """Return the rows of these keys."""
+        if self.nodes == 1:
+            return rows
+        names = [name for name in form.identity if name not in (*PLACE, *CELL)]
+        hashes = hash_rows([rows[name] for name in names], len(rows))
+        return rows.filter(pa.array(hashes % np.uint64(self.nodes) == np.uint64(self.place)))
+
+
+WHOLE: Final = KeyShare(0, 1)
 
 
 def merge_parts(
@@ -217,21 +238,36 @@ def export_state(store: Store, query: int) -> dict[str, bytes]:
     return result
 
 
-def import_state(store: Store, query: int, forms: Mapping[str, bytes]) -> None:
-    """Put what another node kept of a query into the store."""
+def import_state(
+    store: Store, query: int, forms: Mapping[str, bytes], share: KeyShare = WHOLE
+) -> None:
+    """Add what another node kept of a query to the store, as far as the share has the keys."""
     known: dict[str, list[str]] = json.loads(store.get(MERGED) or b"{}")
+    present = known.get(str(query), [])
     names = [name for name in forms if name not in (CLOSED, TASKS)]
     for name in names:
-        store.put(f"{MERGED}/{query}/{name}", forms[name])
+        key, form = f"{MERGED}/{query}/{name}", schema_named(name)
+        rows = share.of(form, from_bytes(form, forms[name]))
+        others = from_bytes(form, store.get(key) if name in present else None)
+        store.put(key, to_bytes(pa.concat_tables([others, rows])))
     if names:
-        known[str(query)] = names
+        known[str(query)] = list(dict.fromkeys([*present, *names]))
         store.put(MERGED, json.dumps(known).encode())
     if TASKS in forms:
-        tasks = json.loads(store.get(TASKS) or b"{}") | {str(query): json.loads(forms[TASKS])}
+        tasks = json.loads(store.get(TASKS) or b"{}")
+        tasks[str(query)] = max(json.loads(forms[TASKS]), tasks.get(str(query), 0))
         store.put(TASKS, json.dumps(tasks).encode())
     if CLOSED in forms:
-        closed = [row for row in json.loads(store.get(CLOSED) or b"[]") if row[0] != query]
-        store.put(CLOSED, json.dumps(closed + json.loads(forms[CLOSED])).encode())
+        _import_closed(store, query, json.loads(forms[CLOSED]))
+
+
+def _import_closed(store: Store, query: int, rows: list[list[int]]) -> None:
+    """Import where windows are closed; of several sources the least, as their keys differ."""
+    closed = json.loads(store.get(CLOSED) or b"[]")
+    rows += [row for row in closed if row[0] == query]
+    _, *columns = zip(*rows, strict=True)
+    others = [row for row in closed if row[0] != query]
+    store.put(CLOSED, json.dumps([*others, [query, *map(min, columns)]]).encode())
 
 
 def _forget(store: Store, known: dict[str, list[str]], query: str) -> None:

@@ -9,7 +9,7 @@ from controlplane.wire.aggregates.state_schema import StateSchema, from_bytes, s
 from workers.pipeline.engine.assignment.tasks import Member
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.isolation import AGGREGATOR, no_sample, run_stage
-from workers.pipeline.engine.final_aggregation import merge_parts, widen_state
+from workers.pipeline.engine.final_aggregation import KeyShare, merge_parts, widen_state
 from workers.pipeline.engine.storage.idle_streams import StreamClock
 from workers.pipeline.engine.storage.widening import Widening
 
@@ -32,12 +32,31 @@ def merge_partial_results(
     unreadable: dict[int, Fault] = {}
     batch = node_batch.input.header.batch - 1
     parts = _parts(node_batch, list(members), batch, unreadable) if members else {}
+    parts = {query: _share_of_parts(node_batch, query, parts[query]) for query in parts}
     if node_batch.widening is not None:
         parts = _widened(node_batch, node_batch.widening, members, parts, unreadable)
     closing = {} if node_batch.input.header.has_backlog else watermarks
     result, faults = merge_parts(node_batch.store, members, parts, closing, clock)
     node_batch.add_faults(unreadable | faults)
     return result
+
+
+def share_of(node_batch: "NodeBatch", query: int) -> KeyShare:
+    """Return which keys of a query the node aggregates."""
+    nodes = node_batch.table.table.queries[query].aggregators
+    return KeyShare(nodes.index(node_batch.input.node), len(nodes))
+
+
+def _share_of_parts(
+    node_batch: "NodeBatch", query: int, tables: dict[str, list[Any]]
+) -> dict[str, list[Any]]:
+    share = share_of(node_batch, query)
+    if share.nodes == 1:
+        return tables
+    return {
+        name: [share.of(schema_named(name), rows) for rows in parts]
+        for name, parts in tables.items()
+    }
 
 
 def _widened(

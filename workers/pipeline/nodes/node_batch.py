@@ -150,8 +150,9 @@ class NodeBatch:
         for (query, task), forms in reversed(states.items()):
             if query in self.faults:
                 continue
-            if task == AGGREGATOR_TASK:
-                final_aggregation.import_state(self.store, query, forms)
+            if task <= AGGREGATOR_TASK:
+                share = aggregator.share_of(self, query)
+                final_aggregation.import_state(self.store, query, forms, share)
                 continue
             successor = successors[query, task]
             pieces = {name: data for name, data in forms.items() if name.startswith(BACKLOG)}
@@ -228,12 +229,14 @@ class NodeBatch:
         if not transfers:
             return {}
         faults: dict[int, Fault] = {}
-        leaving = [(t.query, t.task) for t in transfers if t.task != AGGREGATOR_TASK]
+        leaving = [(t.query, t.task) for t in transfers if not t.is_aggregator]
         result = state_transfer.export_state(self.store, leaving, faults)
         for transfer in transfers:
             task = transfer.query, transfer.task
-            if transfer.task == AGGREGATOR_TASK:
-                result[task] = final_aggregation.export_state(self.store, transfer.query)
+            if transfer.is_aggregator:
+                # Several nodes may import parts of it: the store has it once.
+                if task not in result:
+                    result[task] = final_aggregation.export_state(self.store, transfer.query)
                 continue
             if transfer.successor is not None:
                 # The aggregator has all windows of a removed task: only its backlog is left.

@@ -108,7 +108,7 @@ class CompiledTable:
         return {
             query: why
             for query, why in self.invalid_queries.items()
-            if node in routes[query].owners() or node == routes[query].aggregator
+            if node in routes[query].owners() or node in routes[query].aggregators
         }
 
     @cached_property
@@ -133,8 +133,7 @@ class CompiledTable:
                     continue
                 keyed.setdefault(stream, {})[reader] = None
                 time_readers.setdefault(stream, set()).update(owners)
-                if route.aggregator != NO_AGGREGATOR:
-                    time_readers[stream].add(route.aggregator)
+                time_readers[stream].update(route.aggregators)
         edges = {stream for stream, query in self.table.drop_rules if query != INPUT}
         return {
             stream: Readers(
@@ -166,9 +165,10 @@ class CompiledTable:
     def _merges(self) -> dict[int, dict[int, Member]]:
         result: dict[int, dict[int, Member]] = {}
         for query, route in self._routes.items():
-            if route.aggregator != NO_AGGREGATOR:
+            if route.aggregators:
                 member = aggregator_member(query, route, self.computations[query])
-                result.setdefault(route.aggregator, {})[query] = member
+                for node in route.aggregators:
+                    result.setdefault(node, {})[query] = member
         return result
 
     def aggregated_by_node(self, node: int) -> Mapping[int, Member]:

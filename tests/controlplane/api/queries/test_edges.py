@@ -138,6 +138,14 @@ def test_a_query_is_submitted_with_a_key_grouping_and_changes_it(
     assert send(script, "post", path, {"node": None}).json()["aggregator"] != 3 - first
     answer = send(script, "post", path, {"node": 99})
     assert answer.json()["fields"] == {"node": ["There is no node 99"]}
+    told = send(script, "post", f"{BASE}/queries/hot/tasks", {"tasks": 11, "reason": "more"}).json()
+    assert (told["tasks"], told["task_ranges"][-1][2]) == (11, 11)
+    answer = send(script, "post", f"{BASE}/queries/hot/tasks", {"tasks": 1})
+    assert (answer.status_code, list(answer.json()["fields"])) == (422, ["tasks"])
+    told = send(script, "post", f"{BASE}/queries/hot/aggregators", {"count": 2}).json()
+    assert (told["aggregators"][0], len(told["aggregators"])) == (told["aggregator"], 2)
+    answer = send(script, "post", f"{BASE}/queries/hot/aggregators", {"count": 5})
+    assert (answer.status_code, list(answer.json()["fields"])) == (422, ["count"])
     answer = send(script, "post", f"{BASE}/queries/hot/key-grouping", {"key_grouping": "best"})
     assert "Must be one of" in answer.json()["fields"]["key_grouping"][0]
 
@@ -166,7 +174,9 @@ def test_the_documentation_has_examples() -> None:
     for path, verb in (
         ("/streams/{key}/drops", "put"),
         ("/queries/{name}/key-grouping", "post"),
+        ("/queries/{name}/tasks", "post"),
         ("/queries/{name}/aggregator", "post"),
+        ("/queries/{name}/aggregators", "post"),
     ):
         operation = paths[f"/api/v1/clusters/{{slug}}{path}"][verb]
         assert operation["requestBody"]["content"]["application/json"]["examples"]

@@ -18,6 +18,8 @@ from controlplane.wire.routing import (
     RestartQuery,
     RoutingDelta,
     RoutingTable,
+    SetAggregator,
+    SetAggregators,
     SetTaskCount,
 )
 from controlplane.wire.routing import publication as publishing
@@ -119,6 +121,26 @@ def test_tasks_are_added_and_removed_with_their_backlog() -> None:
         RoutingDelta(4, (SetTaskCount(7, 5, ((2, 4, 5),)), MoveTasks(7, ((2, 0, 1),))))
     )
     assert transition_table(fewer, grown).queries[7].owners() == (0, 1, 0, 1, 2)
+
+
+def test_every_aggregator_gets_its_share_of_all_when_their_number_changes() -> None:
+    table = RoutingTable().apply(RoutingDelta(1, (MERGED,)))
+    two = table.apply(RoutingDelta(2, (SetAggregators(7, (0, 2)),)))
+    assert RoutingTable.from_json(two.to_json()) == two
+    assert two.queries[7].aggregators == (0, 2)
+    assert list(task_transfers(table, two)) == [
+        TaskTransfer(7, -1, 0, 0), TaskTransfer(7, -1, 0, 2),
+    ]  # fmt: skip
+    assert transition_table(table, two).queries[7].aggregators == (0,)
+    swapped = two.apply(RoutingDelta(3, (SetAggregators(7, (2, 0)),)))
+    assert list(task_transfers(two, swapped)) == [
+        TaskTransfer(7, -1, 0, 2), TaskTransfer(7, -2, 2, 0),
+    ]  # fmt: skip
+    one = swapped.apply(RoutingDelta(4, (SetAggregator(7, 1),)))
+    assert list(task_transfers(swapped, one)) == [
+        TaskTransfer(7, -1, 2, 1), TaskTransfer(7, -2, 0, 1),
+    ]  # fmt: skip
+    assert one.queries[7].aggregators == (1,)
 
 
 @pytest.mark.parametrize(

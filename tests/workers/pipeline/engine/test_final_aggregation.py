@@ -20,6 +20,7 @@ from workers.pipeline.engine.assignment.subscriptions import Group, Intake, Subs
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.final_aggregation import (
     MERGED,
+    KeyShare,
     export_state,
     import_state,
     merge_parts,
@@ -93,6 +94,35 @@ def test_merged_windows_are_those_of_one_task(seed: int, cuts: int, tasks: int) 
         merged.append([(name, table) for name, _, table in given_out])
         forms, store = export_state(store, QUERY), Memory()
         import_state(store, QUERY, forms)
+    one = Tasks.of([Group.of(COMPUTATION, [ALONE])])
+    whole = advance_state(Memory(), one, records_of(rows, None), {}, 1)
+    assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), counts=st.lists(st.integers(1, 4), min_size=2, max_size=5))
+def test_aggregators_share_the_keys_in_any_number(seed: int, counts: list[int]) -> None:
+    """When their number changes, each imports its keys from all."""
+    rng = np.random.default_rng(seed)
+    rows = rows_of(rng, 60)
+    members = tasks_of([True] * 4).members
+    stores, merged = [Memory()], []
+    for tables, count in zip(parts_of(rows, 4, len(counts), rng), counts, strict=True):
+        if count != len(stores):
+            exported = [export_state(store, QUERY) for store in stores]
+            stores = [Memory() for _ in range(count)]
+            for place, store in enumerate(stores):
+                for forms in exported:
+                    import_state(store, QUERY, forms, KeyShare(place, count))
+        given_out = []
+        for place, store in enumerate(stores):
+            share = KeyShare(place, count)
+            own = {name: [share.of(schema_named(name), part) for part in parts]
+                   for name, parts in tables.items()}  # fmt: skip
+            emitted, faults = merge_parts(store, members, {QUERY: own}, {})
+            assert not faults
+            given_out += [(name, table) for name, _, table in emitted]
+        merged.append(given_out)
     one = Tasks.of([Group.of(COMPUTATION, [ALONE])])
     whole = advance_state(Memory(), one, records_of(rows, None), {}, 1)
     assert seen(merged) == seen([[(name, table) for name, _, table in changed_rows(whole)]])

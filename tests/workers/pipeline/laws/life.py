@@ -29,6 +29,7 @@ from controlplane.wire.routing import (
     AssignStream,
     MoveTasks,
     SetAggregator,
+    SetAggregators,
     SetKeyGrouping,
     SetSchema,
     SetTaskCount,
@@ -244,7 +245,11 @@ class Life:
             self.pipeline.publish(moves)
             return
         key_grouping = SetKeyGrouping(asked.pk, rng.choice(("", TWO_CHOICES)))
-        ops: list[Action] = [moves, SetAggregator(asked.pk, self._node()), key_grouping]
+        nodes = tuple(rng.sample(range(NODES), rng.randint(1, NODES)))
+        aggregators = rng.choice(
+            (SetAggregator(asked.pk, self._node()), SetAggregators(asked.pk, nodes))
+        )
+        ops: list[Action] = [moves, aggregators, key_grouping]
         chosen = rng.sample(ops, rng.randint(1, 3))
         if rng.random() < 0.5:
             chosen.append(self._task_count(asked.pk, rng.randint(2, 6)))

@@ -12,7 +12,7 @@ from controlplane.wire.routing import (
     AssignStream,
     MoveTasks,
     RoutingTable,
-    SetAggregator,
+    SetAggregators,
     SetCapacity,
     SetDropRule,
     SetKeyGrouping,
@@ -100,8 +100,8 @@ class Chance:
                      if node == gone]  # fmt: skip
             if moves:
                 yield MoveTasks(query, tuple(moves))
-            if route.aggregator == gone:
-                yield SetAggregator(query, self._node())
+            if gone in route.aggregators:
+                yield SetAggregators(query, (self._node(),))
 
     def _other_key_grouping(self, table: RoutingTable) -> Iterator[Action]:
         """Let keys find their task in another way."""
@@ -124,10 +124,12 @@ class Chance:
         yield SetCapacity(self._node(), float(self.rng.integers(100, 3_000)), emulated)
 
     def _move_merges(self, table: RoutingTable) -> Iterator[Action]:
-        """Let another node merge."""
+        """Let other nodes merge: one, or several that share the keys."""
         for query, route in table.queries.items():
-            if route.aggregator != NO_AGGREGATOR:
-                yield SetAggregator(query, self._node())
+            if route.aggregators:
+                count = 1 + self._below(len(self.up))
+                nodes = self.rng.choice(self.up, count, replace=False).tolist()
+                yield SetAggregators(query, tuple(nodes))
 
     def drop_rules(self, streams: int) -> list[Action]:
         """Return drops on input edges, of records and of minutes, and on a split edge."""

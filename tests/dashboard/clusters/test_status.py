@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.models import Cluster, ClusterHealth
 from dashboard import thresholds as grades
-from dashboard.clusters.verdicts import ClusterStatus, cluster_status, fleet_status
+from dashboard.clusters.status import ClusterStatus, cluster_status, fleet_status
 
 NOW = datetime(2026, 11, 17, 10, 46, tzinfo=UTC)
 FINE: dict[str, Any] = {"imbalance": 0.05, "p95": 900.0}
@@ -22,7 +22,7 @@ def running(age_s: float = 1.0, **changed: Any) -> Cluster:
 @pytest.mark.parametrize(
     ("sample", "age_s", "grade", "title"),
     [
-        (FINE, 1, grades.GOOD, "Imbalance and latency keep their limits, and data are fresh"),
+        (FINE, 1, grades.GOOD, "Imbalance and latency are within their limits, and data are fresh"),
         (
             FINE | {"imbalance": 0.12}, 1, grades.WARN,
             "Near a limit: imbalance is 12 % (limit 25 %)",
@@ -64,17 +64,18 @@ def test_what_is_near_a_limit_is_told_behind_what_exceeds_one() -> None:
     assert found.cause == "Near a limit: p95 latency is 5,000 ms (limit 10.0 s)."
 
 
-def test_a_state_that_is_not_running_is_the_verdict() -> None:
+def test_a_state_that_is_not_running_is_the_status() -> None:
     """Whatever the last sample said before."""
     broken = running(state="crash loop", state_detail="the driver has ended 3 times")
     assert cluster_status(broken, FINE, NOW) == ClusterStatus(
-        grades.BAD, "The Spark application ends again and again", "The driver has ended 3 times."
+        grades.BAD, "The Spark application fails repeatedly", "The driver has ended 3 times."
     )
     assert cluster_status(running(state="stopped"), FINE, NOW).grade == grades.UNKNOWN
-    assert "First figures come" in cluster_status(running(state="starting"), {}, NOW).cause
+    starting = cluster_status(running(state="starting"), {}, NOW)
+    assert "Figures appear with the first micro-batch" in starting.cause
 
 
-def test_every_state_has_a_verdict() -> None:
+def test_every_state_has_a_status() -> None:
     for state in Cluster.State.values:
         found = cluster_status(running(state=state), FINE, NOW)
         wanted = grades.STATES[state] if state != "running" else grades.GOOD
@@ -97,10 +98,16 @@ WARN, BAD = (
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "grade", "title", "cause"),
+    ("statuses", "grade", "title", "cause"),
     [
-        ([("a", GOOD), ("b", GOOD)], grades.GOOD, "All 2 running clusters keep their limits", ""),
-        ([("a", GOOD), ("b", UNKNOWN)], grades.GOOD, "The running cluster keeps its limits", ""),
+        (
+            [("a", GOOD), ("b", GOOD)], grades.GOOD,
+            "All 2 running clusters are within their limits", "",
+        ),
+        (
+            [("a", GOOD), ("b", UNKNOWN)], grades.GOOD,
+            "The running cluster is within its limits", "",
+        ),
         (
             [("a", UNKNOWN)], grades.UNKNOWN, "No cluster is running",
             "Start a cluster on its page.",
@@ -114,7 +121,7 @@ WARN, BAD = (
     ],
 )  # fmt: skip
 def test_the_fleet_is_as_bad_as_its_worst_cluster(
-    verdicts: list[tuple[str, ClusterStatus]], grade: str, title: str, cause: str
+    statuses: list[tuple[str, ClusterStatus]], grade: str, title: str, cause: str
 ) -> None:
-    found = fleet_status(verdicts)
+    found = fleet_status(statuses)
     assert (found.grade, found.title, found.cause) == (grade, title, cause)

@@ -1,4 +1,4 @@
-"""Status of a cluster or of the fleet: one sentence about its limits."""
+"""Status of a cluster or of the fleet: a sentence about limits, with its cause."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,26 +9,26 @@ from controlplane.health.summary import is_idle
 from controlplane.models import Cluster
 from dashboard import numbers, thresholds
 
-# What a state means, where its word alone does not tell an operator.
+# The titles of states other than running.
 _STATES: Final = {
-    Cluster.State.CRASH_LOOP: "The Spark application ends again and again",
+    Cluster.State.CRASH_LOOP: "The Spark application fails repeatedly",
     Cluster.State.STUCK: "The Spark application makes no progress",
     Cluster.State.NEEDS_DECISION: "An incident needs a decision",
     Cluster.State.FAILED: "The Spark application failed",
     Cluster.State.STARTING: "The Spark application starts",
-    Cluster.State.CATCHING_UP: "The cluster catches up with records that wait in the log",
-    Cluster.State.DEGRADED: "The cluster runs with a fault",
+    Cluster.State.CATCHING_UP: "The cluster catches up with its backlog",
+    Cluster.State.DEGRADED: "The cluster runs with an error",
 }
-_FIRST_FIGURES: Final = "First figures come with the first micro-batch, 20 to 40 s after the start."
-_IDLE: Final = "The cluster is idle: no records come, and none waits"
-_NO_RECORDS: Final = "Figures are those of the last records."
+_FIRST_FIGURES: Final = "Figures appear with the first micro-batch, 20 to 40 s after the start."
+_IDLE: Final = "The cluster is idle: there are no new records"
+_NO_RECORDS: Final = "Figures are those of the last micro-batch."
 _START: Final = "Start a cluster on its page."
-_STOPPED: Final = "Records wait in the log, and queries give no results until it is started."
+_STOPPED: Final = "Records wait in the log until the cluster is started."
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """A level, its sentence, and the cause or the consequence."""
+    """A level, its sentence, and the cause or consequence."""
 
     grade: str
     title: str
@@ -36,7 +36,7 @@ class ClusterStatus:
 
 
 def cluster_status(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> ClusterStatus:
-    """Return the status of a cluster by its state, or else by the limits of its measures."""
+    """Return the status of a cluster, from its state or from the limits of its measures."""
     state = cluster.state
     if state == Cluster.State.STOPPED:
         return ClusterStatus(thresholds.UNKNOWN, "The cluster is stopped", _STOPPED)
@@ -47,10 +47,10 @@ def cluster_status(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -
         return ClusterStatus(
             thresholds.STATES[state], _STATES[Cluster.State(state)], _sentence(cause)
         )
-    verdict = _by_limits(_measures(cluster, sample, now))
-    if verdict.grade == thresholds.GOOD and _is_old(cluster, now):
+    status = _by_limits(_measures(cluster, sample, now))
+    if status.grade == thresholds.GOOD and _is_old(cluster, now):
         return ClusterStatus(thresholds.GOOD, _IDLE, _NO_RECORDS)
-    return verdict
+    return status
 
 
 def _is_old(cluster: Cluster, now: datetime) -> bool:
@@ -60,12 +60,12 @@ def _is_old(cluster: Cluster, now: datetime) -> bool:
     )
 
 
-def fleet_status(verdicts: Sequence[tuple[str, ClusterStatus]]) -> ClusterStatus:
-    """Return the status of the fleet, given the clusters' statuses by name."""
-    bad = [(name, verdict) for name, verdict in verdicts if verdict.grade == thresholds.BAD]
-    watched = [(name, verdict) for name, verdict in verdicts if verdict.grade == thresholds.WARN]
-    cause = " ".join(f"{name}: {_lowered(verdict.title)}." for name, verdict in bad + watched)
-    count = len(verdicts)
+def fleet_status(statuses: Sequence[tuple[str, ClusterStatus]]) -> ClusterStatus:
+    """Return the status of the fleet; `statuses`: of the clusters by name."""
+    bad = [(name, status) for name, status in statuses if status.grade == thresholds.BAD]
+    watched = [(name, status) for name, status in statuses if status.grade == thresholds.WARN]
+    cause = " ".join(f"{name}: {_lowered(status.title)}." for name, status in bad + watched)
+    count = len(statuses)
     clusters = f"cluster{'' if count == 1 else 's'}"
     if bad:
         title = f"{len(bad)} of {count} {clusters} need{'s' if len(bad) == 1 else ''} attention"
@@ -74,12 +74,12 @@ def fleet_status(verdicts: Sequence[tuple[str, ClusterStatus]]) -> ClusterStatus
         return ClusterStatus(
             thresholds.WARN, f"{len(watched)} of {count} {clusters} to watch", cause
         )
-    running = sum(verdict.grade == thresholds.GOOD for _, verdict in verdicts)
+    running = sum(status.grade == thresholds.GOOD for _, status in statuses)
     if not running:
         return ClusterStatus(thresholds.UNKNOWN, "No cluster is running", _START)
     if running == 1:
-        return ClusterStatus(thresholds.GOOD, "The running cluster keeps its limits")
-    return ClusterStatus(thresholds.GOOD, f"All {running} running clusters keep their limits")
+        return ClusterStatus(thresholds.GOOD, "The running cluster is within its limits")
+    return ClusterStatus(thresholds.GOOD, f"All {running} running clusters are within their limits")
 
 
 def _measures(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -> list[tuple[str, str]]:
@@ -116,12 +116,12 @@ def _by_limits(measures: Sequence[tuple[str, str]]) -> ClusterStatus:
     if not measures:
         return ClusterStatus(thresholds.UNKNOWN, "No figures yet", _FIRST_FIGURES)
     return ClusterStatus(
-        thresholds.GOOD, "Imbalance and latency keep their limits, and data are fresh"
+        thresholds.GOOD, "Imbalance and latency are within their limits, and data are fresh"
     )
 
 
 def _sentence(text: str) -> str:
-    """Return the text with a capital and a full stop."""
+    """Return the text as a sentence, with a capital and a full stop."""
     if not text:
         return ""
     return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith((".", ")", "!")) else ".")

@@ -1,0 +1,178 @@
+"""Actions that change streams, edges, nodes, or the cluster as a whole."""
+
+from dataclasses import dataclass, replace
+
+from controlplane.wire.routing.actions import CLUSTER, Action, Kind, Subject
+from controlplane.wire.routing.draft import NodeState, TableDraft
+from controlplane.wire.routing.drop_rules import INPUT, DropRule
+from controlplane.wire.schema import StreamSchema
+
+
+@dataclass(frozen=True, slots=True)
+class AssignStream:
+    """Let split node `split` read `stream`."""
+
+    stream: int
+    split: int
+
+    def apply_to(self, draft: TableDraft) -> None:
+        """Assign the stream."""
+        draft.splits[self.stream] = self.split
+
+    def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
+        """Return the assignment to the present split node; nothing for a new stream."""
+        if self.stream not in draft.splits:
+            return ()
+        return (AssignStream(self.stream, draft.splits[self.stream]),)
+
+    def subjects(self) -> tuple[Subject, ...]:
+        """Return the stream."""
+        return (Subject(Kind.STREAM, self.stream),)
+
+
+@dataclass(frozen=True, slots=True)
+class SetSchema:
+    """Set the schema of the records of `stream`."""
+
+    stream: int
+    schema: StreamSchema
+
+    def apply_to(self, draft: TableDraft) -> None:
+        """Set the schema."""
+        draft.schemas[self.stream] = self.schema
+
+    def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
+        """Return the present schema; nothing for a stream without one."""
+        if self.stream not in draft.schemas:
+            return ()
+        return (SetSchema(self.stream, draft.schemas[self.stream]),)
+
+    def subjects(self) -> tuple[Subject, ...]:
+        """Return the stream."""
+        return (Subject(Kind.STREAM, self.stream),)
+
+
+@dataclass(frozen=True, slots=True)
+class SetCapacity:
+    """Set the declared capacity of `node` (records/s), and whether the node is limited to it."""
+
+    node: int
+    capacity: float
+    emulated: bool
+
+    def apply_to(self, draft: TableDraft) -> None:
+        """Set the capacity."""
+        # A table that an earlier release published knows the nodes with an emulated capacity only.
+        known = draft.nodes.get(self.node, NodeState(self.capacity))
+        draft.nodes[self.node] = replace(known, capacity=self.capacity, emulated=self.emulated)
+
+    def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
+        """Return the present capacity."""
+        if self.node not in draft.nodes:
+            return ()
+        present = draft.nodes[self.node]
+        return (SetCapacity(self.node, present.capacity, present.emulated),)
+
+    def subjects(self) -> tuple[Subject, ...]:
+        """Return the node."""
+        return (Subject(Kind.NODE, self.node),)
+
+
+@dataclass(frozen=True, slots=True)
+class SetNodeActive:
+    """Activate or deactivate `node`: planners assign no work to an inactive node."""
+
+    node: int
+    active: bool
+
+    def apply_to(self, draft: TableDraft) -> None:
+        """Set whether the node is active."""
+        draft.nodes[self.node] = replace(draft.node(self.node), active=self.active)
+
+    def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
+        """Return the present state."""
+        return (SetNodeActive(self.node, draft.node(self.node).active),)
+
+    def subjects(self) -> tuple[Subject, ...]:
+        """Return the node."""
+        return (Subject(Kind.NODE, self.node),)
+
+
+@dataclass(frozen=True, slots=True)
+class SetNodeCount:
+    """Give the cluster nodes 0 to nodes - 1; nodes that are new have `capacity` records/s.
+
+    Tasks and aggregators of a node that is removed must have moved before.
+    """
+
+    nodes: int
+    capacity: float = 0.0
+
+    def apply_to(self, draft: TableDraft) -> None:
+        """Remove the nodes from `nodes` on, add those that are missing."""
+        draft.node_count = self.nodes
+        for index in [index for index in draft.nodes if index >= self.nodes]:
+            del draft.nodes[index]
+        if self.capacity:
+            for index in range(self.nodes):
+                draft.nodes.setdefault(index, NodeState(self.capacity))
+
+    def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
+        """Return the present number of nodes, with the states of those that are removed."""
+        actions: list[Action] = []
+        for index in sorted(index for index in draft.nodes if index >= self.nodes):
+            state = draft.nodes[index]
+            actions.append(SetCapacity(index, state.capacity, state.emulated))
+            if not state.active:
+                actions.append(SetNodeActive(index, active=False))
+        capacity = max((state.capacity for state in draft.nodes.values()), default=0.0)
+        return (SetNodeCount(draft.node_count, capacity), *actions)
+
+    def subjects(self) -> tuple[Subject, ...]:
+        """Return the cluster."""
+        return (CLUSTER,)
+
+
+@dataclass(frozen=True, slots=True)
+class SetSplitCount:
+    """Give the cluster split nodes 0 to splits - 1; streams of one that is removed moved before."""
+
+    splits: int
+
+    def apply_to(self, draft: TableDraft) -> None:
+        """Set the number of split nodes."""
+        draft.split_count = self.splits
+
+    def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
+        """Return the present number of split nodes."""
+        return (SetSplitCount(draft.split_count),)
+
+    def subjects(self) -> tuple[Subject, ...]:
+        """Return the cluster."""
+        return (CLUSTER,)
+
+
+@dataclass(frozen=True, slots=True)
+class SetDropRule:
+    """Drop records on an edge: the input edge of `stream`, or its edge to `query`; None: none."""
+
+    stream: int
+    query: int = INPUT
+    rule: DropRule | None = None
+
+    def apply_to(self, draft: TableDraft) -> None:
+        """Set or clear the drop rule."""
+        if self.rule is None:
+            draft.drop_rules.pop((self.stream, self.query), None)
+            return
+        self.rule.check()
+        draft.drop_rules[self.stream, self.query] = self.rule
+
+    def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
+        """Return the present drop rule of the edge, or that there is none."""
+        edge = self.stream, self.query
+        return (SetDropRule(*edge, draft.drop_rules.get(edge)),)
+
+    def subjects(self) -> tuple[Subject, ...]:
+        """Return the edge."""
+        return (Subject(Kind.EDGE, self.stream, self.query),)
