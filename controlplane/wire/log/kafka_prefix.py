@@ -3,8 +3,8 @@
 A message in Kafka has neither the newest event times before it nor whether it repeats an earlier
 one: its producer does not know them. A reader knows them if it has read all earlier messages. So
 the driver, which reads every message to find the next cut, stores the totals at the cut before any
-reader starts there, and a reader starts with the totals of its cut. Watermarks and repetitions are then
-functions of the log alone.
+reader starts there, and a reader starts with the totals of its cut. Watermarks and repetitions are
+then functions of the log alone.
 """
 
 import json

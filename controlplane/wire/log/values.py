@@ -36,7 +36,7 @@ class Block(NamedTuple):
     """One append to a stream: record count, bytes, and the newest event time (ms).
 
     `newest_ms`: None if the records have the time of the append. A time further ahead of the
-    log's clock than `max_future_ms` is implausible and advances no mark.
+    log's clock than `max_future_ms` is implausible and advances no watermark.
     """
 
     records: int
@@ -86,7 +86,7 @@ class IdempotencyToken:
 class LogHead:
     """The head of a log: its last position, and the newest event time (ms) by stream.
 
-    Later appends have marks that are no older than these.
+    Later appends have watermarks that are no older than these.
     """
 
     position: str
