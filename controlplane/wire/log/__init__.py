@@ -4,8 +4,8 @@ Every append, to any number of streams, has one *position*, and positions only g
 position is a consistent cut of the whole log: a reader that stops there has read exactly the
 earlier appends of every stream.
 
-Each entry also has the newest earlier event time of its stream, its *watermark*. It determines which
-records are late, so lateness does not depend on the reader.
+Each entry also has the newest earlier event time of its stream, its *watermark*, which determines
+the late records, so lateness does not depend on the reader.
 """
 
 from controlplane.wire.log.address import check_url, log_identity, without_password
