@@ -102,7 +102,7 @@ def redis_child(command: list[str]) -> ChildSpec:
         "look for the disk, the memory and the port in its log; its data is in <data>/redis",
         patience_s=15.0,
         # Its warnings are mostly advice on kernel settings.
-        is_told=False,
+        is_shown=False,
     )
 
 

