@@ -2,7 +2,7 @@
 
 A key is claimed by inserting its row. The work and the keeping of its answer are one transaction:
 if the process dies in between, neither has happened, and after the lease another try may claim the
-key. Whoever lost its claim to another meanwhile cannot keep its answer, and its work is rolled
+key. A request that lost its claim meanwhile cannot keep its answer, and its work is rolled
 back with that.
 """
 
@@ -21,9 +21,9 @@ from controlplane.errors import Conflict
 from controlplane.models import KeptAnswer
 
 KEPT: Final = timedelta(hours=24)
-# Only how long a key stays closed after a crash: who is slower than this loses nothing but time.
+# A key is claimed for so long after a crash; a slower request is rolled back and repeated.
 LEASE: Final = timedelta(seconds=60)
-# Each try that finds the row gone or taken over means that another request moved it on.
+# An attempt fails only if another request has changed the row in the meantime.
 TRIES: Final = 5
 CHUNK: Final = 500
 
@@ -45,7 +45,7 @@ def fingerprint(*parts: bytes) -> str:
     return digest.hexdigest()
 
 
-def claim(user: User, key: str, asked: str) -> Claim | KeptAnswer:
+def claim(user: User, key: str, fingerprint: str) -> Claim | KeptAnswer:
     """Claim a key, or return the answer stored under it.
 
     Raises `Conflict`: key_reused if it was used for another request, in_progress while that runs.
@@ -56,11 +56,11 @@ def claim(user: User, key: str, asked: str) -> Claim | KeptAnswer:
         try:
             with transaction.atomic():
                 row = KeptAnswer.objects.create(
-                    user=user, key=key, fingerprint=asked, claim=name, **_times(now)
+                    user=user, key=key, fingerprint=fingerprint, claim=name, **_times(now)
                 )
             return Claim(row.pk, name)
         except IntegrityError:
-            answer = _stored_answer(user, key, asked, name, now)
+            answer = _stored_answer(user, key, fingerprint, name, now)
         if answer is not None:
             return answer
     raise _in_progress(LEASE)
@@ -94,7 +94,7 @@ def prune(now: datetime) -> int:
 
 
 def _stored_answer(
-    user: User, key: str, asked: str, name: str, now: datetime
+    user: User, key: str, fingerprint: str, name: str, now: datetime
 ) -> Claim | KeptAnswer | None:
     """Return the stored answer, or an expired claim taken over; None to retry."""
     row = KeptAnswer.objects.filter(user=user, key=key).first()
@@ -102,10 +102,10 @@ def _stored_answer(
         return None
     if row.expires_at <= now or (row.status is None and row.claimed_until <= now):
         claimed_rows = KeptAnswer.objects.filter(pk=row.pk, claim=row.claim, status=row.status)
-        columns = {"fingerprint": asked, "claim": name, "status": None, "body": b""}
+        columns = {"fingerprint": fingerprint, "claim": name, "status": None, "body": b""}
         taken = claimed_rows.update(**columns, **_times(now))
         return Claim(row.pk, name) if taken == 1 else None
-    if row.fingerprint != asked:
+    if row.fingerprint != fingerprint:
         text = "This key was used for another request: choose a new one for each request"
         raise Conflict("key_reused", text, {"key": key})
     if row.status is None:

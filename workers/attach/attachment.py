@@ -1,4 +1,4 @@
-"""The door: `attach` registers a listener and starts the thread that reports."""
+"""`attach` registers a listener and starts the reporting thread."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _log = logging.getLogger("weir.attach")
-# At exit: the end of a query that has just stopped is still on its way through Spark's bus.
+# At exit: the event of a query that has just stopped may still be in Spark's bus.
 SETTLE_SECONDS: Final = 1.0
-# At exit: what waits is sent within this, or is lost; only a Weir that hangs takes so long.
+# At exit: queued events are sent within this time, or are lost.
 FLUSH_SECONDS: Final = 10.0
 
 _lock = threading.Lock()
@@ -27,7 +27,7 @@ _attached: dict[tuple[str, str], Attachment] = {}
 
 
 class Attachment:
-    """A job's line to Weir. Nothing here raises; after `detach` nothing is sent any more."""
+    """The reports of a job to Weir. No method raises; after `detach` nothing is sent."""
 
     def __init__(self, spark: SparkSession, listener: WeirListener, reporter: Reporter) -> None:
         self._spark = spark
@@ -41,11 +41,11 @@ class Attachment:
 
     @property
     def dropped(self) -> int:
-        """Return how many events were given up: the queue was full or Weir refused them."""
+        """Return how many events were dropped: the queue was full or Weir rejected them."""
         return self._reporter.dropped
 
     def detach(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Stop listening and send what waits, within `seconds`; the queries continue."""
+        """Stop listening and send the queued events within `seconds`; the queries continue."""
         try:
             self._spark.streams.removeListener(self._listener)
         except Exception as failure:  # noqa: BLE001 - the job is worth more than its report
@@ -54,12 +54,12 @@ class Attachment:
         _forget(self)
 
     def leave(self) -> None:
-        """Say from the background that the job is over: its application is no more."""
+        """Report the end of the job in the background, after that of its application."""
         self._reporter.wind_up(ended=True)
         _forget(self)
 
     def end(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Say that the job is over and send what waits, within about `seconds`."""
+        """Report the end of the job and send waiting events, within about `seconds`."""
         if self.reporting:
             self._listener.settled.wait(SETTLE_SECONDS)
         self._reporter.close(seconds, ended=True)
@@ -73,7 +73,7 @@ def attach(
 
     url is where Weir's pages are; token a bearer token of a Weir user with the role viewer; name
     is what the job is called there, by default its application's name. With error_text=False the
-    reason of a failed query is its error class alone. Never raises: what stands in the way is
+    reason of a failed query is its error class alone. Never raises: an error is
     logged as a warning of the logger `weir.attach`, and None is returned. A second call for the
     same application and url returns the first one's attachment.
     """
@@ -111,14 +111,14 @@ def job_of(spark: SparkSession, name: str | None) -> dict[str, str]:
     try:
         context: Any = spark.sparkContext
         application, known_as = str(context.applicationId), str(context.appName)
-    except Exception:  # noqa: BLE001 - Spark Connect has no context and says so in its own way
+    except Exception:  # noqa: BLE001 - Spark Connect has no context and raises its own error
         application, known_as = f"session-{uuid.uuid4()}", "Spark Connect session"
     label = storable(name or known_as or application)[:NAME_CHARS]
     return {"application": application, "name": label, "spark_version": spark.version}
 
 
 def _end_others(key: tuple[str, str]) -> None:
-    """A process has one Spark application: a new one means that those before are over."""
+    """Report earlier jobs as over: a process has one Spark application at a time."""
     address, _ = key
     with _lock:
         old = [item for (place, _), item in _attached.items() if place == address]

@@ -1,4 +1,4 @@
-"""What of Spark's events is sent: measures and descriptions; no rows, offsets, plans or settings.
+"""Reports from Spark's events: measures and descriptions; no rows, offsets, plans or settings.
 
 An event is {kind, id, run, name, at} and, by its kind, {progress} or {error, error_class}; `at` is
 ISO 8601 in UTC. A progress is {batch, rows, input_rate, processed_rate, duration_ms, phases,
@@ -27,7 +27,7 @@ MOST_PHASES: Final = 20
 TEXT_CHARS: Final = 300
 NAME_CHARS: Final = 200
 ERROR_CHARS: Final = 1000
-# Of a long error the head says what kind it is, the tail (of a Python traceback) what happened.
+# The head of a long error has its kind, the tail (of a Python traceback) its reason.
 _ERROR_HEAD: Final = 200
 _PASSWORD = re.compile(r"://[^/@\s]+@")
 # Before the first event Spark's watermark is the epoch.
@@ -45,7 +45,7 @@ def idle(event: Any) -> Event:
 
 
 def terminated(event: Any, *, error_text: bool = True) -> Event:
-    """Return the event of a run that ended; error is "" if nobody has to look."""
+    """Return the event of a run that ended; error: "" for a normal end."""
     answer = _event(TERMINATED, event.id, event.runId, _now())
     failed = event.exception is not None
     kind = str(getattr(event, "errorClassOnException", None) or "")[:NAME_CHARS]
@@ -63,7 +63,7 @@ def progress(text: str) -> Event:
 
 
 def measures(report: dict[str, Any]) -> dict[str, Any]:
-    """Return what is sent of one of Spark's progress reports."""
+    """Return the reported measures of one of Spark's progress reports."""
     phases = report.get("durationMs") or {}
     sources = (report.get("sources") or [])[:MOST_SOURCES]
     watermark = (report.get("eventTime") or {}).get("watermark")
@@ -133,7 +133,7 @@ def _source(source: dict[str, Any]) -> dict[str, Any]:
 def _sink(sink: dict[str, Any]) -> dict[str, Any]:
     rows = sink.get("numOutputRows")
     description = _public(str(sink.get("description", "")))[:TEXT_CHARS]
-    # Spark says -1 where a sink does not count.
+    # Spark reports -1 for sinks that do not count.
     return {"description": description, "rows": rows if rows is not None and rows >= 0 else None}
 
 
@@ -145,7 +145,7 @@ def _total(sources: list[dict[str, Any]], field: str) -> float | None:
 
 
 def _number(value: object) -> float | None:
-    """Return a finite number; Spark writes metrics as texts and leaves rates of nothing out."""
+    """Return a finite number; Spark writes metrics as texts and omits unknown rates."""
     try:
         number = float(str(value))
     except ValueError:

@@ -25,14 +25,14 @@ from workers.live_migration.request import QUERY, Request
 
 CLUSTER: Final = "figure15"
 START_S: Final = 240.0
-# Every trial begins with so much that nobody measures: workers start, code warms up.
+# The unmeasured begin of every trial: workers start, code is compiled.
 WARM_UP_S: Final = 5.0
 ReportProgress = Callable[[float], None]
 Row = dict[str, Any]
 
 
 class CourseFailed(Exception):
-    """The application did not do what was waited for."""
+    """The application did not reach the awaited state in time."""
 
 
 @contextmanager
@@ -71,7 +71,7 @@ class Course:
     request: Request
     folder: Path
     redis_url: str
-    told: ReportProgress
+    report: ReportProgress
 
     def __post_init__(self) -> None:
         self.client = redis.Redis.from_url(self.redis_url)
@@ -136,7 +136,7 @@ class Course:
         start = started or time.time()
         whole = self.request.minutes * self.request.minute_s
         while (passed := time.time() - start) < seconds:
-            self.told(min(0.99, passed / whole) if started else 0.0)
+            self.report(min(0.99, passed / whole) if started else 0.0)
             time.sleep(min(0.5, seconds - passed))
 
     def _wait_for_the_rest(self) -> None:
@@ -152,7 +152,7 @@ class Course:
 def by_minute(request: Request, rows: list[Row], started: float) -> list[Row]:
     """Return the measures of each minute, by when results came out.
 
-    A minute without a result has none: it is unknown its response time.
+    The response time of a minute without a result is None.
     """
     result = []
     for minute in range(request.minutes):

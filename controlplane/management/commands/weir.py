@@ -1,4 +1,4 @@
-"""manage.py weir: the command `weir`, for those who are at manage.py anyway."""
+"""manage.py weir: the command `weir`."""
 
 import sys
 from typing import Any
@@ -9,7 +9,7 @@ from controlplane.cli.main import main
 
 
 class Command(BaseCommand):
-    """Hands its arguments on; `manage.py weir --help` lists what there is."""
+    """Runs the command `weir` with its arguments; `manage.py weir --help` lists them."""
 
     help = "Weir at the terminal: clusters, queries, plans, proposals, descriptions."
 

@@ -1,7 +1,7 @@
-"""Slots and sketches to the values that were requested: the last step, at the reader.
+"""Finalize: the reader's step from slots and sketches to the values of aggregates.
 
-What was kept of a window in parts (streams, tasks of a split key, runs of a moved query) is merged
-here, in any order; so a reader sees each record exactly once.
+It merges the parts of a window (streams, tasks of a split key, incarnations of a query) in any
+order, so a reader sees each record exactly once.
 """
 
 import math
@@ -24,7 +24,7 @@ from controlplane.wire.language.registered import registered_aggregate
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
 
-# What tells parts of one window apart.
+# What distinguishes the parts of a window.
 _PARTS: Final = (*OWNER, "stream")
 _BATCH: Final = "batch"
 _NO_ERRORS: Final[Mapping[str, str]] = {}
@@ -35,8 +35,8 @@ class WindowRow(NamedTuple):
     """One window of one key: its start (event time, ms), the key and the aggregates by name.
 
     `batch`: the newest micro-batch that changed it. `parts`: how many were merged. `errors`: by
-    name why an aggregate has no value although it should: its last step raised or took too long.
-    `attempted`: False where there was no time for a last step, so that another reading may have it.
+    name why an aggregate has no value: its last step raised or took too long. `attempted`: False
+    without time for a last step, so that another reading may have the value.
     """
 
     start_ms: int

@@ -1,4 +1,4 @@
-"""Where a log is: a URL, taken apart and checked."""
+"""The address of a log: parsing and checks of its URL."""
 
 import re
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from controlplane.wire.errors import BadLogUrl
 
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
 KAFKA_SCHEME: Final = "kafka"
-# What a URL may say to the Kafka client. Others could make it load code or read files.
+# The options of the Kafka client that a URL may set. Others could make it load code or read files.
 KAFKA_OPTIONS: Final = frozenset(
     {
         "compression.type", "delivery.timeout.ms", "message.max.bytes", "sasl.mechanisms",
@@ -50,7 +50,7 @@ def without_password(url: str) -> str:
 
 
 def log_identity(url: str) -> str:
-    """Return what names a log: its URL without login and options."""
+    """Return the identity of a log: its URL without login and options."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 

@@ -1,10 +1,9 @@
-"""What follows from the appends before a position, kept for every cut that may be read again.
+"""The derived state of a topic at each position that may be read again.
 
-A message in Kafka cannot say what was newest before it, or whether it repeats an earlier one: its
-producer does not know. The reader does, but only if it has read everything before. So the driver,
-which looks at every message to find the next cut, keeps what follows from all messages up to it,
-before anyone reads from there; and who reads from a cut begins with what was kept for it. That
-determines watermarks, and which messages are repetitions, a function of the log alone.
+A message in Kafka contains neither the watermark before it nor whether it repeats an earlier one,
+as its producer does not know them; only a reader of all earlier messages does. So the driver, which
+scans all messages to find the next position, stores this state for it, and readers start from the
+stored state. Watermarks and repetitions are therefore functions of the log alone.
 """
 
 import json
@@ -18,7 +17,7 @@ from controlplane.wire import keys
 from controlplane.wire.log.kafka_message import Append
 from controlplane.wire.log.values import NO_TIME, START, WINDOW, IdempotencyToken, position_key
 
-# Producers whose stamps are remembered: those that appended last.
+# Producers with remembered tokens: those that appended last.
 _PRODUCERS: Final = 1000
 _MASK: Final = 2**WINDOW - 1
 
@@ -27,8 +26,8 @@ _MASK: Final = 2**WINDOW - 1
 class Prefix:
     """Records, bytes, newest event time (ms) by stream, and what producers have appended.
 
-    `seen`: by producer its highest sequence, and a mask of the sequences from there downwards;
-    who appended last stands last.
+    `seen`: by producer its highest sequence, and a mask of the sequences from there downwards, in
+    the order of the last appends.
     """
 
     total: int = 0
@@ -37,7 +36,7 @@ class Prefix:
     seen: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, append: Append) -> Mapping[int, int | None] | None:
-        """Go on by one append; return the watermark of each stream, None for a repetition."""
+        """Apply an append; return the watermark of each stream, None for a repetition."""
         if append.token is not None and not self._is_new(append.token):
             return None
         watermarks_ms: dict[int, int | None] = {}
@@ -83,9 +82,9 @@ class PrefixStore:
         self._committed = keys.kafka_committed_key(cluster, topic)
 
     def prefix_of(self, position: str) -> Prefix:
-        """Return what follows from everything before a cut; nothing at the start of the log.
+        """Return the state at a position, an empty one at the start of the log.
 
-        Nothing, too, where Redis has lost it: watermarks then start again.
+        Also empty after a loss of Redis: watermarks then start again.
         """
         result: Any = self._client.hget(self._prefixes, position)
         return Prefix() if result is None else Prefix.decode(result)
@@ -99,7 +98,7 @@ class PrefixStore:
     def keep(self, start: str, end: str, prefix: Prefix) -> None:
         """Store the prefix at `end`, computed from the prefix at `start`.
 
-        Whoever reads from `start` must find what was begun with there, even if Redis was emptied.
+        Readers from `start` need the state there, even if Redis was emptied.
         """
         pipe = self._client.pipeline(transaction=True)
         pipe.hsetnx(self._prefixes, start, Prefix().encode())

@@ -31,9 +31,9 @@ class Log(Protocol):
     ) -> str:
         """Append one block per stream, all at one position, and return it.
 
-        All blocks are in the log or none is. Under a stamp that was appended before, nothing is
+        All blocks are in the log or none is. With a token that was used before, nothing is
         added. Raises `LogFull` if `limits` are reached, `AppendTooLarge`,
-        `StaleIdempotencyToken`, `IdempotencyTokenReused` where the stamp had other blocks, and
+        `StaleIdempotencyToken`, `IdempotencyTokenReused` if the token had other blocks, and
         `LogUnavailable` when it is not known whether the log has taken it.
         """
 
@@ -43,7 +43,7 @@ class Log(Protocol):
     def head(self, streams: Sequence[int]) -> LogHead:
         """Return the head of the log, with the newest event times of these streams.
 
-        In Kafka, how far the pipeline has looked at it. Raises `LogUnavailable`.
+        In Kafka, the newest position that the pipeline has indexed. Raises `LogUnavailable`.
         """
 
     def committed_position(self) -> LogPosition:
@@ -61,15 +61,15 @@ class Log(Protocol):
     def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
         """Return the entries of each stream after `start` up to and including `end`.
 
-        Both are positions of cuts. The answer is the same whoever reads it, whenever, until `end`
+        Both are positions of the log. All readers get the same result until `end`
         is committed.
         """
 
     def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
         """Return the backlog after `end` by stream, without empty and unknown ones."""
 
-    def mark_committed(self, cut: LogPosition) -> None:
-        """Record that everything up to `cut` is processed: no replay requests it any more."""
+    def mark_committed(self, position: LogPosition) -> None:
+        """Record that everything up to `position` is processed: no replay requests it any more."""
 
     def close(self) -> None:
         """Close the connections."""

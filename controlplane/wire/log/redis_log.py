@@ -1,9 +1,9 @@
 """The log in Redis Streams, one per stream, with one position over all of them.
 
-Every append, whatever number of streams it touches, is one Lua call that gives all its blocks the
-same position, a Redis stream id `<ms>-<sequence>`. The index holds one entry per append with the
-running totals of records and bytes, which is how a micro-batch is bounded without looking at the
-streams, and how an append is refused before memory runs out.
+Every append, to any number of streams, is one Lua call that gives all its blocks the same position,
+a Redis stream id `<ms>-<sequence>`. The index has one entry per append with the running totals of
+records and bytes, which bound a micro-batch without reading the streams, and reject an append
+before memory is exhausted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,9 +45,9 @@ _NO_MEMORY = "command not allowed when used memory"
 
 
 def connect(url: str) -> "redis.Redis":
-    """Return a connection that waits at most 20 s, and tries a second time immediately.
+    """Return a connection with a timeout of 20 s and one immediate retry.
 
-    The second time serves a connection that the server closed while nobody used it.
+    The retry replaces an idle connection that the server has closed.
     """
     return redis.Redis.from_url(
         url,
@@ -116,7 +116,7 @@ class RedisLog:
 
     def head(self, streams: Sequence[int]) -> LogHead:
         """Return the head of the log, with the newest event times of these streams."""
-        # The times first: what is appended in between has no older watermark.
+        # The times first: an append in between has no older watermark.
         pipe = self._client.pipeline(transaction=False)
         pipe.hmget(self._newest, [*map(str, streams), ""])
         pipe.xrevrange(self._index, count=1)
@@ -150,7 +150,7 @@ class RedisLog:
         end = _position_of(newest[0])
         if position_key(end.position) <= position_key(start.position):
             return start
-        # A total that fell behind means a log that was emptied and begun again: take what is there.
+        # A smaller total means that the log was emptied: read what it has.
         bound = _bytes_up_to(first[0] if first else None) + max_bytes
         if end.total - start.total <= max_records and _bytes_up_to(newest[0]) <= bound:
             return end
@@ -159,18 +159,18 @@ class RedisLog:
     def _bounded_position(
         self, start: LogPosition, max_records: int, bytes_bound: int
     ) -> LogPosition:
-        """Return the furthest cut by paging through the index; `bytes_bound` is a running total."""
-        cut, position = start, start.position
+        """Return the furthest position in the index; `bytes_bound`: a running total."""
+        reached, position = start, start.position
         while True:
             page = cast("list[Any]", self._client.xrange(self._index, f"({position}", count=512))
             for row in page:
                 step = _position_of(row)
                 if step.total - start.total > max_records or _bytes_up_to(row) > bytes_bound:
-                    return step if cut == start else cut
-                cut = step
+                    return step if reached == start else reached
+                reached = step
             if not page:
-                return cut
-            position = cut.position
+                return reached
+            position = reached.position
 
     def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
         """Return the entries of each stream after `start` up to and including `end`."""
@@ -199,10 +199,12 @@ class RedisLog:
             if rows and count
         }
 
-    def mark_committed(self, cut: LogPosition) -> None:
-        """Record that everything up to `cut` is processed, and give its memory back."""
+    def mark_committed(self, position: LogPosition) -> None:
+        """Record that all records up to `position` are processed, and free their memory."""
         prefix = keys.log_prefix(self.cluster)
-        self._commit(keys=[self._index, self._committed, self._newest], args=[cut.position, prefix])
+        self._commit(
+            keys=[self._index, self._committed, self._newest], args=[position.position, prefix]
+        )
 
     def close(self) -> None:
         """Close the connection."""
@@ -210,8 +212,7 @@ class RedisLog:
 
     def _refusal(self, error: "redis.RedisError") -> LogUnavailable | RedisOutOfMemory:
         """Return the exception of the wire for an error of Redis."""
-        # Where the first write of a script is refused for want of memory, all of it is: the
-        # script has then changed nothing.
+        # Redis rejects the first write of a script without memory: the script changed nothing.
         if _NO_MEMORY in str(error):
             return RedisOutOfMemory(self._waiting().bytes)
         return LogUnavailable(str(error))
