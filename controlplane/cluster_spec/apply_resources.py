@@ -46,7 +46,7 @@ def apply_streams(
     ]
     for chunk in chunks(wanted, streams.MAX_SPECS):
         with errors_at("streams", [index for index, _ in chunk]):
-            streams.register(actor, cluster, [_stream_spec(part) for _, part in chunk])
+            streams.register(actor, cluster, [stream_spec(part) for _, part in chunk])
     new = [part for _, part in wanted if part.name not in known]
     for part in new:
         if part.rate is not None:
@@ -68,7 +68,8 @@ def _differs(part: StreamPart, known: StreamPart | None) -> bool:
     return moved or part.model_copy(update=ours) != known.model_copy(update=ours)
 
 
-def _stream_spec(part: StreamPart) -> StreamSpec:
+def stream_spec(part: Any) -> StreamSpec:
+    """Return the stream of a part of a description, or of a request with these attributes."""
     schema = {} if part.data_schema is None else part.data_schema.model_dump()
     return StreamSpec(part.name, part.title, schema, part.declared_rate, part.meta)
 

@@ -7,7 +7,7 @@ from ninja import Router
 
 from controlplane.api.common.lists import listed, requested_page
 from controlplane.api.common.security import caller, cluster_of
-from controlplane.api.streams.schemas import StreamIn, StreamOut, StreamPage, StreamsIn
+from controlplane.api.streams.schemas import StreamOut, StreamPage, StreamsIn
 from controlplane.catalog.streams import (
     StreamFilters,
     rows_of_streams,
@@ -15,9 +15,9 @@ from controlplane.catalog.streams import (
     streams_page,
     streams_slice,
 )
+from controlplane.cluster_spec.apply_resources import stream_spec
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.topology import streams
-from controlplane.topology.streams import StreamSpec
 
 router = Router(tags=["streams"])
 
@@ -50,10 +50,5 @@ def register_streams(request: HttpRequest, slug: str, body: StreamsIn) -> Any:
     A new stream needs a schema. That of a known one changes under the rules of PUT …/schema.
     """
     actor, cluster = caller(request), cluster_by_slug(slug)
-    saved = streams.register(actor, cluster, [_spec(row) for row in body.streams])
+    saved = streams.register(actor, cluster, [stream_spec(row) for row in body.streams])
     return [StreamOut.of(row) for row in rows_of_streams(saved)]
-
-
-def _spec(row: StreamIn) -> StreamSpec:
-    schema = {} if row.data_schema is None else row.data_schema.model_dump()
-    return StreamSpec(row.name, row.title, schema, row.declared_rate, row.meta)

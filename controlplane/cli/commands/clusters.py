@@ -1,9 +1,10 @@
 """weir clusters."""
 
 from argparse import Namespace
+from collections.abc import Callable
 from typing import Any, Final
 
-from controlplane.access.roles import VIEWER, require_member
+from controlplane.access.roles import VIEWER, Actor, require_member
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.output import (
     print_answer,
@@ -16,6 +17,7 @@ from controlplane.clusters import lifecycle, partitions
 from controlplane.clusters.listing import NodeRow, node_table
 from controlplane.errors import Invalid
 from controlplane.health.fleet import FleetRow, fleet
+from controlplane.models import Cluster
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import nodes
 from controlplane.wire.figures import figure_of
@@ -69,16 +71,12 @@ def shown(given: Namespace) -> None:
 
 def start(given: Namespace) -> None:
     """Start a cluster's application."""
-    actor, cluster = viewed(given)
-    lifecycle.start(actor, cluster, given.reason)
-    _request(given, cluster)
+    _request(given, lifecycle.start)
 
 
 def stop(given: Namespace) -> None:
     """Stop a cluster's application."""
-    actor, cluster = viewed(given)
-    lifecycle.stop(actor, cluster, given.reason)
-    _request(given, cluster)
+    _request(given, lifecycle.stop)
 
 
 def set_nodes(given: Namespace) -> None:
@@ -102,7 +100,9 @@ def limit(given: Namespace) -> None:
     print_answer(given, {"cluster": cluster.slug, **limits})
 
 
-def _request(given: Namespace, cluster: Any) -> None:
+def _request(given: Namespace, change: Callable[[Actor, Cluster, str], Cluster]) -> None:
+    actor, cluster = viewed(given)
+    change(actor, cluster, given.reason)
     text = f"{cluster.slug} is to be {cluster.desired}; it is {cluster.state}"
     print_answer(given, values_of(cluster, "desired state", cluster="slug"), text)
 

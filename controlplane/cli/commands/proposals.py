@@ -25,8 +25,7 @@ def listed(given: Namespace) -> None:
     _, cluster = viewed(given)
     if given.state and given.state not in STATES:
         raise Refused(Code.WRONG, f"--state {given.state}: must be one of {', '.join(STATES)}")
-    values = {"state": given.state, "page": given.page, "per_page": given.per_page}
-    page = proposals_page(cluster, ProposalFilters.of(values))
+    page = proposals_page(cluster, ProposalFilters.of(vars(given)))
     rows = [
         values_of(row, "id planner algorithm state requested_by requested_at")
         | {"actions": row.predicted.get("actions"), "seal": row.seal or None}

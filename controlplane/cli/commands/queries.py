@@ -18,7 +18,6 @@ from controlplane.cli.documents import text_of
 from controlplane.cli.output import print_answer, print_facts, print_json, print_page, values_of
 from controlplane.cli.query_options import query_of
 from controlplane.cluster_spec.text import parse_queries
-from controlplane.pagination.pages import MAX_PER_PAGE
 from controlplane.query_spec import QuerySpec, spec_of, submitted_values
 from controlplane.topology import queries
 
@@ -35,17 +34,8 @@ def listed(given: Namespace) -> None:
     if given.state not in ("live", "all", *STATES):
         known = ", ".join(("live", "all", *STATES))
         raise Refused(Code.WRONG, f"--state {given.state}: must be one of {known}")
-    page = queries_page(
-        cluster,
-        QueryFilters(
-            text=given.search,
-            state="" if given.state == "all" else given.state,
-            node=given.node,
-            stream=given.stream,
-            page=max(1, given.page),
-            per_page=min(max(1, given.per_page), MAX_PER_PAGE),
-        ),
-    )
+    state = "" if given.state == "all" else given.state
+    page = queries_page(cluster, QueryFilters.of(vars(given) | {"q": given.search, "state": state}))
     print_page(given, page, "queries", [_row(row) for row in page.rows], _COLUMNS)
 
 
