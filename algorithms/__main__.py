@@ -17,7 +17,7 @@ from algorithms.listing import as_json, as_text
 from algorithms.planner import Algorithm, Planner
 from algorithms.registry import PLANNERS, planner
 from algorithms.strict_json import read_json
-from algorithms.vocabulary import Progress, Value
+from algorithms.vocabulary import Progress, Value, silent
 
 _WRONG: Final = 2
 # What a shell says of a process that Ctrl-C ended: 128 + SIGINT.
@@ -96,7 +96,7 @@ def _planned(given: Namespace) -> str:
     algorithm = chosen.algorithm(given.algorithm)
     values = _values(chosen, algorithm, given.param, given.seed)
     data = read_json(given.input)
-    with heeding_interrupts(_printing(sys.stderr) if given.progress else None) as report:
+    with heeding_interrupts(_printing(sys.stderr) if given.progress else silent) as report:
         plan = chosen.run(algorithm, data, values, report)
     return json.dumps(plan, allow_nan=False)
 

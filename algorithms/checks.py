@@ -1,5 +1,8 @@
 """Checks of input that several planners share: each reports which value is wrong and why."""
 
+import math
+import numbers
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,36 +14,80 @@ from algorithms.vocabulary import Floats, Ints
 _LARGEST = 1e200
 
 
+def object_fields(
+    data: object, needed: Sequence[str], optional: Sequence[str] = ()
+) -> Mapping[str, Any]:
+    """Return the fields of a JSON object that has the needed ones and no others than these."""
+    if not isinstance(data, Mapping):
+        raise BadProblem("input", f"must be a JSON object with {', '.join(needed)}")
+    missing = [name for name in needed if name not in data]
+    if missing:
+        raise BadProblem("input", f"lacks {', '.join(missing)}")
+    known = (*needed, *optional)
+    unknown = [str(name) for name in data if name not in known]
+    if unknown:
+        raise BadProblem(unknown[0], f"is unknown; known: {', '.join(known)}")
+    return data
+
+
 def as_integers(where: str, values: Any) -> Ints:
     """Return `values` as a new int64 vector; floats and text are refused, never rounded."""
-    try:
-        array = np.array(values)
-    except ValueError as error:
-        raise BadProblem(where, "must be a flat list of whole numbers") from error
-    if array.ndim != 1:
-        raise BadProblem(where, f"must have one dimension, not {array.ndim}")
-    if array.size and array.dtype.kind not in "iu":
-        raise BadProblem(where, f"must hold whole numbers, not {array.dtype}")
-    return array.astype(np.int64)
+    vector: Ints = _vector(where, values, "iu", "whole numbers").astype(np.int64)
+    return vector
 
 
 def amounts(where: str, values: Any) -> Floats:
     """Return the values as a new float64 vector, finite and not negative."""
+    array: Floats = _vector(where, values, "iuf", "numbers").astype(np.float64)
+    wrong = ~(np.isfinite(array) & (array >= 0))
+    refuse_first(where, array, wrong, "must be finite and not negative, not {}")
+    refuse_first(where, array, array > _LARGEST, f"must be at most {_LARGEST:g}")
+    return array
+
+
+def numbers_below(where: str, values: Any, bound: int, what: str) -> Ints:
+    """Return numbers of things that are called `what`, from 0 to `bound` - 1, as a new vector."""
+    array = as_integers(where, values)
+    wrong = (array < 0) | (array >= bound)
+    refuse_first(where, array, wrong, f"{what} {{}} is unknown (0 to {bound - 1})")
+    return array
+
+
+def refuse_first(where: str, array: Any, wrong: Any, why: str) -> None:
+    """Raise `BadProblem` for the first value of which `wrong` bool[n] is true, if there is one.
+
+    `why` has `{}` in the place of the value.
+    """
+    places = np.flatnonzero(wrong)
+    if len(places):
+        first = int(places[0])
+        raise BadProblem(f"{where}[{first}]", why.format(array[first]))
+
+
+def check_count(where: str, number: Any) -> None:
+    """Raise unless there is a whole number, at least one."""
+    if isinstance(number, bool) or not isinstance(number, numbers.Integral):
+        raise BadProblem(where, f"must be a whole number, not {number!r}")
+    if int(number) < 1:
+        raise BadProblem(where, f"must be at least 1, not {number}")
+
+
+def check_slack(where: str, slack: Any) -> None:
+    """Raise unless the slack is a finite number that is not negative."""
+    if isinstance(slack, bool) or not isinstance(slack, numbers.Real):
+        raise BadProblem(where, f"must be a number, not {slack!r}")
+    if not math.isfinite(float(slack)) or float(slack) < 0:
+        raise BadProblem(where, f"must be finite and not negative, not {slack}")
+
+
+def _vector(where: str, values: Any, kinds: str, what: str) -> Any:
+    """Return `values` as a new vector of these kinds of numpy."""
     try:
         array = np.array(values)
     except (TypeError, ValueError, OverflowError) as error:
-        raise BadProblem(where, "must be a flat list of numbers") from error
+        raise BadProblem(where, f"must be a flat list of {what}") from error
     if array.ndim != 1:
         raise BadProblem(where, f"must have one dimension, not {array.ndim}")
-    if array.size and array.dtype.kind not in "iuf":
-        raise BadProblem(where, f"must hold numbers, not {array.dtype}")
-    array = array.astype(np.float64)
-    wrong = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
-    if len(wrong):
-        first = int(wrong[0])
-        why = f"must be finite and not negative, not {array[first]}"
-        raise BadProblem(f"{where}[{first}]", why)
-    large = np.flatnonzero(array > _LARGEST)
-    if len(large):
-        raise BadProblem(f"{where}[{int(large[0])}]", f"must be at most {_LARGEST:g}")
+    if array.size and array.dtype.kind not in kinds:
+        raise BadProblem(where, f"must hold {what}, not {array.dtype}")
     return array

@@ -71,17 +71,9 @@ class InfeasibleTau(PlanningError):
 class TooLarge(PlanningError):
     """An exact answer would take more memory or time than is sensible: `why` has the numbers."""
 
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
-
 
 class NotProven(PlanningError):
     """An exact search ended without an answer: `why` has the numbers and what to do."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
 
 
 class MissingDependency(PlanningError):
@@ -91,8 +83,6 @@ class MissingDependency(PlanningError):
         super().__init__(
             f"{package} is not installed; install it with: pip install {package} (or weir[{extra}])"
         )
-        self.package = package
-        self.extra = extra
 
 
 class UnknownPlanner(PlanningError):
@@ -100,29 +90,38 @@ class UnknownPlanner(PlanningError):
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         super().__init__(f"there is no planner {name!r}; known: {', '.join(known)}")
-        self.name = name
-        self.known = tuple(known)
+        self.name, self.known = name, tuple(known)
 
 
-class UnknownAlgorithm(PlanningError):
-    """No algorithm of that name is registered for the planner."""
+class _UnknownOfPlanner(PlanningError):
+    """A planner has nothing of that name; `known` are the names that it has."""
 
-    def __init__(self, planner: str, name: str, known: Sequence[str]) -> None:
-        super().__init__(f"{planner} has no algorithm {name!r}; known: {', '.join(known)}")
-        self.planner = planner
-        self.name = name
-        self.known = tuple(known)
-
-
-class UnknownExperiment(PlanningError):
-    """No experiment of that name is known for the planner."""
+    what = ""
 
     def __init__(self, planner: str, name: str, known: Sequence[str]) -> None:
         there = ", ".join(known) or "none"
-        super().__init__(f"{planner} has no experiment {name!r}; known: {there}")
-        self.planner = planner
-        self.name = name
-        self.known = tuple(known)
+        super().__init__(f"{planner} has no {self.what} {name!r}; known: {there}")
+        self.planner, self.name, self.known = planner, name, tuple(known)
+
+
+class UnknownAlgorithm(_UnknownOfPlanner):
+    """No algorithm of that name is registered for the planner."""
+
+    what = "algorithm"
+
+
+class UnknownExperiment(_UnknownOfPlanner):
+    """No experiment of that name is known for the planner."""
+
+    what = "experiment"
+
+
+class Refuted(AssertionError):
+    """A plan is not what it claims; `faults` lists every difference."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__("; ".join(faults))
+        self.faults = list(faults)
 
 
 def _rebuilt(

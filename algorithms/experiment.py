@@ -6,7 +6,7 @@ from typing import Any
 
 from algorithms.errors import BadParameters
 from algorithms.tables import Table
-from algorithms.vocabulary import Parameters, Progress, parameter
+from algorithms.vocabulary import Parameters, Progress, parameter, silent
 
 Measures = Mapping[str, Any]
 # (parameters with x at one of its values, seed, series, progress) -> (series, its measures)
@@ -37,7 +37,6 @@ class Repeated(Parameters):
 
     seeds: int = parameter(
         3,
-        unit="",
         help="How many workloads are drawn per point, with the seeds 0, 1, 2, ...; the paper "
         "averages 10.",
         minimum=1,
@@ -78,7 +77,7 @@ class Experiment:
         parameters: Repeated,
         values: Sequence[float] | None = None,
         series: Sequence[str] | None = None,
-        progress: Progress | None = None,
+        progress: Progress = silent,
     ) -> Table:
         """Run all points and return one row per (x, series, seed).
 
@@ -88,14 +87,15 @@ class Experiment:
         chosen = self.checked_series(self.series if series is None else series)
         points = self.points(parameters, self.values if values is None else values)
         trials = [(point, seed) for point in points for seed in range(parameters.seeds)]
-        report = progress or _unheard
-        report(0.0)
+        progress(0.0)
         records = [
             {self.x.name: getattr(point, self.x.name), "series": name, "seed": seed, **measures}
             for number, (point, seed) in enumerate(trials)
-            for name, measures in self.trial(point, seed, chosen, part(report, number, len(trials)))
+            for name, measures in self.trial(
+                point, seed, chosen, part(progress, number, len(trials))
+            )
         ]
-        report(1.0)
+        progress(1.0)
         return Table.from_records(self.columns, records)
 
     def points(self, parameters: Repeated, values: Sequence[float]) -> list[Repeated]:
@@ -134,7 +134,3 @@ def part(progress: Progress, index: int, count: int) -> Progress:
         progress(min(1.0, (index + share) / count))
 
     return report
-
-
-def _unheard(share: float) -> None:
-    """Take progress that nobody asked for."""

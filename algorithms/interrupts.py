@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from algorithms.vocabulary import Progress
+from algorithms.vocabulary import Progress, silent
 
 
 @contextmanager
-def heeding_interrupts(progress: Progress | None = None) -> Iterator[Progress]:
+def heeding_interrupts(progress: Progress = silent) -> Iterator[Progress]:
     """Give a progress that reports to `progress` and raises what Ctrl-C has raised before.
 
     Only the main thread hears signals; elsewhere this changes nothing.
@@ -30,8 +30,7 @@ def heeding_interrupts(progress: Progress | None = None) -> Iterator[Progress]:
     def report(share: float) -> None:
         if heard.is_set():
             raise KeyboardInterrupt
-        if progress is not None:
-            progress(share)
+        progress(share)
 
     in_main = threading.current_thread() is threading.main_thread()
     # Shells have background jobs ignore Ctrl-C, and that is to stay so.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from algorithms.errors import BadParameters, UnknownAlgorithm
-from algorithms.vocabulary import Kind, ParameterField, Parameters, Progress
+from algorithms.vocabulary import Kind, ParameterField, Parameters, Progress, silent
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Algorithm:
     title: str
     kind: Kind
     parameters: type[Any]
-    read: Callable[[object, Parameters], Any] | None = field(default=None, kw_only=True)
+    read: Callable[[object, Any], Any] | None = field(default=None, kw_only=True)
     report: Callable[["Run"], dict[str, Any]] | None = field(default=None, kw_only=True)
 
     @property
@@ -27,7 +27,7 @@ class Algorithm:
         """The first line of the algorithm's documentation."""
         return (self.parameters.__doc__ or "").strip().splitlines()[0]
 
-    def solve(self, problem: Any, parameters: Any = None, progress: Progress | None = None) -> Any:
+    def solve(self, problem: Any, parameters: Any = None, progress: Progress = silent) -> Any:
         """Run the algorithm; without parameters, with its defaults.
 
         `progress` is called with the share done; what it raises stops the run. Raises what the
@@ -47,7 +47,6 @@ class Algorithm:
 class Run:
     """A plan with what it was made from."""
 
-    algorithm: Any
     problem: Any
     parameters: Any
     plan: Any
@@ -67,7 +66,7 @@ class Planner:
     title: str
     algorithms: tuple[Algorithm, ...]
     problem: type[Parameters]
-    read: Callable[[object, Parameters], Any]
+    read: Callable[[object, Any], Any]
     report: Callable[[Run], dict[str, Any]]
     order: int = 100
 
@@ -90,7 +89,7 @@ class Planner:
         algorithm: Algorithm,
         data: object,
         values: Mapping[str, Any],
-        progress: Progress | None = None,
+        progress: Progress = silent,
     ) -> dict[str, Any]:
         """Read a problem, solve it and report the plan.
 
@@ -100,7 +99,7 @@ class Planner:
         """
         problem, own = self.asked(algorithm, data, values)
         plan = algorithm.solve(problem, own, progress)
-        return (algorithm.report or self.report)(Run(algorithm, problem, own, plan))
+        return (algorithm.report or self.report)(Run(problem, own, plan))
 
     def asked(
         self, algorithm: Algorithm, data: object, values: Mapping[str, Any]

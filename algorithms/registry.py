@@ -4,11 +4,10 @@ To add a planner: a package with a module `planner` that has a value `PLANNER` (
 an algorithm: its parameter class with `solve`, then one row in its planner's value.
 """
 
-from typing import Final, Literal, cast, overload
+from typing import Final, cast
 
 from algorithms.discovery import planner_modules
 from algorithms.errors import UnknownPlanner
-from algorithms.placement.planner import PlacementAlgorithm
 from algorithms.planner import Algorithm, Planner
 from algorithms.vocabulary import Kind
 
@@ -30,16 +29,6 @@ def planner(name: str) -> Planner:
     return known[name]
 
 
-@overload
-def algorithms(
-    planner_name: Literal["placement"], kind: Kind | None = None
-) -> tuple[PlacementAlgorithm, ...]: ...
-
-
-@overload
-def algorithms(planner_name: str, kind: Kind | None = None) -> tuple[Algorithm, ...]: ...
-
-
 def algorithms(planner_name: str, kind: Kind | None = None) -> tuple[Algorithm, ...]:
     """Return the algorithms of a planner, best known first, perhaps of one kind only.
 
@@ -47,14 +36,6 @@ def algorithms(planner_name: str, kind: Kind | None = None) -> tuple[Algorithm, 
     """
     of_planner = planner(planner_name).algorithms
     return tuple(algorithm for algorithm in of_planner if kind in (None, algorithm.kind))
-
-
-@overload
-def algorithm(planner_name: Literal["placement"], name: str) -> PlacementAlgorithm: ...
-
-
-@overload
-def algorithm(planner_name: str, name: str) -> Algorithm: ...
 
 
 def algorithm(planner_name: str, name: str) -> Algorithm:

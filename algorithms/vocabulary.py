@@ -19,6 +19,11 @@ Kind = Literal["offline", "online"]
 # Called with the share done, 0 to 1 and never falling. What it raises stops the algorithm.
 Progress = Callable[[float], None]
 
+
+def silent(share: float) -> None:
+    """Ignore the progress: the default of every algorithm."""
+
+
 # With a slack of 1 a node may have twice its share; more than ten times is no balance at all.
 MAX_SLACK: Final = 10.0
 

@@ -15,7 +15,7 @@ from algorithms.migration.planners import SingleStep
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.schedule import scheduled
 from algorithms.migration.ssm import ssm
-from algorithms.ordering import Loads, Move, Unit, ordered
+from algorithms.ordering import MoveSet, Units, order_moves
 from algorithms.placement.online import LeastCost, OnlinePlacement, OnlineState
 from algorithms.placement.online.living import LivingCluster
 from algorithms.placement.online.service import PlacementService
@@ -40,8 +40,9 @@ def warm_up() -> None:
     _live(PlacementProblem.from_lists(_RATES, _INSTANCES[0], 2, 0.5))
     bipartite(4, 2, 1.0, 0)
     _migrate()
-    unit = Unit((0,), 1.0)
-    ordered(Loads(_RATES, [1.0, 1.0], [(unit, 0)]), [Move(unit, 0, 1)])
+    one = np.zeros(1, np.int64)
+    units = Units(np.array([0, 1]), one, np.ones(1), one)
+    order_moves(MoveSet.from_units(_RATES, [1.0, 1.0], units, one, one + 1))
 
 
 def _migrate() -> None:

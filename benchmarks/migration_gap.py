@@ -52,7 +52,7 @@ def landscape(tasks: int, most: int, tau: float, uneven: bool) -> Landscape:
 
 def report(given: Landscape, uneven: bool, steps: int) -> None:
     transitions = given.transitions
-    exact = project(given.work_before, given.kept, given.tau, transitions, given.gamma)
+    exact = project(given)
     taught = learned(given)
     future = futures(transitions.totals, 0, 1, steps, new_state(5))[0]
     best = bytes_moved(given, future, lambda cuts, row: exact.best(given.kept, cuts, row)[0])

@@ -38,10 +38,10 @@ import redis
 from benchmarks import cab_log
 from benchmarks.application import Weir
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.results import read_windows
 from controlplane.wire.routing import Action, AddQuery, AssignStream, RoutingDelta, SetSchema
 from controlplane.wire.routing.publication import publish
 from tests.support.redis_server import running_redis
+from tests.support.whole_results import read_windows
 from workers.demo.schema import REPORT
 
 SPLITS: Final = 2

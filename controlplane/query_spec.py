@@ -6,12 +6,11 @@ tables of the documentation are derived from these two declarations.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final, get_type_hints
 
-from controlplane.wire.query_text import QueryText, about
-from controlplane.wire.routing import MAX_TASKS
+from controlplane.wire.query_text import MAX_TASKS, QueryText, declared
 
 # Of both sides of a join together. The widest real query (a taxi trip) reads 79 streams.
 MAX_STREAMS: Final = 200
@@ -27,71 +26,49 @@ class QuerySpec:
     aggregator node merges the windows; the grouping can change while the query runs.
     """
 
-    name: str = field(
-        metadata=about(
-            "Name",
-            "of one live query of the cluster",
-            group="head",
-            min_length=1,
-            max_length=100,
-        )
+    name: str = declared("Name", "of one live query", group="head", min_length=1, max_length=100)
+    streams: Sequence[str] = declared(
+        "Streams",
+        "by name; of a join, those of its left side",
+        group="head",
+        column="",
+        min_length=1,
+        max_length=MAX_STREAMS,
     )
-    streams: Sequence[str] = field(
-        metadata=about(
-            "Streams",
-            "by name; of a join, those of its left side",
-            group="head",
-            column="",
-            min_length=1,
-            max_length=MAX_STREAMS,
-        )
+    text: QueryText = declared(  # noqa: RUF009 - a field
+        "Text", "what it computes", group="head", column=""
     )
-    text: QueryText = field(metadata=about("Text", "what it computes", group="head", column=""))
-    ends_at: datetime | None = field(
-        default=None,
-        metadata=about("Ends at", "when it is ended; null: never", group="head"),
+    ends_at: datetime | None = declared(  # noqa: RUF009 - as above
+        "Ends at", "when it ends automatically; null: never", None, group="head"
     )
-    tasks: int = field(
-        default=1,
-        metadata=about(
-            "Tasks",
-            "over how many tasks its key is split",
-            column="task_count",
-            ge=1,
-            le=MAX_TASKS,
-        ),
+    tasks: int = declared(
+        "Tasks",
+        "over how many tasks its key is split",
+        1,
+        column="task_count",
+        ge=1,
+        le=MAX_TASKS,
     )
-    right: Sequence[str] = field(default=(), metadata=about("", "see the text", column=""))
-    key_grouping: str = field(
-        default="",
-        metadata=about(
-            "Key grouping",
-            "how keys find their task: hash or two_choices; empty: by hash",
-            group="choice",
-        ),
+    right: Sequence[str] = declared("", "see the text", (), column="")
+    key_grouping: str = declared(
+        "Key grouping",
+        "how keys find their task: hash or two_choices; empty: by hash",
+        "",
+        group="choice",
     )
-    retention_s: int = field(
-        default=7 * _DAY_S,
-        metadata=about(
-            "Keep results for",
-            "its windows are kept for so long, in event time",
-            group="retention",
-            unit="seconds",
-            ge=60,
-            le=10 * 366 * _DAY_S,
-        ),
+    retention_s: int = declared(
+        "Keep results for",
+        "its windows are kept for so long, in event time",
+        7 * _DAY_S,
+        group="retention",
+        unit="seconds",
+        ge=60,
+        le=10 * 366 * _DAY_S,
     )
-    retention_windows: int = field(
-        default=1_000_000,
-        metadata=about(
-            "Keep at most",
-            "so many of its windows are kept",
-            group="retention",
-            unit="windows",
-            ge=1,
-            le=100_000_000,
-        ),
-    )
+    retention_windows: int = declared(
+        "Keep at most", "so many of its windows are kept", 1_000_000,
+        group="retention", unit="windows", ge=1, le=100_000_000,
+    )  # fmt: skip
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -148,13 +125,13 @@ class Declaration:
 
 
 def _declaration() -> Declaration:
-    declared = _declared(QuerySpec)
-    names = next(item for item in declared if item.name == "right")
+    own = _declared(QuerySpec)
+    names = next(item for item in own if item.name == "right")
     text = [
         replace(item, kind=names.kind) if item.name == names.name else item
         for item in _declared(QueryText, "text.")
     ]
-    return Declaration(tuple(item for item in declared if item is not names), tuple(text))
+    return Declaration(tuple(item for item in own if item is not names), tuple(text))
 
 
 def _declared(kind: type[Any], prefix: str = "") -> list[QueryField]:

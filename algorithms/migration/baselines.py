@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measured
-from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter
+from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ConsistentHashing(Parameters):
     )
     seed: int = parameter(0, help="Same seed, same ring.", minimum=0)
 
-    def solve(self, problem: MigrationProblem, progress: Progress | None = None) -> MigrationPlan:
+    def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Assign every task to its node on the ring; the last of equal nodes leave."""
         return planned(problem, progress, self._assign)
 
@@ -71,7 +71,7 @@ class ConsistentHashing(Parameters):
 class Storm(Parameters):
     """Storm's default scheduler, section 6: equal counts of consecutive tasks, in node order."""
 
-    def solve(self, problem: MigrationProblem, progress: Progress | None = None) -> MigrationPlan:
+    def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Give node i the i-th block of tasks, whatever is where now; the last nodes leave."""
         return planned(problem, progress, _in_node_order)
 
@@ -84,22 +84,21 @@ class StormMatched(Parameters):
     counts can cost.
     """
 
-    def solve(self, problem: MigrationProblem, progress: Progress | None = None) -> MigrationPlan:
+    def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Give each block of tasks to the node that keeps most of it."""
         return planned(problem, progress, _matched)
 
 
 def planned(
     problem: MigrationProblem,
-    progress: Progress | None,
+    progress: Progress,
     assign: Callable[[MigrationProblem], tuple[SmallInts, Ints]],
 ) -> MigrationPlan:
     """Time `assign`, which returns the node of each task and the target nodes; measure that."""
     started = time.perf_counter()
     assignment, nodes = assign(problem)
     seconds = time.perf_counter() - started
-    if progress is not None:
-        progress(1.0)
+    progress(1.0)
     return measured(problem, assignment, nodes.tolist(), seconds)
 
 

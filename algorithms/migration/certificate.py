@@ -2,7 +2,7 @@
 
 import math
 
-from algorithms.certificates import Refuted
+from algorithms.errors import Refuted
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan
 

@@ -1,12 +1,10 @@
 """Checks of a migration problem's input: each reports which value is wrong and why."""
 
-import math
-import numbers
 from typing import Any
 
 import numpy as np
 
-from algorithms.checks import amounts, as_integers
+from algorithms.checks import amounts, as_integers, numbers_below
 from algorithms.errors import BadProblem
 from algorithms.vocabulary import Floats, Ints
 
@@ -52,28 +50,7 @@ def capacities_of(capacities: Any, present: int, nodes: int) -> Floats:
 
 def owners(where: str, values: Any, tasks: int, present: int) -> Ints:
     """Return the present node of each task as a new vector."""
-    array = as_integers(where, values)
+    array = numbers_below(where, values, present, "node")
     if len(array) != tasks:
         raise BadProblem(where, f"has {len(array)} entries for {tasks} tasks")
-    wrong = np.flatnonzero((array < 0) | (array >= present))
-    if len(wrong):
-        first = int(wrong[0])
-        why = f"node {array[first]} is unknown (0 to {present - 1})"
-        raise BadProblem(f"{where}[{first}]", why)
     return array
-
-
-def check_count(where: str, nodes: Any) -> None:
-    """Raise unless there is a whole number of nodes, at least one."""
-    if isinstance(nodes, bool) or not isinstance(nodes, numbers.Integral):
-        raise BadProblem(where, f"must be a whole number, not {nodes!r}")
-    if int(nodes) < 1:
-        raise BadProblem(where, f"must be at least 1, not {nodes}")
-
-
-def check_tau(tau: Any) -> None:
-    """Raise unless the slack is a finite number that is not negative."""
-    if isinstance(tau, bool) or not isinstance(tau, numbers.Real):
-        raise BadProblem("tau", f"must be a number, not {tau!r}")
-    if not math.isfinite(float(tau)) or float(tau) < 0:
-        raise BadProblem("tau", f"must be finite and not negative, not {tau}")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from algorithms.checks import object_fields
 from algorithms.errors import BadProblem
 from algorithms.migration.future.planners import ForeseenProblem, SequenceProblem
 from algorithms.migration.future.projection import Projection
@@ -19,13 +20,13 @@ def problem_from_json(data: object, tau: float) -> MigrationProblem:
 
     `{"starts": [0, 13], "work": [1, …], "state": [1, …], "nodes": 3}`, perhaps with `capacities`.
     """
-    fields = _checked(data, _NEEDED, ("capacities",))
+    fields = object_fields(data, _NEEDED, ("capacities",))
     return _problem(fields, fields["nodes"], tau)
 
 
 def sequence_from_json(data: object, tau: float) -> SequenceProblem:
     """Build the problem of a known sequence: as for one migration, `nodes` being a list."""
-    fields = _checked(data, _NEEDED, ("capacities",))
+    fields = object_fields(data, _NEEDED, ("capacities",))
     nodes = fields["nodes"]
     if not isinstance(nodes, list) or not nodes:
         raise BadProblem("nodes", "must be a list with the target number of each migration")
@@ -39,7 +40,7 @@ def foreseen_from_json(data: object, tau: float) -> ForeseenProblem:
     `{"matrix": {"2": {"2": 0.3, "3": 0.7}, …}}` has the chance of each next number of nodes.
     `projection` is what `python -m workers.precompute` has kept for these tasks and chances.
     """
-    fields = _checked(data, _NEEDED, ("capacities", "history", "matrix", "projection"))
+    fields = object_fields(data, _NEEDED, ("capacities", "history", "matrix", "projection"))
     if ("history" in fields) == ("matrix" in fields):
         raise BadProblem("input", "needs either history (node numbers in turn) or matrix")
     problem = _problem(fields, fields["nodes"], tau)
@@ -61,7 +62,7 @@ def _transitions(fields: Mapping[str, Any]) -> Transitions:
 
 def transfers_from_json(data: object) -> Any:
     """Return the matrix of bytes to send from node to node."""
-    return _checked(data, ("transfers",), ())["transfers"]
+    return object_fields(data, ("transfers",), ())["transfers"]
 
 
 def plan_to_json(plan: MigrationPlan) -> dict[str, Any]:
@@ -100,19 +101,6 @@ def schedule_to_json(schedule: Schedule) -> dict[str, Any]:
         for phase in schedule.phases
     ]
     return {"phases": phases, "total": schedule.total}
-
-
-def _checked(data: object, needed: Sequence[str], optional: Sequence[str]) -> Mapping[str, Any]:
-    if not isinstance(data, Mapping):
-        raise BadProblem("input", f"must be a JSON object with {', '.join(needed)}")
-    missing = [name for name in needed if name not in data]
-    if missing:
-        raise BadProblem("input", f"lacks {', '.join(missing)}")
-    known = (*needed, *optional)
-    unknown = [str(name) for name in data if name not in known]
-    if unknown:
-        raise BadProblem(unknown[0], f"is unknown; known: {', '.join(known)}")
-    return data
 
 
 def _problem(

@@ -13,7 +13,7 @@ from algorithms.migration.keeping import grades_of
 from algorithms.migration.limits import TOLERANCE, is_within
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measured
-from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter
+from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
 
 _INFEASIBLE = 2
 
@@ -31,7 +31,7 @@ class Free(Parameters):
         10.0, unit="s", help="Time for the integer program, where one is needed.", minimum=0.1
     )
 
-    def solve(self, problem: MigrationProblem, progress: Progress | None = None) -> MigrationPlan:
+    def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Plan one migration; `lower_bound` is the proven least cost.
 
         Raises `InfeasibleTau` where no assignment keeps tau, `NotProven` where none was found in
@@ -45,8 +45,7 @@ class Free(Parameters):
         if assignment is None:
             assignment, nodes, least = _by_integer_program(problem, self.seconds)
             bound = max(bound, least)
-        if progress is not None:
-            progress(1.0)
+        progress(1.0)
         seconds = time.perf_counter() - started
         plan = measured(problem, assignment, nodes.tolist(), seconds)
         return measured(problem, plan.assignment, nodes.tolist(), seconds, min(bound, plan.cost))

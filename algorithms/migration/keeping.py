@@ -1,28 +1,24 @@
 """From kept parts to nodes: parts that nobody keeps go to nodes that have none."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 import numpy as np
 
 from algorithms.migration.grades import LEAVING, Grades
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.single_step import FREE, Parts
-from algorithms.vocabulary import SmallInts
+from algorithms.vocabulary import Ints, SmallInts
 
 
 def grades_of(problem: MigrationProblem) -> Grades:
     """Return the problem's nodes by grade: equal nodes are one grade, whoever leaves."""
-    capacities, limits = problem.capacities, problem.limits
+    grades = _grade_of_each(problem)
+    staying = grades != LEAVING
+    _, firsts, counts = np.unique(grades[staying], return_index=True, return_counts=True)
     if problem.equal_nodes:
-        alike = np.zeros(problem.present, np.int64)
-        return Grades(alike, limits[:1].copy(), np.array([problem.nodes]))
-    speeds, grade_of, counts = np.unique(
-        capacities[capacities > 0], return_inverse=True, return_counts=True
-    )
-    grades = np.full(len(capacities), LEAVING)
-    grades[capacities > 0] = grade_of
-    each = np.array([limits[capacities == speed][0] for speed in speeds])
-    return Grades(grades[: problem.present].copy(), each, counts.astype(np.int64))
+        counts = np.array([problem.nodes])
+    limits = problem.limits[staying][firsts]
+    return Grades(grades[: problem.present].copy(), limits, counts.astype(np.int64))
 
 
 def assigned(problem: MigrationProblem, parts: Parts) -> tuple[SmallInts, list[int]]:
@@ -43,16 +39,19 @@ def assigned(problem: MigrationProblem, parts: Parts) -> tuple[SmallInts, list[i
     return assignment, nodes + idle[: problem.nodes - len(nodes)]
 
 
-def _nodes_by_grade(problem: MigrationProblem, taken: Iterable[int]) -> dict[int, list[int]]:
+def _nodes_by_grade(problem: MigrationProblem, taken: Collection[int]) -> dict[int, list[int]]:
     """Return the nodes without a part by grade, lowest first."""
-    if problem.equal_nodes:
-        grades = np.zeros(len(problem.capacities), np.int64)
-    else:
-        positive = problem.capacities > 0
-        grades = np.full(len(problem.capacities), LEAVING)
-        grades[positive] = np.unique(problem.capacities[positive], return_inverse=True)[1]
-    free = {int(grade): [] for grade in np.unique(grades)}  # type: dict[int, list[int]]
-    for node in sorted(set(range(len(grades))) - set(taken)):
-        free[int(grades[node])].append(node)
-    free.pop(LEAVING, None)
+    grades = _grade_of_each(problem).tolist()
+    free: dict[int, list[int]] = {grade: [] for grade in sorted({*grades} - {LEAVING})}
+    for node, grade in enumerate(grades):
+        if grade != LEAVING and node not in taken:
+            free[grade].append(node)
     return free
+
+
+def _grade_of_each(problem: MigrationProblem) -> Ints:
+    """Return the grade of each node, by its capacity; `LEAVING` for one that must leave."""
+    positive = problem.capacities > 0
+    grades = np.full(len(positive), LEAVING)
+    grades[positive] = np.unique(problem.capacities[positive], return_inverse=True)[1]
+    return grades

@@ -9,8 +9,8 @@ from algorithms.migration.free import Free
 from algorithms.migration.future.planners import Mtm, Sequence
 from algorithms.migration.planners import SingleStep
 from algorithms.migration.schedule import Schedule, scheduled
-from algorithms.planner import Algorithm, Planner, Run
-from algorithms.vocabulary import MAX_SLACK, Parameters, Progress, parameter
+from algorithms.planner import Algorithm, Planner
+from algorithms.vocabulary import MAX_SLACK, Parameters, Progress, parameter, silent
 
 MIGRATION: Final = "migration"
 
@@ -31,53 +31,29 @@ class Balance(Parameters):
 class TransferSchedule(Parameters):
     """The order of transfers, section 5.1: phases in which every link is busy, in least time."""
 
-    def solve(self, transfers: Any, progress: Progress | None = None) -> Schedule:
+    def solve(self, transfers: Any, progress: Progress = silent) -> Schedule:
         """Schedule a square matrix of bytes; row i sends to column j. Raises `BadProblem`."""
         schedule = scheduled(transfers)
-        if progress is not None:
-            progress(1.0)
+        progress(1.0)
         return schedule
 
 
-def _read(data: object, balance: Any) -> Any:
-    return formats.problem_from_json(data, balance.tau)
-
-
-def _report(run: Run) -> dict[str, Any]:
-    return formats.plan_to_json(run.plan)
-
-
-def _read_sequence(data: object, balance: Any) -> Any:
-    return formats.sequence_from_json(data, balance.tau)
-
-
-def _report_sequence(run: Run) -> dict[str, Any]:
-    return formats.sequence_to_json(run.plan)
-
-
-def _read_foreseen(data: object, balance: Any) -> Any:
-    return formats.foreseen_from_json(data, balance.tau)
-
-
-def _read_transfers(data: object, balance: Any) -> Any:
-    del balance
-    return formats.transfers_from_json(data)
-
-
-def _report_schedule(run: Run) -> dict[str, Any]:
-    return formats.schedule_to_json(run.plan)
-
-
-MIGRATION_ALGORITHMS: Final = (
+_ALGORITHMS: Final = (
     Algorithm("single_step", "Fewest bytes now", "offline", SingleStep),
-    Algorithm("mtm", "Fewest bytes now and later", "offline", Mtm, read=_read_foreseen),
+    Algorithm(
+        "mtm",
+        "Fewest bytes now and later",
+        "offline",
+        Mtm,
+        read=lambda data, balance: formats.foreseen_from_json(data, balance.tau),
+    ),
     Algorithm(
         "sequence",
         "Fewest bytes over a known sequence",
         "offline",
         Sequence,
-        read=_read_sequence,
-        report=_report_sequence,
+        read=lambda data, balance: formats.sequence_from_json(data, balance.tau),
+        report=lambda run: formats.sequence_to_json(run.plan),
     ),
     Algorithm("free", "Free assignment", "offline", Free),
     Algorithm("consistent_hashing", "Consistent hashing", "offline", ConsistentHashing),
@@ -88,17 +64,17 @@ MIGRATION_ALGORITHMS: Final = (
         "Order of transfers",
         "offline",
         TransferSchedule,
-        read=_read_transfers,
-        report=_report_schedule,
+        read=lambda data, _: formats.transfers_from_json(data),
+        report=lambda run: formats.schedule_to_json(run.plan),
     ),
 )
 
 PLANNER: Final = Planner(
     name=MIGRATION,
     title="Migration of operator state between nodes",
-    algorithms=MIGRATION_ALGORITHMS,
+    algorithms=_ALGORITHMS,
     problem=Balance,
-    read=_read,
-    report=_report,
+    read=lambda data, balance: formats.problem_from_json(data, balance.tau),
+    report=lambda run: formats.plan_to_json(run.plan),
     order=1,
 )

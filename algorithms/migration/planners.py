@@ -8,14 +8,14 @@ from algorithms.migration.keeping import assigned, grades_of
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measured
 from algorithms.migration.single_step import best_parts
-from algorithms.vocabulary import Parameters, Progress
+from algorithms.vocabulary import Parameters, Progress, silent
 
 
 @dataclass(frozen=True)
 class SingleStep(Parameters):
     """The fewest bytes moved now, section 3: optimal over all intervals and all nodes."""
 
-    def solve(self, problem: MigrationProblem, progress: Progress | None = None) -> MigrationPlan:
+    def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Plan one migration. Raises `InfeasibleTau`, which names the smallest feasible tau."""
         grades = grades_of(problem)
         require_feasible(problem, grades)
@@ -23,7 +23,6 @@ class SingleStep(Parameters):
         parts = best_parts(problem.work_before, problem.state_before, problem.bounds, grades)
         assignment, nodes = assigned(problem, parts)
         seconds = time.perf_counter() - started
-        if progress is not None:
-            progress(1.0)
+        progress(1.0)
         plan = measured(problem, assignment, nodes, seconds)
         return measured(problem, plan.assignment, nodes, seconds, lower_bound=plan.cost)

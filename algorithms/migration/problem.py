@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.checks import amounts
+from algorithms.checks import amounts, check_count, check_slack
 from algorithms.errors import BadProblem
 from algorithms.migration import checks
 from algorithms.migration.limits import node_limits
@@ -70,13 +70,13 @@ class MigrationProblem:
         sizes = amounts("state", state)
         if len(sizes) != len(works):
             raise BadProblem("state", f"has {len(sizes)} entries for {len(works)} tasks")
-        checks.check_count("present", present)
+        check_count("present", present)
         owners = checks.owners("owner", owner, len(works), int(present))
-        checks.check_count("nodes", nodes)
+        check_count("nodes", nodes)
         if nodes > len(works):
             why = f"{nodes} nodes cannot share {len(works)} tasks; at most one node per task"
             raise BadProblem("nodes", why)
-        checks.check_tau(tau)
+        check_slack("tau", tau)
         speeds = checks.capacities_of(capacities, int(present), int(nodes))
         equal = capacities is None
         for array in (works, sizes, owners, speeds):

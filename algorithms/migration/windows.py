@@ -40,43 +40,6 @@ def reaches(lowest: Ints, parts: int) -> tuple[Ints, Ints]:
     return farthest, earliest
 
 
-def smallest_limit(work_before: Floats, parts: int) -> float:
-    """Return the least work limit at which `parts` intervals hold all tasks.
-
-    Bisection on the limit; each bound is then lowered to a load that some interval has, so
-    the answer is exact.
-    """
-    total = float(work_before[-1])
-    low = max(total / parts, float(np.diff(work_before).max()))
-    high = total
-    while _holds(work_before, low, parts) is None:
-        middle = (low + high) / 2
-        if middle in (low, high):
-            return high
-        largest = _holds(work_before, middle, parts)
-        if largest is None:
-            low = middle
-        else:
-            high = min(middle, largest)
-    return low
-
-
-@compiled
-def _holds(work_before: Floats, limit: float, parts: int) -> float | None:
-    """Return the largest load of greedy intervals within the limit, None when they are too few."""
-    tasks = len(work_before) - 1
-    first, largest = 0, 0.0
-    for _ in range(parts):
-        x = first
-        while x < tasks and work_before[x + 1] - work_before[first] <= limit:
-            x += 1
-        largest = max(largest, work_before[x] - work_before[first])
-        first = x
-    if first < tasks:
-        return None
-    return largest
-
-
 @compiled
 def owners_of(bounds: Ints, tasks: int) -> Ints:
     """Return the present node of each task; for the end, one past the last node."""

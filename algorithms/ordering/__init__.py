@@ -5,7 +5,7 @@ the order is what has been done when an operator stops.
 """
 
 from algorithms.ordering.loads import Loads, Move, Unit
-from algorithms.ordering.ordering import order_moves, ordered
+from algorithms.ordering.ordering import order_moves
 from algorithms.ordering.problem import SLACK, MoveSet, Order, Units
 
-__all__ = ["SLACK", "Loads", "Move", "MoveSet", "Order", "Unit", "Units", "order_moves", "ordered"]
+__all__ = ["SLACK", "Loads", "Move", "MoveSet", "Order", "Unit", "Units", "order_moves"]

@@ -1,25 +1,10 @@
 """The order in which the moves of a plan are made."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from algorithms.ordering import greedy
-from algorithms.ordering.loads import Loads, Move
 from algorithms.ordering.problem import SLACK, MoveSet, Order
-from algorithms.vocabulary import Ints
-
-
-def ordered(loads: Loads, moves: Sequence[Move]) -> Order:
-    """Order moves greedily; `loads` is as it is before them, and as after them in the end.
-
-    The same as `order_moves`, for few moves.
-    """
-    order = order_moves(MoveSet.from_loads(loads, moves))
-    for move in moves:
-        loads.take(move.unit, move.source)
-        loads.put(move.unit, move.target)
-    return order
+from algorithms.rows import grouped
 
 
 def order_moves(moves: MoveSet) -> Order:
@@ -48,8 +33,8 @@ def _laid_out(moves: MoveSet, limit: float) -> greedy.Board:
     place[np.argsort(bucket_of, kind="stable")] = np.arange(count)
     size = np.bincount(bucket_of, minlength=len(keys)).astype(np.int64)
     origin = keys % nodes
-    spot_indptr, entries = _grouped(moves.coming, len(moves.readers))
-    out_indptr, out_buckets = _grouped(origin, nodes)
+    spot_indptr, entries = grouped(moves.coming, len(moves.readers))
+    out_indptr, out_buckets = grouped(origin, nodes)
     return greedy.Board(
         loads=moves.loads.copy(),
         capacities=moves.capacities,
@@ -78,10 +63,3 @@ def _laid_out(moves: MoveSet, limit: float) -> greedy.Board:
         ready_out=np.zeros(nodes, np.int64),
         least=np.full(nodes, greedy.NONE, np.int64),
     )
-
-
-def _grouped(numbers: Ints, groups: int) -> tuple[Ints, Ints]:
-    """Return the positions of each number from 0 on, as rows: boundaries and positions."""
-    indptr = np.zeros(groups + 1, np.int64)
-    np.cumsum(np.bincount(numbers, minlength=groups), out=indptr[1:])
-    return indptr, np.argsort(numbers, kind="stable")

@@ -1,14 +1,12 @@
 """Moves to be ordered, as flat arrays, and the order that is found."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
 from algorithms.errors import BadProblem
-from algorithms.ordering.loads import Loads, Move
+from algorithms.rows import picked
 from algorithms.vocabulary import Floats, Ints
 
 # Sums of rates in another order differ in the last digits.
@@ -80,7 +78,7 @@ class MoveSet:
         sizes = checked_capacities(capacities)
         known = np.asarray(rates, np.float64)
         resident = np.repeat(units.nodes, np.diff(units.indptr)) * len(known) + units.sources
-        indptr, entries = _rows(units.indptr, moving)
+        indptr, entries = picked(units.indptr, moving)
         read = units.sources[entries]
         coming = np.repeat(targets, np.diff(indptr)) * len(known) + read
         keys, spots = np.unique(np.concatenate([resident, coming]), return_inverse=True)
@@ -94,28 +92,6 @@ class MoveSet:
             spots[entries], spots[len(resident) :], known[read], readers,
         )  # fmt: skip
 
-    @classmethod
-    def from_loads(cls, loads: Loads, moves: Sequence[Move]) -> Self:
-        """Return moves between nodes of which the loads and readers are known."""
-        lengths = [len(move.unit.sources) for move in moves]
-        indptr = np.zeros(len(moves) + 1, np.int64)
-        np.cumsum(np.array(lengths, np.int64), out=indptr[1:])
-        leaving = [(move.source, source) for move in moves for source in move.unit.sources]
-        coming = [(move.target, source) for move in moves for source in move.unit.sources]
-        spots = {spot: number for number, spot in enumerate(dict.fromkeys(chain(leaving, coming)))}
-        return cls(
-            loads.loads.copy(),
-            loads.capacities,
-            np.array([move.source for move in moves], np.int64),
-            np.array([move.target for move in moves], np.int64),
-            np.array([move.unit.load for move in moves], np.float64),
-            indptr,
-            np.array([spots[spot] for spot in leaving], np.int64),
-            np.array([spots[spot] for spot in coming], np.int64),
-            loads.rates[np.array([source for _, source in coming], np.int64)],
-            np.array([loads.readers(*spot) for spot in spots], np.int64),
-        )
-
 
 def checked_capacities(capacities: Any) -> Floats:
     """Return the capacities as float64 vector. Raises `BadProblem` unless all are above 0."""
@@ -123,12 +99,3 @@ def checked_capacities(capacities: Any) -> Floats:
     if not (sizes > 0).all():
         raise BadProblem("capacities", "must be above 0")
     return sizes
-
-
-def _rows(indptr: Ints, chosen: Ints) -> tuple[Ints, Ints]:
-    """Return the boundaries of the chosen rows, int64[n + 1], and their entries' positions."""
-    lengths = indptr[chosen + 1] - indptr[chosen]
-    rows = np.zeros(len(chosen) + 1, np.int64)
-    np.cumsum(lengths, out=rows[1:])
-    within = np.arange(rows[-1]) - np.repeat(rows[:-1], lengths)
-    return rows, np.repeat(indptr[chosen], lengths) + within

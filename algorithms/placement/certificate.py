@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
-from algorithms.certificates import Refuted
+from algorithms.errors import Refuted
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
 from algorithms.vocabulary import Ints

@@ -1,12 +1,10 @@
 """Checks of a placement problem's input: each reports which value is wrong and why."""
 
-import math
-import numbers
 from typing import Any
 
 import numpy as np
 
-from algorithms.checks import amounts, as_integers
+from algorithms.checks import amounts, as_integers, check_count, numbers_below, refuse_first
 from algorithms.errors import BadProblem
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
@@ -53,20 +51,9 @@ def checked_sources(indices: Any, indptr: Ints, known: int) -> SmallInts:
 
 def check_servers(servers: Any) -> None:
     """Raise unless there is a whole number of servers, at least one."""
-    if isinstance(servers, bool) or not isinstance(servers, numbers.Integral):
-        raise BadProblem("servers", f"must be a whole number, not {servers!r}")
-    if int(servers) < 1:
-        raise BadProblem("servers", f"must be at least 1, not {servers}")
+    check_count("servers", servers)
     if int(servers) > _MOST_SERVERS:
         raise BadProblem("servers", f"must be at most {_MOST_SERVERS:,}, not {servers}")
-
-
-def check_nu(nu: Any) -> None:
-    """Raise unless the slack is a finite number that is not negative."""
-    if isinstance(nu, bool) or not isinstance(nu, numbers.Real):
-        raise BadProblem("nu", f"must be a number, not {nu!r}")
-    if not math.isfinite(float(nu)) or float(nu) < 0:
-        raise BadProblem("nu", f"must be finite and not negative, not {nu}")
 
 
 def checked_capacities(capacities: Any, servers: int) -> Floats:
@@ -80,21 +67,14 @@ def checked_capacities(capacities: Any, servers: int) -> Floats:
     if array.shape != (int(servers),):
         why = f"must name one capacity for each of {servers} servers, not {array.shape}"
         raise BadProblem("capacities", why)
-    wrong = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
-    if len(wrong):
-        first = int(wrong[0])
-        raise BadProblem(f"capacities[{first}]", f"must be finite and above 0, not {array[first]}")
+    wrong = ~(np.isfinite(array) & (array > 0))
+    refuse_first("capacities", array, wrong, "must be finite and above 0, not {}")
     return array
 
 
 def checked_assignment(assignment: Any, queries: int, servers: int) -> SmallInts:
     """Return one server per query as a new int32 vector, all of them below `servers`."""
-    array = as_integers("assignment", assignment)
+    array = numbers_below("assignment", assignment, servers, "server")
     if len(array) != queries:
         raise BadProblem("assignment", f"names {len(array)} servers for {queries} queries")
-    wrong = np.flatnonzero((array < 0) | (array >= servers))
-    if len(wrong):
-        first = int(wrong[0])
-        why = f"server {array[first]} is unknown (0 to {servers - 1})"
-        raise BadProblem(f"assignment[{first}]", why)
     return array.astype(np.int32)

@@ -12,7 +12,7 @@ from algorithms.placement.offline.solving import solved
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine.algorithm import Refined
 from algorithms.placement.result import PlacementPlan
-from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter
+from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
 
 # Beyond so many yes-or-no questions (source on server) there is no hope of a proof.
 MOST_CHOICES = 5_000
@@ -33,7 +33,7 @@ class Exact(Parameters):
         60.0, unit="s", help="Time for the proof; without one there is no plan.", minimum=0.1
     )
 
-    def solve(self, problem: PlacementProblem, progress: Progress | None = None) -> PlacementPlan:
+    def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place all queries; `lower_bound` is the traffic itself.
 
         Raises `Infeasible` when they do not fit, `TooLarge` with the numbers for an instance that

@@ -1,17 +1,16 @@
 """Placement problems from JSON values and from data frames, and plans as JSON values."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
+from algorithms.checks import object_fields
 from algorithms.errors import BadProblem
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
+from algorithms.rows import boundaries, grouped
 from algorithms.vocabulary import Ints, is_finite
-
-_NEEDED: Final = ("rates", "queries", "servers")
-_KNOWN: Final = (*_NEEDED, "capacities", "nu")
 
 
 def problem_from_json(data: object, nu: float) -> PlacementProblem:
@@ -21,7 +20,7 @@ def problem_from_json(data: object, nu: float) -> PlacementProblem:
     `capacities` (one number per server) and `nu`, which overrules the one given. Queries are in
     arrival order. Raises `BadProblem`, which names the wrong value and why.
     """
-    fields = _checked_fields(data)
+    fields = object_fields(data, ("rates", "queries", "servers"), ("capacities", "nu"))
     rates = fields["rates"]
     if not isinstance(rates, Mapping):
         raise BadProblem("rates", "must be an object: a rate for each source by name")
@@ -66,9 +65,7 @@ def problem_from_frame(
     indices = np.array(
         [_number_of(name, known, f"{source}[{row}]") for row, name in enumerate(names)], np.int64
     )
-    order = np.argsort(owner, kind="stable")
-    indptr = np.zeros(len(numbers) + 1, np.int64)
-    np.cumsum(np.bincount(owner, minlength=len(numbers)), out=indptr[1:])
+    indptr, order = grouped(owner, len(numbers))
     return PlacementProblem.from_arrays(
         list(by_name.values()), indptr, indices[order], servers, nu, capacities
     )
@@ -87,18 +84,6 @@ def plan_to_json(plan: PlacementPlan, caps: Ints) -> dict[str, Any]:
     }
 
 
-def _checked_fields(data: object) -> Mapping[str, Any]:
-    if not isinstance(data, Mapping):
-        raise BadProblem("input", f"must be a JSON object with {', '.join(_NEEDED)}")
-    missing = [name for name in _NEEDED if name not in data]
-    if missing:
-        raise BadProblem("input", f"lacks {', '.join(missing)}")
-    unknown = [str(name) for name in data if name not in _KNOWN]
-    if unknown:
-        raise BadProblem(unknown[0], f"is unknown; known: {', '.join(_KNOWN)}")
-    return data
-
-
 def _numbered(queries: object, known: Mapping[str, int]) -> tuple[Ints, Ints]:
     """Return the queries as compressed rows of source numbers."""
     if not isinstance(queries, list):
@@ -106,8 +91,7 @@ def _numbered(queries: object, known: Mapping[str, int]) -> tuple[Ints, Ints]:
     for number, row in enumerate(queries):
         if not isinstance(row, list):
             raise BadProblem(f"queries[{number}]", f"must be a list of source names, not {row!r}")
-    indptr = np.zeros(len(queries) + 1, np.int64)
-    np.cumsum(np.fromiter(map(len, queries), np.int64, len(queries)), out=indptr[1:])
+    indptr = boundaries(np.fromiter(map(len, queries), np.int64, len(queries)))
     try:
         indices = [known[name] for row in queries for name in row]
     except (KeyError, TypeError):

@@ -18,7 +18,8 @@ from algorithms.placement.offline.solving import solved
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine.pieces import Pieces, assignment_of, cut
 from algorithms.placement.result import PlacementPlan
-from algorithms.vocabulary import Ints, Parameters, Progress, SmallInts, parameter
+from algorithms.rows import grouped, picked
+from algorithms.vocabulary import Ints, Parameters, Progress, SmallInts, parameter, silent
 
 _PRESETS: Final = {
     "deterministic": "DETERMINISTIC",
@@ -55,7 +56,7 @@ class Hypergraph(Parameters):
     )
     seed: int = parameter(0, help="Seed of its random choices.", minimum=0, maximum=2**31 - 1)
 
-    def solve(self, problem: PlacementProblem, progress: Progress | None = None) -> PlacementPlan:
+    def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place all queries.
 
         Raises `Infeasible` when they do not fit, `MissingDependency` without the package.
@@ -100,13 +101,10 @@ def _thread_pool(threads: int) -> Any:
 
 def _edges(problem: PlacementProblem, pieces: Pieces) -> tuple[list[list[int]], list[int]]:
     """Return the pieces that read each source, and its weight; without sources of one piece."""
-    types = problem.types
-    lengths = np.diff(types.indptr)[pieces.kinds]
-    within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    sources = types.indices[np.repeat(types.indptr[pieces.kinds], lengths) + within]
-    owner = np.repeat(np.arange(len(pieces.kinds)), lengths)[np.argsort(sources, kind="stable")]
-    ends = np.cumsum(np.bincount(sources, minlength=len(problem.rates)))
-    rows = np.split(owner, ends[:-1])
+    indptr, entries = picked(problem.types.indptr, pieces.kinds)
+    bounds, order = grouped(problem.types.indices[entries], len(problem.rates))
+    owner = np.repeat(np.arange(len(pieces.kinds)), np.diff(indptr))[order]
+    rows = np.split(owner, bounds[1:-1])
     largest = float(problem.rates.max()) or 1.0
     same = bool((problem.rates == problem.rates[0]).all())
     scale = 1.0 / largest if same else _LARGEST_WEIGHT / largest

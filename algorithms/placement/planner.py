@@ -17,21 +17,8 @@ from algorithms.placement.online import (
 )
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine import Refined
-from algorithms.placement.result import PlacementPlan
-from algorithms.planner import Algorithm, Planner, Run
-from algorithms.vocabulary import MAX_SLACK, Ints, Parameters, Progress, parameter
-
-PlacementParameters = (
-    Mms
-    | IncrementalCost
-    | Mqp
-    | SingleSource
-    | OffRand
-    | Refined
-    | Hypergraph
-    | Exact
-    | OnlinePlacement
-)
+from algorithms.planner import Algorithm, Planner
+from algorithms.vocabulary import MAX_SLACK, Ints, Parameters, parameter
 
 
 @dataclass(frozen=True)
@@ -46,69 +33,36 @@ class Balance(Parameters):
     )
 
 
-@dataclass(frozen=True)
-class PlacementAlgorithm(Algorithm):
-    """One way to place queries."""
-
-    parameters: type[PlacementParameters]
-    planner: str = "placement"
-
-    def solve(
-        self,
-        problem: PlacementProblem,
-        parameters: PlacementParameters | None = None,
-        progress: Progress | None = None,
-    ) -> PlacementPlan:
-        """Run the algorithm; without parameters, with its defaults.
-
-        `progress` is called with the share done; what it raises stops the run. Raises
-        `Infeasible` (offline algorithms) and `TypeError` on parameters of another algorithm.
-        """
-        plan: PlacementPlan = self.chosen(parameters).solve(problem, progress)
-        return plan
-
-    def promised_caps(
-        self, problem: PlacementProblem, parameters: PlacementParameters | None = None
-    ) -> Ints:
-        """Return the most queries per server that a plan of this algorithm may have, int64[k]."""
-        chosen = self.chosen(parameters)
-        if isinstance(chosen, OnlinePlacement):
-            return chosen.promised_caps(problem)
-        return problem.caps
-
-
-PLACEMENT_ALGORITHMS: Final = (
-    PlacementAlgorithm("refined", "Refined by annealing", "offline", Refined),
-    PlacementAlgorithm("hypergraph", "Hypergraph partitioning", "offline", Hypergraph),
-    PlacementAlgorithm("exact", "Proven optimum", "offline", Exact),
-    PlacementAlgorithm("mms", "Min-max traffic per server", "offline", Mms),
-    PlacementAlgorithm("ic", "Incremental cost", "offline", IncrementalCost),
-    PlacementAlgorithm("mqp", "Query type packing", "offline", Mqp),
-    PlacementAlgorithm("single_source", "Single source", "offline", SingleSource),
-    PlacementAlgorithm("off_rand", "Random (offline)", "offline", OffRand),
-    PlacementAlgorithm("least_cost", "Least cost", "online", LeastCost),
-    PlacementAlgorithm("least_source", "Least source", "online", LeastSource),
-    PlacementAlgorithm("least_qt", "Least query types", "online", LeastQueryTypes),
-    PlacementAlgorithm("reservation", "Reservation of places", "online", Reservation),
-    PlacementAlgorithm("on_rand", "Random (online)", "online", OnRand),
+_ALGORITHMS: Final = (
+    Algorithm("refined", "Refined by annealing", "offline", Refined),
+    Algorithm("hypergraph", "Hypergraph partitioning", "offline", Hypergraph),
+    Algorithm("exact", "Proven optimum", "offline", Exact),
+    Algorithm("mms", "Min-max traffic per server", "offline", Mms),
+    Algorithm("ic", "Incremental cost", "offline", IncrementalCost),
+    Algorithm("mqp", "Query type packing", "offline", Mqp),
+    Algorithm("single_source", "Single source", "offline", SingleSource),
+    Algorithm("off_rand", "Random (offline)", "offline", OffRand),
+    Algorithm("least_cost", "Least cost", "online", LeastCost),
+    Algorithm("least_source", "Least source", "online", LeastSource),
+    Algorithm("least_qt", "Least query types", "online", LeastQueryTypes),
+    Algorithm("reservation", "Reservation of places", "online", Reservation),
+    Algorithm("on_rand", "Random (online)", "online", OnRand),
 )
 
 
-def _read(data: object, balance: Any) -> PlacementProblem:
-    return problem_from_json(data, balance.nu)
-
-
-def _report(run: Run) -> dict[str, Any]:
-    caps = run.algorithm.promised_caps(run.problem, run.parameters)
-    return plan_to_json(run.plan, caps)
+def promised_caps(parameters: Any, problem: PlacementProblem) -> Ints:
+    """Return the most queries per server that a plan of an algorithm may have, int64[k]."""
+    if isinstance(parameters, OnlinePlacement):
+        return parameters.promised_caps(problem)
+    return problem.caps
 
 
 PLANNER: Final = Planner(
     name="placement",
     title="Placement of queries on servers",
-    algorithms=PLACEMENT_ALGORITHMS,
+    algorithms=_ALGORITHMS,
     problem=Balance,
-    read=_read,
-    report=_report,
+    read=lambda data, balance: problem_from_json(data, balance.nu),
+    report=lambda run: plan_to_json(run.plan, promised_caps(run.parameters, run.problem)),
     order=0,
 )

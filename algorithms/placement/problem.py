@@ -9,13 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from algorithms.checks import as_integers
+from algorithms.checks import as_integers, check_slack
 from algorithms.errors import Infeasible
 from algorithms.placement import checks
 from algorithms.placement.balance import relative_caps, smallest_slack
 from algorithms.placement.bounds import lower_bound
-from algorithms.placement.rows import normalised
 from algorithms.placement.types import QueryTypes, collapse
+from algorithms.rows import boundaries, normalised
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
 
@@ -58,8 +58,7 @@ class PlacementProblem:
         Raises `BadProblem`, which names the wrong value and why.
         """
         rows = [query if isinstance(query, list | tuple) else list(query) for query in queries]
-        indptr = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)), out=indptr[1:])
+        indptr = boundaries(np.fromiter(map(len, rows), np.int64, len(rows)))
         flat = as_integers("queries", list(chain.from_iterable(rows)))
         sizes = None if capacities is None else list(capacities)
         return cls.from_arrays(list(rates), indptr, flat, servers, nu, sizes, round_up=round_up)
@@ -86,7 +85,7 @@ class PlacementProblem:
         rows = checks.checked_indptr(indptr)
         sources = checks.checked_sources(indices, rows, len(checked))
         checks.check_servers(servers)
-        checks.check_nu(nu)
+        check_slack("nu", nu)
         sizes = checks.checked_capacities(capacities, servers)
         rows, sources = normalised(rows, sources)
         for array in (checked, rows, sources, sizes):

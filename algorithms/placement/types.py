@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from algorithms.compiled import compiled
+from algorithms.rows import grouped, picked
 from algorithms.vocabulary import Ints, SmallInts
 
 # 2 ** 64 over the golden ratio, odd: multiplying by it spreads what is near.
@@ -41,9 +42,9 @@ def collapse(indptr: Ints, indices: SmallInts) -> QueryTypes:
     of_query = np.empty(len(indptr) - 1, np.int32)
     # The compiled loop knows one kind of array: those that may be written.
     firsts = _number(np.array(indptr), np.array(indices), of_query)
-    rows, sources = _picked(indptr, indices, firsts)
+    rows, entries = picked(indptr, firsts)
     sizes = np.bincount(of_query, minlength=len(firsts)).astype(np.int64)
-    return QueryTypes(of_query, sizes, rows, sources)
+    return QueryTypes(of_query, sizes, rows, indices[entries])
 
 
 @compiled
@@ -94,19 +95,8 @@ def _same(indptr: Ints, indices: SmallInts, query: int, other: int) -> bool:
     return True
 
 
-def _picked(indptr: Ints, indices: SmallInts, queries: Ints) -> tuple[Ints, SmallInts]:
-    """Return the rows of the given queries, in that order."""
-    lengths = indptr[queries + 1] - indptr[queries]
-    rows = np.zeros(len(queries) + 1, np.int64)
-    np.cumsum(lengths, out=rows[1:])
-    within = np.arange(rows[-1]) - np.repeat(rows[:-1], lengths)
-    return rows, indices[np.repeat(indptr[queries], lengths) + within]
-
-
 def readers_by_source(types: QueryTypes, sources: int) -> tuple[Ints, SmallInts]:
     """Return the inverse rows: for each source, the types that read it (indptr, indices)."""
     owner = np.repeat(np.arange(len(types), dtype=np.int32), np.diff(types.indptr))
-    order = np.argsort(types.indices, kind="stable")
-    rows = np.zeros(sources + 1, np.int64)
-    np.cumsum(np.bincount(types.indices, minlength=sources), out=rows[1:])
-    return rows, owner[order]
+    indptr, entries = grouped(types.indices, sources)
+    return indptr, owner[entries]

@@ -114,17 +114,16 @@ class SubsetProblem:
 
     def imbalance(self, chosen: np.ndarray) -> float:
         """Return the largest load/capacity less the mean."""
-        shares = self.loads(chosen) / self.capacities
+        return self._imbalance_of(self.loads(chosen))
+
+    def _imbalance_of(self, loads: Floats) -> float:
+        shares = loads / self.capacities
         return float(shares.max() - shares.mean())
 
     def value(self, chosen: np.ndarray) -> Value:
         """Return what the chosen moves come to."""
-        return self.value_of(self.loads(chosen))
-
-    def value_of(self, loads: Floats) -> Value:
-        """Return what these loads come to."""
-        shares = loads / self.capacities
-        imbalance = float(shares.max() - shares.mean())
+        loads = self.loads(chosen)
+        imbalance = self._imbalance_of(loads)
         # Rounded, so that the last digits of a sum decide nothing.
         excess = math.floor(round((imbalance - self.full) / EVEN, 6))
         return Value(max(0, excess), round(float(loads.sum()), 6), round(imbalance, 9))

@@ -1,4 +1,4 @@
-"""The archive: windows that are final, or that nothing changes any more, on disk.
+"""The archive: windows that do not change any more, on disk.
 
 It is a Django application of its own, because its tables are in a database of their own (the alias
 `results`): with SQLite a second file, so that writing a thousand windows does not hold the lock of

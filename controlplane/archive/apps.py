@@ -4,7 +4,7 @@ from django.apps import AppConfig
 
 
 class ArchiveConfig(AppConfig):
-    """Windows of queries that nothing changes any more."""
+    """Windows of queries that do not change any more."""
 
     name = "controlplane.archive"
     label = "archive"

@@ -9,8 +9,8 @@ class ArchivedWindow(models.Model):
     place is start and key as bytes, in whose order windows are read
     (controlplane.wire.results.places); key_hash finds those of one key. key_json and values_json
     are arrays in the order of the query's key and aggregates (controlplane.archive.values).
-    final_at_ms is when the window became final, null where it never did: its query ended before,
-    or it was open for too long.
+    final_at_ms is when the window became final, null if it did not: its query ended before, or it
+    was open for too long.
     """
 
     query_id = models.BigIntegerField()
@@ -37,8 +37,8 @@ class ArchivedWindow(models.Model):
 class ArchivedQuery(models.Model):
     """How many windows of a query are archived, and when the newest starts (ms).
 
-    Before pruned_ms there is none; null if unknown. cluster_id is the cluster's, also
-    when that is gone.
+    There is no window before pruned_ms; null before the first search. cluster_id is the cluster's,
+    also after its deletion.
     """
 
     query_id = models.BigIntegerField(primary_key=True)

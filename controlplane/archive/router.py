@@ -1,4 +1,4 @@
-"""Which database a model is in: archived windows in `results`, all else in `default`."""
+"""The database of a model: `results` for archived windows, `default` for all others."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _SAME = ("ENGINE", "NAME", "HOST", "PORT")
 
 
 def is_shared() -> bool:
-    """Return whether both aliases are one database (PostgreSQL, unless a second one is named)."""
+    """Return whether both aliases are one database (PostgreSQL without a second one)."""
     default, results = (connections[alias].settings_dict for alias in (DEFAULT, RESULTS))
     return all(default.get(name) == results.get(name) for name in _SAME)
 
@@ -29,7 +29,7 @@ class ArchiveRouter:
         return self.db_for_read(model)
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
-        """Return whether the tables of an application belong into a database."""
+        """Return whether a database holds the tables of an application."""
         if is_shared():
             # One list of applied migrations: the default alias makes all tables.
             return db == DEFAULT

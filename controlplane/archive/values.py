@@ -1,7 +1,7 @@
-"""Values of windows as text in the archive: JSON that keeps what JSON alone would not.
+"""Values of windows as text in the archive: JSON with types that JSON lacks.
 
-Numbers, texts, truth values and null are themselves (NaN and infinities as Python writes them);
-anything else is an object with one field that names its type.
+Numbers, texts, booleans and null are themselves (NaN and infinities as Python writes them); any
+other value is an object with one field, the name of its type.
 """
 
 import base64
@@ -17,7 +17,7 @@ import pydantic_core
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """What the code of an aggregate raised where its value should be."""
+    """The error of an aggregate's code, in the place of its value."""
 
     error: str
 
@@ -31,7 +31,7 @@ _BYTES: Final = "bytes"
 
 
 def to_json(values: Sequence[Any]) -> str:
-    """Return values as a JSON array; what is of no known type becomes its text."""
+    """Return values as a JSON array; a value of an unknown type becomes its text."""
     plain = [value if type(value) in _PLAIN else _written(value) for value in values]
     try:
         return pydantic_core.to_json(plain, inf_nan_mode="constants").decode()

@@ -33,7 +33,7 @@ _DELETE: Final = (
     "WHERE query_id = %s AND place < %s ORDER BY place LIMIT %s)"
 )
 _COLUMNS: Final = ("place", "key_json", "values_json", "batch", "final_at_ms")
-# Behind every place: no start has this first byte, and keys follow it.
+# After every place: no start has this first byte.
 _END: Final = b"\xff" * (START_BYTES + 1)
 
 
@@ -41,7 +41,7 @@ _END: Final = b"\xff" * (START_BYTES + 1)
 class Archived:
     """A window as the archive has it: key and values in the order of the query's own.
 
-    `final_at_ms`: when it became final, None where it never did.
+    `final_at_ms`: when it became final, None if it did not.
     """
 
     place: bytes
@@ -58,9 +58,9 @@ class Archived:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which windows of a query are wanted: `least` ≤ place < `stop`.
+    """A part of a query's windows: `least` ≤ place < `stop`.
 
-    `key`: the bytes of one key; then both bounds are starts alone. `is_final`: None for all.
+    `key`: the bytes of one key; both bounds are then starts. `is_final`: None for all.
     """
 
     query_id: int
@@ -73,14 +73,14 @@ class Part:
 
 
 def insert(cluster_id: int, query_id: int, windows: Sequence[Archived]) -> int:
-    """Write windows of a query and count them; return how many were not there before."""
+    """Insert windows of a query and count them; return how many are new."""
     return insert_all(cluster_id, {query_id: windows})
 
 
 def insert_all(cluster_id: int, windows: Mapping[int, Sequence[Archived]]) -> int:
-    """Write windows of queries and count them; return how many were not there before.
+    """Insert windows of queries and count them; return how many are new.
 
-    What is there stays: a window that was archived does not change.
+    An archived window is not replaced.
     """
     filled = {query: some for query, some in windows.items() if some}
     if not filled:
@@ -96,9 +96,9 @@ def insert_all(cluster_id: int, windows: Mapping[int, Sequence[Archived]]) -> in
 
 
 def _insert_together(cursor: Any, rows: Mapping[int, Sequence[Any]]) -> dict[int, int]:
-    """Write rows of queries in one go; return how many by query, nothing where some are there.
+    """Insert rows of queries together; return how many by query, nothing if some exist already.
 
-    That is so only after a pass that was killed. Then none of them is written.
+    Some exist after a pass that was killed; none is inserted then.
     """
     with suppress(_SomeAreThere), transaction.atomic(RESULTS):
         every = [row for some in rows.values() for row in some]
@@ -110,7 +110,7 @@ def _insert_together(cursor: Any, rows: Mapping[int, Sequence[Any]]) -> dict[int
 
 
 class _SomeAreThere(Exception):
-    """Rows were left out as they are there: nobody knows how many of which query."""
+    """Some rows exist already; how many of which query is not known."""
 
 
 def _insert_each(cursor: Any, rows: Mapping[int, Sequence[Any]]) -> dict[int, int]:
@@ -160,8 +160,8 @@ def delete_oldest(query_id: int, count: int) -> int:
 def newest_place(query_id: int) -> bytes:
     """Return the last place of a query that is archived, empty for none.
 
-    Windows of a query are archived in the order of their places, so a reader can continue after the
-    last place that it has read.
+    Windows of a query are archived in the order of their places, so a reader that continues after
+    the last place misses none.
     """
     places = ArchivedWindow.objects.filter(query_id=query_id).order_by("-place")
     place = places.values_list("place", flat=True).first()

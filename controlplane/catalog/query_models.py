@@ -68,7 +68,7 @@ def json_type(kind: Any, moment: Any = datetime) -> Any:
     if origin is Sequence:
         return list[arguments[0]]  # type: ignore[valid-type]
     if origin is Mapping:
-        return dict[arguments]  # type: ignore[valid-type]
+        return dict[arguments[0], arguments[1]]  # type: ignore[valid-type]
     return reduce(or_, arguments)
 
 

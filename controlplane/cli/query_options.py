@@ -46,7 +46,7 @@ def _help(item: QueryField) -> str:
 
 def query_of(given: Namespace) -> QuerySpec:
     """Return the query of a call. Raises `Refused`."""
-    values = {
+    values: dict[str, Any] = {
         item.name: _named(_option(item), value) if item.kind == _NAMED else value
         for item in (*DECLARED.fields, *DECLARED.text)
         if (value := getattr(given, item.name, None)) is not None

@@ -74,7 +74,8 @@ def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -
 def _computed(part: QueryPart) -> QueryPart:
     """Return the fields of a query that an import compares."""
     placed: dict[str, Any] = {"measured": None, "aggregator": None, "more_aggregators": []}
-    return part.model_copy(update=placed)
+    compared: QueryPart = part.model_copy(update=placed)
+    return compared
 
 
 def _place(cluster: Cluster, description: ClusterDescription, parts: Iterable[QueryPart]) -> int:

@@ -21,7 +21,10 @@ TOKEN_NAME = "replayer"  # noqa: S105 - a name, not a secret
 
 @dataclass(frozen=True)
 class DemoCluster:
-    """A cluster of the demo; `capacity`: records/s of a node; `policy`: changed settings."""
+    """A cluster of the demo; `capacity`: records/s of a node; `policy`: changed settings.
+
+    `late_nodes`: how many of the nodes are inactive until the replayer activates them.
+    """
 
     slug: str
     name: str
@@ -30,6 +33,7 @@ class DemoCluster:
     splits: int
     capacity: float
     policy: Mapping[str, Any] = field(default_factory=dict)
+    late_nodes: int = 0
 
 
 # The nodes' capacities are about twice the usual load: peaks take most of them.
@@ -39,7 +43,7 @@ CLUSTERS: Final[Mapping[str, DemoCluster]] = {
         DemoCluster(
             "sf", "San Francisco taxis",
             "Position reports of taxis, one stream per map tile of 1 km.", 4, 2, 130.0,
-            {"node_moves": 40, "cluster_moves": 160},
+            {"node_moves": 40, "cluster_moves": 160}, late_nodes=2,
         ),
         DemoCluster(
             "web", "Web server",
@@ -108,7 +112,13 @@ def ensure_cluster(slug: str) -> Cluster:
     )
     if created:
         Node.objects.bulk_create(
-            Node(cluster=cluster, index=index, name=f"node {index}", capacity=demo.capacity)
+            Node(
+                cluster=cluster,
+                index=index,
+                name=f"node {index}",
+                capacity=demo.capacity,
+                active=index < demo.nodes - demo.late_nodes,
+            )
             for index in range(demo.nodes)
         )
     Policy.objects.get_or_create(cluster=cluster, defaults={"settings": dict(demo.policy)})

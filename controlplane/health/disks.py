@@ -27,7 +27,7 @@ class FullDisk:
 def full_disks() -> list[FullDisk]:
     """Return the full disks of the data directory and of the checkpoints.
 
-    Asked of the file system, as a full disk takes no report of it. Each disk is named once.
+    Read from the file system, as no report can be written to a full disk. Each disk is listed once.
     """
     directories = [Path(settings.DATA_DIR), Path(env.text("WEIR_CHECKPOINTS") or settings.DATA_DIR)]
     by_device: dict[int, FullDisk] = {}

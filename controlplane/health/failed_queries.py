@@ -16,13 +16,13 @@ DATA_PLANE = Automatic("data plane")
 def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
     """End the queries with faults in telemetry rows; return how many were running.
 
-    A node reports its faults in every batch until the query has left, so hearing one again changes
-    nothing, and neither does a fault of a query's earlier incarnation.
+    A node reports its faults in every batch until the query has left, so a repeated fault changes
+    nothing, and neither does a fault of an earlier incarnation of the query.
     """
     faults: dict[tuple[int, int], Mapping[str, Any]] = {}
     for fault in (fault for row in rows for fault in row.get("faults", ())):
         known = faults.setdefault((fault["query"], fault["run"]), fault)
-        # Of several nodes or batches one may have no room for the sample.
+        # The report of one of several nodes or batches may lack the sample.
         if not known.get("sample"):
             faults[fault["query"], fault["run"]] = fault
     ended = 0

@@ -14,9 +14,9 @@ from controlplane.telemetry.time_series import latest_values, recent
 
 @dataclass(frozen=True)
 class FleetRow:
-    """One cluster as the fleet shows it; sample is the newest one, samples the last few minutes.
+    """One cluster in the fleet; sample is the newest, samples those of the last few minutes.
 
-    execution is the one under way.
+    execution is the running one.
     """
 
     cluster: Cluster

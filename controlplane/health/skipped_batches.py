@@ -24,9 +24,9 @@ _LONGEST: Final = 500
 def skip(actor: Actor, cluster: Cluster, batch: int, reason: str) -> SkippedBatch:
     """Request that the next attempt at a batch reads no records; return the losses.
 
-    Asking twice changes nothing. Tasks that move in the batch keep their state, and its routing
-    version takes effect. Raises `Forbidden`, `Invalid`, `Conflict` for a batch that does not fail
-    again and again, `Away` if the log does not respond.
+    A repeated request changes nothing. Tasks that move in the batch keep their state, and its
+    routing version takes effect. Raises `Forbidden`, `Invalid`, `Conflict` for a batch that is not
+    stuck, `Away` if the log does not respond.
     """
     require(actor, ADMIN, cluster)
     if not reason.strip() or len(reason) > _LONGEST:
@@ -91,7 +91,7 @@ def publish_pending(cluster: Cluster) -> None:
 def record_done(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
     """Record the skipped batches that telemetry reports as processed; return how many.
 
-    A batch that got through with all its records, before the request reached it, has lost nothing.
+    A batch that was processed before the request arrived has lost no records.
     """
     pending = list(cluster.skipped_batches.filter(done_at=None))
     reported = {row["batch"]: bool(row.get("skipped")) for row in rows} if pending else {}

@@ -27,8 +27,8 @@ _AGAIN_S: Final = 5
 class StuckBatch:
     """A batch that has failed at least three times in a row and is not processed.
 
-    `attempt`: what the data plane recorded of it; `cause`: how the newest attempt ended, as the
-    agent saw it; `skipped`: the request to skip it, None before there is one.
+    `attempt`: the data plane's record of it; `cause`: how the newest attempt ended, by the agent;
+    `skipped`: the request to skip it, None without one.
     """
 
     attempt: attempts.Attempt
@@ -68,7 +68,7 @@ def stuck_batch(cluster: Cluster) -> StuckBatch | None:
 
 
 def _cause(cluster: Cluster, attempt: attempts.Attempt) -> str:
-    """Return how the newest attempt ended; of a cluster's first batch the agent knows no number."""
+    """Return how the newest attempt ended; the agent has no number of a cluster's first batch."""
     last = cluster.restarts.filter(Q(batch=attempt.batch) | Q(batch=None)).first()
     return last.detail if last else ""
 
@@ -86,7 +86,7 @@ def losses_of(cluster: Cluster, attempt: attempts.Attempt) -> Losses:
     try:
         log = _opened(cluster.log_url, cluster.slug, settings.REDIS_URL)
         counts = {
-            # One stream after another: a batch may be large.
+            # One stream at a time: a batch may be large.
             name: sum(
                 entry.records
                 for entry in log.read_streams([stream], attempt.start, attempt.end).get(stream, ())

@@ -11,7 +11,7 @@ from controlplane.models import Cluster, ClusterHealth, DriverRestart, Incident
 
 HOUR: Final = timedelta(hours=1)
 SHOWN: Final = 20
-# The agent observes every second; older observations do not count.
+# The agent observes every second; an older observation is stale.
 SEEN: Final = timedelta(seconds=15)
 
 
@@ -19,9 +19,8 @@ SEEN: Final = timedelta(seconds=15)
 class Health:
     """The health of a cluster; restarts and incidents newest first.
 
-    `stuck`: the batch that has failed again and again, None where none has. `last_hour` counts all
-    restarts of the last hour, `undecided` are the incidents that wait for a decision, `disks` those
-    that are full.
+    `stuck`: the batch that fails repeatedly, None without one. `last_hour` counts all restarts of
+    the last hour, `undecided` are the incidents without a decision, `disks` the full disks.
     """
 
     cluster: Cluster
@@ -63,7 +62,7 @@ def health_of(cluster: Cluster, now: datetime) -> Health:
 def is_idle(cluster: Cluster, now: datetime) -> bool:
     """Return True if a running cluster has no measures because it receives no records.
 
-    The agent has just seen that none waits.
+    The agent has just observed that the log has no unread records.
     """
     health: ClusterHealth | None = getattr(cluster, "health", None)
     if health is None or cluster.state != Cluster.State.RUNNING:

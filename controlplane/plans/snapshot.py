@@ -55,7 +55,7 @@ class SplitQueryRow(NamedTuple):
 
 
 class GroupingRow(NamedTuple):
-    """The key grouping of a query as JSON text ("" for the hash of the key), and its aggregators.
+    """The key grouping of a query as JSON text, "" for the hash of the key; its aggregator nodes.
 
     `aggregator`: the first of them, `more_aggregators`: the others. `joins`: whether the query is a
     join.

@@ -24,7 +24,7 @@ from controlplane.wire.log import IdempotencyToken
 from controlplane.wire.producer import Producer
 from controlplane.wire.schema import StreamSchema
 
-# A running pipeline gives room back with every micro-batch, which take about a second.
+# A running pipeline frees space with every micro-batch, which takes about a second.
 FULL_S: Final = 2
 AWAY_S: Final = 5
 _MIB: Final = 1024 * 1024
@@ -55,9 +55,9 @@ def append(
 ) -> Appended:
     """Append records to a stream: all, or none where this raises.
 
-    A token that was used before appends nothing. Raises `Forbidden`, `Invalid`, `Conflict` for a
-    token that is too old or had other records (stamp_reused), `Busy` when the log is full, and
-    `Away` when it cannot be reached.
+    An append under a token that was used adds nothing. Raises `Forbidden`, `Invalid`, `Conflict`
+    for a token that is too old or had other records (stamp_reused), `Busy` when the log is full,
+    and `Away` when it cannot be reached.
     """
     require_operator(actor, stream.cluster)
     schemas = {stream.pk: schema_of_stream(stream)}
@@ -80,7 +80,7 @@ def append(
 
 
 def token_of(producer: str | None, sequence: int | None) -> IdempotencyToken | None:
-    """Return the idempotency token of a request, None for one without. Raises `Invalid`."""
+    """Return the token of a request, None for one without. Raises `Invalid`."""
     if producer is None and sequence is None:
         return None
     if producer is None or sequence is None:

@@ -1,8 +1,7 @@
 """Lists of a cluster's dead letters: pages with filters, and all of them for export."""
 
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -11,16 +10,16 @@ from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.pagination.pages import whole
+from controlplane.records.bodies.conformance import to_text
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
 from controlplane.wire.errors import InvalidBlock
-from controlplane.wire.json_values import finite, plain
 from controlplane.wire.records.record_codec import decode_block
 
 PER_PAGE: Final = 50
 MAX_PER_PAGE: Final = 500
 _ID: Final = re.compile(r"[\w-]{1,60}:\d{1,18}:-?\d{1,9}")
-# What a record was left out for, as people read it.
+# Why a record became a dead letter, as shown to users.
 ABOUT: Final[Mapping[Reason, str]] = {
     Reason.BODY: "does not match the schema (in a request)",
     Reason.FUTURE: "dated further ahead than the stream allows",
@@ -105,10 +104,10 @@ def dead_letters_page(cluster: Cluster, filters: DeadLetterFilters) -> DeadLette
     letters: list[DeadLetter] = []
     for letter in _newest(cluster, filters.before):
         if len(letters) == filters.per_page:
-            return DeadLetterPage(_rows(cluster, letters), letters[-1].number, filters)
+            return DeadLetterPage([*_rows(cluster, letters)], letters[-1].number, filters)
         if filters.hold(letter):
             letters.append(letter)
-    return DeadLetterPage(_rows(cluster, letters), 0, filters)
+    return DeadLetterPage([*_rows(cluster, letters)], 0, filters)
 
 
 def chosen_letters(
@@ -121,9 +120,7 @@ def chosen_letters(
 
 def every_row(cluster: Cluster, filters: DeadLetterFilters) -> Iterator[DeadLetterRow]:
     """Yield the dead letters that match filters with their records, oldest first."""
-    names = _names(cluster)
-    for letter in chosen_letters(cluster, filters):
-        yield DeadLetterRow(letter, names.get(letter.stream, ""), record_text(letter))
+    yield from _rows(cluster, chosen_letters(cluster, filters))
 
 
 def letters_of(cluster: Cluster, ids: list[str]) -> list[DeadLetter]:
@@ -142,8 +139,7 @@ def record_text(letter: DeadLetter) -> str:
         rows = decode_block(letter.data).records.to_pylist()
     except InvalidBlock:
         return ""
-    value = rows[0] if len(rows) == 1 else rows
-    return json.dumps(finite(value), ensure_ascii=False, default=plain, separators=(",", ":"))
+    return to_text(rows[0] if len(rows) == 1 else rows)
 
 
 def _newest(cluster: Cluster, before: int) -> Iterator[DeadLetter]:
@@ -155,13 +151,7 @@ def _newest(cluster: Cluster, before: int) -> Iterator[DeadLetter]:
             return
 
 
-def _rows(cluster: Cluster, letters: list[DeadLetter]) -> list[DeadLetterRow]:
-    names = _names(cluster)
-    return [
-        DeadLetterRow(letter, names.get(letter.stream, ""), record_text(letter))
-        for letter in letters
-    ]
-
-
-def _names(cluster: Cluster) -> dict[int, str]:
-    return dict(Stream.objects.filter(cluster=cluster).values_list("pk", "name"))
+def _rows(cluster: Cluster, letters: Iterable[DeadLetter]) -> Iterator[DeadLetterRow]:
+    names = dict(Stream.objects.filter(cluster=cluster).values_list("pk", "name"))
+    for letter in letters:
+        yield DeadLetterRow(letter, names.get(letter.stream, ""), record_text(letter))

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
+from controlplane.catalog.computations import schema_of
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Stream
@@ -29,9 +30,9 @@ from controlplane.wire.log import IdempotencyToken
 from controlplane.wire.records.record_codec import decode_block, times_ms
 from controlplane.wire.schema import StreamSchema
 
-# A request with more bad records than this is wrong altogether.
+# A request with more faulty records than this is rejected.
 MAX_BAD: Final = min(MAX_FAULTS, dead_letters.MAX_OF_BATCH)
-# So many are appended again by one call, and removed together.
+# Dead letters that one call replays, and that are removed together.
 MAX_REPLAY: Final = 1_000
 MAX_IDS: Final = 1_000
 _CHUNK: Final = 50
@@ -51,7 +52,7 @@ class Replayed:
     """The outcome of a replay: the number of appended dead letters, and the faults of the others.
 
     `left`: how many were tried and stay; `faults`: the first of them, by id. `next`: the number
-    behind which others begin that were not tried, None if there are none.
+    after which the untried ones begin, None if all were tried.
     """
 
     appended: int = 0
@@ -95,20 +96,19 @@ def replay(
     """Append dead letters again, under the present schemas of their streams.
 
     `zone`: the IANA time zone of times that name none, as of the request that they came with.
-    `after`: only those behind this number, the oldest first.
+    `after`: only dead letters after this number, the oldest first.
 
-    One that is appended is removed. Each has its own token, so that a call that was cut short
-    can be repeated. At most `MAX_REPLAY` at once. Raises `Forbidden`, `Invalid`, `Busy`, `Away`.
+    An appended dead letter is removed. Each has its own token, so that an interrupted call can be
+    repeated. At most `MAX_REPLAY` at once. Raises `Forbidden`, `Invalid`, `Busy`, `Away`.
     """
     require_operator(actor, cluster)
     check_zone(zone)
     letters = list(islice(_chosen(cluster, choice, after), MAX_REPLAY + 1))
     done = Replayed(next=letters[MAX_REPLAY - 1].number if len(letters) > MAX_REPLAY else None)
-    schemas = _Schemas(cluster)
+    run = _Replay(actor, cluster, zone, done)
     try:
         for begin in range(0, min(len(letters), MAX_REPLAY), _CHUNK):
-            chunk = letters[begin : min(begin + _CHUNK, MAX_REPLAY)]
-            _replay_chunk(actor, cluster, chunk, schemas, zone, done)
+            run.append_all(letters[begin : min(begin + _CHUNK, MAX_REPLAY)])
     finally:
         if done.appended:
             counts = {"appended": done.appended, "left": done.left}
@@ -140,62 +140,63 @@ def _chosen(cluster: Cluster, choice: Choice, after: int = 0) -> Iterator[DeadLe
     return chosen_letters(cluster, choice.filters, after)
 
 
-class _Schemas:
-    """The streams of a cluster with their schemas, each read once."""
+@dataclass
+class _Replay:
+    """One replay; `known`: the streams of the cluster with their schemas, each read once."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._known: dict[int, tuple[Stream, StreamSchema] | None] = {}
+    actor: Actor
+    cluster: Cluster
+    zone: str
+    done: Replayed
+    known: dict[int, tuple[Stream, StreamSchema] | None] = field(default_factory=dict)
 
-    def of(self, pk: int) -> tuple[Stream, StreamSchema] | None:
+    def append_all(self, letters: Sequence[DeadLetter]) -> None:
+        """Append dead letters and remove those that were appended."""
+        appended: list[str] = []
+        try:
+            for letter in letters:
+                why = self._append(letter)
+                if not why:
+                    appended.append(letter.id)
+                    continue
+                self.done.left += 1
+                if len(self.done.faults) < _SHOWN:
+                    self.done.faults[letter.id] = why
+        finally:
+            # Also if the log takes no more.
+            slug = self.cluster.slug
+            self.done.appended += dead_letters.remove(redis_client(), slug, appended)
+
+    def _append(self, letter: DeadLetter) -> str:
+        """Append a dead letter; return the reason if it is rejected, else ""."""
+        if letter.stream not in self.known:
+            self.known[letter.stream] = self._schema_of(letter.stream)
+        known = self.known[letter.stream]
+        if known is None:
+            return "its stream is gone, or has no schema"
+        stream, schema = known
+        try:
+            conformed = _conformed(letter, schema, stream.retired, self.zone)
+        except (InvalidBlock, ValueError) as error:
+            return f"it cannot be read: {error}"
+        except Invalid as invalid:
+            return reason_of(invalid.fields)
+        if refusal := _refusal(conformed, schema):
+            return refusal
+        token = IdempotencyToken(f"dead-letter:{letter.id}", 0)
+        try:
+            append.append(self.actor, stream, conformed.batch, token)
+        except Conflict as conflict:
+            # It was appended before, under another schema.
+            return "" if conflict.code == "stamp_reused" else str(conflict)
+        return ""
+
+    def _schema_of(self, pk: int) -> tuple[Stream, StreamSchema] | None:
         """Return a stream and its schema, None if there is no such stream or it has no schema."""
-        if pk not in self._known:
-            rows = Stream.objects.filter(cluster=self._cluster, pk=pk).select_related("cluster")
-            stream = rows.first()
-            try:
-                entry = None if stream is None else (stream, append.schema_of_stream(stream))
-            except Conflict:
-                entry = None
-            self._known[pk] = entry
-        return self._known[pk]
-
-
-def _replay_chunk(
-    actor: Actor,
-    cluster: Cluster,
-    letters: Sequence[DeadLetter],
-    schemas: _Schemas,
-    zone: str,
-    done: Replayed,
-) -> None:
-    appended: list[str] = []
-    try:
-        for letter in letters:
-            why = _append_letter(actor, letter, schemas, zone)
-            if not why:
-                appended.append(letter.id)
-                continue
-            done.left += 1
-            if len(done.faults) < _SHOWN:
-                done.faults[letter.id] = why
-    finally:
-        # What was appended goes, also if the log takes no more.
-        done.appended += dead_letters.remove(redis_client(), cluster.slug, appended)
-
-
-def _append_letter(actor: Actor, letter: DeadLetter, schemas: _Schemas, zone: str) -> str:
-    """Append a dead letter; return the reason if it is rejected, else ""."""
-    known = schemas.of(letter.stream)
-    if known is None:
-        return "its stream is gone, or has no schema"
-    stream, schema = known
-    try:
-        conformed = _conformed(letter, schema, stream.retired, zone)
-    except (InvalidBlock, ValueError) as error:
-        return f"it cannot be read: {error}"
-    except Invalid as invalid:
-        return reason_of(invalid.fields)
-    return _refusal(conformed, schema) or _append(actor, stream, conformed.batch, letter)
+        rows = Stream.objects.filter(cluster=self.cluster, pk=pk).select_related("cluster")
+        stream = rows.first()
+        schema = None if stream is None else schema_of(stream.schema)
+        return None if stream is None or schema is None else (stream, schema)
 
 
 def _refusal(conformed: Conformed, schema: StreamSchema) -> str:
@@ -203,15 +204,6 @@ def _refusal(conformed: Conformed, schema: StreamSchema) -> str:
         return reason_of(next(iter(conformed.faults.values())))
     if _is_ahead(conformed.batch, schema):
         return f"it is dated more than {schema.max_future_s:g} s ahead of now"
-    return ""
-
-
-def _append(actor: Actor, stream: Stream, batch: Any, letter: DeadLetter) -> str:
-    try:
-        append.append(actor, stream, batch, IdempotencyToken(f"dead-letter:{letter.id}", 0))
-    except Conflict as conflict:
-        # It was appended before, under another schema.
-        return "" if conflict.code == "stamp_reused" else str(conflict)
     return ""
 
 

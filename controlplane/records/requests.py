@@ -31,8 +31,8 @@ def append_body(
 ) -> Appended:
     """Append the records of a body to a stream.
 
-    With `on_bad=reject` all of them or none; with `dead_letter` those that fit, and the others
-    become dead letters. Repeated with the same token, both happen once. Raises `BadBody`, and as
+    With `on_bad=reject` all of them or none; with `dead_letter` the valid ones, and the others
+    become dead letters. A repetition under the same token has no effect. Raises `BadBody`, and as
     `records.append` does.
     """
     require_operator(actor, stream.cluster)

@@ -1,9 +1,9 @@
 """Archiving: final windows are moved from Redis to the archive.
 
-One pass looks at the queries that have windows in Redis. Where the streams are committed beyond the
-end of windows, these are frozen, finished, written to the archive, and only then removed from
-Redis. Each step can be done again: the next pass finishes what one that was killed began, and a
-reader, who looks into Redis first and then into the archive, always finds a window in one of them.
+A pass processes the queries that have windows in Redis. Windows whose end the streams' watermarks
+have passed are frozen, finalized, written to the archive, and then removed from Redis. Every step
+can be repeated: the next pass completes a pass that was killed. A reader reads Redis before the
+archive, so it always finds a window in one of them.
 """
 
 import logging
@@ -42,22 +42,22 @@ from controlplane.wire.results.watermarks import Watermarks
 
 logger = logging.getLogger(__name__)
 
-# A pass takes about so long, however much there is to do; the next one goes on.
+# The time of a pass (s), however much there is to do; the next one continues.
 PASS_S: Final = 1.5
-# Of a cluster, a pass takes more than this (s) only for windows that have waited for so long (s):
-# what a query costs is the same for one window and for a dozen.
+# A pass spends more than this (s) on a cluster only for windows that have waited for so long (s): a
+# query costs the same for one window and for a dozen.
 SHARE_S: Final = 0.2
 WAIT_S: Final = 10.0
-# Windows of a query that are finished, written and removed together, and of how many queries.
+# Windows of a query that are archived together, and queries whose windows are.
 PAGE: Final = 500
 TOGETHER: Final = 50
-# Users' aggregates have so long for a page; what is left waits for the next pass.
+# The time of users' aggregates for a page (s); other windows wait for the next pass.
 PAGE_S: Final = 0.5
-# Queries that have ended and are looked at in a pass, and live ones whose windows are counted.
+# Ended queries that a pass archives, and live ones whose windows it counts.
 ENDED: Final = 500
 COUNTED: Final = 200
 # Batches that were planned before a query ended may write to it for so long, by their clock; by
-# ours where no batch comes.
+# the archiver's clock if there is no batch.
 ENDED_MS: Final = 30_000
 ABANDONED_MS: Final = 600_000
 _LOCK: Final = "weir:archiver"
@@ -71,9 +71,9 @@ _RELEASE: Final = (
 class ArchiverState:
     """State of the archiver per cluster, kept in its process between passes.
 
-    `times` by query; `done`: up to which start windows were frozen; `since`: when there were first
-    windows to freeze that still are; `slow`: when the aggregates of queries last had too little
-    time for a page; `counted`: the last query whose windows were counted.
+    `times` by query; `done`: up to which start windows were frozen; `since`: since when windows
+    wait to be frozen; `slow`: when the aggregates of queries last had too little time for a page;
+    `counted`: the last query whose windows were counted.
     """
 
     times: dict[int, WindowTiming] = field(default_factory=dict)
@@ -218,7 +218,7 @@ def _archive_ended(sweep: Pass, watermarks_now: Watermarks, over: Sequence[int])
     closed: list[Query] = []
     for query in sorted(over[:ENDED], key=lambda query_id: sweep.known.slow.get(query_id, 0.0)):
         if query not in ended:
-            # Nobody can ask for them any more.
+            # The query was deleted: nobody can read its windows.
             final_windows.drop(sweep.client, slug, query)
         elif _is_closed(ended[query].ended_at, watermarks_now, sweep.now_ms):
             closed.append(ended[query])
@@ -226,7 +226,7 @@ def _archive_ended(sweep: Pass, watermarks_now: Watermarks, over: Sequence[int])
         if sweep.is_over:
             break
         some = closed[start : start + TOGETHER]
-        # Beyond its retention a query does not wait for its users' aggregates.
+        # After its retention a query does not wait for users' aggregates.
         for is_old in (False, True):
             batch = [pk for pk in some if _is_old(sweep, pk) == is_old]
             moved += _close(sweep, watermarks_now, batch, hurry=is_old)
@@ -271,13 +271,13 @@ def _close(sweep: Pass, watermarks_now: Watermarks, ended: Sequence[Query], *, h
 def _cut_long(sweep: Pass, live: Sequence[int]) -> int:
     """Archive open windows beyond the retention of their query.
 
-    They never became final, for want of records of a stream or because records wait for ever.
+    They did not become final because a stream has no records, or records wait for ever.
     """
     known, moved = sweep.known, 0
     some = [query for query in live if query > known.counted][:COUNTED]
     known.counted = some[-1] if len(some) == COUNTED else 0
     for index, (query, until) in enumerate(_too_long(sweep, some)):
-        # One is cut in every pass, so that Redis is bounded however long the others take.
+        # Every pass cuts one query at least, so that the use of Redis is bounded.
         if index and sweep.is_over:
             known.counted = query - 1
             break
@@ -318,8 +318,8 @@ def move_windows(
     """Archive the frozen windows of queries; return how many, and the queries without further ones.
 
     At least a page of each, then as long as the pass lasts. A window for which a user's aggregate
-    had no time is left for the next pass, with all behind it.
-    `hurry`: it is moved, too, with the reason in the place of the value.
+    had no time waits for the next pass, with all windows after it; with `hurry` it is moved with
+    the error in the place of the value.
     """
     left = {query: (computation, _OLDEST) for query, computation in readable(queries).items()}
     moved, done = 0, set(queries) - left.keys()
@@ -357,13 +357,13 @@ def _is_last(page: WindowsPage) -> bool:
 
 
 def _move(sweep: Pass, frozen: Mapping[int, tuple[Sequence[StoredWindow], int | None]]) -> int:
-    """Write windows of queries into the archive, then remove them from Redis; return how many."""
+    """Write windows of queries to the archive, then remove them from Redis; return how many."""
     archive.insert_all(
         sweep.cluster.pk,
         {query: [_archived(window, final_at_ms) for window in windows]
          for query, (windows, final_at_ms) in frozen.items()},
     )  # fmt: skip
-    # Only now: until here both have them.
+    # After the insertion: a window is always in one of both.
     slug = sweep.cluster.slug
     moved = {query: ([member for window in windows for member in window.members], windows[-1].place)
             for query, (windows, _) in frozen.items()}  # fmt: skip

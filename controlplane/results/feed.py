@@ -1,8 +1,8 @@
 """Change feed of a query: changed windows and newly final windows, in order.
 
 Changes are published in a short feed in Redis that exists while it has followers; a slow follower
-receives an event `gap`. What became final is read from the archive, in the order of places, in
-which windows are archived: nothing of it is missed while the archive keeps it.
+receives an event `gap`. Final windows are read from the archive in the order of places, in which
+they are archived, so a follower misses none while the archive keeps it.
 """
 
 import time
@@ -24,7 +24,7 @@ from controlplane.wire.results import feed, final_windows, read_places
 from controlplane.wire.results.feed import FeedEntry
 from controlplane.wire.results.places import place_of
 
-# Windows per read; more changes are reported as a gap.
+# Changed windows of one reading; a gap is reported for more.
 MOST: Final = 500
 _MAX_ID: Final = 4_000
 
@@ -75,7 +75,7 @@ def feed_events(
 ) -> tuple[list[FeedEvent], FeedPlace]:
     """Return the events after a position, and the position after them.
 
-    Call it at least once a minute: otherwise the query is no longer followed.
+    Call it at least once a minute: a query without calls is no longer followed.
     """
     newest = _follow(cluster, query)
     look = _FeedReader(cluster, query, _names(query))
@@ -99,7 +99,7 @@ def feed_events(
 def _is_missed(entries: Sequence[FeedEntry], number: int, newest: int) -> bool:
     """Return True if entries after a number were trimmed or do not name the changed windows."""
     if not entries:
-        # Redis may have been emptied: then it counts from the beginning.
+        # Redis may have been emptied: it then counts from the beginning.
         return newest != number
     return entries[0].number > number + 1 or any(entry.members is None for entry in entries)
 
@@ -123,7 +123,7 @@ class _FeedReader:
             redis_client(), self.cluster.slug, self.query.pk, self.names.computation, places
         )
         shown = [self.names.shown(raw_of_stored(page, window)) for window in page.windows]
-        # Who is cut off within them gets all of them again.
+        # A follower that is disconnected within them receives all of them again.
         events = [
             FeedEvent("changed", before, event)
             for event in shown

@@ -19,19 +19,19 @@ from controlplane.wire.query import SIDES, STREAM, Computation
 
 MAX_WINDOWS: Final = 1000
 DEFAULT_WINDOWS: Final = 200
-# Keys are cut at 256 bytes a column where they are part of a place.
+# The bytes of a key in a place are cut at 256 a column.
 _MAX_CURSOR: Final = 4_000
 _MAX_KEY: Final = 4_000
 _MAX_MS: Final = 2**53
-# The stream of a record, as a key names it: of a query over one side, and of a join.
+# The column of a key with the stream of a record: in a query over one side, and in a join.
 _STREAMS: Final = (STREAM, *(f"{side}.{STREAM}" for side in SIDES))
 
 
 class WindowState(StrEnum):
     """The state of a window: open, final or archived incomplete.
 
-    open: records may still change it. final: it is complete and stays as it is. incomplete: it
-    stays as it is, but its query ended before all its records had come, or it was open for longer
+    open: records may still change it. final: it is complete and does not change. incomplete: it
+    does not change, but its query ended before all its records arrived, or it was open for longer
     than the query keeps windows.
     """
 
@@ -47,8 +47,8 @@ STATES: Final = tuple(str(state) for state in WindowState)
 class WindowFilters:
     """Filters of windows: starts from first_ms to last_ms (inclusive), a key, a state.
 
-    `key` is the text of a JSON array or object, or of the only value of the key; `after` the cursor
-    behind which the page begins.
+    `key` is the text of a JSON array or object, or of the only value of the key; the page begins
+    after the place `after`.
     """
 
     first_ms: int = -_MAX_MS
@@ -120,7 +120,7 @@ def _moment(
 
 
 def _ms(text: str) -> int | None:
-    # A plus of a zone is a blank in a URL that nobody encoded.
+    # The plus of a zone is a blank in a URL that was not encoded.
     moment = parse_datetime(text.replace(" ", "+") if "T" in text else text)
     if moment is None:
         return None
@@ -146,7 +146,7 @@ def key_values(text: str, computation: Computation, streams: Mapping[int, str]) 
 
 
 def is_stream(name: str, expression: Any) -> bool:
-    """Return whether a column of a key is the stream, which people know by its name."""
+    """Return whether a column of a key is the stream, which is shown by its name."""
     # In a join a named column may be called stream.
     return name in _STREAMS and bool(expression == Column(name, Kind.INT))
 

@@ -73,7 +73,7 @@ def _reading(
     streams: Sequence[int], idle: Mapping[int, int], key_grouping: str, submitted_at: Any
 ) -> Reading:
     idle_streams = {pk: idle[pk] for pk in streams if pk in idle}
-    # Whether somebody merges a query's windows holds for its whole life.
+    # A query has an aggregator node during its whole life or never.
     return Reading(
         list(idle_streams), bool(key_grouping), round(submitted_at.timestamp() * 1000), idle_streams
     )

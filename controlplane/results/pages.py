@@ -1,7 +1,7 @@
 """Pages of windows, merged from Redis and the archive.
 
-Redis is read first: a window that has left it by then is in the archive already. One that is in
-both is shown once, as the archive has it.
+Redis is read first: a window that has left it by then is in the archive. A window that is in both
+is shown once, as the archive has it.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from controlplane.wire.results.read import bytes_of_key
 
 @dataclass(frozen=True)
 class WindowPage:
-    """Some windows, and the cursor at which the next ones begin, empty behind the last."""
+    """Some windows, and the cursor of the next page, empty after the last one."""
 
     windows: Sequence[KeyedWindow]
     next: str
@@ -96,7 +96,7 @@ class _Reader:
         windows.sort(key=lambda window: window.place, reverse=self.wanted.newest_first)
         edges = [raw for raw in (edge, archive_edge) if raw]
         if edges:
-            # Behind it one of the two has more that was not read.
+            # After the nearest edge, one of both has windows that were not read.
             nearest = max(edges) if self.wanted.newest_first else min(edges)
             windows = [raw for raw in windows if self._is_within(raw.place, nearest)]
         limit = self.wanted.limit
@@ -145,7 +145,7 @@ class _Reader:
         return [raw_of_archived(window) for window in rows], edge
 
     def _bounds(self) -> tuple[bytes, bytes]:
-        """Return the least place and what is behind the last, cursor and range together."""
+        """Return the least place and the stop, from the cursor and the range."""
         wanted = self.wanted
         least, stop = start_bytes(wanted.first_ms), start_bytes(wanted.last_ms + 1)
         if not wanted.after:

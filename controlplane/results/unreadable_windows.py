@@ -1,8 +1,8 @@
 """Windows of queries whose computation cannot be parsed: dropped by retention, not archived.
 
 A module of users' functions that a query calls may be missing for a while, so its windows wait.
-They are dropped where any other query would drop its results: by event time and number while it
-lives, and its retention after its end.
+They are dropped by the retention of the query: by event time and number while it lives, and by
+time after its end.
 """
 
 import logging
@@ -54,7 +54,7 @@ def readable(queries: Sequence[int]) -> dict[int, Computation]:
 def drop_until(client: "redis.Redis", cluster: Cluster, query: int, until_ms: int) -> int:
     """Drop the windows that start up to a time; return how many rows of windows Redis had.
 
-    Those in blocks go with the last window of their block.
+    Windows in blocks are dropped with the last window of their block.
     """
     dropped = 0
     while members := final_windows.members_until(client, cluster.slug, query, until_ms):

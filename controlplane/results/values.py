@@ -20,9 +20,9 @@ _NO_ERRORS: Final[Mapping[str, str]] = {}
 class KeyedWindow(NamedTuple):
     """One window of one key; moments are datetimes.
 
-    Infinities and what is no number are the texts Infinity, -Infinity and NaN, which JSON's numbers
-    have no place for; decimals are texts, too. `errors`: by aggregate why it has no value.
-    `final_at`: since when the window is final, None where it is not.
+    JSON has no infinities and no NaN: these are the texts Infinity, -Infinity and NaN; decimals are
+    texts, too. `errors`: by aggregate why it has no value. `final_at`: since when the window is
+    final, None if it is not.
     """
 
     start: datetime
@@ -63,7 +63,7 @@ class RawWindow(NamedTuple):
 class Names:
     """Names and kinds of the columns of a query's results.
 
-    `computation`: None where the query calls a function that is gone.
+    `computation`: None if the query calls a missing function.
     """
 
     text: QueryText

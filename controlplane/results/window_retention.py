@@ -1,7 +1,7 @@
 """Retention of archived windows: by event time and by number per query, in bounded steps.
 
-A query that lives keeps what starts within `retention_s` of its newest window; one that has ended
-keeps its windows for as long after its end. `retention_windows` bounds both.
+A live query keeps windows that start within `retention_s` of its newest one; an ended query keeps
+its windows for `retention_s` after its end. `retention_windows` bounds both.
 """
 
 from collections.abc import Mapping
@@ -14,11 +14,11 @@ from controlplane.archive.models import ArchivedQuery
 from controlplane.models import Query
 from controlplane.wire.results.places import start_bytes
 
-# Windows that one pass deletes at most; the next one goes on.
+# Windows that one pass deletes at most; the next one continues.
 MOST: Final = 50_000
-# Queries that are looked at together.
+# Queries per statement.
 _CHUNK: Final = 500
-# A query's oldest windows are looked for once this share of its retention has passed.
+# A query's oldest windows are searched for once this share of its retention has passed.
 _SLACK: Final = 100
 
 

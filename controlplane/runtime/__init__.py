@@ -1,1 +1,1 @@
-"""Starts and ends Weir on one machine: what `make run` runs, free of Django."""
+"""Start, supervision and stop of Weir on one machine (`make run`), without Django."""

@@ -17,7 +17,7 @@ def print_line(text: str) -> None:
 
 
 def main() -> int:
-    """Run until ended; return 0 after a requested end, 1 after a failure."""
+    """Run Weir; return 0 after a requested stop, 1 after a failure."""
     requests = EndRequests()
     requests.listen()
     try:

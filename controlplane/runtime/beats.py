@@ -1,4 +1,4 @@
-"""Signs of life of the processes that serve no port, kept in Redis as milliseconds since 1970."""
+"""Heartbeats of processes that serve no port, stored in Redis as milliseconds since 1970."""
 
 import time
 from collections.abc import Mapping
@@ -16,18 +16,18 @@ def beat_key(process: str) -> str:
 
 
 def beat(client: "redis.Redis", process: str) -> None:
-    """Record that `process` lives; raises `redis.RedisError` when Redis is away."""
+    """Record that `process` runs. Raises `redis.RedisError`."""
     client.set(beat_key(process), time.time_ns() // 1_000_000, ex=EXPIRES_S)
 
 
 def last_beat_ms(client: "redis.Redis", process: str) -> int | None:
-    """Return when `process` last beat, or None if that is over a minute ago."""
+    """Return the time of the last heartbeat of `process`, None if it is over a minute old."""
     value = cast("bytes | None", client.get(beat_key(process)))
     return int(float(value)) if value else None
 
 
 def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
-    """Record the state of every cluster of the agent, in place of the last record."""
+    """Replace the recorded states of the agent's clusters."""
     pipe = client.pipeline()
     pipe.delete(AGENT_CLUSTERS)
     if states:
@@ -37,6 +37,6 @@ def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:
 
 
 def cluster_states(client: "redis.Redis") -> dict[str, str]:
-    """Return slug and state of every cluster of the agent."""
+    """Return the state of every cluster of the agent by slug."""
     value = cast("dict[bytes, bytes]", client.hgetall(AGENT_CLUSTERS))
     return {slug.decode(): state.decode() for slug, state in value.items()}

@@ -1,4 +1,4 @@
-"""What must hold before anything is started; each failure is one line and what to do."""
+"""Checks before the start; each failure has one line and advice."""
 
 import errno
 import fcntl
@@ -31,7 +31,7 @@ def check_python(version: tuple[int, ...] = sys.version_info[:2]) -> None:
 
 
 def prepare_data(data: Path) -> None:
-    """Make the data directory and its folders; raise `CheckFailed` if that cannot be."""
+    """Create the data directory and its folders. Raises `CheckFailed`."""
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
         for folder in ("logs", "redis", "checkpoints"):
@@ -47,7 +47,7 @@ def prepare_data(data: Path) -> None:
 
 
 def check_disk(data: Path, needed: int = FREE_BYTES) -> None:
-    """Raise `CheckFailed` where fewer than `needed` bytes are free."""
+    """Raise `CheckFailed` if fewer than `needed` bytes are free."""
     free = shutil.disk_usage(data).free
     if free < needed:
         raise CheckFailed(
@@ -57,7 +57,7 @@ def check_disk(data: Path, needed: int = FREE_BYTES) -> None:
 
 
 def is_full(directory: Path) -> bool:
-    """Return whether the disk of a directory has no room left; one that is away is not full."""
+    """Return whether the disk of a directory is full; a missing directory is not full."""
     try:
         return shutil.disk_usage(directory).free < FULL_BYTES
     except OSError:
@@ -65,7 +65,7 @@ def is_full(directory: Path) -> bool:
 
 
 def check_port(host: str, port: int) -> None:
-    """Raise `CheckFailed` if the web port is taken, naming who has it and a free one."""
+    """Raise `CheckFailed` if the web port is taken, with its process and a free port."""
     if is_free(host, port):
         return
     other = next((p for p in range(port + 1, min(port + 200, 65536)) if is_free(host, p)), None)
@@ -76,7 +76,7 @@ def check_port(host: str, port: int) -> None:
 
 
 def is_free(host: str, port: int) -> bool:
-    """Return whether a server could listen there; raises `CheckFailed` on a host of nobody."""
+    """Return whether a server could listen there. Raises `CheckFailed` for an unknown host."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -94,10 +94,10 @@ def is_free(host: str, port: int) -> bool:
 
 
 def lock_data(data: Path) -> int:
-    """Take the data directory for this process and return the lock's descriptor.
+    """Lock the data directory for this process and return the lock's descriptor.
 
-    The kernel lets go of it when the process ends, however it ends. Raises `CheckFailed` while
-    another process holds it.
+    The kernel releases the lock when the process ends. Raises `CheckFailed` while another process
+    holds it.
     """
     descriptor = os.open(data / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -118,13 +118,9 @@ def lock_data(data: Path) -> int:
 def _owner(port: int) -> str:
     try:
         for connection in psutil.net_connections("tcp"):
-            if connection.status == psutil.CONN_LISTEN and _listens_on(connection.laddr, port):
+            if connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,):
                 process = psutil.Process(connection.pid) if connection.pid else None
                 return f" by {process.name()} (process {process.pid})" if process else ""
     except psutil.Error:
         pass
     return ""
-
-
-def _listens_on(address: object, port: int) -> bool:
-    return getattr(address, "port", None) == port

@@ -1,4 +1,4 @@
-"""The processes of Weir: what each is started with, and what to do when it keeps dying."""
+"""The processes of Weir: their command lines, and advice for one that keeps failing."""
 
 import os
 import sys
@@ -20,22 +20,22 @@ ONE_THREAD: Final = {
 }
 # The web imports pages and API; Celery would do so for Django's checks, in each process.
 UNCHECKED: Final = ("CELERY_SKIP_CHECKS=1",)
-# Takes what the others leave of the processors.
+# Runs at low priority.
 YIELDING: Final = ("nice", "-n", "10")
 LOCAL: Final = "127.0.0.1,localhost"
 # The worker that a start waits for, by its name on the broker.
 WORKER: Final = "worker@weir"
-# Webhooks served at the same time, each by one process.
+# Webhooks that receive messages at the same time.
 WEBHOOK_THREADS: Final = "8"
-# At ten times real time rates change little in the ten minutes in which a proposal is read; a trip
-# lives for a minute, so most queries are long-lived.
+# At ten times real time rates change little while an operator reads a proposal (ten minutes); a
+# trip lasts for a minute, so most queries are long-lived.
 DEMO_QUERIES: Final = 300
 DEMO_SPEED: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """One process: its name, command line, advice if it fails, patience with its end (s).
+    """One process: its name, command line, advice if it fails, time to stop (s), restarts.
 
     `is_shown`: whether warnings in its log are shown.
     """
@@ -50,7 +50,7 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where this Weir runs: data directory, web address, Redis, Java home."""
+    """The place of this Weir: data directory, web address, Redis, Java home."""
 
     data: Path
     host: str
@@ -60,7 +60,7 @@ class Place:
 
     @property
     def address(self) -> str:
-        """The address a browser on this machine takes."""
+        """The address for a browser on this machine."""
         everywhere = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - compared, not bound
         return f"http://{everywhere.get(self.host, self.host)}:{self.port}/"
 
@@ -68,7 +68,7 @@ class Place:
         """Return the environment of every child."""
         return {
             **ONE_THREAD,
-            # A NUMBA_NUM_THREADS or JAVA option somebody set by hand wins over the defaults.
+            # The environment takes precedence over the defaults.
             **os.environ,
             "WEIR_DATA": str(self.data),
             "WEIR_RUN": str(self.data),
@@ -78,7 +78,7 @@ class Place:
             "JAVA_HOME": str(self.java_home),
             "DJANGO_SETTINGS_MODULE": "controlplane.settings",
             "PYTHONUNBUFFERED": "1",
-            # The processes speak HTTP with each other: no proxy between them.
+            # The processes call each other by HTTP without a proxy.
             "NO_PROXY": ",".join(filter(None, [os.environ.get("NO_PROXY"), LOCAL])),
             "no_proxy": ",".join(filter(None, [os.environ.get("no_proxy"), LOCAL])),
         }
@@ -95,19 +95,19 @@ def django(*arguments: str) -> tuple[str, ...]:
 
 
 def redis_child(command: list[str]) -> ChildSpec:
-    """Return the Redis process; what it has answered stands in its log, which it reads again."""
+    """Return the Redis process, which reads its append-only file again after a restart."""
     return ChildSpec(
         "redis",
         tuple(command),
         "look for the disk, the memory and the port in its log; its data is in <data>/redis",
         patience_s=15.0,
-        # It marks advice on kernel settings as warnings; what matters shows in its users.
+        # Its warnings are mostly advice on kernel settings.
         is_shown=False,
     )
 
 
 def agent_child() -> ChildSpec:
-    """Return the agent, which ends its Spark drivers before it ends itself."""
+    """Return the agent, which stops its Spark drivers before it stops."""
     return ChildSpec(
         "agent",
         python("-m", "workers.agent"),
@@ -125,9 +125,9 @@ def service_children(place: Place) -> list[ChildSpec]:
 
 
 def replayer_child(place: Place) -> ChildSpec:
-    """Return the demonstrations' producer; it waits for the web, its token and the clusters.
+    """Return the demonstrations' producer, which waits for the web, its token and the clusters.
 
-    It knows all demonstrations: one that is not there yet can be added on a page.
+    It replays all demonstrations, as a cluster can be added on a page later.
     """
     command = python(
         "-m", "workers.demo.replay", "--demos", ",".join(SLUGS), "--url", place.address.rstrip("/"),
@@ -142,7 +142,7 @@ def replayer_child(place: Place) -> ChildSpec:
 def web_command(host: str, port: int) -> tuple[str, ...]:
     """Return the command line of the web process, which starts one worker per core, four at most.
 
-    A worker of which no sign of life comes for a minute is replaced.
+    A worker without a heartbeat for a minute is replaced.
     """
     workers = env.integer("WEIR_WEB_WORKERS", min(4, os.cpu_count() or 1), minimum=1, maximum=64)
     return python(
@@ -158,7 +158,7 @@ def _web(place: Place) -> ChildSpec:
 
 
 def _worker() -> ChildSpec:
-    # Two processes: a proposal that computes must not hold up the placing of queries.
+    # Two processes: the computation of a proposal must not delay the placement of queries.
     command = _celery_worker(
         "weir", WORKER, "prefork", "--concurrency", "2", "--max-memory-per-child", "1000000"
     )
@@ -167,16 +167,16 @@ def _worker() -> ChildSpec:
 
 
 def _lab_worker() -> ChildSpec:
-    # Experiments take what the others leave of the processors. The solo pool runs them in the
-    # process that hears the signal to end, so a run goes back into the queue at once.
+    # Experiments run at low priority. The solo pool runs them in the process that receives the
+    # signal to stop, so a run returns to the queue immediately.
     command = _celery_worker("lab", "lab@weir", "solo")
     yielding = (*YIELDING, "env", *UNCHECKED, *command)
     return ChildSpec("lab", yielding, "read its log; its runs are not lost")
 
 
 def _webhook_worker() -> ChildSpec:
-    # Threads, as it does nothing but wait for receivers: one that is slow holds up one of them.
-    # It imports its own tasks alone: 90 MB instead of 260.
+    # Threads, as it mostly waits for receivers: a slow one blocks one thread. It imports its own
+    # tasks alone: 90 MB instead of 260.
     command = _celery_worker(
         "webhooks", "webhooks@weir", "threads", "--concurrency", WEBHOOK_THREADS
     )
@@ -185,7 +185,7 @@ def _webhook_worker() -> ChildSpec:
 
 
 def _archiver() -> ChildSpec:
-    # Windows can wait in Redis; placing and the data plane cannot wait for the processors.
+    # Low priority: windows can wait in Redis, placement and the data plane cannot wait.
     command = _celery_worker("archive", "archive@weir", "solo")
     small = (*YIELDING, "env", "WEIR_TASKS=workers.archiving", *UNCHECKED)
     return ChildSpec("archiver", (*small, *command), "read its log; the windows wait in Redis")
@@ -205,7 +205,7 @@ def _beat(place: Place) -> ChildSpec:
         "-m", "celery", "-A", "workers.celery", "beat", "--loglevel", "WARNING",
         "--schedule", str(schedule), "--pidfile", "",
     )  # fmt: skip
-    # It names tasks and runs none.
+    # It sends tasks and runs none.
     small = ("env", "WEIR_TASKS=workers.webhooks", *UNCHECKED)
     return ChildSpec(
         "beat", (*small, *command), f"remove {schedule}* and start again; it is created again"

@@ -12,7 +12,7 @@ FILE: Final = "login"
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A name and password, the file that keeps it, and whether this start made it."""
+    """A name and password, the file with both, and whether this start created them."""
 
     name: str
     password: str
@@ -21,7 +21,7 @@ class Login:
 
 
 def ensure_login(data: Path) -> Login:
-    """Return the login of this data directory, made at the first start."""
+    """Return the login of this data directory, created at the first start."""
     file = data / "secrets" / FILE
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:

@@ -1,8 +1,8 @@
-"""Why Weir cannot start or go on, each with what a person can do about it."""
+"""Errors of the start and of running Weir, each with advice."""
 
 
 class RunError(Exception):
-    """Base: `str()` is the line a person reads, `advice` what to do."""
+    """Base class: `str()` is the line for a person, `advice` what to do."""
 
     def __init__(self, message: str, advice: str) -> None:
         super().__init__(message)
@@ -10,33 +10,29 @@ class RunError(Exception):
 
 
 class CheckFailed(RunError):
-    """Something this machine lacks or has taken."""
+    """A requirement of the start does not hold on this machine."""
 
 
 class StepFailed(RunError):
-    """A step of the start (such as a migration) ended with an error."""
+    """A step of the start, such as a migration, failed."""
 
     def __init__(self, name: str, code: int, tail: str, advice: str) -> None:
         super().__init__(f"{name} ended with code {code}:\n{tail}", advice)
-        self.name = name
-        self.code = code
 
 
 class ChildFailed(RunError):
-    """A process died too often to be started again."""
+    """A process failed too often to be restarted."""
 
     def __init__(self, name: str, code: int, deaths: int, tail: str, advice: str) -> None:
         super().__init__(f"{name} {how_it_ended(code)}, {deaths} times in a row:\n{tail}", advice)
-        self.name = name
-        self.code = code
 
 
 class Stopped(Exception):
-    """The end of Weir was requested while it was waiting."""
+    """The stop of Weir was requested during a wait."""
 
 
 def how_it_ended(code: int) -> str:
-    """Return words for a return code; a negative one is the signal that ended the process."""
+    """Return the text of a return code; a negative one is the signal that ended the process."""
     if code < 0:
         return f"was ended by signal {-code}"
     return f"ended with code {code}"

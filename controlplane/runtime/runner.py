@@ -1,4 +1,4 @@
-"""What `make run` does: check, start everything, wait until it is live, keep it, end it."""
+"""The run of Weir by `make run`: check, start, wait until it is live, supervise, stop."""
 
 import os
 import time
@@ -42,7 +42,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """What a person chose by environment: data directory, web address, Redis, demo or not."""
+    """Settings from the environment: data directory, web address, Redis, demonstrations."""
 
     data: Path
     host: str = "127.0.0.1"
@@ -53,7 +53,7 @@ class RunOptions:
 
     @classmethod
     def from_environment(cls) -> "RunOptions":
-        """Read them; raises `controlplane.env.EnvironmentValueError` on a value that is none."""
+        """Read the settings. Raises `controlplane.env.EnvironmentValueError`."""
         return cls(
             data=env.data_dir(),
             host=env.text("WEIR_HOST", "127.0.0.1"),
@@ -64,10 +64,9 @@ class RunOptions:
 
 
 def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
-    """Run Weir until its end is requested.
+    """Run Weir until its stop is requested.
 
-    Returns after such an end. Raises `RunError` if it cannot start or go on. Either way no
-    process is left.
+    Raises `RunError` if Weir cannot start or continue. All processes have ended in both cases.
     """
     started = time.monotonic()
     place, own = prepare(options, say)
@@ -115,7 +114,7 @@ def prepare(options: RunOptions, say: Say) -> tuple[Place, OwnRedis | None]:
 
 
 def end_leftovers(data: Path, say: Say) -> None:
-    """End what a runner that was killed (-9) could not: processes marked with this directory."""
+    """Stop the processes of a killed runner, which are marked with this directory."""
     leftovers = processes.with_environment("WEIR_RUN", str(data))
     if not leftovers:
         return
@@ -132,7 +131,7 @@ def start_all(
 ) -> None:
     """Start everything and wait until it is live.
 
-    The agent goes first: Spark takes longest, and the rest starts beside it.
+    The agent starts first, because Spark takes longest.
     """
     since_ms = time.time_ns() // 1_000_000
     if own is not None:
@@ -175,7 +174,7 @@ def _probes(place: Place, client: "redis.Redis", since_ms: int) -> dict[str, hea
 
 
 def _broker_options() -> dict[str, Any]:
-    # Read late: importing the settings makes the secret key in the data directory.
+    # Imported late: the settings create the secret key in the data directory.
     from controlplane import settings  # noqa: PLC0415
 
     return dict(settings.CELERY_BROKER_TRANSPORT_OPTIONS)

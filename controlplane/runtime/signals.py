@@ -1,4 +1,4 @@
-"""Turning Ctrl-C, SIGTERM and a closed terminal into a count that loops look at."""
+"""Requests to stop Weir: Ctrl-C, SIGTERM and a closed terminal, counted for loops."""
 
 import os
 import signal
@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Final
 
 ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-# Set by the Makefile, whose make is then our parent.
+# Set by the Makefile: make is the parent process.
 UNDER_MAKE: Final = "WEIR_UNDER_MAKE"
 
 
 class EndRequests:
-    """The number and source of requests to end Weir."""
+    """The number and source of requests to stop Weir."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -19,22 +19,22 @@ class EndRequests:
         self._make = MakeWatch() if os.environ.get(UNDER_MAKE) else None
 
     def listen(self) -> None:
-        """Take over the signals; one that was ignored from the start (nohup) stays ignored."""
+        """Handle the signals; one that was ignored from the start (nohup) stays ignored."""
         for number in ENDING:
             if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
                 continue
             signal.signal(number, self._note)
-        # Writing to a terminal that is gone must be an error we can pass over.
+        # Writing to a closed terminal must be an error, not a signal.
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
     def stop_requested(self) -> bool:
-        """Return True if the end was requested."""
+        """Return True if the stop was requested."""
         if not self.count and self._make is not None and self._make.is_ending():
             self._count("make ends")
         return self.count > 0
 
     def urgent(self) -> bool:
-        """Return True if the end was requested again, which skips graceful shutdown."""
+        """Return True if the stop was requested again, which skips graceful shutdown."""
         return self.count > 1
 
     def _note(self, number: int, _frame: object) -> None:
@@ -46,11 +46,11 @@ class EndRequests:
 
 
 class MakeWatch:
-    """Notices that the make above us was stop_requested to end, or is gone.
+    """Detects that the parent make was requested to stop, or has ended.
 
-    make passes SIGTERM on, but not a SIGINT or SIGHUP that only it gets (a terminal that closes
-    signals no more than the leader of its session). It then waits for us, and no longer catches
-    the signal it got: that shows in /proc.
+    make forwards SIGTERM, but not a SIGINT or SIGHUP that only make receives (a closed terminal
+    signals the leader of its session alone). It then waits for its children and no longer catches
+    the signal, as /proc shows.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Keeps child processes running, and ends all of them."""
+"""Supervision of child processes: start, restart and stop."""
 
 import signal
 import subprocess
@@ -15,11 +15,11 @@ from controlplane.runtime.children import ChildSpec
 from controlplane.runtime.errors import ChildFailed, StepFailed, Stopped, how_it_ended
 from controlplane.runtime.logs import Follower, rotate, tail
 
-# The count of consecutive deaths restarts after a minute of running.
+# Failures in a row are counted from 0 after a minute of running.
 HEALTHY_S: Final = 60.0
-# The pause of a child that cannot work, until it can (s).
+# The pause before a restart while no process can work (s).
 BLOCKED_S: Final = 10.0
-# Lines of warning shown per child and minute; the log has them all.
+# Warnings shown per child and minute; the log has them all.
 SHOWN_PER_MINUTE: Final = 5
 
 
@@ -43,10 +43,10 @@ class Child:
 
 
 class Supervisor:
-    """Starts children, restarts the dead with back-off, forwards their warnings, ends them all.
+    """Starts children, restarts failed ones with back-off, forwards their warnings, stops all.
 
-    `stopping` returns True once the end is requested; every wait looks at it. `blocked` returns
-    why no process can work now, as with a full disk: then none of them dies too often.
+    `stopping` returns True once the stop is requested, which ends every wait. `blocked` returns
+    why no process can work, such as a full disk; failures are not counted then.
     """
 
     def __init__(
@@ -64,11 +64,11 @@ class Supervisor:
         self._stopping = stopping
         self._blocked = blocked
         self._step: subprocess.Popen[bytes] | None = None
-        # What was below us before anything was started is somebody else's, and not ours to end.
+        # Descendants from before the start are not stopped.
         self._strangers = {process.pid for process in processes.descendants()}
 
     def start(self, spec: ChildSpec) -> None:
-        """Start a child and keep it."""
+        """Start a child and supervise it."""
         log = self._logs / f"{spec.name}.log"
         rotate(log)
         child = Child(spec, log, Follower(log))
@@ -77,9 +77,9 @@ class Supervisor:
         self._launch(child)
 
     def run_step(self, spec: ChildSpec) -> None:
-        """Run a command to its end while keeping the others.
+        """Run a command to its end while supervising the children.
 
-        Raises `StepFailed` if it fails, `Stopped` if the end was requested meanwhile.
+        Raises `StepFailed` if it fails, `Stopped` if the stop was requested.
         """
         log = self._logs / f"{spec.name}.log"
         rotate(log)
@@ -95,13 +95,13 @@ class Supervisor:
             raise StepFailed(spec.name, process.returncode, lines, spec.advice)
 
     def pause(self, seconds: float) -> None:
-        """Wait; raise `Stopped` if the end was requested."""
+        """Wait; raise `Stopped` if the stop was requested."""
         if self._stopping():
             raise Stopped
         time.sleep(seconds)
 
     def tick(self) -> None:
-        """Supervise every child once. Raises `ChildFailed` when one died too often."""
+        """Supervise every child once. Raises `ChildFailed` if one failed too often."""
         now = time.monotonic()
         for child in list(self.children.values()):
             self._forward_alarms(child, now)
@@ -109,15 +109,15 @@ class Supervisor:
             rotate(child.log)
         processes.reap_adopted(self._own_pids())
 
-    def end_all(self, last: str = "redis", hurry: Callable[[], bool] = lambda: False) -> bool:
-        """End every process started here, `last` after all others; return True if all have ended.
+    def end_all(self, hurry: Callable[[], bool] = lambda: False) -> bool:
+        """Stop every process, Redis after all others; return True if all have ended.
 
-        `hurry` (a second Ctrl-C) cuts the patience short.
+        `hurry` (a second Ctrl-C) skips the graceful stop.
         """
-        others = [child for child in self.children.values() if child.spec.name != last]
-        self._end(others, hurry)
-        self._kill_strays(keep=self._pids_of(last))
-        self._end([child for child in self.children.values() if child.spec.name == last], hurry)
+        last = [child for child in self.children.values() if child.spec.name == "redis"]
+        self._end([child for child in self.children.values() if child not in last], hurry)
+        self._kill_strays(keep={child.pid for child in last if child.pid})
+        self._end(last, hurry)
         is_clean = self._kill_strays(keep=set())
         self.children.clear()
         return is_clean
@@ -178,10 +178,6 @@ class Supervisor:
     def _own_pids(self) -> list[int]:
         step = [self._step.pid] if self._step else []
         return [*step, *(child.pid for child in self.children.values() if child.pid)]
-
-    def _pids_of(self, name: str) -> set[int]:
-        child = self.children.get(name)
-        return {child.pid} if child and child.pid else set()
 
 
 def _waits(child: Child, waited: float) -> bool:

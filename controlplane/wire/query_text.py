@@ -5,26 +5,24 @@ without loading the parser of the language.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Final
 
 MAX_SECONDS: Final = 7 * 86_400
+MAX_TASKS: Final = 1024
 _MOST_NAMED: Final = 64
 
 
-def about(title: str, description: str, **facts: Any) -> dict[str, Any]:
-    """Return the metadata of a declared field.
+def declared(title: str, description: str, default: Any = MISSING, **facts: Any) -> Any:
+    """Declare a field of a dataclass; without a default it is required.
 
     `title`: its label; `description`: its meaning. Further facts are `unit`, `placeholder` (an
     example as a form writes it), `group` (fields that a form shows together), `lists_streams` (a
     form fills in names of streams), `column` (the column of the row that stores it; empty: none),
     and bounds as pydantic names them: gt, ge, le, min_length, max_length.
     """
-    return {"title": title, "description": description, **facts}
-
-
-def _seconds(title: str, description: str, **bounds: Any) -> dict[str, Any]:
-    return about(title, description, unit="seconds", le=MAX_SECONDS, **bounds)
+    given: dict[str, Any] = {"default": default} if default != {} else {"default_factory": dict}
+    return field(metadata={"title": title, "description": description, **facts}, **given)
 
 
 @dataclass(frozen=True)
@@ -40,79 +38,63 @@ class QueryText:
     name the streams in `right`; here they are ids.
     """
 
-    aggregates: Mapping[str, str] = field(
-        metadata=about(
-            "Aggregates", "expressions by the name of their result", max_length=_MOST_NAMED
-        )
+    aggregates: Mapping[str, str] = declared(
+        "Aggregates", "expressions by the name of their result", max_length=_MOST_NAMED
     )
-    window_s: float = field(
-        default=60.0, metadata=_seconds("Window", "length of a window of event time", gt=0)
+    window_s: float = declared(
+        "Window", "length of a window of event time", 60.0, unit="seconds", gt=0, le=MAX_SECONDS
     )
-    slide_s: float | None = field(
-        default=None,
-        metadata=_seconds(
-            "Slide",
-            "a window begins every so many seconds, at most its length; null: as the window",
-            gt=0,
-            placeholder="as the window",
-        ),
+    slide_s: float | None = declared(
+        "Slide",
+        "a window begins every so many seconds, at most its length; null: as the window",
+        None,
+        unit="seconds",
+        gt=0,
+        le=MAX_SECONDS,
+        placeholder="as the window",
     )
-    lateness_s: float = field(
-        default=120.0,
-        metadata=_seconds(
-            "Lateness",
-            "records older than the newest before them by more are late and not aggregated",
-            ge=0,
-        ),
+    lateness_s: float = declared(
+        "Lateness",
+        "records older than the newest before them by more are late and not aggregated",
+        120.0,
+        unit="seconds",
+        ge=0,
+        le=MAX_SECONDS,
     )
-    where: str = field(
-        default="",
-        metadata=about(
-            "Where",
-            "a condition on each record, left out if false or null; empty: all records",
-            placeholder="amount is not null and items > 3",
-        ),
+    where: str = declared(
+        "Where",
+        "a condition on each record, left out if false or null; empty: all records",
+        "",
+        placeholder="amount is not null and items > 3",
     )
-    columns: Mapping[str, str] = field(
-        default_factory=dict,
-        metadata=about(
-            "Columns",
-            "expressions by name, computed for each record; later ones and all other fields "
-            "may name them",
-            placeholder="price = amount / items",
-            max_length=_MOST_NAMED,
-        ),
+    columns: Mapping[str, str] = declared(
+        "Columns",
+        "expressions by name, computed for each record; later ones and all other fields "
+        "may name them",
+        {},
+        placeholder="price = amount / items",
+        max_length=_MOST_NAMED,
     )
-    key: Sequence[str] = field(
-        default=(),
-        metadata=about(
-            "Key",
-            "columns to group by; stream is the stream of the record; empty: one group",
-            unit="columns",
-            max_length=8,
-        ),
+    key: Sequence[str] = declared(
+        "Key",
+        "columns to group by; stream is the stream of the record; empty: one group",
+        (),
+        unit="columns",
+        max_length=8,
     )
-    right: Sequence[int] = field(
-        default=(),
-        metadata=about(
-            "Right streams",
-            "of a join, the streams of its right side; a stream is on one side only",
-            group="join",
-            lists_streams=True,
-            placeholder=" ",
-        ),
+    right: Sequence[int] = declared(
+        "Right streams",
+        "of a join, the streams of its right side; a stream is on one side only",
+        (),
+        group="join",
+        lists_streams=True,
+        placeholder=" ",
     )
-    on: Sequence[Sequence[str]] = field(
-        default=(),
-        metadata=about(
-            "Equal on both sides",
-            "of a join, pairs of expressions, of the left and of the right, with equal values",
-            group="join",
-            placeholder="left column <-> right column",
-            unit="pairs",
-            max_length=8,
-        ),
-    )
+    on: Sequence[Sequence[str]] = declared(
+        "Equal on both sides",
+        "of a join, pairs of expressions, of the left and of the right, with equal values", (),
+        group="join", unit="pairs", max_length=8, placeholder="left column <-> right column",
+    )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
         """Return the query as JSON values, without defaults."""

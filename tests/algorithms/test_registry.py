@@ -14,7 +14,7 @@ def test_algorithms_are_found_by_planner_and_name() -> None:
 
 
 def test_names_are_unique() -> None:
-    names = [(a.planner, a.name) for a in algorithms(PLACEMENT)]
+    names = [(planner, a.name) for planner in planners() for a in algorithms(planner)]
     assert len(names) == len(set(names))
 
 

@@ -93,6 +93,9 @@ def _state(rows: sqlite3.Connection, action: State) -> Any:
         "set_key_grouping": (
             "select key_grouping from controlplane_query where id=?", lambda: (action["query"],),
         ),
+        "set_task_count": (
+            "select task_count from controlplane_query where id=?", lambda: (action["query"],),
+        ),
         "set_node_active": (
             "select active from controlplane_node where 'index'=?", lambda: (action["node"],),
         ),

@@ -302,6 +302,7 @@ def test_a_mixed_plan_is_stopped_rolled_back_and_executed(weir: RunningWeir, pag
     kinds = {one["kind"] for one in actions}
     assert kinds == {
         "move_tasks", "assign_stream", "set_drop_rule", "set_key_grouping", "set_node_active",
+        "set_task_count",
     }  # fmt: skip
     before = state_of(weir, actions)
     post(page, f"proposals/{first}/approve", {"seal": row["seal"]})

@@ -7,8 +7,8 @@ import redis
 
 from controlplane.wire.aggregates.finalize import WindowRow
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.results import read_windows
 from tests.support.schemas import REPORTS
+from tests.support.whole_results import read_windows
 
 SUMMARY: Final = QueryText(
     {

@@ -56,6 +56,14 @@ class WeirApi:
         """End live queries together, all or none. Raises `Refused` when one is not alive."""
         self._call("POST", "/queries/end", {"names": list(names)})
 
+    def pending(self) -> int:
+        """Return how many queries wait for their placement."""
+        return int(self._call("GET", "/queries?state=pending&per_page=1")["total"])
+
+    def activate(self, node: int) -> None:
+        """Activate a node by its index."""
+        self._call("PATCH", f"/nodes/{node}", {"active": True, "reason": "the cluster grows"})
+
     def _live_rows(self, prefix: str) -> Iterator[dict[str, Any]]:
         page, pages = 1, 1
         while page <= pages:

@@ -4,14 +4,14 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from threading import Event
-from typing import Final
+from typing import Final, cast
 
 import pyarrow as pa
 import redis
 
 from controlplane.wire.errors import LogFull, LogUnavailable
+from controlplane.wire.keys import cluster_prefix
 from controlplane.wire.producer import Producer
-from workers.demo.place import StoredMoment
 from workers.demo.program import Program
 
 logger = logging.getLogger(__name__)
@@ -26,6 +26,23 @@ _RETRY_S: Final = 2.0
 def next_moment(moment: int, elapsed_s: float, speed: float) -> int:
     """Return the moment that is reached `elapsed_s` seconds of wall-clock time later."""
     return moment + round(min(max(elapsed_s, 0.0), LONGEST_STEP_S) * speed * 1000)
+
+
+class StoredMoment:
+    """The moment up to which reports are in the log; survives the process."""
+
+    def __init__(self, client: "redis.Redis", cluster: str) -> None:
+        self._client = client
+        self._key = f"{cluster_prefix(cluster)}replay"
+
+    def read(self) -> int:
+        """Return the moment; just before the first report when none was stored."""
+        stored = cast("bytes | None", self._client.get(self._key))
+        return -1 if stored is None else int(stored)
+
+    def write(self, moment: int) -> None:
+        """Remember the moment."""
+        self._client.set(self._key, moment)
 
 
 class Feed:

@@ -9,6 +9,8 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+# Event time is replayed faster than it passed, loop behind loop: one day it is ahead of the clock.
+MAX_FUTURE_S: Final = 10 * 365 * 86_400.0
 # Demonstrations end thousands of queries an hour: their rows and windows go after six hours.
 RETENTION_S: Final = 6 * 3600
 
@@ -43,11 +45,12 @@ class Program(Protocol):
     """One demonstration.
 
     `slug`: its cluster; `prefixes`: how the names of its queries begin: no other queries of the
-    cluster are ended.
+    cluster are ended. `late_nodes`: the indices of the nodes that join after the first placement.
     """
 
     slug: str
     prefixes: Sequence[str]
+    late_nodes: Sequence[int]
 
     def declarations(self) -> list[dict[str, Any]]:
         """Return the streams as the API registers them."""

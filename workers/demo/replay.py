@@ -17,9 +17,9 @@ import redis
 
 from controlplane.wire.producer import Producer
 from workers.demo.api import Refused, WeirApi
-from workers.demo.feed import TICK_S, Feed
+from workers.demo.feed import TICK_S, Feed, StoredMoment
 from workers.demo.keeper import QueryKeeper
-from workers.demo.place import StoredMoment
+from workers.demo.late_nodes import LateNodes
 from workers.demo.program import Program, Wanted
 from workers.demo.taxis import Taxis
 from workers.demo.web.program import Web
@@ -40,6 +40,10 @@ PROGRAMS: Final[Mapping[str, Callable[[argparse.Namespace], Program]]] = {
     "sf": lambda arguments: Taxis(arguments.speed, arguments.long_lived),
     "web": lambda arguments: Web(arguments.speed),
 }
+
+
+def _nothing() -> None:
+    """Do nothing, for a program whose nodes are all there from the start."""
 
 
 class TokenFile(httpx.Auth):
@@ -86,12 +90,16 @@ def replay_one(
         httpx.Client(base_url=arguments.url, auth=auth, timeout=_REQUEST_TIMEOUT_S) as client,
         Producer(arguments.redis_url, program.slug) as producer,
     ):
-        place = StoredMoment(redis.Redis.from_url(arguments.redis_url), program.slug)
+        store = redis.Redis.from_url(arguments.redis_url)
+        place = StoredMoment(store, program.slug)
         api = WeirApi(client, program.slug)
+        late_nodes = _nothing
+        if program.late_nodes:
+            late_nodes = LateNodes(api, store, program.slug, program.late_nodes).step
         while not persistently(api.exists, stop):
             if stop.wait(_NO_CLUSTER_S):
                 return
-        replay(program, api, producer, place, stop, arguments.speed)
+        replay(program, api, producer, place, stop, arguments.speed, late_nodes)
 
 
 def replay(
@@ -101,6 +109,7 @@ def replay(
     place: StoredMoment,
     stop: Event,
     speed: float,
+    late_nodes: Callable[[], None] = _nothing,
 ) -> None:
     """Register the streams, then feed records and keep queries until `stop`.
 
@@ -114,7 +123,7 @@ def replay(
     keeper = QueryKeeper(api, program.prefixes)
     queries = Thread(
         target=keep_queries,
-        args=(keeper, lambda: program.queries_at(feed.moment), stop),
+        args=(keeper, lambda: program.queries_at(feed.moment), stop, late_nodes),
         daemon=True,
     )
     queries.start()
@@ -127,12 +136,19 @@ def replay(
 
 
 def keep_queries(
-    keeper: QueryKeeper, wanted_now: Callable[[], Sequence[Wanted]], stop: Event
+    keeper: QueryKeeper,
+    wanted_now: Callable[[], Sequence[Wanted]],
+    stop: Event,
+    late_nodes: Callable[[], None] = _nothing,
 ) -> None:
-    """Step the keeper every tick until `stop`; after a failure with growing pauses."""
+    """Step the keeper every tick until `stop`; after a failure with growing pauses.
+
+    `late_nodes` is called after each step.
+    """
     try:
         while not stop.wait(TICK_S):
             persistently(lambda: keeper.step(wanted_now()), stop)
+            persistently(late_nodes, stop)
     finally:
         # Records without queries would be half a replay: let the process end and be restarted.
         stop.set()

@@ -3,9 +3,7 @@
 from typing import Final
 
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-
-# Event time is replayed faster than it passed, day behind day: one day it is ahead of the clock.
-_MAX_FUTURE_S: Final = 10 * 365 * 86_400.0
+from workers.demo.program import MAX_FUTURE_S
 
 # ts: when the taxi was there; x, y: metres on the map; speed: cm/s, whole so that sums are exact.
 REPORT: Final = StreamSchema(
@@ -17,5 +15,5 @@ REPORT: Final = StreamSchema(
         ColumnSpec("speed", "int32"),
     ),
     event_time="ts",
-    max_future_s=_MAX_FUTURE_S,
+    max_future_s=MAX_FUTURE_S,
 )

@@ -22,6 +22,7 @@ class Taxis:
 
     slug = "sf"
     prefixes: Sequence[str] = ("trip-", "mouse-")
+    late_nodes: Sequence[int] = (2, 3)
 
     def __init__(self, speed: float, long_lived: int, recording: Recording | None = None) -> None:
         """Replay a recording, that of the package by default."""

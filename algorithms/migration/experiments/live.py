@@ -1,17 +1,22 @@
 """Figure 15 of section 6: response time around a change of the number of nodes, measured live."""
 
 import json
-from collections.abc import Iterator, Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from algorithms.errors import BadParameters
+from algorithms.errors import BadParameters, PlanningError
 from algorithms.experiment import Axis, Experiment, Measures, Panel, Repeated, part
-from algorithms.external import rows_of
 from algorithms.vocabulary import Progress, parameter
 
-# The program that runs a pipeline of its own and measures it.
+# The program that runs a pipeline of its own and measures it. It is named, not imported: what it
+# needs (a cluster, a log) does not belong to the planners. It gets its request as JSON on standard
+# input and writes JSON lines: {"progress": 0.5}, {"rows": […]} at its end, or {"error": "…"}.
 PROGRAM: Final = "workers.live_migration"
+# How long the program may take to stop its processes (s).
+_ENDING_S: Final = 60.0
 SERIES: Final = ("live", "restart")
 MEASURES: Final = ("response", "slowest", "results", "moved", "waited")
 
@@ -64,6 +69,53 @@ def _course(request: dict[str, Any], report: Progress) -> list[dict[str, Any]]:
         while len(_courses) > _KEPT_COURSES:
             del _courses[next(iter(_courses))]
     return _courses[key]
+
+
+class TrialFailed(PlanningError):
+    """The program that measures a trial did not give its rows."""
+
+
+def rows_of(module: str, request: Mapping[str, Any], report: Progress) -> list[dict[str, Any]]:
+    """Return the rows that `python -m module` measures for a request.
+
+    What `report` raises ends the program, too. Raises `TrialFailed`.
+    """
+    program = subprocess.Popen(  # noqa: S603 - a module of this installation
+        [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        return _heard(program, request, report)
+    finally:
+        _end(program)
+
+
+def _heard(
+    program: "subprocess.Popen[str]", request: Mapping[str, Any], report: Progress
+) -> list[dict[str, Any]]:
+    assert program.stdin is not None
+    assert program.stdout is not None
+    program.stdin.write(json.dumps(dict(request)))
+    program.stdin.close()
+    for line in program.stdout:
+        message = json.loads(line)
+        if "error" in message:
+            raise TrialFailed(message["error"])
+        if "rows" in message:
+            rows: list[dict[str, Any]] = message["rows"]
+            return rows
+        report(float(message["progress"]))
+    raise TrialFailed(f"the measuring program ended with {program.wait()} and gave no rows")
+
+
+def _end(program: "subprocess.Popen[str]") -> None:
+    program.terminate()
+    try:
+        program.wait(timeout=_ENDING_S)
+    except subprocess.TimeoutExpired:
+        program.kill()
+        program.wait()
+    if program.stdout is not None:
+        program.stdout.close()
 
 
 FIG15: Final = Experiment(

@@ -13,8 +13,9 @@ import numpy as np
 from algorithms.errors import BadProblem
 from algorithms.migration.future.matching import costs_between
 from algorithms.migration.future.partitionings import partitionings
+from algorithms.migration.future.projection import Landscape
 from algorithms.migration.future.transitions import Transitions
-from algorithms.vocabulary import Floats, Ints, Progress
+from algorithms.vocabulary import Floats, Ints
 
 # Pairs of partitionings whose costs are kept: 400 MB.
 MOST_PAIRS = 50_000_000
@@ -44,53 +45,37 @@ class ExactProjection:
         return self.cuts[row][choice], float(costs[choice]), float(self.values[row][choice])
 
 
-def project(
-    work_before: Floats,
-    kept: Floats,
-    tau: float,
-    transitions: Transitions,
-    gamma: float,
-    progress: Progress | None = None,
-) -> ExactProjection:
+def project(landscape: Landscape) -> ExactProjection:
     """Compute the projected costs by value iteration.
 
-    `work_before`, `kept` float64[m + 1]. Raises `TooLarge` with the number of partitionings, and
-    `BadProblem` for a gamma that does not converge.
+    Raises `TooLarge` with the number of partitionings, and `BadProblem` for a gamma that does not
+    converge.
     """
+    gamma, kept, transitions = landscape.gamma, landscape.kept, landscape.transitions
     if not 0 <= gamma < 1:
         raise BadProblem("gamma", f"must be at least 0 and less than 1, not {gamma}")
-    cuts = listed(work_before, tau, transitions)
-    costs = _costs(kept, cuts, transitions)
+    cuts = _listed(landscape)
+    costs = {
+        (row, column): costs_between(kept, cuts[row], cuts[column])
+        for row, column in np.argwhere(transitions.chances > 0).tolist()
+    }
     values = {row: np.zeros(len(cuts[row])) for row in cuts}
-    for done in range(_MOST_ROUNDS):
+    for _ in range(_MOST_ROUNDS):
         after = {row: _expected(row, costs, values, transitions, gamma) for row in values}
         change = max(float(np.abs(after[row] - values[row]).max()) for row in values)
         values = after
-        if progress is not None:
-            progress(min(0.99, done * (1 - gamma) / 20))
         if change <= _CONVERGED * max(1.0, float(kept[-1])):
             break
-    if progress is not None:
-        progress(1.0)
     return ExactProjection(gamma, cuts, values)
 
 
-def listed(work_before: Floats, tau: float, transitions: Transitions) -> dict[int, Ints]:
+def _listed(landscape: Landscape) -> dict[int, Ints]:
     """Return all partitionings for each number of nodes. Raises `TooLarge`."""
-    most = int(np.sqrt(MOST_PAIRS / len(transitions.counts) ** 2))
-    total = float(work_before[-1])
+    before, counts = landscape.work_before, landscape.transitions.counts.tolist()
+    most = int(np.sqrt(MOST_PAIRS / len(counts) ** 2))
+    whole = (1 + landscape.tau) * float(before[-1])
     return {
-        row: partitionings(work_before, (1 + tau) * total / nodes, nodes, most)
-        for row, nodes in enumerate(transitions.counts.tolist())
-    }
-
-
-def _costs(
-    kept: Floats, cuts: Mapping[int, Ints], transitions: Transitions
-) -> dict[tuple[int, int], Floats]:
-    return {
-        (row, column): costs_between(kept, cuts[row], cuts[column])
-        for row, column in np.argwhere(transitions.chances > 0).tolist()
+        row: partitionings(before, whole / nodes, nodes, most) for row, nodes in enumerate(counts)
     }
 
 

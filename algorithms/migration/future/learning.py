@@ -18,7 +18,7 @@ from algorithms.migration.future.projection import BINS, Landscape, Projection
 from algorithms.migration.future.rollout import discounted_cost, interval_loads, played
 from algorithms.migration.future.transitions import futures
 from algorithms.random_numbers import new_state
-from algorithms.vocabulary import Floats, Ints, Progress
+from algorithms.vocabulary import Floats, Ints, Progress, silent
 
 # Runs a function on each of the jobs, anywhere, in any order: `map`, or that of a Spark session.
 Runner = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
@@ -61,7 +61,7 @@ def learned(
     effort: Effort | None = None,
     seed: int = 0,
     run: Runner = map,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> Projection:
     """Learn the values of interval loads; `progress` is called after each round."""
     chosen = effort or Effort()
@@ -80,8 +80,7 @@ def learned(
         values = (1 - share) * values + share * fitted
         if (cost := judge.cost(values)) < least:
             least, best = cost, values
-        if progress is not None:
-            progress((done + 1) / chosen.rounds)
+        progress((done + 1) / chosen.rounds)
     gain = 1 - least / base if base else 0.0
     return Projection(landscape.key, best, gain)
 
@@ -100,11 +99,8 @@ def priced(job: Job) -> Prices:
     path = futures(totals, start, 1, effort.steps, new_state(int(draw.integers(2**62))))[0]
     spread = float(landscape.state.mean()) * draw.uniform(0.1, 1.3)
     noise = draw.normal(0.0, spread, job.values.shape)
-    setting = landscape.work_before, landscape.kept
-    rules = landscape.limits, counts
-    scale, gamma = landscape.scale, landscape.gamma
-    cuts = even_cuts(landscape, start)
-    visited, _ = played(*setting, cuts, *rules, path, job.values + noise, scale, gamma)
+    ground = landscape.ground
+    visited, _ = played(ground, even_cuts(landscape, start), path, job.values + noise)
     common = [
         futures(totals, row, effort.paths, effort.horizon, new_state(job.common + row))
         for row in range(len(counts))
@@ -112,10 +108,8 @@ def priced(job: Job) -> Prices:
     loads, costs = np.empty((len(path), BINS)), np.empty(len(path))
     for step, row in enumerate(path.tolist()):
         position = visited[step, : counts[row] + 1]
-        loads[step] = interval_loads(setting[0], position, BINS, scale)
-        costs[step] = discounted_cost(
-            *setting, position, *rules, common[row], job.values, scale, gamma
-        )
+        loads[step] = interval_loads(ground.work_before, position, BINS, ground.scale)
+        costs[step] = discounted_cost(ground, position, common[row], job.values)
     return Prices(path, loads, costs)
 
 
@@ -157,18 +151,8 @@ class _Judge:
         ]
 
     def cost(self, values: Floats) -> float:
-        landscape = self.landscape
-        setting = landscape.work_before, landscape.kept
-        rules = landscape.limits, landscape.transitions.counts
+        ground = self.landscape.ground
         return math.fsum(
-            played(
-                *setting,
-                even_cuts(landscape, int(path[0])),
-                *rules,
-                path,
-                values,
-                landscape.scale,
-                landscape.gamma,
-            )[1].sum()
+            played(ground, even_cuts(self.landscape, int(path[0])), path, values)[1].sum()
             for path in self.paths
         )

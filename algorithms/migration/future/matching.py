@@ -1,6 +1,9 @@
 """The cost of going from one partitioning to another, both given: a matching of intervals."""
 
+from collections.abc import Sequence
+
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from algorithms.compiled import compiled
 from algorithms.vocabulary import Floats, Ints
@@ -39,3 +42,27 @@ def costs_between(kept: Floats, olds: Ints, news: Ints) -> Floats:
         for other in range(len(news)):
             costs[number, other] = kept[-1] - most_kept_between(kept, olds[number], news[other])
     return costs
+
+
+def named(kept: Floats, old: Ints, names: Sequence[int], new: Ints) -> list[int]:
+    """Return the node of each new interval, so that the most bytes stay.
+
+    `kept` float64[m + 1]: bytes before each position. `names`: the nodes of the old intervals.
+    An interval that nobody keeps goes to the lowest of the other old nodes, then to new ones,
+    numbered on from the highest.
+    """
+    low = np.maximum(old[:-1, None], new[None, :-1])
+    high = np.minimum(old[1:, None], new[None, 1:])
+    stays = np.where(high > low, kept[high] - kept[np.minimum(low, high)], 0.0)
+    rows, columns = linear_sum_assignment(stays, maximize=True)
+    pairs = {
+        int(column): names[row]
+        for row, column in zip(rows, columns, strict=True)
+        if stays[row, column] > 0
+    }
+    idle = sorted(set(names) - set(pairs.values()))
+    fresh = iter(range(max(names) + 1, max(names) + 1 + len(new)))
+    return [
+        pairs[part] if part in pairs else idle.pop(0) if idle else next(fresh)
+        for part in range(len(new) - 1)
+    ]

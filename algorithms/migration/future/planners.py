@@ -9,9 +9,8 @@ from algorithms.errors import BadProblem, TooLarge
 from algorithms.migration.feasible import require_feasible
 from algorithms.migration.future.exact import ExactProjection, project
 from algorithms.migration.future.learning import Effort, Runner, learned
-from algorithms.migration.future.matching import most_kept_between
-from algorithms.migration.future.naming import named
-from algorithms.migration.future.projection import Landscape, Projection
+from algorithms.migration.future.matching import most_kept_between, named
+from algorithms.migration.future.projection import Ground, Landscape, Projection
 from algorithms.migration.future.rollout import discounted_cost
 from algorithms.migration.future.sequence import optimal_sequence
 from algorithms.migration.future.transitions import Transitions, futures
@@ -21,7 +20,7 @@ from algorithms.migration.keeping import grades_of
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measured
 from algorithms.random_numbers import new_state
-from algorithms.vocabulary import Ints, Parameters, Progress, parameter
+from algorithms.vocabulary import Ints, Parameters, Progress, parameter, silent
 
 # How much of the learned values candidates are made with: 0 is the single step.
 _BOLDNESS = (0.0, 0.5, 1.0, 1.6)
@@ -75,7 +74,7 @@ class Mtm(Parameters):
     )
     seed: int = parameter(0, help="Same seed, same plan.", minimum=0)
 
-    def solve(self, foreseen: ForeseenProblem, progress: Progress | None = None) -> MigrationPlan:
+    def solve(self, foreseen: ForeseenProblem, progress: Progress = silent) -> MigrationPlan:
         """Project costs and plan one migration.
 
         Raises `InfeasibleTau` where a number of nodes that may come keeps no tau, `TooLarge` where
@@ -85,8 +84,7 @@ class Mtm(Parameters):
         _require_all_feasible(foreseen)
         projection = foreseen.projection or self.projection(foreseen, progress=progress)
         cuts = self.decided(foreseen, projection)
-        if progress is not None:
-            progress(1.0)
+        progress(1.0)
         return self.planned(foreseen.problem, cuts, time.perf_counter() - started)
 
     def planned(self, problem: MigrationProblem, cuts: Ints, seconds: float) -> MigrationPlan:
@@ -96,25 +94,19 @@ class Mtm(Parameters):
         return measured(problem, assignment, names, seconds)
 
     def projection(
-        self, foreseen: ForeseenProblem, run: Runner = map, progress: Progress | None = None
+        self, foreseen: ForeseenProblem, run: Runner = map, progress: Progress = silent
     ) -> ExactProjection | Projection:
         """Return the projected costs, which serve all migrations on the same landscape."""
         landscape = self.landscape(foreseen)
         _require_all_feasible(foreseen)
         if self.method != "learned":
             try:
-                return project(
-                    landscape.work_before,
-                    landscape.kept,
-                    landscape.tau,
-                    landscape.transitions,
-                    self.gamma,
-                )
+                return project(landscape)
             except TooLarge:
                 if self.method == "exact":
                     raise
-        report = None if progress is None else lambda done: progress(_LEARNING * done)
-        return learned(landscape, Effort(rounds=self.rounds), self.seed, run, report)
+        effort = Effort(rounds=self.rounds)
+        return learned(landscape, effort, self.seed, run, lambda done: progress(_LEARNING * done))
 
     def landscape(self, foreseen: ForeseenProblem) -> Landscape:
         """Return what the projected costs depend on."""
@@ -130,29 +122,20 @@ class Mtm(Parameters):
         Raises `BadProblem` where the projection is of another landscape.
         """
         landscape, problem = self.landscape(foreseen), foreseen.problem
+        ground = landscape.ground
         row = foreseen.transitions.position(problem.nodes)
         if isinstance(projection, ExactProjection):
-            return projection.best(landscape.kept, problem.bounds, row)[0]
+            return projection.best(ground.kept, problem.bounds, row)[0]
         if projection.key != landscape.key:
             raise BadProblem("projection", "is of other tasks, balance, transitions or gamma")
-        candidates = _candidates(landscape, problem, projection, row)
+        candidates = _candidates(ground, problem, projection, row)
         ahead = futures(
             foreseen.transitions.totals, row, self.paths, self.horizon, new_state(self.seed)
         )
 
         def price(cuts: Ints) -> float:
-            now = problem.total_state - most_kept_between(landscape.kept, problem.bounds, cuts)
-            return now + self.gamma * discounted_cost(
-                landscape.work_before,
-                landscape.kept,
-                cuts,
-                landscape.limits,
-                foreseen.transitions.counts,
-                ahead,
-                projection.values,
-                landscape.scale,
-                self.gamma,
-            )
+            now = problem.total_state - most_kept_between(ground.kept, problem.bounds, cuts)
+            return now + self.gamma * discounted_cost(ground, cuts, ahead, projection.values)
 
         return min(candidates, key=price)
 
@@ -161,9 +144,7 @@ class Mtm(Parameters):
 class Sequence(Parameters):
     """The fewest bytes over a known sequence of node numbers, section 4.1: optimal (OMS)."""
 
-    def solve(
-        self, foreseen: SequenceProblem, progress: Progress | None = None
-    ) -> list[MigrationPlan]:
+    def solve(self, foreseen: SequenceProblem, progress: Progress = silent) -> list[MigrationPlan]:
         """Plan all migrations; nodes keep their numbers, new ones are numbered on.
 
         Raises `InfeasibleTau`, and `TooLarge` where there are too many partitionings.
@@ -181,18 +162,18 @@ class Sequence(Parameters):
 
 
 def _candidates(
-    landscape: Landscape, problem: MigrationProblem, projection: Projection, row: int
+    ground: Ground, problem: MigrationProblem, projection: Projection, row: int
 ) -> list[Ints]:
     by_count = {}
     for boldness in _BOLDNESS:
         cuts = best_cuts(
-            landscape.work_before,
-            landscape.kept,
+            ground.work_before,
+            ground.kept,
             problem.bounds,
-            float(landscape.limits[row]),
+            float(ground.limits[row]),
             problem.nodes,
-            boldness * landscape.gamma * projection.values[row],
-            landscape.scale,
+            boldness * ground.gamma * projection.values[row],
+            ground.scale,
         )
         by_count[tuple(cuts.tolist())] = cuts
     return list(by_count.values())

@@ -4,16 +4,27 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from algorithms.errors import BadProblem
 from algorithms.migration.future.transitions import Transitions
-from algorithms.vocabulary import Floats
+from algorithms.vocabulary import Floats, Ints
 
 # Knots of the value of an interval's load, from idle to the largest limit.
 BINS = 24
+
+
+class Ground(NamedTuple):
+    """What compiled code knows of a landscape; the arrays are those of its properties."""
+
+    work_before: Floats
+    kept: Floats
+    limits: Floats
+    counts: Ints
+    scale: float
+    gamma: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +61,12 @@ class Landscape:
         """Knots per unit of work."""
         largest = float(self.limits.max())
         return (BINS - 1) / largest if largest else 0.0
+
+    @property
+    def ground(self) -> Ground:
+        """The landscape as compiled code takes it."""
+        counts = self.transitions.counts
+        return Ground(self.work_before, self.kept, self.limits, counts, self.scale, self.gamma)
 
     @property
     def key(self) -> str:

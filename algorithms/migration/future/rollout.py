@@ -4,55 +4,34 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.migration.future.matching import most_kept_between
+from algorithms.migration.future.projection import Ground
 from algorithms.migration.future.valued import best_cuts
 from algorithms.vocabulary import Floats, Ints
 
 
 @compiled
-def discounted_cost(
-    work_before: Floats,
-    kept: Floats,
-    cuts: Ints,
-    limits: Floats,
-    counts: Ints,
-    futures: Ints,
-    values: Floats,
-    scale: float,
-    gamma: float,
-) -> float:
+def discounted_cost(ground: Ground, cuts: Ints, futures: Ints, values: Floats) -> float:
     """Return the mean discounted bytes moved after `cuts`, over the given futures.
 
-    `limits` float64[c], `counts` int64[c] by row of the transitions; `futures` int64[paths, steps]
-    of rows; `values` float64[c, bins]: the policy takes the least of bytes plus gamma times these.
+    `futures` int64[paths, steps] of rows of the transitions; `values` float64[c, bins]: the policy
+    takes the least of bytes plus gamma times these.
     """
     total = 0.0
     for path in range(len(futures)):
-        present, discount = cuts, 1.0
-        for row in futures[path]:
-            after = best_cuts(
-                work_before, kept, present, limits[row], counts[row], gamma * values[row], scale
-            )
-            total += discount * (kept[-1] - most_kept_between(kept, present, after))
-            present, discount = after, discount * gamma
+        discount = 1.0
+        for cost in played(ground, cuts, futures[path], values)[1]:
+            total += discount * cost
+            discount *= ground.gamma
     return total / len(futures)
 
 
 @compiled
-def played(
-    work_before: Floats,
-    kept: Floats,
-    cuts: Ints,
-    limits: Floats,
-    counts: Ints,
-    future: Ints,
-    values: Floats,
-    scale: float,
-    gamma: float,
-) -> tuple[Ints, Floats]:
+def played(ground: Ground, cuts: Ints, future: Ints, values: Floats) -> tuple[Ints, Floats]:
     """Follow the policy on one future: the cuts after each step and the bytes it moved.
 
     int64[steps, largest count + 1], of which row t has `counts[future[t]] + 1` that count.
     """
+    work_before, kept, limits, counts, scale, gamma = ground
     visited = np.zeros((len(future), counts.max() + 1), np.int64)
     costs = np.empty(len(future))
     present = cuts

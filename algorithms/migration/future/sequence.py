@@ -12,7 +12,7 @@ import numpy as np
 from algorithms.migration.future.exact import MOST_PAIRS
 from algorithms.migration.future.matching import costs_between
 from algorithms.migration.future.partitionings import partitionings
-from algorithms.vocabulary import Floats, Ints, Progress
+from algorithms.vocabulary import Floats, Ints, Progress, silent
 
 
 def optimal_sequence(
@@ -21,7 +21,7 @@ def optimal_sequence(
     present: Ints,
     nodes: Sequence[int],
     taus: Sequence[float],
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> list[Ints]:
     """Return the cuts after each migration, with the least bytes moved in all.
 
@@ -40,13 +40,11 @@ def optimal_sequence(
         costs = costs_between(kept, choices[step - 1], choices[step]) + after
         following.insert(0, costs.argmin(axis=1))
         after = costs.min(axis=1)
-        if progress is not None:
-            progress((len(choices) - step) / len(choices))
+        progress((len(choices) - step) / len(choices))
     choice = int((costs_between(kept, present[None, :], choices[0])[0] + after).argmin())
     sequence = [choices[0][choice]]
     for step, best in enumerate(following):
         choice = int(best[choice])
         sequence.append(choices[step + 1][choice])
-    if progress is not None:
-        progress(1.0)
+    progress(1.0)
     return sequence

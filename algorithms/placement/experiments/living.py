@@ -35,14 +35,12 @@ class Departing(setup.Synthetic):
     )
     lifetime_shape: float = parameter(
         0.0,
-        unit="",
         help="0 for exponential lifetimes, which the paper shows; above 1 for Pareto lifetimes of "
         "this shape.",
         minimum=0.0,
     )
     samples: int = parameter(
         50,
-        unit="",
         help="At how many moments of the second half of the run the replication factor is taken; "
         "their mean is shown.",
         minimum=1,

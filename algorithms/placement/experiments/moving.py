@@ -1,12 +1,11 @@
 """Figures 5 and 6: queries, then servers too, that come and go (sections 6.3.2, 6.3.3)."""
 
-from typing import Final
+from typing import Any, Final
 
-from algorithms.experiment import Axis, Experiment, Panel
+from algorithms.experiment import Axis, Experiment
 from algorithms.placement.experiments import setup
 from algorithms.placement.experiments.living import Churning, Departing
 from algorithms.placement.experiments.replaying import MEASURES, replayable, replayed_in_turn
-from algorithms.registry import PLACEMENT
 
 _CHOSEN: Final = (
     "The paper says neither when the replication factor is taken nor whose the graph is. Here it "
@@ -37,53 +36,27 @@ _SHARED: Final = {
 }
 
 
-def _figure(
-    name: str,
-    title: str,
-    about: str,
-    sweep: tuple[Axis, tuple[float, ...]],
-    parameters: type[Departing],
-) -> Experiment:
-    x, values = sweep
-    return Experiment(
-        planner=PLACEMENT,
-        name=name,
-        title=title,
-        about=about,
-        x=x,
-        panels=(Panel(title, setup.REPLICATION),),
-        parameters=parameters,
-        values=values,
-        series=setup.ONLINE_SERIES,
-        choices=replayable(),
-        measures=MEASURES,
-        trial=replayed_in_turn,
+def _figures(
+    number: int, kind: str, about: str, own: tuple[str, Axis, tuple[float, ...]], parameters: Any
+) -> tuple[Experiment, ...]:
+    return tuple(
+        setup.figure(
+            f"Online, with {kind}: {what}",
+            x,
+            values,
+            name=f"fig{number}{panel}",
+            about=about.format(panel),
+            parameters=parameters,
+            series=setup.ONLINE_SERIES,
+            choices=replayable(),
+            measures=MEASURES,
+            trial=replayed_in_turn,
+        )
+        for panel, (what, x, values) in {**_SHARED, "d": own}.items()
     )
 
 
-DEPARTURES: Final = tuple(
-    _figure(
-        f"fig5{panel}",
-        f"Online, with departures: {what}",
-        _FIGURE_5.format(panel),
-        (x, values),
-        Departing,
-    )
-    for panel, (what, x, values) in {
-        **_SHARED,
-        "d": ("query lifetime", _LIFETIME, _LIFETIMES),
-    }.items()
+DEPARTURES: Final = _figures(
+    5, "departures", _FIGURE_5, ("query lifetime", _LIFETIME, _LIFETIMES), Departing
 )
-CHURN: Final = tuple(
-    _figure(
-        f"fig6{panel}",
-        f"Online, with server churn: {what}",
-        _FIGURE_6.format(panel),
-        (x, values),
-        Churning,
-    )
-    for panel, (what, x, values) in {
-        **_SHARED,
-        "d": ("server churn", _CHURN, _PERIODS),
-    }.items()
-)
+CHURN: Final = _figures(6, "server churn", _FIGURE_6, ("server churn", _CHURN, _PERIODS), Churning)

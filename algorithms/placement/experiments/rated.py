@@ -1,7 +1,6 @@
 """Parameters of figure 7: sources of unequal rates, section 6.4."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from algorithms.placement.experiments import setup
 from algorithms.placement.problem import PlacementProblem
@@ -13,11 +12,8 @@ from algorithms.vocabulary import parameter
 class RandomRates(setup.OneByOne):
     """Rates of sources are drawn from a Pareto law, whatever their popularity."""
 
-    correlation: ClassVar[Correlation] = "random"
-
     shape: float = parameter(
         2.0,
-        unit="",
         help="Shape of the Pareto law of rates: the smaller, the more unequal.",
         minimum=0.1,
     )
@@ -33,18 +29,15 @@ class RandomRates(setup.OneByOne):
     @property
     def reading(self) -> Correlation:
         """How rates go with popularity."""
-        return self.correlation
+        return "random"
 
 
 @dataclass(frozen=True)
 class PositiveRates(RandomRates):
     """The more popular a source is, the higher its rate."""
 
-    correlation: ClassVar[Correlation] = "positive"
-
     times_popularity: int = parameter(
         0,
-        unit="",
         help="0: the Pareto draws sorted by popularity. 1: each draw times the source's readers.",
         minimum=0,
         maximum=1,
@@ -53,18 +46,15 @@ class PositiveRates(RandomRates):
     @property
     def reading(self) -> Correlation:
         """How rates go with popularity."""
-        return "proportional" if self.times_popularity else self.correlation
+        return "proportional" if self.times_popularity else "positive"
 
 
 @dataclass(frozen=True)
 class NegativeRates(RandomRates):
     """The more popular a source is, the lower its rate."""
 
-    correlation: ClassVar[Correlation] = "negative"
-
     over_popularity: int = parameter(
         0,
-        unit="",
         help="0: the Pareto draws sorted by popularity. 1: each draw over the source's readers.",
         minimum=0,
         maximum=1,
@@ -73,4 +63,4 @@ class NegativeRates(RandomRates):
     @property
     def reading(self) -> Correlation:
         """How rates go with popularity."""
-        return "inverse" if self.over_popularity else self.correlation
+        return "inverse" if self.over_popularity else "negative"

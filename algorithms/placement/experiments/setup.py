@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
-from algorithms.experiment import Axis, Repeated
+from algorithms.experiment import Axis, Experiment, Panel, Repeated
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.workloads.bipartite import LARGEST_DEGREE, bipartite
 from algorithms.placement.workloads.subscriptions import Subscriptions
+from algorithms.registry import PLACEMENT
 from algorithms.vocabulary import parameter
 
 
@@ -14,7 +15,6 @@ def relative_slack() -> Any:
     """Declare the relative slack."""
     return parameter(
         0.05,
-        unit="",
         help="Relative slack: a server hosts at most (1 + nu) times the mean load.",
         minimum=0.0,
     )
@@ -40,7 +40,6 @@ class Synthetic(Repeated):
     )
     exponent: float = parameter(
         2.0,
-        unit="",
         help="Exponent beta of the Zipf law that the degrees (readers) of sources follow.",
         minimum=0.0,
     )
@@ -82,6 +81,12 @@ class OneByOne(AllAtOnce):
     def settings(self, seed: int) -> dict[str, float]:
         """Return the parameters of the algorithms, by the names of their parameters."""
         return super().settings(seed) | {"alpha": self.alpha}
+
+
+def figure(title: str, x: Axis, values: tuple[float, ...], **more: Any) -> Experiment:
+    """Return an experiment that shows the replication factor over `x`; `more`: its other fields."""
+    panels = (Panel(title, REPLICATION),)
+    return Experiment(planner=PLACEMENT, title=title, x=x, values=values, panels=panels, **more)
 
 
 REPLICATION: Final = Axis("replication_factor", "Replication factor")

@@ -4,11 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from algorithms.experiment import Measures, part
-from algorithms.placement.planner import PlacementParameters
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
 from algorithms.registry import PLACEMENT, algorithm
-from algorithms.vocabulary import Progress
+from algorithms.vocabulary import Parameters, Progress
 
 MEASURES: Final = (
     "replication_factor",
@@ -42,11 +41,12 @@ def solved_in_turn(
         yield name, measures(problem, plan)
 
 
-def configured(name: str, settings: dict[str, float]) -> PlacementParameters:
+def configured(name: str, settings: dict[str, float]) -> Parameters:
     """Return the parameters of an algorithm, with those `settings` that it knows."""
     kind = algorithm(PLACEMENT, name).parameters
     known = {field.name for field in kind.fields()}
-    return kind.from_mapping({key: to for key, to in settings.items() if key in known})
+    chosen: Parameters = kind.from_mapping({k: v for k, v in settings.items() if k in known})
+    return chosen
 
 
 def measures(problem: PlacementProblem, plan: PlacementPlan) -> Measures:

@@ -1,8 +1,8 @@
 """Figures 3, 4 and 7: queries that stay, on servers that stay (sections 6.2, 6.3.1, 6.4)."""
 
-from typing import Final
+from typing import Any, Final
 
-from algorithms.experiment import Axis, Experiment, Panel, Repeated
+from algorithms.experiment import Axis, Repeated
 from algorithms.placement.experiments import setup
 from algorithms.placement.experiments.rated import NegativeRates, PositiveRates, RandomRates
 from algorithms.placement.experiments.solving import MEASURES, solved_in_turn
@@ -24,39 +24,17 @@ _FIGURE_7: Final = (
 )
 
 
-def _figure(
-    name: str,
-    title: str,
-    about: str,
-    sweep: tuple[Axis, tuple[float, ...]],
-    parameters: type[Repeated],
-    series: tuple[str, ...],
-) -> Experiment:
-    x, values = sweep
-    choices = tuple(algorithm.name for algorithm in algorithms(PLACEMENT))
-    return Experiment(
-        planner=PLACEMENT,
-        name=name,
-        title=title,
-        about=about,
-        x=x,
-        panels=(Panel(title, setup.REPLICATION),),
-        parameters=parameters,
-        values=values,
-        series=series,
-        choices=choices,
-        measures=MEASURES,
-        trial=solved_in_turn,
-    )
-
-
-_SWEEPS: Final = {
-    "a": ("source popularity", (setup.EXPONENT, setup.EXPONENTS)),
-    "b": ("sources per query", (setup.WIDTH, setup.WIDTHS)),
-    "c": ("servers", (setup.SERVERS, setup.SERVER_COUNTS)),
-    "d": ("queries", (setup.QUERIES, setup.QUERY_COUNTS)),
+_STANDING: Final[dict[str, Any]] = {
+    "choices": tuple(algorithm.name for algorithm in algorithms(PLACEMENT)),
+    "measures": MEASURES,
+    "trial": solved_in_turn,
 }
-_OFFLINE_SERIES: Final = ("ic", "mms", "mqp", "off_rand")
+_SWEEPS: Final = {
+    "a": ("source popularity", setup.EXPONENT, setup.EXPONENTS),
+    "b": ("sources per query", setup.WIDTH, setup.WIDTHS),
+    "c": ("servers", setup.SERVERS, setup.SERVER_COUNTS),
+    "d": ("queries", setup.QUERIES, setup.QUERY_COUNTS),
+}
 _SHAPE: Final = Axis("shape", "Pareto shape of source rates")
 _SHAPES: Final = (1.0, 1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
 _RATES: Final[tuple[tuple[str, str, str, type[Repeated]], ...]] = (
@@ -66,35 +44,41 @@ _RATES: Final[tuple[tuple[str, str, str, type[Repeated]], ...]] = (
 )
 
 OFFLINE: Final = tuple(
-    _figure(
-        f"fig3{panel}",
+    setup.figure(
         f"Offline: {what}",
-        _FIGURE_3.format(panel),
-        sweep,
-        setup.AllAtOnce,
-        _OFFLINE_SERIES,
+        x,
+        values,
+        name=f"fig3{panel}",
+        about=_FIGURE_3.format(panel),
+        parameters=setup.AllAtOnce,
+        series=("ic", "mms", "mqp", "off_rand"),
+        **_STANDING,
     )
-    for panel, (what, sweep) in _SWEEPS.items()
+    for panel, (what, x, values) in _SWEEPS.items()
 )
 ONLINE: Final = tuple(
-    _figure(
-        f"fig4{panel}",
+    setup.figure(
         f"Online, no departures: {what}",
-        _FIGURE_4.format(panel),
-        sweep,
-        setup.OneByOne,
-        setup.ONLINE_SERIES,
+        x,
+        values,
+        name=f"fig4{panel}",
+        about=_FIGURE_4.format(panel),
+        parameters=setup.OneByOne,
+        series=setup.ONLINE_SERIES,
+        **_STANDING,
     )
-    for panel, (what, sweep) in _SWEEPS.items()
+    for panel, (what, x, values) in _SWEEPS.items()
 )
 RATES: Final = tuple(
-    _figure(
-        f"fig7{panel}",
+    setup.figure(
         f"Unequal rates, {where}",
-        _FIGURE_7.format(where, how),
-        (_SHAPE, _SHAPES),
-        parameters,
-        ("mms", *setup.ONLINE_SERIES),
+        _SHAPE,
+        _SHAPES,
+        name=f"fig7{panel}",
+        about=_FIGURE_7.format(where, how),
+        parameters=parameters,
+        series=("mms", *setup.ONLINE_SERIES),
+        **_STANDING,
     )
     for panel, where, how, parameters in _RATES
 )

@@ -29,7 +29,6 @@ class RealTrips(Repeated):
 
     seeds: int = parameter(
         1,
-        unit="",
         help="How often each algorithm runs; the trips are always the same, so only algorithms "
         "that draw random numbers differ.",
         minimum=1,
@@ -37,7 +36,6 @@ class RealTrips(Repeated):
     servers: int = parameter(100, unit="servers", help="Number of servers, k.", minimum=1)
     real_rates: int = parameter(
         1,
-        unit="",
         help="1: a tile's rate is the mean number of position reports per second. 0: all rates 1.",
         minimum=0,
         maximum=1,
@@ -66,7 +64,6 @@ class LiveTrips(RealTrips):
 
     samples: int = parameter(
         1_000,
-        unit="",
         help="At how many moments of the week the replication factor is taken; their mean is "
         "shown.",
         minimum=1,

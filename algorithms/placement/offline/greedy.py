@@ -7,7 +7,7 @@ from algorithms.placement.offline.single_source import single_source_assignment
 from algorithms.placement.offline.solving import solved
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
-from algorithms.vocabulary import Parameters, Progress, SmallInts
+from algorithms.vocabulary import Parameters, Progress, SmallInts, silent
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Mms(Parameters):
     Queries that all read one source go to the algorithm of Figure 1, as in section 6.1.
     """
 
-    def solve(self, problem: PlacementProblem, progress: Progress | None = None) -> PlacementPlan:
+    def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place all queries. Raises `Infeasible` when they do not fit."""
         return solved(problem, progress, lambda: _greedy(problem, progress, by_traffic=True))
 
@@ -30,12 +30,12 @@ class IncrementalCost(Parameters):
     Queries that all read one source go to the algorithm of Figure 1, as in section 6.1.
     """
 
-    def solve(self, problem: PlacementProblem, progress: Progress | None = None) -> PlacementPlan:
+    def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place all queries. Raises `Infeasible` when they do not fit."""
         return solved(problem, progress, lambda: _greedy(problem, progress, by_traffic=False))
 
 
-def _greedy(problem: PlacementProblem, progress: Progress | None, *, by_traffic: bool) -> SmallInts:
+def _greedy(problem: PlacementProblem, progress: Progress, *, by_traffic: bool) -> SmallInts:
     if problem.types.single_source:
         return single_source_assignment(problem)
     return greedy_assignment(problem, by_traffic=by_traffic, progress=progress)

@@ -10,7 +10,7 @@ from algorithms.placement.offline.single_source import single_source_assignment
 from algorithms.placement.offline.solving import solved
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
-from algorithms.vocabulary import Parameters, Progress, SmallInts
+from algorithms.vocabulary import Parameters, Progress, SmallInts, silent
 
 _ROUNDS_PER_REPORT = 10_000
 
@@ -23,12 +23,12 @@ class Mqp(Parameters):
     source go to the algorithm of Figure 1, as in section 6.1.
     """
 
-    def solve(self, problem: PlacementProblem, progress: Progress | None = None) -> PlacementPlan:
+    def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place all queries. Raises `Infeasible` when they do not fit."""
         return solved(problem, progress, lambda: _assignment(problem, progress))
 
 
-def _assignment(problem: PlacementProblem, progress: Progress | None) -> SmallInts:
+def _assignment(problem: PlacementProblem, progress: Progress) -> SmallInts:
     """Return the server of each query, int32[n]. Ties: the type that appeared first.
 
     A server takes types until it has theta queries, equation 2: so many that the servers after
@@ -54,7 +54,7 @@ def _assignment(problem: PlacementProblem, progress: Progress | None) -> SmallIn
                 heapq.heapreplace(types, (queries - size, kind))
             given.append((kind, server, queries))
             taken += queries
-            if progress is not None and len(given) % _ROUNDS_PER_REPORT == 0:
+            if len(given) % _ROUNDS_PER_REPORT == 0:
                 progress(1 - (left - taken) / problem.queries)
         left -= taken
     return spread(problem, np.array(given, np.int64).reshape(-1, 3))

@@ -8,16 +8,16 @@ from algorithms.placement.offline.rounds import spread
 from algorithms.placement.offline.solving import solved
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
-from algorithms.vocabulary import Parameters, Progress, SmallInts, parameter
+from algorithms.vocabulary import Parameters, Progress, SmallInts, parameter, silent
 
 
 @dataclass(frozen=True)
 class OffRand(Parameters):
     """Random baseline, section 6.1: whole types on random servers with room."""
 
-    seed: int = parameter(0, unit="", help="Same seed, same plan.", minimum=0)
+    seed: int = parameter(0, help="Same seed, same plan.", minimum=0)
 
-    def solve(self, problem: PlacementProblem, progress: Progress | None = None) -> PlacementPlan:
+    def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place all queries. Raises `Infeasible` when they do not fit."""
         return solved(problem, progress, lambda: _random(problem, self.seed))
 

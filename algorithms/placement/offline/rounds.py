@@ -60,7 +60,7 @@ UNKNOWN = -2
 
 
 def greedy_assignment(
-    problem: PlacementProblem, *, by_traffic: bool, progress: Progress | None
+    problem: PlacementProblem, *, by_traffic: bool, progress: Progress
 ) -> SmallInts:
     """Return the server of each query, int32[n]; the problem must be feasible.
 
@@ -73,8 +73,7 @@ def greedy_assignment(
     pool = fill_common_heap(board, pool)
     while board.marks[LEFT]:
         pool = play(board, pool, by_traffic, _ROUNDS_PER_REPORT)
-        if progress is not None:
-            progress(1 - int(board.marks[LEFT]) / problem.queries)
+        progress(1 - int(board.marks[LEFT]) / problem.queries)
     return spread(problem, board.given[: board.marks[ROUNDS]])
 
 

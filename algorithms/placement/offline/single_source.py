@@ -10,7 +10,7 @@ from algorithms.placement.offline.rounds import spread
 from algorithms.placement.offline.solving import solved
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
-from algorithms.vocabulary import Parameters, Progress, SmallInts
+from algorithms.vocabulary import Parameters, Progress, SmallInts, silent
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class SingleSource(Parameters):
     Within twice the optimum, theorem 3. The other offline algorithms use it for such queries too.
     """
 
-    def solve(self, problem: PlacementProblem, progress: Progress | None = None) -> PlacementPlan:
+    def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place all queries.
 
         Raises `BadProblem` where a query reads several sources, `Infeasible` when they do not fit.

@@ -11,12 +11,11 @@ from algorithms.vocabulary import Progress, SmallInts
 
 
 def solved(
-    problem: PlacementProblem, progress: Progress | None, assign: Callable[[], SmallInts]
+    problem: PlacementProblem, progress: Progress, assign: Callable[[], SmallInts]
 ) -> PlacementPlan:
     """Refuse what does not fit, run `assign`, and measure what it returns."""
     problem.require_feasible()
     started = time.perf_counter()
     assignment = assign() if problem.queries else np.empty(0, np.int32)
-    if progress is not None:
-        progress(1.0)
+    progress(1.0)
     return measured(problem, assignment, problem.caps, time.perf_counter() - started)

@@ -19,7 +19,7 @@ from algorithms.placement.online.replay import take, take_all, take_all_by_cost
 from algorithms.placement.online.state import OnlineState
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan, measured
-from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter
+from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
 
 # Arrivals between two reports of progress: some ten milliseconds.
 _ARRIVALS_PER_REPORT = 10_000
@@ -101,19 +101,18 @@ class OnlinePlacement(Parameters):
         state.have_room(len(sources))
         return int(take(state.board, self.rule, self.draws_from, sources, kind))
 
-    def solve(self, problem: PlacementProblem, progress: Progress | None = None) -> PlacementPlan:
+    def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place the queries of `problem` one after the other, as if each were the last.
 
         The problem's own slack plays no part: the parameters' does.
         """
         started = time.perf_counter()
         assignment = self._placed_in_turn(problem, progress)
-        if progress is not None:
-            progress(1.0)
+        progress(1.0)
         caps = self.promised_caps(problem)
         return measured(problem, assignment, caps, time.perf_counter() - started)
 
-    def _placed_in_turn(self, problem: PlacementProblem, progress: Progress | None) -> SmallInts:
+    def _placed_in_turn(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
         state = self.state_to_fill(problem)
         homes = np.empty(problem.queries, np.int32)
         rows = arrays_of(problem, with_kinds=self.needs_kinds)
@@ -155,10 +154,8 @@ def arrays_of(problem: PlacementProblem, *, with_kinds: bool) -> tuple[Ints, Sma
     return problem.indptr.copy(), problem.indices.copy(), kinds.copy()
 
 
-def in_stretches(queries: int, progress: Progress | None) -> Iterator[Ints]:
+def in_stretches(queries: int, progress: Progress) -> Iterator[Ints]:
     """Yield the numbers of the queries in turn, some at a time, and report between."""
-    step = _ARRIVALS_PER_REPORT if progress is not None else max(queries, 1)
-    for first in range(0, queries, step):
-        if progress is not None:
-            progress(first / queries)
-        yield np.arange(first, min(first + step, queries))
+    for first in range(0, queries, _ARRIVALS_PER_REPORT):
+        progress(first / queries)
+        yield np.arange(first, min(first + _ARRIVALS_PER_REPORT, queries))

@@ -45,7 +45,7 @@ class Reservation(OnlinePlacement):
         "ic", help="The offline algorithm that makes the reservations.", choices=("ic", "mms")
     )
 
-    def _placed_in_turn(self, problem: PlacementProblem, progress: Progress | None) -> SmallInts:
+    def _placed_in_turn(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
         state = self.state_to_fill(problem)
         homes = np.empty(problem.queries, np.int32)
         reserved = self.reserved(problem)

@@ -9,7 +9,7 @@ from algorithms.placement.online import LeastCost
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine.refining import refine
 from algorithms.placement.result import PlacementPlan
-from algorithms.vocabulary import Parameters, Progress, SmallInts, parameter
+from algorithms.vocabulary import Parameters, Progress, SmallInts, parameter, silent
 
 # The start's share of the progress; it takes about this share of the time.
 _START = 0.1
@@ -42,26 +42,23 @@ class Refined(Parameters):
         "or the better of these two.",
         choices=("least_cost", "ic", "mms", "better"),
     )
-    seed: int = parameter(0, unit="", help="Same seed, same plan, time permitting.", minimum=0)
+    seed: int = parameter(0, help="Same seed, same plan, time permitting.", minimum=0)
 
-    def solve(self, problem: PlacementProblem, progress: Progress | None = None) -> PlacementPlan:
+    def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place all queries. Raises `Infeasible` when they do not fit."""
         return solved(problem, progress, lambda: self._assign(problem, progress))
 
-    def _assign(self, problem: PlacementProblem, progress: Progress | None) -> SmallInts:
+    def _assign(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
         started = time.perf_counter()
         assignment = self._start(problem)
-        if progress is not None:
-            progress(_START)
+        progress(_START)
         return refine(
             problem,
             assignment,
             sweeps=self.sweeps,
             seconds=max(0.0, self.seconds - (time.perf_counter() - started)),
             seed=self.seed,
-            progress=None
-            if progress is None
-            else lambda done: progress(_START + (1 - _START) * done),
+            progress=lambda done: progress(_START + (1 - _START) * done),
         )
 
     def _start(self, problem: PlacementProblem) -> SmallInts:

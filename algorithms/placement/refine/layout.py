@@ -5,6 +5,7 @@ import numpy as np
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine.annealing import TABLE, Field
 from algorithms.placement.refine.pieces import Pieces
+from algorithms.rows import grouped, picked, within
 from algorithms.vocabulary import Ints, SmallInts
 
 # Sources with more readers than this have their readers counted per server; for the others,
@@ -14,18 +15,20 @@ _FEW_READERS = 4
 
 def laid_out(problem: PlacementProblem, pieces: Pieces) -> Field:
     """Return the field with every piece on its server of `pieces`; it shares no memory."""
-    indptr, indices = _rows_of_pieces(problem, pieces)
+    types = problem.types
+    indptr, entries = picked(types.indptr, pieces.kinds)
+    indices = types.indices[entries]
     owner = np.repeat(np.arange(len(pieces.kinds), dtype=np.int32), np.diff(indptr))
-    read_by = np.bincount(indices, minlength=len(problem.rates))
-    row, counts = _counted(problem, read_by, indices, pieces.servers[owner])
+    spans, order = grouped(indices, len(problem.rates))
+    row, counts = _counted(problem, np.diff(spans), indices, pieces.servers[owner])
     hosted, starts, numbers, position = _hosted(problem, pieces.servers)
     loads = np.bincount(pieces.servers, weights=pieces.sizes, minlength=problem.servers)
     return Field(
         rates=problem.rates.copy(),
         indptr=indptr,
         indices=indices,
-        spans=np.concatenate([[0], np.cumsum(read_by)]).astype(np.int64),
-        readers=owner[np.argsort(indices, kind="stable")],
+        spans=spans,
+        readers=owner[order],
         sizes=pieces.sizes.copy(),
         at=pieces.servers.copy(),
         caps=problem.caps.copy(),
@@ -38,15 +41,6 @@ def laid_out(problem: PlacementProblem, pieces: Pieces) -> Field:
         position=position,
         gain=np.zeros(TABLE),
     )
-
-
-def _rows_of_pieces(problem: PlacementProblem, pieces: Pieces) -> tuple[Ints, SmallInts]:
-    """Return the sources of each piece: those of its type."""
-    types = problem.types
-    lengths = np.diff(types.indptr)[pieces.kinds]
-    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    within = np.arange(indptr[-1]) - np.repeat(indptr[:-1], lengths)
-    return indptr, types.indices[np.repeat(types.indptr[pieces.kinds], lengths) + within]
 
 
 def _counted(
@@ -71,7 +65,7 @@ def _hosted(
     starts = np.cumsum(room) - room
     order = np.argsort(servers, kind="stable")
     position = np.empty(len(servers), np.int32)
-    position[order] = np.arange(len(servers)) - np.repeat(np.cumsum(numbers) - numbers, numbers)
+    position[order] = within(numbers)
     hosted = np.zeros(int(room.sum()), np.int32)
     hosted[starts[servers] + position] = np.arange(len(servers))
     return hosted, starts, numbers, position

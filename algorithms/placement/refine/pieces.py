@@ -6,6 +6,7 @@ import numpy as np
 
 from algorithms.placement.offline.rounds import spread
 from algorithms.placement.problem import PlacementProblem
+from algorithms.rows import within
 from algorithms.vocabulary import Ints, SmallInts
 
 # A server holds at least so many pieces when full: large types stay easy to pack and to regroup.
@@ -29,9 +30,8 @@ def cut(problem: PlacementProblem, assignment: SmallInts) -> Pieces:
     largest = max(1, int(problem.caps.max(initial=1)) // _PIECES_PER_SERVER)
     pieces = -(-sizes // largest)
     owner = np.repeat(np.arange(len(sizes)), pieces)
-    within = np.arange(len(owner)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     # As even as can be: the first few pieces of a part take one query more.
-    shares = sizes[owner] // pieces[owner] + (within < sizes[owner] % pieces[owner])
+    shares = sizes[owner] // pieces[owner] + (within(pieces) < sizes[owner] % pieces[owner])
     return Pieces(kinds[owner].astype(np.int32), shares, servers[owner].astype(np.int32))
 
 

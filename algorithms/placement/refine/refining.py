@@ -12,9 +12,8 @@ from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine import annealing
 from algorithms.placement.refine.layout import laid_out
 from algorithms.placement.refine.pieces import Pieces, assignment_of, cut
-from algorithms.placement.refine.schedule import SCHEDULES, Schedule
 from algorithms.random_numbers import new_state
-from algorithms.vocabulary import Progress, SmallInts
+from algorithms.vocabulary import Progress, SmallInts, silent
 
 # Steps at one temperature, between two looks at the clock: at most some ten milliseconds.
 _LONGEST_STAGE = 200_000
@@ -23,6 +22,35 @@ _STAGES = 100
 _TRIAL = 0.1
 # A gain below this share of a source's rate is rounding.
 _ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Temperature and power fall from their first values as the share done grows.
+
+    `hot`, `cold`: temperatures in units of the mean rate of what a piece reads. `power`: the first
+    power of the annealed sum. `settling`: the last share of the steps, which take only
+    improvements of the traffic itself.
+    """
+
+    hot: float
+    cold: float
+    power: float = 0.5
+    settling: float = 0.05
+
+    def temperature(self, done: float) -> float:
+        """Return the temperature after a share of the steps; it falls by equal factors."""
+        cooled = done / (1 - self.settling)
+        return self.hot * (self.cold / self.hot) ** cooled if cooled < 1 else 0.0
+
+    def exponent(self, done: float) -> float:
+        """Return the power after a share of the steps; it falls by equal differences."""
+        return max(0.0, self.power * (1 - done / (1 - self.settling)))
+
+
+# The first does best where sources are spread at random over the queries, the second where
+# queries fall into groups (map tiles along a trip) or few types are large.
+SCHEDULES = (Schedule(hot=0.3, cold=0.05), Schedule(hot=0.1, cold=0.02))
 
 
 @dataclass
@@ -74,7 +102,7 @@ def refine(
     sweeps: int = 2000,
     seconds: float = 10.0,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Progress = silent,
 ) -> SmallInts:
     """Return an assignment within the caps with no more traffic than the one given, int32[n].
 
@@ -97,14 +125,14 @@ def refine(
     return assignment_of(problem, pieces._replace(servers=search.best))
 
 
-def _search(search: _Search, sweeps: int, seconds: float, progress: Progress | None) -> None:
+def _search(search: _Search, sweeps: int, seconds: float, progress: Progress) -> None:
     """Try each schedule for a while, then give the best one what is left."""
     started = time.perf_counter()
     steps = sweeps * len(search.pieces.kinds)
     tried = _TRIAL * len(SCHEDULES)
 
     def reporting(first: float, share: float) -> Callable[[float], None]:
-        return lambda done: progress(first + share * done) if progress is not None else None
+        return lambda done: progress(first + share * done)
 
     gains = [
         search.anneal(

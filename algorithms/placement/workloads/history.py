@@ -7,6 +7,7 @@ import numpy as np
 
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.workloads.events import Events, Happening
+from algorithms.rows import picked
 from algorithms.vocabulary import Floats, Ints
 
 
@@ -22,12 +23,6 @@ class History:
     events: Events
     since: float
     until: float
-
-    @property
-    def most_servers(self) -> int:
-        """How many server numbers the run uses."""
-        added = self.events.subjects[self.events.kinds == Happening.SERVER_ADDED]
-        return max(self.problem.servers, int(added.max(initial=-1)) + 1)
 
     def positions(self, samples: int) -> Ints:
         """Return how many events have happened at each of `samples` moments, int64[samples].
@@ -54,7 +49,5 @@ class History:
         """Count, per source, the queries of the events of one kind from `begin` to `end`."""
         problem, events = self.problem, self.events
         queries = events.subjects[begin:end][events.kinds[begin:end] == kind]
-        lengths = np.diff(problem.indptr)[queries]
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        read = problem.indices[np.repeat(problem.indptr[queries], lengths) + within]
+        read = problem.indices[picked(problem.indptr, queries)[1]]
         return np.bincount(read, minlength=len(problem.rates)).astype(np.int64)

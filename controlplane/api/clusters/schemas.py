@@ -5,7 +5,7 @@ from typing import Any, Self
 from pydantic import ConfigDict, Field
 
 from controlplane.api.common.derived import columns_of
-from controlplane.api.common.schemas import ReasonIn, RowOut
+from controlplane.api.common.schemas import ReasonIn, response_of
 from controlplane.clusters.listing import NodeRow
 from controlplane.models import Cluster, Node
 from controlplane.wire.log import without_password
@@ -16,7 +16,7 @@ _CLUSTER: Any = columns_of(
     " log_url log_limit_mb partitions max_records max_batch_mb routing_version applied_version"
     " last_batch last_sample_at",
 )
-_NODE: Any = columns_of(Node, "index name capacity emulated active", base=RowOut)
+_NODE: Any = columns_of(Node, "index name capacity emulated active")
 
 
 class ClusterOut(_CLUSTER):  # type: ignore[misc]  # the fields are columns
@@ -39,8 +39,8 @@ class NodeOut(_NODE):  # type: ignore[misc]  # as above
     @classmethod
     def of(cls, row: NodeRow) -> Self:
         """Return the body of a row."""
-        return cls.read(
-            row.node, queries=row.queries, streams=row.streams, load=row.load, busy=row.busy
+        return response_of(
+            cls, row.node, queries=row.queries, streams=row.streams, load=row.load, busy=row.busy
         )
 
 

@@ -29,15 +29,14 @@ def columns_of(
 
     `json`: the types of columns that hold JSON.
     """
-    columns = {name: _column(model._meta.get_field(name)) for name in names.split()}  # noqa: SLF001
-    return create_model(
-        f"_{model.__name__}", __base__=base, **columns, **{name: (json[name], ...) for name in json}
-    )
+    columns: dict[str, Any] = {name: _column(model._meta.get_field(name)) for name in names.split()}  # noqa: SLF001
+    columns |= {name: (kind, ...) for name, kind in json.items()}
+    return create_model(f"_{model.__name__}", __base__=base, **columns)
 
 
 def fields_of(*kinds: type[Any], without: str = "", base: type[BaseModel] = Schema) -> Any:
     """Return a schema with the fields of dataclasses, except the named ones."""
-    values = {
+    values: dict[str, Any] = {
         item.name: (get_type_hints(kind)[item.name], ...)
         for kind in kinds
         for item in fields(kind)

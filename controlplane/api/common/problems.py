@@ -21,7 +21,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from redis.exceptions import RedisError
 
-from controlplane.api.common.schemas import PlaceOut
+from controlplane.api.common.schemas import PlaceOut, response_of
 from controlplane.catalog.query_text import places
 from controlplane.errors import (
     Away,
@@ -156,7 +156,9 @@ def _invalid(request: HttpRequest, refused: Invalid) -> HttpResponse:
 
 
 def _places(fields: Fields) -> dict[str, Any]:
-    return {name: PlaceOut.read(place).model_dump() for name, place in places(fields).items()}
+    return {
+        name: response_of(PlaceOut, place).model_dump() for name, place in places(fields).items()
+    }
 
 
 def _malformed(request: HttpRequest, refused: ValidationError) -> HttpResponse:

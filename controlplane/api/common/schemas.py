@@ -4,10 +4,12 @@ A `Schema` also reads model instances, by looking up each field. A schema of man
 (queries, streams) is created field by field, and is a plain pydantic model.
 """
 
-from typing import Any, Self
+from typing import Any, TypeVar
 
 from ninja import Schema
 from pydantic import BaseModel, Field
+
+Body = TypeVar("Body", bound=BaseModel)
 
 
 class ListOut(BaseModel):
@@ -44,17 +46,13 @@ class CountOut(Schema):
     count: int
 
 
-class RowOut(BaseModel):
-    """A body whose fields have the names of a row's attributes."""
-
-    @classmethod
-    def read(cls, row: Any, **values: Any) -> Self:
-        """Return the body of a row: the given values, and the attributes of the other names."""
-        own = {name: getattr(row, name) for name in cls.model_fields if name not in values}
-        return cls(**own, **values)
+def response_of(kind: type[Body], row: Any, **values: Any) -> Body:
+    """Return the body of a row: the given values, and the row's attributes of the other names."""
+    own = {name: getattr(row, name) for name in kind.model_fields if name not in values}
+    return kind(**own, **values)
 
 
-class PlaceOut(RowOut):
+class PlaceOut(BaseModel):
     """The place of the first fault in a field's text (in `on`: of one side); characters from 1."""
 
     line: str

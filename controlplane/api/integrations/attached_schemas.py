@@ -7,7 +7,7 @@ from ninja import Schema
 from pydantic import AwareDatetime, Field, FiniteFloat, model_validator
 
 from controlplane.api.common.derived import columns_of
-from controlplane.api.common.schemas import ListOut, RowOut
+from controlplane.api.common.schemas import ListOut, response_of
 from controlplane.integrations.attached_jobs import Event, JobSpec, Report
 from controlplane.integrations.attached_list import JobRow, RunRow
 from controlplane.models import AttachedJob, AttachedQuery
@@ -146,7 +146,6 @@ class ProgressOut(Schema):
 _RUN: Any = columns_of(
     AttachedQuery,
     "id query_id run_id name started_at ended_at",
-    base=RowOut,
     sources=list[dict[str, Any]],
     sink=dict[str, Any],
 )
@@ -164,15 +163,19 @@ class RunOut(_RUN):  # type: ignore[misc]  # the fields are columns
     def of(cls, row: RunRow) -> Self:
         """Return the body of a row."""
         query = row.query
-        return cls.read(
-            query, job=query.job_id, state=row.state, detail=row.detail, last=query.last or None
+        return response_of(
+            cls,
+            query,
+            job=query.job_id,
+            state=row.state,
+            detail=row.detail,
+            last=query.last or None,
         )
 
 
 _JOB: Any = columns_of(
     AttachedJob,
     "id application name owner spark_version first_seen last_seen ended_at dropped",
-    base=RowOut,
 )
 
 
@@ -187,7 +190,7 @@ class JobOut(_JOB):  # type: ignore[misc]  # as above
     def of(cls, row: JobRow) -> Self:
         """Return the body of a row."""
         runs = [RunOut.of(run) for run in row.runs]
-        return cls.read(row.job, state=row.state, total_queries=row.total, queries=runs)
+        return response_of(cls, row.job, state=row.state, total_queries=row.total, queries=runs)
 
 
 class JobPage(ListOut):

@@ -9,11 +9,11 @@ from pydantic import Field
 from algorithms.experiments import Axis, Experiment
 from algorithms.vocabulary import ParameterField
 from controlplane.api.common.derived import columns_of, fields_of
-from controlplane.api.common.schemas import ListOut, RowOut
+from controlplane.api.common.schemas import ListOut, response_of
 from controlplane.models import LabRun
 
-_PARAMETER: Any = fields_of(ParameterField, without="type", base=RowOut)
-_EXPERIMENT: Any = fields_of(Experiment, without="panels parameters measures trial", base=RowOut)
+_PARAMETER: Any = fields_of(ParameterField, without="type")
+_EXPERIMENT: Any = fields_of(Experiment, without="panels parameters measures trial")
 
 
 class ParameterOut(_PARAMETER):  # type: ignore[misc]  # the fields are those of the dataclass
@@ -24,7 +24,7 @@ class ParameterOut(_PARAMETER):  # type: ignore[misc]  # the fields are those of
     @classmethod
     def of(cls, field: ParameterField) -> Self:
         """Return the body of a parameter."""
-        return cls.read(field, type=field.type.__name__)
+        return response_of(cls, field, type=field.type.__name__)
 
 
 class ExperimentOut(_EXPERIMENT):  # type: ignore[misc]  # as above
@@ -38,7 +38,8 @@ class ExperimentOut(_EXPERIMENT):  # type: ignore[misc]  # as above
     def of(cls, experiment: Experiment) -> Self:
         """Return the body of an experiment; the swept parameter is x."""
         fields = experiment.parameters.fields()
-        return cls.read(
+        return response_of(
+            cls,
             experiment,
             y=[panel.y for panel in experiment.panels],
             parameters=[ParameterOut.of(f) for f in fields if f.name != experiment.x.name],

@@ -6,7 +6,7 @@ from typing import Any, Self
 from pydantic import BaseModel, StrictFloat, StrictInt
 
 from controlplane.api.common.derived import columns_of
-from controlplane.api.common.schemas import ReasonIn, RowOut
+from controlplane.api.common.schemas import ReasonIn, response_of
 from controlplane.catalog.drop_rules import moment_of
 from controlplane.models import Drop
 from controlplane.topology.drop_specs import DropSpec
@@ -19,7 +19,7 @@ class StepOut(BaseModel):
     share: float
 
 
-_DROP: Any = columns_of(Drop, "since_version set_by set_at reason dropped per_s", base=RowOut)
+_DROP: Any = columns_of(Drop, "since_version set_by set_at reason dropped per_s", base=BaseModel)
 
 
 class DropOut(_DROP):  # type: ignore[misc]  # the fields are columns
@@ -42,7 +42,8 @@ class DropOut(_DROP):  # type: ignore[misc]  # the fields are columns
     def of(cls, drop: Drop) -> Self:
         """Return the body of a row."""
         rule = drop.value
-        return cls.read(
+        return response_of(
+            cls,
             drop,
             stream=drop.stream.name,
             query=None if drop.query is None else drop.query.name,

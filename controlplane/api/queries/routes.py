@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from controlplane.api.common.examples import QUERY_EXAMPLES, with_examples
 from controlplane.api.common.lists import by_number, link_next, listed
-from controlplane.api.common.schemas import CountOut, PlaceOut
+from controlplane.api.common.schemas import CountOut, PlaceOut, response_of
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.queries.schemas import (
     CheckOut,
@@ -87,10 +87,12 @@ def check_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
     return CheckOut(
         valid=not checked.fields,
         fields=checked.fields,
-        places={name: PlaceOut.read(place) for name, place in places(checked.fields).items()},
+        places={
+            name: response_of(PlaceOut, place) for name, place in places(checked.fields).items()
+        },
         columns=[]
         if checked.computation is None
-        else [ColumnOut.read(column) for column in output_columns(checked.computation)],
+        else [response_of(ColumnOut, column) for column in output_columns(checked.computation)],
         usable={name: str(kind) for name, kind in checked.usable.items()},
     )
 

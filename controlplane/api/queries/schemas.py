@@ -8,7 +8,7 @@ from ninja import Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictInt, create_model
 
 from controlplane.api.common.examples import QUERY_EXAMPLES
-from controlplane.api.common.schemas import ListOut, PlaceOut, ReasonIn, RowOut
+from controlplane.api.common.schemas import ListOut, PlaceOut, ReasonIn, response_of
 from controlplane.api.queries.edge_schemas import DropOut
 from controlplane.catalog.query_models import query_fields, response_fields, text_fields
 from controlplane.catalog.query_rows import QueryRow
@@ -62,7 +62,7 @@ class QueryCheckIn(QueryIn):
     streams: list[str] = Field(default_factory=list)
 
 
-class ColumnOut(RowOut):
+class ColumnOut(BaseModel):
     """A column of the results; kind is int, float, bool, text, time or what a list holds."""
 
     name: str
@@ -96,7 +96,7 @@ class NamesIn(ReasonIn):
     names: list[str]
 
 
-_STORED: Any = create_model("_Stored", __base__=RowOut, **response_fields())
+_STORED: Any = create_model("_Stored", __base__=BaseModel, **response_fields())
 
 
 class QueryOut(_STORED):  # type: ignore[misc]  # as above
@@ -131,7 +131,8 @@ class QueryOut(_STORED):  # type: ignore[misc]  # as above
     def of(cls, row: QueryRow) -> Self:
         """Return the body of a row."""
         query = row.query
-        return cls.read(
+        return response_of(
+            cls,
             query,
             **submitted_values(query),
             streams=list(row.left),

@@ -6,7 +6,7 @@ from ninja import Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
 from controlplane.api.common.derived import columns_of, fields_of
-from controlplane.api.common.schemas import ListOut, RowOut
+from controlplane.api.common.schemas import ListOut, response_of
 from controlplane.api.queries.edge_schemas import DropOut
 from controlplane.catalog.streams import StreamRow
 from controlplane.models import Stream
@@ -203,7 +203,7 @@ class StreamsIn(Schema):
 
 
 _STREAM: Any = columns_of(
-    Stream, "id name title declared_rate rate split", base=RowOut, meta=dict[str, Any]
+    Stream, "id name title declared_rate rate split", base=BaseModel, meta=dict[str, Any]
 )
 
 
@@ -225,7 +225,8 @@ class StreamOut(_STREAM):  # type: ignore[misc]  # the fields are columns
         """Return the body of a row."""
         schema = row.schema
         columns = schema.columns if schema else ()
-        return cls.read(
+        return response_of(
+            cls,
             row.stream,
             columns=[ColumnBody.model_validate(column) for column in columns],
             event_time=schema.event_time if schema else "",

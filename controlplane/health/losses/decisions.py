@@ -14,7 +14,7 @@ from controlplane.models import Cluster, Incident
 from controlplane.topology.publishing import republish
 from controlplane.wire.routing.publication import latest_version
 
-# Runs that a data plane newer than the database may have begun of a query.
+# Incarnations of a query that a data plane newer than the database may have started.
 _RUNS_AHEAD = 1000
 
 
@@ -22,9 +22,9 @@ _RUNS_AHEAD = 1000
 def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> Incident:
     """Apply a decision about an incident and resolve it.
 
-    `adopt-database`: the database is right; routing versions that it does not know are void, and
-    every query is restarted. `stop`: the cluster is stopped, so that another database can be
-    restored. Raises `Forbidden`, `Invalid` for an unknown choice, `Conflict` for a decided one.
+    `adopt-database`: the database is right; routing versions that it lacks are void, and every
+    query is restarted. `stop`: the cluster is stopped, so that another database can be restored.
+    Raises `Forbidden`, `Invalid` for an unknown choice, `Conflict` for a decided incident.
     """
     require(actor, ADMIN, incident.cluster)
     row = Incident.objects.select_for_update().get(pk=incident.pk)
@@ -51,8 +51,8 @@ def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> I
 def adopt_database(cluster: Cluster, known: int) -> list[str]:
     """Publish the database's routing as the newest version, and restart every query.
 
-    The version is two above the newest of the data plane: without the delta in between nobody can
-    follow the versions that are void, and every reader starts from the snapshot.
+    The version is two above the newest of the data plane: without the delta in between no reader
+    can follow the void versions, and every reader starts from the snapshot.
     """
     published = latest_version(redis_client(), cluster.slug) or 0
     newest = max(known, published, cluster.routing_version)

@@ -1,8 +1,8 @@
 """Detection of losses: Redis, checkpoint and database are compared.
 
-Pure. A micro-batch writes its telemetry to Redis before Spark marks it as whole in the checkpoint,
-and a routing version is in the database before it is in Redis. So Redis is never behind the
-checkpoint, the database never behind Redis, unless one of them lost something.
+Pure functions. A micro-batch writes its telemetry to Redis before Spark commits it in the
+checkpoint, and a routing version is in the database before it is in Redis. So Redis is not behind
+the checkpoint, and the database not behind Redis, unless one of them lost data.
 """
 
 from dataclasses import dataclass, field, replace
@@ -44,10 +44,10 @@ class RedisFacts:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
-    """The database: the generation and newest batch that it knows of, and its routing version.
+    """The database: the generation and newest batch that it has, and its routing version.
 
-    `checkpoint`: whether it has seen a batch of this very checkpoint; `unread`: records of the log
-    that were unread when the agent last looked.
+    `checkpoint`: whether it has a batch of this checkpoint; `unread`: records of the log that were
+    unread at the agent's last observation.
     """
 
     generation: str = ""
@@ -59,7 +59,7 @@ class DatabaseFacts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the three hold; `checkpoint` is None where it has no batch or cannot be asked."""
+    """The facts of all three; `checkpoint` is None without a batch or while it cannot be read."""
 
     redis: RedisFacts
     database: DatabaseFacts
@@ -70,6 +70,11 @@ class Facts:
         """Return the newest batch of all three stores."""
         started = self.checkpoint.started if self.checkpoint else -1
         return max(self.redis.batch, self.redis.generation.floor, self.database.batch, started)
+
+    @property
+    def newest_version(self) -> int:
+        """Return the newest routing version of the data plane."""
+        return max(self.redis.version, self.checkpoint.version if self.checkpoint else 0)
 
     def without_checkpoint(self) -> "Facts":
         """Return the facts without the checkpoint, which a running driver uses."""
@@ -90,8 +95,7 @@ def detect_losses(facts: Facts) -> list[Kind]:
 
 def is_database_older(facts: Facts) -> bool:
     """Return True if the data plane has routing versions that the database does not have."""
-    known = max(facts.redis.version, facts.checkpoint.version if facts.checkpoint else 0)
-    return known > facts.database.version
+    return facts.newest_version > facts.database.version
 
 
 def _redis(facts: Facts) -> Kind | None:

@@ -17,9 +17,9 @@ from controlplane.wire.routing.publication import latest_version
 
 
 def facts_of(cluster: Cluster, checkpoint: CheckpointFacts | None, name: str) -> Facts:
-    """Return what the three hold; `name` is that of the checkpoint. Raises `redis.RedisError`.
+    """Return the facts of all three; `name`: the checkpoint's. Raises `redis.RedisError`.
 
-    Redis is read before the database: what was decided in between is then in neither or in both.
+    Redis is read before the database, so a change in between is in neither or in both.
     """
     redis = _redis_facts(cluster.slug)
     return Facts(redis, _database_facts(cluster.pk, name), checkpoint)

@@ -34,8 +34,8 @@ STOP: Final = "stop"
 def reconcile(cluster: Cluster, facts: Facts, set_aside: Callable[[], str]) -> list[Kind]:
     """Repair losses, record incidents, and return the kinds of loss.
 
-    `set_aside` moves what is left of a checkpoint away and returns its new name. Nothing is
-    repaired while an administrator has to decide. Raises `redis.RedisError`.
+    `set_aside` moves the rest of a checkpoint away and returns its new name. Nothing is repaired
+    while a decision of an administrator is pending. Raises `redis.RedisError`.
     """
     kinds = detect_losses(facts)
     if Kind.DATABASE_OLDER in kinds:
@@ -115,7 +115,7 @@ def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -
     if states:
         done.append("Nodes write the rows of all open windows again, from their state")
     _record(cluster, kind, lost, done, facts)
-    # Redis before the commit: killed in between, the loss is found once more.
+    # Redis before the commit: after a kill in between the loss is detected again.
     republish(cluster)
     write_generation(redis_client(), cluster.slug, generation)
     _store_generation(cluster, generation=generation.id, unread=None)
@@ -135,7 +135,7 @@ def _repair_checkpoint(cluster: Cluster, facts: Facts, kind: Kind, aside: str) -
     if aside:
         done.append(f"Moved what there was of the checkpoint to {aside}")
     _record(cluster, kind, lost, done, facts)
-    # Until a batch of the new checkpoint is seen, its absence is no loss.
+    # Until the first batch of the new checkpoint, its absence is no loss.
     _store_generation(cluster, checkpoint="")
 
 
@@ -144,9 +144,8 @@ def _request_decision(cluster: Cluster, facts: Facts) -> None:
     undecided = cluster.incidents.filter(kind=Kind.DATABASE_OLDER, state=Incident.State.UNDECIDED)
     if undecided.exists():
         return
-    newest = max(facts.redis.version, facts.checkpoint.version if facts.checkpoint else 0)
     lost = [
-        f"Routing versions {facts.database.version + 1} to {newest}, "
+        f"Routing versions {facts.database.version + 1} to {facts.newest_version}, "
         "with the queries, streams and moves that they are about"
     ]
     done = ["Held the driver and the publication of routing back until an administrator decides"]
@@ -166,7 +165,7 @@ def _record(
         "unread": facts.database.unread,
         "batch": facts.newest,
         "redis_batch": facts.redis.batch,
-        "version": max(facts.redis.version, facts.checkpoint.version if facts.checkpoint else 0),
+        "version": facts.newest_version,
         "database_version": facts.database.version,
         "checkpoint_batch": facts.checkpoint.started if facts.checkpoint else None,
     }

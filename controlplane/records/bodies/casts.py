@@ -1,7 +1,7 @@
 """Strict casts of Arrow arrays to the type of a column: a value is converted or rejected.
 
 Every cast raises `pa.ArrowInvalid` (or another `pa.ArrowException`) if one of the values cannot be
-represented; `conversion.convert` then finds out which. Nested types are handled there.
+represented; `conversion.convert` then finds which. It handles nested types, too.
 """
 
 import binascii
@@ -53,6 +53,13 @@ def is_text(arrow: Any) -> bool:
     )
 
 
+def is_number(arrow: Any) -> bool:
+    """Return True for the number types of Arrow."""
+    return bool(
+        pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow)
+    )
+
+
 def _checked(target: Any) -> Cast:
     """Return the cast of an array that has the target type already."""
     if pa.types.is_timestamp(target):
@@ -72,7 +79,7 @@ def _to_bool(source: Any, _target: Any, textual: bool, _zone: str) -> Cast | Non
 
 
 def _to_integer(source: Any, target: Any, textual: bool, _zone: str) -> Cast | None:
-    if _is_number(source):
+    if is_number(source):
         return lambda array: array.cast(target)
     if not (textual and is_text(source)):
         return None
@@ -86,8 +93,8 @@ def _to_integer(source: Any, target: Any, textual: bool, _zone: str) -> Cast | N
 
 
 def _to_float(source: Any, target: Any, textual: bool, _zone: str) -> Cast | None:
-    if _is_number(source):
-        # A float has the nearest value of a whole number or decimal; that is what it is for.
+    if is_number(source):
+        # A float holds the nearest value of a whole number or decimal.
         return lambda array: _still_finite(array, array.cast(target, safe=False))
     if not is_text(source):
         return None
@@ -163,7 +170,7 @@ def _to_time(source: Any, target: Any, textual: bool, zone: str) -> Cast | None:
     value: Cast | None = None
     if pa.types.is_timestamp(source):
         value = _time_of_time(source, target, zone)
-    elif _is_number(source):
+    elif is_number(source):
         value = _time_of_number(target)
     elif is_text(source):
         value = _time_of_text(target, textual, zone)
@@ -203,7 +210,7 @@ def _time_of_text(target: Any, textual: bool, zone: str) -> Cast:
         except pa.ArrowInvalid:
             if not zone:
                 raise
-        # Texts of different formats are parsed one by one.
+        # Texts of different forms are converted one by one.
         return _in_zone(_parsed(array, target, None), zone).cast(target)
 
     return cast
@@ -223,7 +230,7 @@ def _parsed(array: Any, target: Any, tz: str | None) -> Any:
 
 
 def _in_nanoseconds(array: Any, tz: str | None) -> Any:
-    # Arrow parses a year beyond what 64 bits hold of nanoseconds into another one, without a word.
+    # Arrow parses a year that 64 bits of nanoseconds do not hold into another one, silently.
     times = array.cast(pa.timestamp("ns", tz=tz))
     named = pc.utf8_slice_codeunits(array, 0, 4).cast(pa.int64())
     _require(pc.less_equal(pc.abs(pc.subtract(pc.year(times), named)), 1))
@@ -256,13 +263,7 @@ def _still_finite(before: Any, after: Any) -> Any:
 def _require(mask: Any) -> None:
     """Raise `pa.ArrowInvalid` if a value is false; null is allowed."""
     if not pc.all(mask, min_count=0).as_py():
-        raise pa.ArrowInvalid("not of the form that is taken")
-
-
-def _is_number(arrow: Any) -> bool:
-    return bool(
-        pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow)
-    )
+        raise pa.ArrowInvalid("not of the expected form")
 
 
 _BINARIES: Final = (

@@ -16,7 +16,7 @@ from controlplane.wire.schema import StreamSchema
 
 # The stubs of Arrow do not know what its kernels take.
 pc: Any = import_module("pyarrow.compute")
-# An answer lists so many faults at most.
+# Faults in an answer, at most.
 MAX_SHOWN: Final = 20
 MISSING: Final = "Is missing"
 NO_COLUMN: Final = "There is no such column"
@@ -55,7 +55,7 @@ class Conformed:
 def converted(schema: StreamSchema, convert: Callable[[Any], Converted]) -> dict[str, Converted]:
     """Return every column of a schema; `convert` returns that of an Arrow field.
 
-    Raises `Invalid` for a column with so many faults that they were not all sought.
+    Raises `Invalid` for a column with more than `MAX_FAULTS` faults.
     """
     columns = {}
     for field in schema.arrow:

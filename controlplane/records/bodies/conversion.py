@@ -15,11 +15,12 @@ from controlplane.records.bodies.casts import Cast, cast_to
 from controlplane.wire.types import type_name
 
 FAILURES: Final = (pa.ArrowException, OverflowError, UnicodeError, ValueError)
-# Finding the values at fault costs some casts each: of a column that has more, no more are sought.
+# Finding a value at fault costs some casts: the search in a column ends at this number.
 MAX_FAULTS: Final = 1_000
 _SHOWN: Final = 40
-# A whole number may have more digits than Python writes; beyond this no column holds it.
-_MAX_BITS: Final = 1100
+# A whole number may have more digits than Python writes; beyond the bits of a float no column holds
+# it.
+MAX_BITS: Final = 1100
 # Reasons by the name of the type, without its parameters.
 _REASONS: Final[Mapping[str, str]] = {
     "bool": "Must be true or false",
@@ -140,7 +141,7 @@ def _quoted(value: Any) -> str:
         return "a list"
     if isinstance(value, bool | str):
         text = json.dumps(value[:_SHOWN] if isinstance(value, str) else value)
-    elif isinstance(value, int) and value.bit_length() > _MAX_BITS:
+    elif isinstance(value, int) and value.bit_length() > MAX_BITS:
         text = "a number of so many digits"
     else:
         text = str(value)

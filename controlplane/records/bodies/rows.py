@@ -48,7 +48,7 @@ def of_lines(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise BadBody(f"The body is not UTF-8: {error}") from error
-    # Only these end a line; str.splitlines would divide texts at other characters, too.
+    # str.splitlines would divide texts at other characters, too.
     lines = [line for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
     check_count(len(lines))
     decode = json.JSONDecoder(**_options(schema)).decode
@@ -94,7 +94,7 @@ def of_rows(
 
     columns = converted(schema, column)
     done = conformed(schema, columns, reasons, len(rows), rows.__getitem__)
-    # An unreadable record lacks every column, which is no further error.
+    # A record that could not be read lacks every column: one fault is enough.
     for index in unreadable:
         reasons[index] = {"": reasons[index][""]}
     return done

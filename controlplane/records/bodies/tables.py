@@ -1,7 +1,7 @@
 """Records as Arrow tables: Arrow IPC streams, Parquet files, and CSV read as text."""
 
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ MAX_EXPANDED: Final = 256 * 1024 * 1024
 _BATCH: Final = 1024
 # A row of CSV must fit into a block.
 _BLOCK: Final = 4 * 1024 * 1024
+DEFAULT_RULES: Final = Rules()
 _UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, KeyError)
 
 
@@ -38,19 +39,12 @@ def of_arrow(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
 
     Raises `BadBody` and `Invalid`.
     """
-    table = read_arrow(body)
-    return _of_table(table, schema, Rules(zone=zone), {}, _row_of(table))
+    return of_table(read_arrow(body), schema, Rules(zone=zone))
 
 
 def of_parquet(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     """Return the records of a Parquet file. Raises `BadBody` and `Invalid`."""
-    table = read_parquet(body)
-    return _of_table(table, schema, Rules(zone=zone), {}, _row_of(table))
-
-
-def of_table(table: Any, schema: StreamSchema) -> Conformed:
-    """Return the records of an Arrow table. Raises `Invalid` for columns that do not fit at all."""
-    return _of_table(table, schema, Rules(), {}, _row_of(table))
+    return of_table(read_parquet(body), schema, Rules(zone=zone))
 
 
 def of_csv(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
@@ -64,28 +58,22 @@ def of_csv(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     count = table.num_rows + len(skipped)
     check_count(count)
     places = [position for position in range(count) if position not in skipped]
-    row_of = _row_of(table)
     back = {position: index for index, position in enumerate(places)}
     faults: dict[int, Fields] = {
         position: {"": [f"Has another number of cells than the header ({len(names)})"]}
         for position in skipped
     }
-    result = _of_table(table, schema, Rules(textual=True, zone=zone), {}, row_of)
+    result = of_table(table, schema, Rules(textual=True, zone=zone))
     faults |= {places[index]: fields for index, fields in result.faults.items()}
 
     def record_at(position: int) -> Any:
-        return skipped[position] if position in skipped else row_of(back[position])
+        return skipped[position] if position in skipped else result.record_at(back[position])
 
     return Conformed(result.batch, faults, count, record_at)
 
 
-def _of_table(
-    table: Any,
-    schema: StreamSchema,
-    rules: Rules,
-    faults: dict[int, Fields],
-    record_at: Callable[[int], Any],
-) -> Conformed:
+def of_table(table: Any, schema: StreamSchema, rules: Rules = DEFAULT_RULES) -> Conformed:
+    """Return the records of an Arrow table. Raises `Invalid` for columns that do not fit at all."""
     names = table.schema.names
     wrong = unknown_columns(names, schema)
     doubled = {name for name in names if names.count(name) > 1}
@@ -100,8 +88,11 @@ def _of_table(
             return _column(table, field, rules)
         return Converted(pa.nulls(table.num_rows, field.type), {})
 
+    def record_at(index: int) -> Any:
+        return table.slice(index, 1).to_pylist()[0]
+
     columns = converted(schema, column)
-    return conformed(schema, columns, faults, table.num_rows, record_at)
+    return conformed(schema, columns, {}, table.num_rows, record_at)
 
 
 def _column(table: Any, field: Any, rules: Rules) -> Converted:
@@ -124,27 +115,27 @@ def _decoded_size(array: Any) -> int:
     return int(pc.sum(sizes.take(array.indices)).as_py() or 0)
 
 
-def read_arrow(body: bytes, most: int = MAX_RECORDS) -> Any:
+def read_arrow(body: bytes) -> Any:
     """Return the table of an Arrow IPC stream. Raises `BadBody`, and `Invalid` for its size."""
     try:
         with pa.ipc.open_stream(body) as reader:
-            return _collected(reader, reader.schema, most)
+            return _collected(reader, reader.schema)
     except _UNREADABLE as error:
         raise BadBody(f"The body is no Arrow IPC stream: {error}") from error
 
 
-def read_parquet(body: bytes, most: int = MAX_RECORDS) -> Any:
+def read_parquet(body: bytes) -> Any:
     """Return the table of a Parquet file. Raises `BadBody`, and `Invalid` for its size."""
     try:
         with pq.ParquetFile(pa.BufferReader(body)) as file:
-            check_count(max(min(file.metadata.num_rows, most + 1), 1))
+            check_count(max(min(file.metadata.num_rows, MAX_RECORDS + 1), 1))
             batches = file.iter_batches(batch_size=_BATCH, use_threads=False)
-            return _collected(batches, file.schema_arrow, most)
+            return _collected(batches, file.schema_arrow)
     except _UNREADABLE as error:
         raise BadBody(f"The body is no Parquet file: {error}") from error
 
 
-def _collected(batches: Iterable[Any], schema: Any, most: int) -> Any:
+def _collected(batches: Iterable[Any], schema: Any) -> Any:
     """Return a table of batches, checked one by one, before the next is read."""
     kept, rows, size = [], 0, 0
     for batch in batches:
@@ -152,7 +143,7 @@ def _collected(batches: Iterable[Any], schema: Any, most: int) -> Any:
         kept.append(batch)
         rows, size = rows + batch.num_rows, size + batch.nbytes
         _check_size(size)
-        if rows > most:
+        if rows > MAX_RECORDS:
             check_count(rows)
     table = pa.Table.from_batches(kept, schema)
     check_count(table.num_rows)
@@ -206,7 +197,3 @@ def read_csv(body: bytes, names: list[str], skipped: dict[int, str]) -> Any:
         )  # fmt: skip
     except _UNREADABLE as error:
         raise BadBody(f"The body is no CSV: {error}") from error
-
-
-def _row_of(table: Any) -> Callable[[int], Any]:
-    return lambda item: table.slice(item, 1).to_pylist()[0]

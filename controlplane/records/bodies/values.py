@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from controlplane.records.bodies.casts import is_text
+from controlplane.records.bodies.casts import is_number, is_text
 from controlplane.records.bodies.conversion import (
     FAILURES,
+    MAX_BITS,
     Converted,
     Rules,
     TooManyFaults,
@@ -22,9 +23,7 @@ from controlplane.records.bodies.conversion import (
 
 _NAME: Final = 40
 _INT64: Final = range(-(2**63), 2**63)
-# Whole numbers of more bits than a float has: no column holds them, and their text is long.
-_MAX_BITS: Final = 1100
-# The Arrow type of the values of one Python type; Arrow finds out the others.
+# The Arrow type of the values of a Python type; Arrow infers the others.
 _NATURAL: Final[Mapping[type, Any]] = {
     bool: pa.bool_(),
     int: pa.int64(),
@@ -123,12 +122,13 @@ def _integers(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
     They fit into uint64, decimals and floats.
     """
     large = [place for place, v in enumerate(values) if v is not None and v not in _INT64]
-    beyond = [place for place in large if values[place].bit_length() > _MAX_BITS]
+    beyond = [place for place in large if values[place].bit_length() > MAX_BITS]
     if beyond:
         return _split(values, beyond, target, rules)
     texts = pa.array([str(values[place]) for place in large], pa.string())
     textual = Rules(textual=True, zone=rules.zone)
-    converted = convert(texts, target, textual if _takes_digits(target) else Rules())
+    # In columns that are no numbers digits would be text, or a time.
+    converted = convert(texts, target, textual if is_number(target) else Rules())
     faults = {index: reason(target, values[large[index]]) for index in converted.faults}
     small = [place for place, v in enumerate(values) if v is None or v in _INT64]
     parts = [
@@ -136,13 +136,6 @@ def _integers(values: Sequence[Any], target: Any, rules: Rules) -> Converted:
         (small, convert_values([values[place] for place in small], target, rules)),
     ]
     return _scattered(len(values), parts, target)
-
-
-def _takes_digits(target: Any) -> bool:
-    """Return True for numbers; in other columns digits would be text, or a time."""
-    return bool(
-        pa.types.is_integer(target) or pa.types.is_decimal(target) or pa.types.is_floating(target)
-    )
 
 
 def _split(values: Sequence[Any], bad: Sequence[int], target: Any, rules: Rules) -> Converted:

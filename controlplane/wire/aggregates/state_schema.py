@@ -1,5 +1,6 @@
 """What rows of aggregated panes look like: in the state of tasks, and as results of queries."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -36,12 +37,21 @@ class StateSchema:
     moments: tuple[Moments, ...] = ()
 
 
+def _state_schema(
+    names: Sequence[str],
+    columns: Sequence[tuple[str, Any]],
+    merges: Sequence[tuple[str, str]],
+    moments: Sequence[Moments] = (),
+) -> StateSchema:
+    """Return the schema of rows with the columns of `PLACE` and these; `names` identify a row."""
+    arrow = pa.schema([*((name, pa.int64()) for name in PLACE), *columns])
+    return StateSchema(arrow, (*PLACE, *names), tuple(merges), tuple(moments))
+
+
 @cache
 def slots_schema(columns: AggregateSchema) -> StateSchema:
     """Return the state schema of panes with the slots of a shape."""
-    schema = pa.schema([*((name, pa.int64()) for name in PLACE), *columns.fields])
-    identity = (*PLACE, *columns.key_names)
-    return StateSchema(schema, identity, tuple(columns.merges), tuple(columns.moments))
+    return _state_schema(columns.key_names, columns.fields, columns.merges, columns.moments)
 
 
 @cache
@@ -53,20 +63,16 @@ def cells_schema(keys: tuple[Kind, ...]) -> StateSchema:
     bare = AggregateSchema(keys, ())
     cell = [("a", pa.int64()), ("c", pa.int64()), ("t", pa.string())]
     numbers = [("added", pa.int64()), ("largest", pa.int64())]
-    place = [(name, pa.int64()) for name in PLACE]
-    schema = pa.schema([*place, *bare.fields, *cell, *numbers])
-    return StateSchema(
-        schema, (*PLACE, *bare.key_names, *CELL), (("added", "sum"), ("largest", "max"))
-    )
+    merges = (("added", "sum"), ("largest", "max"))
+    return _state_schema([*bare.key_names, *CELL], [*bare.fields, *cell, *numbers], merges)
 
 
 @cache
 def blobs_schema(keys: tuple[Kind, ...]) -> StateSchema:
     """Return the state schema of users' aggregates: `state` is bytes, merged by their own code."""
     bare = AggregateSchema(keys, ())
-    place = [(name, pa.int64()) for name in PLACE]
-    schema = pa.schema([*place, *bare.fields, ("a", pa.int64()), ("state", pa.binary())])
-    return StateSchema(schema, (*PLACE, *bare.key_names, "a"), (("state", "list"),))
+    columns = [*bare.fields, ("a", pa.int64()), ("state", pa.binary())]
+    return _state_schema([*bare.key_names, "a"], columns, (("state", "list"),))
 
 
 @cache
@@ -78,13 +84,11 @@ def pairs_schema(
     `side`: 0 for left, 1 for right; `k…` what must be equal, `a…` and `b…` the columns of each
     side (null on the other); `s0` how many such records there are.
     """
-    columns = [(f"k{index}", ARROW[kind]) for index, kind in enumerate(keys)]
-    columns += [(f"a{position_index}", ARROW[kind]) for position_index, kind in enumerate(left)]
-    columns += [(f"b{offset}", ARROW[kind]) for offset, kind in enumerate(right)]
-    place = [*((name, pa.int64()) for name in PLACE), ("side", pa.int64())]
-    schema = pa.schema([*place, *columns, ("s0", pa.int64())])
+    columns = [("side", pa.int64())]
+    for letter, kinds in (("k", keys), ("a", left), ("b", right)):
+        columns += [(f"{letter}{index}", ARROW[kind]) for index, kind in enumerate(kinds)]
     names = [name for name, _ in columns]
-    return StateSchema(schema, (*PLACE, "side", *names), (("s0", "sum"),))
+    return _state_schema(names, [*columns, ("s0", pa.int64())], (("s0", "sum"),))
 
 
 def pairs_name(computation: Computation) -> str:

@@ -25,7 +25,6 @@ from controlplane.wire.log.values import (
     LogBacklog,
     LogHead,
     LogPosition,
-    StreamBacklog,
 )
 
 __all__ = [
@@ -43,7 +42,6 @@ __all__ = [
     "LogHead",
     "LogPosition",
     "RedisLog",
-    "StreamBacklog",
     "check_url",
     "log_identity",
     "open_log",

@@ -18,11 +18,9 @@ from controlplane.wire.results.assembly import StoredWindow
 from controlplane.wire.results.read import (
     Range,
     WindowsPage,
-    has_results,
     read_page,
     read_pages,
     read_places,
-    read_windows,
 )
 from controlplane.wire.results.write import Changes, References, write
 
@@ -32,10 +30,8 @@ __all__ = [
     "References",
     "StoredWindow",
     "WindowsPage",
-    "has_results",
     "read_page",
     "read_pages",
     "read_places",
-    "read_windows",
     "write",
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,6 @@ from controlplane.wire.query import Computation
 from controlplane.wire.results.blocks import Ref, decoded
 from controlplane.wire.results.places import members_of, place_of
 from controlplane.wire.results.rows import key_columns, section_of
-
-_NO_MS: Final = -(2**63)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,13 +129,11 @@ def extent(
     return extents
 
 
-def members_until(
-    client: "redis.Redis", cluster: str, query: int, start_ms: int, most: int = _CHUNK
-) -> list[bytes]:
+def members_until(client: "redis.Redis", cluster: str, query: int, start_ms: int) -> list[bytes]:
     """Return the oldest members of windows that start up to a time (ms)."""
     stop = b"(" + start_bytes(start_ms) + b"\xff"
     name = keys.windows_key(cluster, query)
-    return cast("list[bytes]", client.zrangebylex(name, "-", stop, 0, most))
+    return cast("list[bytes]", client.zrangebylex(name, "-", stop, 0, _CHUNK))
 
 
 def start_behind(client: "redis.Redis", cluster: str, query: int, count: int) -> int | None:

@@ -1,6 +1,6 @@
 """Reading: pages of whole windows, each in one step; the time depends on the page only."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, cast
@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.aggregates.finalize import WindowRow, has_users_aggregates
+from controlplane.wire.aggregates.finalize import has_users_aggregates
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import schema_named, schema_names
 from controlplane.wire.query import Computation
@@ -75,10 +75,9 @@ def read_page(
     query: int,
     computation: Computation,
     wanted: Range,
-    page_s: float | None = None,
 ) -> WindowsPage:
-    """Return a page of the windows of a query that are in Redis; `page_s`: as for `read_pages`."""
-    return read_pages(client, cluster, {query: (computation, wanted)}, page_s)[query]
+    """Return a page of the windows of a query that are in Redis."""
+    return read_pages(client, cluster, {query: (computation, wanted)})[query]
 
 
 def read_pages(
@@ -257,37 +256,6 @@ def read_places(
     (windows,) = assembled(computation, [Piece(query, stored, result, every)])
     final, final_at = answers[-1][:2]
     return WindowsPage(windows, b"", _int(final), _int(final_at))
-
-
-def read_windows(
-    client: "redis.Redis", cluster: str, query: int, computation: Computation
-) -> list[WindowRow]:
-    """Return all windows of a query that are in Redis, oldest first."""
-    return [
-        window.row
-        for page in pages(client, cluster, query, computation, Range(newest_first=False))
-        for window in page.windows
-    ]
-
-
-def pages(
-    client: "redis.Redis", cluster: str, query: int, computation: Computation, wanted: Range
-) -> Iterator[WindowsPage]:
-    """Yield one page after the other, up to the end of the range."""
-    while True:
-        page = read_page(client, cluster, query, computation, wanted)
-        yield page
-        if not page.next:
-            return
-        wanted = replace(wanted, after=page.next)
-
-
-def has_results(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> set[int]:
-    """Return which of `queries` have seen a record."""
-    pipe = client.pipeline(transaction=False)
-    for query in queries:
-        pipe.hexists(keys.rows_key(cluster, query), "batch")
-    return {query for query, result in zip(queries, pipe.execute(), strict=True) if result}
 
 
 def _int(value: bytes | None) -> int | None:

@@ -5,6 +5,7 @@ to the next, so that placing one query among ten thousand costs one small messag
 a reader start anywhere. A delta is a sequence of actions, of which plans consist as well.
 """
 
+from controlplane.wire.query_text import MAX_TASKS
 from controlplane.wire.routing.action_json import action_from_json, action_to_json, kind_of
 from controlplane.wire.routing.actions import CLUSTER, Action, Kind, Subject
 from controlplane.wire.routing.cluster_actions import (
@@ -19,7 +20,6 @@ from controlplane.wire.routing.cluster_actions import (
 from controlplane.wire.routing.draft import NodeState, TableDraft
 from controlplane.wire.routing.query_actions import (
     LEAST_TASKS,
-    MAX_TASKS,
     AddQuery,
     MoveTasks,
     RemoveQuery,

@@ -6,6 +6,7 @@ from sys import intern
 from typing import Final
 
 from controlplane.wire.errors import InconsistentDelta
+from controlplane.wire.query_text import MAX_TASKS
 from controlplane.wire.routing.actions import Action, Kind, Subject
 from controlplane.wire.routing.cluster_actions import SetDropRule
 from controlplane.wire.routing.draft import TableDraft
@@ -22,7 +23,6 @@ from controlplane.wire.routing.route import (
 
 # How many tasks a query with an aggregator node has.
 LEAST_TASKS: Final = 2
-MAX_TASKS: Final = 1024
 
 
 class QueryAction:

@@ -1,11 +1,13 @@
 """Random moves, a certificate of their order, and the plain greedy rule to compare with."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from algorithms.ordering import SLACK, Loads, Move, Order, Unit
+from algorithms.ordering import SLACK, Loads, Move, MoveSet, Order, Unit, order_moves
+from algorithms.rows import boundaries
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,34 @@ class Instance:
             where[moving[at]] = self.there[moving[at]]
             found.append(self.shares(where))
         return np.array(found)
+
+
+def ordered(loads: Loads, moves: Sequence[Move]) -> Order:
+    """Order moves greedily; `loads` is as it is before them, and as after them in the end."""
+    order = order_moves(move_set(loads, moves))
+    for move in moves:
+        loads.take(move.unit, move.source)
+        loads.put(move.unit, move.target)
+    return order
+
+
+def move_set(loads: Loads, moves: Sequence[Move]) -> MoveSet:
+    """Return moves between nodes of which the loads and readers are known."""
+    leaving = [(move.source, source) for move in moves for source in move.unit.sources]
+    coming = [(move.target, source) for move in moves for source in move.unit.sources]
+    spots = {spot: number for number, spot in enumerate(dict.fromkeys([*leaving, *coming]))}
+    return MoveSet(
+        loads.loads.copy(),
+        loads.capacities,
+        np.array([move.source for move in moves], np.int64),
+        np.array([move.target for move in moves], np.int64),
+        np.array([move.unit.load for move in moves], np.float64),
+        boundaries(np.array([len(move.unit.sources) for move in moves], np.int64)),
+        np.array([spots[spot] for spot in leaving], np.int64),
+        np.array([spots[spot] for spot in coming], np.int64),
+        loads.rates[np.array([source for _, source in coming], np.int64)],
+        np.array([loads.readers(*spot) for spot in spots], np.int64),
+    )
 
 
 def drawn(seed: int, nodes: int = 6, sources: int = 20, units: int = 60) -> Instance:

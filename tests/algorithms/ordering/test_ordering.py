@@ -17,9 +17,8 @@ from algorithms.ordering import (
     Unit,
     Units,
     order_moves,
-    ordered,
 )
-from tests.algorithms.ordering.instances import Instance, drawn, in_rounds
+from tests.algorithms.ordering.instances import Instance, drawn, in_rounds, move_set, ordered
 
 units = st.builds(
     Unit,
@@ -66,7 +65,7 @@ def test_each_move_is_of_the_worst_node_that_has_a_safe_one(seed: int) -> None:
     instance = drawn(seed, nodes=5, units=30)
     moves, left = instance.moves(), set(range(len(instance.moves())))
     loads, capacities = instance.loads(), np.array(instance.capacities)
-    found = order_moves(MoveSet.from_loads(loads, moves))
+    found = order_moves(move_set(loads, moves))
     for at in found.order:
         shares = loads.loads / capacities
         after = {

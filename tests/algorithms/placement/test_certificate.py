@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.certificates import Refuted
+from algorithms.errors import Refuted
 from algorithms.placement.certificate import certify
 from algorithms.placement.offline import Mms
 from tests.algorithms.placement.instances import chain

@@ -81,7 +81,7 @@ def test_waiting_for_a_worker_that_does_not_come_ends(
 def test_a_plan_that_fails_says_why(weir: Weir, operator: Actor, sf: Cluster) -> None:
     failed = weir("plan", "placement", "sf", "--here", user=operator.name)
     assert failed.code == 1
-    assert "No query runs" in failed.out
+    assert "No query is running" in failed.out
 
 
 def test_watching_tells_what_happens_meanwhile(

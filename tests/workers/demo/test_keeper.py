@@ -1,56 +1,18 @@
 """The keeper against the real API, called in process."""
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
-from django.contrib.auth.models import User
-from django.test import Client
 
-from controlplane.access import tokens
-from controlplane.models import Cluster, Query
+from controlplane.models import Query
 from workers.demo.api import Refused, WeirApi
 from workers.demo.keeper import Changes, QueryKeeper, changes
 from workers.demo.long_lived import TEXT
 from workers.demo.program import Wanted
-from workers.demo.schema import REPORT
 
 pytestmark = pytest.mark.django_db
 
 A, B, C = (Wanted(f"trip-{name}-0", ("tile-1-1",), TEXT) for name in "abc")
 MOUSE = Wanted("mouse-000001", ("tile-1-1", "tile-1-2"), TEXT)
-
-
-class InProcess(httpx.BaseTransport):
-    """Hands requests to Django within the test's own transaction."""
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        answer = Client().generic(
-            request.method,
-            request.url.raw_path.decode(),
-            request.read(),
-            content_type="application/json",
-            headers={"authorization": request.headers["authorization"]},
-        )
-        return httpx.Response(answer.status_code, content=answer.content)
-
-
-@pytest.fixture
-def cluster() -> Cluster:
-    return Cluster.objects.create(slug="sf", name="San Francisco", slots=4, splits=2)
-
-
-@pytest.fixture
-def api(cluster: Cluster) -> Iterator[WeirApi]:
-    user = User.objects.create_superuser("replay")
-    headers = {"Authorization": f"Bearer {tokens.create(user, 'replay')}"}
-    with httpx.Client(
-        transport=InProcess(), base_url="http://localhost", headers=headers
-    ) as http_client:
-        api = WeirApi(http_client, cluster.slug)
-        schema = REPORT.to_json()
-        api.register([{"name": name, "schema": schema} for name in ("tile-1-1", "tile-1-2")])
-        yield api
 
 
 def keeper(api: WeirApi) -> QueryKeeper:

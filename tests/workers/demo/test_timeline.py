@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.wire.records.record_codec import check_block
+from workers.demo.loops import rows_between
 from workers.demo.recording import (
     SPAN_MS,
     START_MS,
@@ -16,7 +17,7 @@ from workers.demo.recording import (
     Trips,
 )
 from workers.demo.schema import REPORT
-from workers.demo.timeline import loops_between, reports_between, trips_at
+from workers.demo.timeline import reports_between, trips_at
 
 HOUR = 3_600_000
 
@@ -91,8 +92,11 @@ def test_every_report_is_given_once_however_time_is_cut(
 
 
 def test_loops_are_cut_at_the_end_of_the_day() -> None:
-    cut = list(loops_between(SPAN_MS - 3, 2 * SPAN_MS + 4))
-    assert cut == [(0, SPAN_MS - 3, SPAN_MS - 1), (1, -1, SPAN_MS - 1), (2, -1, 4)]
+    at = small().positions.at
+    rows, times = rows_between(at, SPAN_MS - 3, 2 * SPAN_MS + 4, SPAN_MS, START_MS)
+    assert rows.tolist() == [3, 0, 1, 2, 3, 0]
+    within = [SPAN_MS - 1, SPAN_MS, SPAN_MS + 5, SPAN_MS + 5, 2 * SPAN_MS - 1, 2 * SPAN_MS]
+    assert (times - START_MS).tolist() == within
 
 
 def test_a_trip_lives_from_its_start_up_to_its_end() -> None:

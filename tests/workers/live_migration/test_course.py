@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from algorithms.experiments import experiment
-from algorithms.external import TrialFailed, rows_of
+from algorithms.migration.experiments.live import TrialFailed, rows_of
 from workers.live_migration.course import by_minute
 from workers.live_migration.request import Request
 

@@ -23,7 +23,6 @@ import redis
 from controlplane.wire import keys, log
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.results import read_windows
 from controlplane.wire.routing import (
     Action,
     AddQuery,
@@ -38,6 +37,7 @@ from tests.support.driver import KeptDriver
 from tests.support.schemas import REPORTS, assigned
 from tests.support.taxi import STREAMS, taxi_reports
 from tests.support.texts import SUMMARY_TEXT, read_summaries
+from tests.support.whole_results import read_windows
 
 MINUTE_MS = 60_000
 Window = tuple[int, int, int]  # query, stream, start

@@ -11,11 +11,11 @@ import redis
 from controlplane.wire.log import Block, open_log
 from controlplane.wire.producer import Producer, to_block
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.results import read_windows
 from controlplane.wire.routing import AddQuery, MoveTasks
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
+from tests.support.whole_results import read_windows
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.storage.idle_streams import CLOCK, LogTimes, StreamClock
 

@@ -13,12 +13,12 @@ from controlplane.wire import attempts, keys
 from controlplane.wire.language.registered import function
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.results import read_windows
 from controlplane.wire.routing import AddQuery, RoutingDelta
 from controlplane.wire.routing.publication import publish
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.driver import Driver
 from tests.support.schemas import FAR_S, assigned
+from tests.support.whole_results import read_windows
 
 pytestmark = [
     pytest.mark.spark,

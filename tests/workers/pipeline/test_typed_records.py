@@ -18,11 +18,11 @@ from controlplane.wire.log import Block, open_log
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import QueryText, computation_of
 from controlplane.wire.records.record_codec import decode_block
-from controlplane.wire.results import read_windows
 from controlplane.wire.routing import AddQuery, AssignStream, SetSchema
 from controlplane.wire.schema import ColumnSpec, StreamSchema, common_kinds
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import READINGS, assigned
+from tests.support.whole_results import read_windows
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 MINUTE = timedelta(minutes=1)

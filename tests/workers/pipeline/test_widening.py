@@ -11,11 +11,11 @@ import redis
 
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.results import read_windows
 from controlplane.wire.routing import NO_AGGREGATOR, AddQuery, MoveTasks, SetSchema
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
+from tests.support.whole_results import read_windows
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STREAMS = (1, 2)

@@ -16,6 +16,7 @@ class Web:
 
     slug = "web"
     prefixes: Sequence[str] = (PREFIX,)
+    late_nodes: Sequence[int] = ()
 
     def __init__(self, speed: float) -> None:
         self._recording = load_recording()

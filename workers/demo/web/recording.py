@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from controlplane.wire.schema import ColumnSpec, StreamSchema
+from workers.demo.program import MAX_FUTURE_S
 
 Int64s = NDArray[np.int64]
 
@@ -21,8 +22,6 @@ REQUESTS: Final = "requests.parquet"
 START_MS: Final = 807_256_800_000
 SPAN_MS: Final = 8 * 3_600_000
 TIME: Final = "time"
-# Event time passes faster than it did, loop behind loop: one day it is ahead of the clock.
-_MAX_FUTURE_S: Final = 10 * 365 * 86_400.0
 REQUEST: Final = StreamSchema(
     (
         ColumnSpec(TIME, "timestamp(ms)", nullable=False),
@@ -34,7 +33,7 @@ REQUEST: Final = StreamSchema(
         ColumnSpec("cached", "bool", nullable=False),
     ),
     event_time=TIME,
-    max_future_s=_MAX_FUTURE_S,
+    max_future_s=MAX_FUTURE_S,
 )
 SCHEMA: Final = REQUEST.arrow
 

@@ -11,11 +11,13 @@ from algorithms.errors import BadProblem, TooLarge
 from algorithms.migration.future.exact import project
 from algorithms.migration.future.matching import costs_between, most_kept_between
 from algorithms.migration.future.partitionings import count_partitionings, partitionings
+from algorithms.migration.future.projection import Landscape
 from algorithms.migration.future.sequence import optimal_sequence
 from algorithms.migration.future.transitions import Transitions
 from algorithms.vocabulary import Floats, Ints
 
 UNIT = np.arange(21.0)
+ONES = np.ones(20)
 MATRIX = {
     2: {2: 0.3, 3: 0.6, 4: 0.1},
     3: {2: 0.3, 3: 0.4, 4: 0.3},
@@ -98,7 +100,7 @@ def test_sequences_are_optimal() -> None:
 def test_projected_costs_satisfy_their_equation() -> None:
     """C(P) is the mean over the next numbers of the least c(P, P') + gamma C(P')."""
     transitions = Transitions.from_matrix(MATRIX)
-    projection = project(UNIT, UNIT, 0.4, transitions, 0.8)
+    projection = project(Landscape(ONES, ONES, 0.4, 0.8, transitions))
     for row in range(3):
         for at in range(0, len(projection.cuts[row]), 7):
             mean = 0.0
@@ -113,10 +115,10 @@ def test_projected_costs_satisfy_their_equation() -> None:
 
 def test_gamma_zero_is_the_single_step() -> None:
     transitions = Transitions.from_matrix(MATRIX)
-    projection = project(UNIT, UNIT, 0.4, transitions, 0.0)
+    projection = project(Landscape(ONES, ONES, 0.4, 0.0, transitions))
     assert projection.best(UNIT, np.array([0, 13, 20]), 1)[1] == 4
 
 
 def test_a_discount_of_one_does_not_converge() -> None:
     with pytest.raises(BadProblem, match="gamma"):
-        project(UNIT, UNIT, 0.4, Transitions.from_matrix(MATRIX), 1.0)
+        project(Landscape(ONES, ONES, 0.4, 1.0, Transitions.from_matrix(MATRIX)))

@@ -75,21 +75,11 @@ def test_learned_values_come_close_to_exact_ones() -> None:
     """Where both can be had: following learned values costs within a few percent of the best."""
     transitions = Transitions.from_history([2, 3, 4, 3, 2, 3, 2] * 3)
     landscape = Landscape(np.ones(20), np.ones(20), 0.8, 0.8, transitions)
-    exact = project(landscape.work_before, landscape.kept, 0.8, transitions, 0.8)
+    exact = project(landscape)
     projection = learned(landscape, Effort(rounds=4, jobs=4, steps=120))
     future = futures(transitions.totals, 1, 1, 2_000, new_state(9))[0]
     single, taught = (
-        played(
-            landscape.work_before,
-            landscape.kept,
-            even_cuts(landscape, 1),
-            landscape.limits,
-            transitions.counts,
-            future,
-            values,
-            landscape.scale,
-            0.8,
-        )[1].sum()
+        played(landscape.ground, even_cuts(landscape, 1), future, values)[1].sum()
         for values in (np.zeros((3, BINS)), projection.values)
     )
     cuts, best = even_cuts(landscape, 1), 0.0

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from algorithms.placement.offline import IncrementalCost, Mms, OffRand, rounds
 from algorithms.placement.offline.single_source import single_source_assignment
 from algorithms.placement.problem import PlacementProblem
+from algorithms.vocabulary import silent
 from tests.algorithms.placement.instances import chain, figure_1, optimum, pairs, problems
 
 Key = tuple[float, float, int, int, int, int]
@@ -56,7 +57,7 @@ def test_rounds_follow_the_rule_to_the_letter(problem: PlacementProblem, by_traf
     """
     if problem.caps.sum() < problem.queries:
         return
-    found = rounds.greedy_assignment(problem, by_traffic=by_traffic, progress=None)
+    found = rounds.greedy_assignment(problem, by_traffic=by_traffic, progress=silent)
     assert found.tolist() == _by_trying_everything(problem, by_traffic)
 
 

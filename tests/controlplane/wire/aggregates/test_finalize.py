@@ -14,8 +14,8 @@ from controlplane.wire.aggregates.state_schema import convert_rows, schema_named
 from controlplane.wire.language import Kind
 from controlplane.wire.language.registered import aggregate
 from controlplane.wire.query import Computation, QueryText, computation_of
-from controlplane.wire.results import read_windows
 from tests.support.sunk import report, write_batch
+from tests.support.whole_results import read_windows
 from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRange
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory

@@ -14,13 +14,12 @@ from controlplane.wire.results import (
     final_windows,
     read_page,
     read_places,
-    read_windows,
     write,
 )
 from controlplane.wire.results.blocks import Ref, encoded, put
 from controlplane.wire.results.places import place_of
-from controlplane.wire.results.read import pages
 from tests.support.stored import HOUR_MS, changes, computed
+from tests.support.whole_results import pages, read_windows
 
 METERS = computed()
 NO_AGGREGATOR = Changes([])

@@ -20,13 +20,12 @@ from controlplane.wire.results import (
     final_windows,
     read_page,
     read_pages,
-    read_windows,
     write,
 )
 from controlplane.wire.results.places import key_bytes, members_of, place_of
-from controlplane.wire.results.read import pages
 from tests.support.stored import BY_METER, COLUMNS, HOUR_MS, changes, computed
 from tests.support.sunk import report, write_batch
+from tests.support.whole_results import pages, read_windows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS as ENGINE_COLUMNS
 from tests.workers.pipeline.engine.storage.test_window_state import records_of
 from tests.workers.pipeline.engine.test_advance import Memory

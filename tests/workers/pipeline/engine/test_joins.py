@@ -9,8 +9,8 @@ import pytest
 import redis
 
 from controlplane.wire.query import BadQuery, QueryText, computation_of
-from controlplane.wire.results import read_windows
 from tests.support.sunk import report, write_batch
+from tests.support.whole_results import read_windows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine import joins

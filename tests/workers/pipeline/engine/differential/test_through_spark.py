@@ -16,7 +16,6 @@ import pytest
 import redis
 
 from controlplane.wire.producer import Producer
-from controlplane.wire.results import read_windows
 from controlplane.wire.routing import (
     NO_AGGREGATOR,
     Action,
@@ -28,6 +27,7 @@ from controlplane.wire.routing import (
     task_ranges_of,
 )
 from tests.support.driver import Driver, Telemetry
+from tests.support.whole_results import read_windows
 from tests.workers.pipeline.engine.differential.cases import SCHEMA, Block, Case, random_case
 from tests.workers.pipeline.engine.differential.queries import expected, found_windows
 from tests.workers.pipeline.engine.differential.test_queries import compare

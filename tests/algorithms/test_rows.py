@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.placement.rows import normalised
+from algorithms.rows import normalised
 
 # Rows beyond sixteen entries are sorted another way than short ones.
 ROWS = st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=60), max_size=12)
