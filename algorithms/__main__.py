@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn, TextIO
 
 from algorithms.errors import BadParameters, Infeasible, PlanningError
-from algorithms.interrupts import heeding_interrupts
+from algorithms.interrupts import interruptible
 from algorithms.listing import as_json, as_text
 from algorithms.planner import Algorithm, Planner
 from algorithms.registry import PLANNERS, planner
@@ -96,7 +96,7 @@ def _planned(given: Namespace) -> str:
     algorithm = chosen.algorithm(given.algorithm)
     values = _values(chosen, algorithm, given.param, given.seed)
     data = read_json(given.input)
-    with heeding_interrupts(_printing(sys.stderr) if given.progress else silent) as report:
+    with interruptible(_printing(sys.stderr) if given.progress else silent) as report:
         plan = chosen.run(algorithm, data, values, report)
     return json.dumps(plan, allow_nan=False)
 

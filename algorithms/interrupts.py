@@ -15,7 +15,7 @@ from algorithms.vocabulary import Progress, silent
 
 
 @contextmanager
-def heeding_interrupts(progress: Progress = silent) -> Iterator[Progress]:
+def interruptible(progress: Progress = silent) -> Iterator[Progress]:
     """Yield a progress that reports to `progress` and raises KeyboardInterrupt after Ctrl-C.
 
     Only the main thread receives signals; in other threads this changes nothing.
