@@ -172,7 +172,7 @@ async def _ask(port: int, token: str, clients: int, seconds: float) -> list[tupl
     """Let every client ask one thing after the other; return how long each took, and its status.
 
     Each has a connection of its own, and next to no code: what is measured is the server. They
-    come one after the other, as people do, and what is asked while they come does not count.
+    come one after the other, as people do, and what is request while they come does not count.
     """
     paths = [f"{path}&limit=20" for path in LISTS.values()]
     paths += [f"{CLUSTER}", f"{CLUSTER}/queries/query-000001", f"{ROOT}/me"]
@@ -205,8 +205,8 @@ async def _answer(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str, token: str
 ) -> int:
     """Send a GET and read its answer to the end; return its status."""
-    asked = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n"
-    writer.write(asked.encode())
+    request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n\r\n"
+    writer.write(request.encode())
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
     length = head.partition("content-length: ")[2].partition("\r\n")[0]
     await reader.readexactly(int(length))

@@ -51,8 +51,8 @@ def report(turns: Sequence[tuple[Report, Report]]) -> None:
         own, other = ([reports[side][name] for reports in turns] for side in (0, 1))
         ratio = statistics.median(a / b for a, b in zip(own, other, strict=True))
         text = f"this {statistics.median(own):g}, other {statistics.median(other):g}"
-        verdict = "reached" if ratio <= DEMANDED else "MISSED"
-        print(f"{name}: {text}, ratio {ratio:.3f}, demanded {DEMANDED:g} or less: {verdict}")
+        outcome = "reached" if ratio <= DEMANDED else "MISSED"
+        print(f"{name}: {text}, ratio {ratio:.3f}, demanded {DEMANDED:g} or less: {outcome}")
 
 
 @contextmanager

@@ -56,9 +56,9 @@ def main() -> None:
     typed = statistics.median(pair.typed for pair in pairs)
     fixed = statistics.median(pair.fixed for pair in pairs)
     ratio = statistics.median(pair.ratio for pair in pairs)
-    verdict = "reached" if ratio >= DEMANDED else "MISSED"
+    outcome = "reached" if ratio >= DEMANDED else "MISSED"
     print(f"medians: typed {typed:,.0f} records/s, fixed {fixed:,.0f} records/s")
-    print(f"median ratio {ratio:.3f}, demanded {DEMANDED:g}: {verdict}")
+    print(f"median ratio {ratio:.3f}, demanded {DEMANDED:g}: {outcome}")
 
 
 def shown(pair: Pair) -> str:

@@ -45,5 +45,5 @@ application = ProtocolTypeRouter(
 # of a second each to look at two hundred thousand objects that are all in use.
 gc.collect()
 gc.freeze()
-# An answer makes thousands of objects that die with it by themselves: looked at less often.
+# A response allocates thousands of objects without cycles, so the collector runs less often.
 gc.set_threshold(20_000, 20, 20)

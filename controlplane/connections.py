@@ -8,7 +8,7 @@ from django.conf import settings
 
 @lru_cache(maxsize=4)
 def _client(url: str) -> redis.Redis:
-    # Five seconds: a page that waits for a lost Redis says so while its reader is still there.
+    # Five seconds: a page reports a lost Redis before its reader leaves.
     return redis.Redis.from_url(url, socket_connect_timeout=2, socket_timeout=5)
 
 

@@ -99,7 +99,7 @@ def database() -> dict[str, Any]:
     else:
         DATA_DIR.mkdir(parents=True, exist_ok=True)
         config = {"ENGINE": "django.db.backends.sqlite3", "NAME": DATA_DIR / "db.sqlite3"}
-    # Opened anew, each connection would read the schema and fill its cache again.
+    # Each new connection would read the schema and fill its cache again.
     config["CONN_MAX_AGE"] = 60
     config["OPTIONS"] = SQLITE_OPTIONS
     return config

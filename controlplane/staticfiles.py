@@ -57,7 +57,7 @@ class PlotlyFinder(BaseFinder):
 
 
 class FoundStatic(ServeStaticASGI):  # type: ignore[misc]
-    """Serves what Django's finders find; while developing (DEBUG) it looks anew at each request."""
+    """Serves what Django's finders find; with DEBUG it searches at each request."""
 
     def candidate_paths_for_url(self, url: str) -> Iterator[str]:
         """Yield the file of a static URL."""

@@ -67,5 +67,5 @@ def _json_is_unstorable(body: bytes) -> bool:
     try:
         return next(unstorable(json.loads(body)), None) is not None
     except (ValueError, RecursionError):
-        # Whoever reads it says what is wrong with it.
+        # Its reader reports the error.
         return False

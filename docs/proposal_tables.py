@@ -65,8 +65,8 @@ def _id(word: str) -> str:
 
 
 def _asks(seal: bool, reason: bool) -> str:
-    asked = [word for word, wanted in (("seal", seal), ("reason", reason)) if wanted]
-    return ", ".join(asked) or "–"  # noqa: RUF001 - the dash that typography has for nothing
+    required = [word for word, wanted in (("seal", seal), ("reason", reason)) if wanted]
+    return ", ".join(required) or "–"  # noqa: RUF001 - the dash that typography has for nothing
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Take pictures of a running Weir: `make run` in one terminal, `make screenshots` in another.
 
-Without arguments it draws docs/images anew. `--all DIRECTORY` takes every page, light and dark,
+Without arguments it creates docs/images again. `--all DIRECTORY` takes every page, light and dark,
 wide and narrow, to look at.
 """
 

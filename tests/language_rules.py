@@ -268,7 +268,12 @@ PHRASES: Final = (
     Rule(
         "the thing itself: query, row, index, moment, text",
         names=("one", "found", "came", "at", "alone", "mine", "gone", "begun"),
-        exceptions={"controlplane/proposals/review.py": "a key of stored JSON"},
+        exceptions={
+            "controlplane/integrations/attached_jobs.py": "a key of the messages of jobs",
+            "controlplane/proposals/review.py": "a key of stored JSON",
+            "workers/demo/recording.py": "a column of the recording",
+            "workers/demo/web/recording.py": "a column of the recording",
+        },
     ),
     Rule("fit_to_budget; supersede_rivals", names=("afforded", "retire_rivals")),
     Rule(

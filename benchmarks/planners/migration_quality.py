@@ -71,8 +71,8 @@ def report(tau: float, courses: dict[str, list[Course]]) -> None:
 def compare(lives: Sequence[Course], others: Sequence[Course], title: str, most: float) -> None:
     ratios = [bytes_of(a) / bytes_of(b) for a, b in zip(lives, others, strict=True)]
     total = sum(map(bytes_of, lives)) / sum(map(bytes_of, others))
-    verdict = "reached" if total <= most else "MISSED"
-    print(f"  {title}: {total:.3f} (worst {max(ratios):.3f}), demanded {most:g}: {verdict}")
+    outcome = "reached" if total <= most else "MISSED"
+    print(f"  {title}: {total:.3f} (worst {max(ratios):.3f}), demanded {most:g}: {outcome}")
 
 
 def bytes_of(life: Course) -> float:
@@ -85,7 +85,7 @@ def imbalance(life: Course) -> float:
 
 
 def unheard(share: float) -> None:
-    """Take progress that nobody asked for."""
+    """Ignore progress."""
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

@@ -45,13 +45,13 @@ Outcomes = dict[str, list[tuple[float, float]]]
 
 
 def main() -> None:
-    asked = parse_options()
+    options = parse_options()
     for case in _CASES:
-        print(f"{asked.queries:,} queries, d = 2, {case.title}; seeds 0 to {asked.seeds - 1}")
-        outcomes = solved(case, asked.queries, range(asked.seeds), asked.seconds)
+        print(f"{options.queries:,} queries, d = 2, {case.title}; seeds 0 to {options.seeds - 1}")
+        outcomes = solved(case, options.queries, range(options.seeds), options.seconds)
         report(outcomes)
         report_ratios(case, outcomes)
-    report_tie_break(asked.queries)
+    report_tie_break(options.queries)
 
 
 def solved(case: Case, queries: int, seeds: Sequence[int], seconds: float) -> Outcomes:
@@ -105,9 +105,9 @@ def report_ratios(case: Case, outcomes: Outcomes) -> None:
 def compare(outcomes: Outcomes, name: str, other: str, demanded: float) -> None:
     if name in outcomes and other in outcomes:
         ratios = [a / b for (a, _), (b, _) in zip(outcomes[name], outcomes[other], strict=True)]
-        verdict = "reached" if statistics.fmean(ratios) <= demanded else "MISSED"
+        outcome = "reached" if statistics.fmean(ratios) <= demanded else "MISSED"
         figures = f"{statistics.fmean(ratios):.4f} (worst {max(ratios):.4f})"
-        print(f"  {name} / {other}: {figures}, demanded {demanded:g}: {verdict}")
+        print(f"  {name} / {other}: {figures}, demanded {demanded:g}: {outcome}")
 
 
 def report_tie_break(queries: int) -> None:
@@ -131,7 +131,7 @@ def mean_factor(results: list[tuple[float, float]]) -> float:
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=10.0, help="budget of those that take one")
+    parser.add_argument("--seconds", type=float, default=10.0, help="budget of algorithms with one")
     parser.add_argument("--queries", type=int, default=100_000)
     return parser.parse_args(arguments)
 

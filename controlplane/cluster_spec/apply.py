@@ -45,7 +45,7 @@ def apply_description(
 ) -> ImportReport:
     """Create or update the described cluster; without `apply` the transaction is reverted.
 
-    Raises `Forbidden` for who is no admin (everywhere, where the cluster is new), and
+    Raises `Forbidden` unless the actor is an admin (of all clusters for a new one), and
     `BadDescription` with the place of each fault.
     """
     slug = description.cluster.slug

@@ -90,8 +90,8 @@ def _place(cluster: Cluster, description: ClusterDescription, parts: Iterable[Qu
         ids = dict(rows.values_list("id", "name"))
         task_ranges = {
             pk: [
-                (span.node, span.first, span.stop)
-                for span in description.task_ranges(by_name[name])
+                (item.node, item.first, item.stop)
+                for item in description.task_ranges(by_name[name])
             ]
             for pk, name in ids.items()
         }

@@ -62,7 +62,7 @@ def _differs(part: StreamPart, known: StreamPart | None) -> bool:
         return True
     ours: dict[str, Any] = {"rate": None, "split": None}
     if part.data_schema is None:
-        # A document that says nothing of the columns leaves them as they are.
+        # Without columns in the document, they are unchanged.
         ours["data_schema"] = None
     moved = part.split not in (None, known.split)
     return moved or part.model_copy(update=ours) != known.model_copy(update=ours)

@@ -76,16 +76,16 @@ def apply_blackouts(
     now: datetime,
 ) -> None:
     """Add the blackouts whose time range does not exist yet."""
-    present = Counter(part.span for part in before)
-    reasons = {(part.span, part.reason) for part in before}
+    present = Counter(part.period for part in before)
+    reasons = {(part.period, part.reason) for part in before}
     missing: list[tuple[int, BlackoutPart]] = []
     over = otherwise = 0
     for index, part in enumerate(parts):
         if not part.cron and part.ends_at is not None and part.ends_at <= now:
             over += 1
-        elif present[part.span]:
-            present[part.span] -= 1
-            otherwise += (part.span, part.reason.strip()) not in reasons
+        elif present[part.period]:
+            present[part.period] -= 1
+            otherwise += (part.period, part.reason.strip()) not in reasons
         else:
             missing.append((index, part))
 
@@ -94,8 +94,8 @@ def apply_blackouts(
 
     apply_each("blackouts", missing, make)
     noted(report.created, "blackouts", [part.reason.strip() for _, part in missing])
-    anew = "has another reason than described: remove it to have it made anew"
-    several = "have other reasons than described: remove them to have them made anew"
+    anew = "has another reason than described: remove it to create it again"
+    several = "have other reasons than described: remove them to create them again"
     report.left += _over("blackout", over)
     report.left += count_text(otherwise, f"blackout {anew}", f"blackouts {several}")
     report.left += _unnamed("blackout", present.total())

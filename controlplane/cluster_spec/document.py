@@ -228,8 +228,8 @@ class BlackoutPart(Part):
     reason: str = Field(min_length=1, max_length=300)
 
     @property
-    def span(self) -> tuple[str, int, datetime | None, datetime | None]:
-        """When it holds: two of the same span are the same blackout."""
+    def period(self) -> tuple[str, int, datetime | None, datetime | None]:
+        """Return the period, which identifies a blackout."""
         return " ".join(self.cron.split()), self.minutes, self.starts_at, self.ends_at
 
 

@@ -172,7 +172,7 @@ def _split_row(description: ClusterDescription, number: int, query: QueryPart) -
     return SplitQueryRow(
         number,
         query.name,
-        [[span.node, span.first, span.stop] for span in description.task_ranges(query)],
+        [[item.node, item.first, item.stop] for item in description.task_ranges(query)],
         list(measured.records_per_s if measured else ()) or [0.0] * query.tasks,
         list(measured.state_bytes if measured else ()) or [0] * query.tasks,
     )

@@ -20,7 +20,7 @@ from controlplane.storable import unstorable
 Path = tuple[int | str, ...]
 _Kind = TypeVar("_Kind", bound=BaseModel)
 MAX_BYTES: Final = 64 * 2**20
-MOST_TOLD: Final = 20
+MOST_REPORTED: Final = 20
 _PLAIN: Final = re.compile(r"[^\W\d][\w-]*")
 _TAGS: Final = ("node", "task_ranges")
 
@@ -192,7 +192,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _messages(invalid: ValidationError) -> dict[str, list[str]]:
     messages: dict[str, list[str]] = {}
-    for error in invalid.errors(include_url=False, include_context=False)[:MOST_TOLD]:
+    for error in invalid.errors(include_url=False, include_context=False)[:MOST_REPORTED]:
         path = error["loc"]
         if path[:1] == ("placement",) and path[2:3] and path[2] in _TAGS:
             path = (*path[:2], *path[3:])

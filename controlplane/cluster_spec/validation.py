@@ -80,19 +80,19 @@ def _task_ranges(
     path: Path, task_ranges: Sequence[TaskRangePart], tasks: int, nodes: set[int]
 ) -> Iterator[Fault]:
     expected = 0
-    for index, span in enumerate(task_ranges):
-        if span.node not in nodes:
-            yield (*path, index, "node"), f"There is no node {span.node}"
-        if span.first != expected:
+    for index, item in enumerate(task_ranges):
+        if item.node not in nodes:
+            yield (*path, index, "node"), f"There is no node {item.node}"
+        if item.first != expected:
             yield (*path, index, "first"), f"Must be {expected}: each task is on one node"
-        if not span.first < span.stop <= tasks:
+        if not item.first < item.stop <= tasks:
             yield (
                 (*path, index, "stop"),
                 f"Must be above first and at most {tasks}, the query's tasks",
             )
-        expected = span.stop
+        expected = item.stop
     if expected < tasks:
-        yield path, f"Says nothing of tasks {expected} to {tasks - 1}"
+        yield path, f"Does not assign tasks {expected} to {tasks - 1}"
 
 
 def _aggregators(whole: ClusterDescription) -> Iterator[Fault]:

@@ -20,7 +20,7 @@ class FullDisk:
     def __str__(self) -> str:
         return (
             f"The disk of {self.path} is full ({self.free >> 20} MiB free). Weir cannot write there"
-            " and shows old states. Free space; Weir then continues by itself"
+            " and shows old states. Free space; Weir then continues automatically"
         )
 
 

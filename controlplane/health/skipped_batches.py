@@ -30,7 +30,7 @@ def skip(actor: Actor, cluster: Cluster, batch: int, reason: str) -> SkippedBatc
     """
     require(actor, ADMIN, cluster)
     if not reason.strip() or len(reason) > _LONGEST:
-        raise Invalid({"reason": [f"Say why, in at most {_LONGEST} characters"]})
+        raise Invalid({"reason": [f"Enter a reason, in at most {_LONGEST} characters"]})
     # One request at a time: the second one finds the row of the first.
     Cluster.objects.select_for_update().get(pk=cluster.pk)
     known = cluster.skipped_batches.filter(batch=batch).first()
@@ -42,7 +42,7 @@ def skip(actor: Actor, cluster: Cluster, batch: int, reason: str) -> SkippedBatc
             known = _saved(actor, cluster, stuck, reason.strip())
     assert known is not None
     if known.done_at is None:
-        after_commit("tell the data plane", partial(publish_skip, cluster, batch))
+        after_commit("notify the data plane", partial(publish_skip, cluster, batch))
     return known
 
 

@@ -17,7 +17,7 @@ from controlplane.models import AttachedJob, AttachedProgress
 
 # Retention of every batch; after it one row a minute.
 WHOLE_FOR = timedelta(minutes=15)
-# Retention of jobs without a report.
+# Jobs without a report for so long are deleted with their rows.
 JOBS_KEPT = timedelta(days=7)
 # Rows of a run: 15 minutes at ten batches a second, a day of minutes, and a reserve.
 MAX_ROWS = 12_000

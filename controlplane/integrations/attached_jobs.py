@@ -1,7 +1,8 @@
 """Attached jobs: storage of their reports, and removal.
 
-The role viewer may report: the token of another team's job can read Weir and write its own rows
-only. Rows belong to the token's user; reports of other users do not change them.
+A report requires the role viewer: a job of another team then carries a
+token that can read Weir and write nothing but rows of its own. Rows belong to the token's user;
+nobody else's report reaches them.
 """
 
 from collections.abc import Mapping, Sequence

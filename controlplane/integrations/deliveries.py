@@ -124,7 +124,7 @@ def _try(hook: Webhook, delivery: Delivery) -> tuple[bool, bool]:
     delivery.tries += 1
     delivery.status, delivery.error, refused = None, "", False
     try:
-        # Resolved again: the address of the name may have changed.
+        # Resolved again: the addresses of the name may have changed since the registration.
         target = outbound.resolved(hook.url)
         headers = {"Content-Type": "application/json", "User-Agent": "Weir-Webhooks/1"}
         headers |= webhooks.signed(hook, str(delivery.event), delivery.body, now)

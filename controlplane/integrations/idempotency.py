@@ -1,8 +1,9 @@
 """Idempotency keys: a repeated request has one effect and gets the stored answer.
 
-A key is claimed by inserting its row. The work and the storage of its answer are one transaction:
-if the process dies, neither has happened, and another attempt may claim the key after the lease. A
-request that has lost its claim cannot store its answer, so its work is rolled back.
+A key is claimed by inserting its row. The work and the keeping of its answer are one transaction:
+if the process dies in between, neither has happened, and after the lease another try may claim the
+key. A request that lost its claim meanwhile cannot keep its answer, and its work is rolled
+back with that.
 """
 
 import hashlib
@@ -44,7 +45,7 @@ def fingerprint(*parts: bytes) -> str:
     return digest.hexdigest()
 
 
-def claim(user: User, key: str, asked: str) -> Claim | KeptAnswer:
+def claim(user: User, key: str, fingerprint: str) -> Claim | KeptAnswer:
     """Claim a key, or return the answer stored under it.
 
     Raises `Conflict`: key_reused if it was used for another request, in_progress while that runs.
@@ -55,11 +56,11 @@ def claim(user: User, key: str, asked: str) -> Claim | KeptAnswer:
         try:
             with transaction.atomic():
                 row = KeptAnswer.objects.create(
-                    user=user, key=key, fingerprint=asked, claim=name, **_times(now)
+                    user=user, key=key, fingerprint=fingerprint, claim=name, **_times(now)
                 )
             return Claim(row.pk, name)
         except IntegrityError:
-            answer = _stored_answer(user, key, asked, name, now)
+            answer = _stored_answer(user, key, fingerprint, name, now)
         if answer is not None:
             return answer
     raise _in_progress(LEASE)
@@ -93,7 +94,7 @@ def prune(now: datetime) -> int:
 
 
 def _stored_answer(
-    user: User, key: str, asked: str, name: str, now: datetime
+    user: User, key: str, fingerprint: str, name: str, now: datetime
 ) -> Claim | KeptAnswer | None:
     """Return the stored answer, or an expired claim taken over; None to retry."""
     row = KeptAnswer.objects.filter(user=user, key=key).first()
@@ -101,10 +102,10 @@ def _stored_answer(
         return None
     if row.expires_at <= now or (row.status is None and row.claimed_until <= now):
         claimed_rows = KeptAnswer.objects.filter(pk=row.pk, claim=row.claim, status=row.status)
-        columns = {"fingerprint": asked, "claim": name, "status": None, "body": b""}
+        columns = {"fingerprint": fingerprint, "claim": name, "status": None, "body": b""}
         taken = claimed_rows.update(**columns, **_times(now))
         return Claim(row.pk, name) if taken == 1 else None
-    if row.fingerprint != asked:
+    if row.fingerprint != fingerprint:
         text = "This key was used for another request: choose a new one for each request"
         raise Conflict("key_reused", text, {"key": key})
     if row.status is None:

@@ -26,7 +26,7 @@ MAX_URL: Final = 500
 TIMEOUT_S: Final = 5.0
 # One whole request: a receiver that sends a byte every four seconds must not block the sender.
 LONGEST_S: Final = 10.0
-# Bytes of an answer's body, which a person reads to find an error.
+# The status of a response suffices; a part of its body is read for error messages.
 MOST_BYTES: Final = 2000
 _PORTS: Final = {"http": 80, "https": 443}
 # Addresses of a public form that the cloud around the machine answers (Azure's agent).
@@ -160,7 +160,7 @@ def _parts(url: str) -> tuple[str, str, int]:
     if parts.scheme not in _PORTS or not parts.hostname:
         raise Refused("Must begin with https:// and name a host")
     if parts.username is not None or parts.password is not None:
-        raise Refused("Must hold no user and no password: the signature says who sends")
+        raise Refused("Must hold no user and no password: the signature identifies the sender")
     if parts.fragment:
         raise Refused("Must have no fragment")
     return parts.scheme, parts.hostname, port or _PORTS[parts.scheme]

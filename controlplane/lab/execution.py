@@ -39,7 +39,7 @@ def run(run_id: int, stopping: Stopping = lambda: False) -> None:
     if claimed is None:
         return
     try:
-        table = _carried_out(claimed, _progress_of(claimed, stopping))
+        table = _executed(claimed, _progress_of(claimed, stopping))
         _finish(claimed, LabRun.State.DONE, progress=1.0, table=table.to_json())
     except Unwanted:
         return
@@ -65,7 +65,7 @@ def _claimed(run_id: int) -> LabRun | None:
     return LabRun.objects.filter(pk=run_id).first() if changed == 1 else None
 
 
-def _carried_out(claimed: LabRun, progress: Progress) -> Table:
+def _executed(claimed: LabRun, progress: Progress) -> Table:
     chosen = experiment(claimed.planner, claimed.experiment)
     parameters = chosen.parameters.from_mapping(claimed.parameters)
     return chosen.run(parameters, claimed.values, claimed.series, progress)
@@ -73,15 +73,15 @@ def _carried_out(claimed: LabRun, progress: Progress) -> Table:
 
 def _progress_of(claimed: LabRun, stopping: Stopping) -> Progress:
     """Return the callback for the share done, which raises to stop the experiment."""
-    told_at = time.monotonic()
+    reported_at = time.monotonic()
 
     def report(share: float) -> None:
-        nonlocal told_at
+        nonlocal reported_at
         if stopping():
             raise WorkerStops
         now = time.monotonic()
-        if now - told_at >= PROGRESS_EVERY_S:
-            told_at = now
+        if now - reported_at >= PROGRESS_EVERY_S:
+            reported_at = now
             _beat(claimed, share)
 
     return report

@@ -51,7 +51,7 @@ def schema_of_stream(stream: Stream) -> StreamSchema:
 
 
 def append(
-    actor: Actor, stream: Stream, batch: pa.RecordBatch, stamp: IdempotencyToken | None = None
+    actor: Actor, stream: Stream, batch: pa.RecordBatch, token: IdempotencyToken | None = None
 ) -> Appended:
     """Append records to a stream: all, or none where this raises.
 
@@ -62,7 +62,7 @@ def append(
     require_operator(actor, stream.cluster)
     schemas = {stream.pk: schema_of_stream(stream)}
     try:
-        position = _producer(stream.cluster).append({stream.pk: batch}, stamp, schemas)
+        position = _producer(stream.cluster).append({stream.pk: batch}, token, schemas)
     except LogFull as full:
         data = {"waiting": full.waiting, "limit": full.limit, "unit": full.unit}
         raise Busy("log_full", str(full), FULL_S, data) from full
@@ -79,8 +79,8 @@ def append(
     return Appended(position, batch.num_rows)
 
 
-def stamp_of(producer: str | None, sequence: int | None) -> IdempotencyToken | None:
-    """Return the stamp of a request, None for one without. Raises `Invalid`."""
+def token_of(producer: str | None, sequence: int | None) -> IdempotencyToken | None:
+    """Return the idempotency token of a request, None for one without. Raises `Invalid`."""
     if producer is None and sequence is None:
         return None
     if producer is None or sequence is None:

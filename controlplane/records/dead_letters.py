@@ -69,9 +69,9 @@ def check_fault_count(conformed: Conformed) -> None:
         raise Invalid({"records": [f"{text}, and {most}: nothing was appended"]})
 
 
-def store_faulty(stream: Stream, conformed: Conformed, stamp: IdempotencyToken | None) -> None:
-    """Store the faulty records of a body as dead letters; idempotent for a request with a stamp."""
-    place = _place(stamp)
+def store_faulty(stream: Stream, conformed: Conformed, token: IdempotencyToken | None) -> None:
+    """Store the faulty records of a body as dead letters; idempotent for a request with a token."""
+    place = _place(token)
     letters = [
         DeadLetter(stream.pk, place, index, Reason.BODY, why, text.encode())
         for index, why, text in conformed.faulty()
@@ -82,11 +82,11 @@ def store_faulty(stream: Stream, conformed: Conformed, stamp: IdempotencyToken |
         )
 
 
-def _place(stamp: IdempotencyToken | None) -> str:
+def _place(token: IdempotencyToken | None) -> str:
     """Return a substitute position for records that were never in the log."""
-    if stamp is None:
+    if token is None:
         return f"request-{uuid4().hex[:16]}"
-    name = f"{stamp.producer}\0{stamp.sequence}".encode()
+    name = f"{token.producer}\0{token.sequence}".encode()
     return f"request-{blake2b(name, digest_size=8).hexdigest()}"
 
 

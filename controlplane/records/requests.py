@@ -25,7 +25,7 @@ def append_body(
     stream: Stream,
     body: bytes,
     kind: Format,
-    stamp: IdempotencyToken | None = None,
+    token: IdempotencyToken | None = None,
     on_bad: OnBad = OnBad.REJECT,
     zone: str = "",
 ) -> Appended:
@@ -42,10 +42,10 @@ def append_body(
     dead_letters.check_fault_count(conformed)
     position = ""
     if conformed.batch.num_rows:
-        position = append.append(actor, stream, conformed.batch, stamp).position
+        position = append.append(actor, stream, conformed.batch, token).position
     try:
-        dead_letters.store_faulty(stream, conformed, stamp)
+        dead_letters.store_faulty(stream, conformed, token)
     except RedisError as error:
-        text = f"The dead letters were not kept: {error}. Send the request again, with its stamp"
+        text = f"The dead letters were not kept: {error}. Send the request again, with its sequence"
         raise Away("dead_letters_away", text, AWAY_S) from error
     return Appended(position, conformed.batch.num_rows, len(conformed.faults))

@@ -123,8 +123,8 @@ class _Reader:
                 last = min(last, first - 1 if final is None else final)
         if first > last:
             return [], b""
-        asked = Range(first, last, self.key, wanted.after, wanted.limit, wanted.newest_first)
-        page = read_page(client, slug, pk, self.computation, asked)
+        requested = Range(first, last, self.key, wanted.after, wanted.limit, wanted.newest_first)
+        page = read_page(client, slug, pk, self.computation, requested)
         windows = [raw_of_stored(page, window) for window in page.windows]
         return [raw for raw in windows if wanted.state in (None, raw.state)], page.next
 

@@ -37,7 +37,7 @@ DEMO_SPEED: Final = 10
 class ChildSpec:
     """One process: its name, command line, advice if it fails, time to stop (s), restarts.
 
-    `is_told`: whether warnings in its log are shown.
+    `is_shown`: whether warnings in its log are shown.
     """
 
     name: str
@@ -45,7 +45,7 @@ class ChildSpec:
     advice: str
     patience_s: float = 10.0
     restarts: int = 3
-    is_told: bool = True
+    is_shown: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def redis_child(command: list[str]) -> ChildSpec:
         "look for the disk, the memory and the port in its log; its data is in <data>/redis",
         patience_s=15.0,
         # Its warnings are mostly advice on kernel settings.
-        is_told=False,
+        is_shown=False,
     )
 
 
@@ -195,5 +195,5 @@ def _beat(place: Place) -> ChildSpec:
     # It sends tasks and runs none.
     small = ("env", "WEIR_TASKS=workers.webhooks", *UNCHECKED)
     return ChildSpec(
-        "beat", (*small, *command), f"remove {schedule}* and start again; it is made anew"
+        "beat", (*small, *command), f"remove {schedule}* and start again; it is created again"
     )

@@ -20,7 +20,7 @@ from controlplane.wire import keys
 Probe = Callable[[], str | None]
 
 # The wait is reported again this often while nothing changes.
-TOLD_EVERY_S: Final = 10.0
+REPEAT_EVERY_S: Final = 10.0
 # Spark needs about 20 s on two idle cores; after this time the logs are pointed out.
 SLOW_S: Final = 120.0
 
@@ -94,7 +94,7 @@ def wait_until_ready(
     It has no timeout: `pause` raises if a process fails.
     """
     open_probes = dict(probes)
-    started = told_at = time.monotonic()
+    started = reported_at = time.monotonic()
     reported = ""
     while open_probes:
         missing = {
@@ -103,9 +103,9 @@ def wait_until_ready(
         open_probes = {name: probe for name, probe in open_probes.items() if name in missing}
         text = ", ".join(missing.values())
         now = time.monotonic()
-        if text and (text != reported or now - told_at > TOLD_EVERY_S):
+        if text and (text != reported or now - reported_at > REPEAT_EVERY_S):
             say(f"waiting for {text}{_so_far(now - started)}")
-            reported, told_at = text, now
+            reported, reported_at = text, now
         pause(0.25)
 
 
@@ -128,9 +128,9 @@ def _safely(probe: Probe, name: str) -> str | None:
 
 
 def _so_far(waited_s: float) -> str:
-    if waited_s < TOLD_EVERY_S:
+    if waited_s < REPEAT_EVERY_S:
         return ""
-    return f", {waited_s:.0f} s so far" + ("; the logs tell more" if waited_s > SLOW_S else "")
+    return f", {waited_s:.0f} s so far" + ("; see the logs" if waited_s > SLOW_S else "")
 
 
 @cache

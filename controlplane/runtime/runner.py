@@ -73,7 +73,7 @@ def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
     login = ensure_login(options.data) if options.demos else None
     processes.adopt_orphans()
     supervisor = Supervisor(
-        options.data / "logs", place.environment(), say, requests.asked,
+        options.data / "logs", place.environment(), say, requests.stop_requested,
         partial(why_blocked, options.data, place.redis_url),
     )  # fmt: skip
     try:

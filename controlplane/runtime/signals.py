@@ -27,7 +27,7 @@ class EndRequests:
         # Writing to a closed terminal must be an error, not a signal.
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
-    def asked(self) -> bool:
+    def stop_requested(self) -> bool:
         """Return True if the stop was requested."""
         if not self.count and self._make is not None and self._make.is_ending():
             self._count("make ends")

@@ -154,7 +154,7 @@ class Supervisor:
     def _forward_alarms(self, child: Child, now: float) -> None:
         child.shown = [log_line for log_line in child.shown if now - log_line < HEALTHY_S]
         for line in child.follower.alarms():
-            if child.spec.is_told and len(child.shown) < SHOWN_PER_MINUTE:
+            if child.spec.is_shown and len(child.shown) < SHOWN_PER_MINUTE:
                 self._say(f"{child.spec.name:>8} | {line[:300]}")
                 child.shown.append(now)
 

@@ -1,5 +1,6 @@
 """Pages of queries: the list, one query with its results, and its end."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -94,7 +95,10 @@ def _text(row: QueryRow) -> dict[str, Any]:
     """Return what a query computes, as people read it."""
     text = text_of(row.query)
     sql = pseudo_sql(text, row.left, row.query.task_count, row.right)
-    nodes = [(node, stop - first) for node, first, stop in row.task_ranges]
+    hosted: Counter[int] = Counter()
+    for node, first, stop in row.task_ranges:
+        hosted[node] += stop - first
+    nodes = sorted(hosted.items())
     return {"sql": sql, "window": window_text(text), "task_nodes": nodes}
 
 

@@ -54,12 +54,12 @@ class Attachment:
         _forget(self)
 
     def leave(self) -> None:
-        """Report in the background that the job is over, as its application has ended."""
+        """Report the end of the job in the background, after that of its application."""
         self._reporter.wind_up(ended=True)
         _forget(self)
 
     def end(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Report that the job is over and send the queued events, within about `seconds`."""
+        """Report the end of the job and send waiting events, within about `seconds`."""
         if self.reporting:
             self._listener.settled.wait(SETTLE_SECONDS)
         self._reporter.close(seconds, ended=True)
@@ -71,11 +71,11 @@ def attach(
 ) -> Attachment | None:
     """Report the streaming queries of a session to Weir, from a background thread.
 
-    url: of Weir's pages; token: a bearer token of a Weir user with the role viewer; name: of the
-    job in Weir, by default its application's name. With error_text=False the reason of a failed
-    query is its error class alone. Never raises: an error is logged as a warning of the logger
-    `weir.attach`, and None is returned. A second call for the same application and url returns the
-    first one's attachment.
+    url is where Weir's pages are; token a bearer token of a Weir user with the role viewer; name
+    is what the job is called there, by default its application's name. With error_text=False the
+    reason of a failed query is its error class alone. Never raises: an error is
+    logged as a warning of the logger `weir.attach`, and None is returned. A second call for the
+    same application and url returns the first one's attachment.
     """
     try:
         return _attach(spark, url, token, name, error_text)
@@ -111,7 +111,7 @@ def job_of(spark: SparkSession, name: str | None) -> dict[str, str]:
     try:
         context: Any = spark.sparkContext
         application, known_as = str(context.applicationId), str(context.appName)
-    except Exception:  # noqa: BLE001 - Spark Connect has no context and says so in its own way
+    except Exception:  # noqa: BLE001 - Spark Connect has no context and raises its own error
         application, known_as = f"session-{uuid.uuid4()}", "Spark Connect session"
     label = storable(name or known_as or application)[:NAME_CHARS]
     return {"application": application, "name": label, "spark_version": spark.version}

@@ -27,7 +27,7 @@ MOST_PHASES: Final = 20
 TEXT_CHARS: Final = 300
 NAME_CHARS: Final = 200
 ERROR_CHARS: Final = 1000
-# Of a long error the head has the kind, and the tail (of a Python traceback) the cause.
+# The head of a long error has its kind, the tail (of a Python traceback) its reason.
 _ERROR_HEAD: Final = 200
 _PASSWORD = re.compile(r"://[^/@\s]+@")
 # Before the first event Spark's watermark is the epoch.
@@ -45,7 +45,7 @@ def idle(event: Any) -> Event:
 
 
 def terminated(event: Any, *, error_text: bool = True) -> Event:
-    """Return the event of a run that ended; error is "" without an error."""
+    """Return the event of a run that ended; error: "" for a normal end."""
     answer = _event(TERMINATED, event.id, event.runId, _now())
     failed = event.exception is not None
     kind = str(getattr(event, "errorClassOnException", None) or "")[:NAME_CHARS]
@@ -133,7 +133,7 @@ def _source(source: dict[str, Any]) -> dict[str, Any]:
 def _sink(sink: dict[str, Any]) -> dict[str, Any]:
     rows = sink.get("numOutputRows")
     description = _public(str(sink.get("description", "")))[:TEXT_CHARS]
-    # Spark says -1 where a sink does not count.
+    # Spark reports -1 for sinks that do not count.
     return {"description": description, "rows": rows if rows is not None and rows >= 0 else None}
 
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 PATH: Final = "/api/v1/attached/events"
 TIMEOUT_SECONDS: Final = 10.0
-_TOLD_BYTES: Final = 300
+_ERROR_BYTES: Final = 300
 
 
 class Unreachable(Exception):
@@ -19,10 +19,10 @@ class Unreachable(Exception):
 
 
 class Answer(NamedTuple):
-    """A status and, for a refusal, the beginning of the body."""
+    """A status and, for a refusal, the start of the body."""
 
     status: int
-    told: str = ""
+    reason: str = ""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -71,7 +71,7 @@ class Poster:
 
 def _body_of(refusal: urllib.error.HTTPError) -> str:
     try:
-        return refusal.read(_TOLD_BYTES).decode("utf-8", "replace")
+        return refusal.read(_ERROR_BYTES).decode("utf-8", "replace")
     except (OSError, HTTPException, ValueError):
         return ""
 

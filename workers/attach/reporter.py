@@ -177,7 +177,7 @@ class Reporter:
     def _settle(self, answer: Answer, count: int) -> None:
         if not _is_taken(answer):
             self._waiting.give_up(count)
-            message = f"{answer.status} {answer.told}"
+            message = f"{answer.status} {answer.reason}"
             self._warn("spoiled", "Weir cannot read %s events and drops them: %s", count, message)
 
     def _warn(self, kind: str, text: str, *values: object) -> None:

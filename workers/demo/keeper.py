@@ -44,7 +44,7 @@ class QueryKeeper:
         try:
             return self._apply(wanted)
         except Exception:
-            # The last request may or may not have had an effect: read the live queries again.
+            # The last request may have been applied: the next step reads the state first.
             self._live = None
             raise
 

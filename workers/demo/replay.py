@@ -34,7 +34,7 @@ _REQUEST_TIMEOUT_S: Final = 30.0
 _FAREWELL_S: Final = 3.0
 T = TypeVar("T")
 
-# The interval of looking for a cluster that does not exist yet.
+# The interval of checks whether the demo's cluster exists.
 _NO_CLUSTER_S: Final = 2.0
 PROGRAMS: Final[Mapping[str, Callable[[argparse.Namespace], Program]]] = {
     "sf": lambda arguments: Taxis(arguments.speed, arguments.long_lived),

@@ -71,7 +71,7 @@ class Course:
     request: Request
     folder: Path
     redis_url: str
-    told: ReportProgress
+    report: ReportProgress
 
     def __post_init__(self) -> None:
         self.client = redis.Redis.from_url(self.redis_url)
@@ -136,7 +136,7 @@ class Course:
         start = started or time.time()
         whole = self.request.minutes * self.request.minute_s
         while (passed := time.time() - start) < seconds:
-            self.told(min(0.99, passed / whole) if started else 0.0)
+            self.report(min(0.99, passed / whole) if started else 0.0)
             time.sleep(min(0.5, seconds - passed))
 
     def _wait_for_the_rest(self) -> None:

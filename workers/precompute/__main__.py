@@ -21,10 +21,10 @@ _PARAMETERS = ("tau", "gamma", "rounds", "seed")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compute a projection unless it is stored, and print its file."""
-    asked = _parser().parse_args(arguments)
+    """Compute what is not kept yet and print its file."""
+    options = _parser().parse_args(arguments)
     try:
-        print(computed(asked))
+        print(computed(options))
     except PlanningError as refused:
         print(f"precompute: {refused}", file=sys.stderr)
         return _BAD_INPUT
@@ -37,25 +37,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def computed(asked: argparse.Namespace) -> Path:
+def computed(options: argparse.Namespace) -> Path:
     """Return the file of the projection that a problem needs."""
-    given = {name: getattr(asked, name) for name in _PARAMETERS}
+    given = {name: getattr(options, name) for name in _PARAMETERS}
     values = {name: value for name, value in given.items() if value is not None}
     mtm: Mtm
     foreseen, mtm = MIGRATION_PLANNER.asked(
-        MIGRATION_PLANNER.algorithm("mtm"), read_json(asked.input), {**values, "method": "learned"}
+        MIGRATION_PLANNER.algorithm("mtm"),
+        read_json(options.input),
+        {**values, "method": "learned"},
     )
     landscape = mtm.landscape(foreseen)
-    store = Store(asked.store)
-    if store.get(landscape.key) is not None and not asked.again:
+    store = Store(options.store)
+    if store.get(landscape.key) is not None and not options.again:
         return store.path(landscape.key)
     with (
-        session_at(asked.master, asked.store) as session,
+        session_at(options.master, options.store) as session,
         interruptible(_print_progress) as report,
     ):
         projection = mtm.projection(foreseen, runner_on(session), report)
     if not isinstance(projection, Projection):
-        raise TypeError("a learned projection was asked for")
+        raise TypeError("a learned projection was options for")
     path = store.put(projection)
     _print_progress(1.0)
     return path
@@ -75,7 +77,7 @@ def _parser() -> argparse.ArgumentParser:
         if field.name in _PARAMETERS:
             about = f"{field.help} (default: {field.default})"
             add(f"--{field.name}", type=field.parsed, help=about.replace("%", "%%"))
-    add("--again", action="store_true", help="compute anew what is kept already")
+    add("--again", action="store_true", help="compute existing files again")
     return parser
 
 

@@ -35,7 +35,7 @@ def session_at(master: str, folder: Path) -> Iterator[SparkSession]:
     # The tasks need the packages of this Python.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("weir-precompute")
-    # Progress is printed as a share of the whole, without Spark's own bars.
+    # The progress bar shows the share; Spark's own bars would overwrite it.
     for hidden in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
         builder = builder.config(hidden, "false")
     session = builder.getOrCreate()

@@ -89,7 +89,7 @@ def append_records(
     """
     actor = caller(request)
     row = stream_by_key(cluster_by_slug(slug), stream)
-    stamp = append.stamp_of(producer, sequence)
+    stamp = append.token_of(producer, sequence)
     body, kind = body_of(request), format_of(request)
     return Status(201, append_body(actor, row, body, kind, stamp, on_bad, zone))
 

@@ -109,5 +109,6 @@ def _row(row: QueryRow) -> dict[str, Any]:
         **submitted_values(query),
         "task_ranges": [list(part) for part in row.task_ranges],
         "key_grouping": query.key_grouping or None,
+        "aggregators": query.aggregators or None,
         **values_of(query, "submitted_by submitted_at ended_at"),
     }

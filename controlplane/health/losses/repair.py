@@ -110,7 +110,7 @@ def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -
     )  # fmt: skip
     lost = [*_unread(facts), _closed(kind, facts)]
     if facts.checkpoint is not None and facts.checkpoint.moving:
-        lost.append("States of tasks that were handed on in the newest micro-batch")
+        lost.append("States of tasks that were moved in the newest micro-batch")
     done = ["Published the routing and the schemas of streams again"]
     if states:
         done.append("Nodes write the rows of all open windows again, from their state")

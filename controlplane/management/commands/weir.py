@@ -9,7 +9,7 @@ from controlplane.cli.main import main
 
 
 class Command(BaseCommand):
-    """Passes its arguments to `weir`; `manage.py weir --help` lists the commands."""
+    """Runs the command `weir` with its arguments; `manage.py weir --help` lists them."""
 
     help = "Weir at the terminal: clusters, queries, plans, proposals, descriptions."
 

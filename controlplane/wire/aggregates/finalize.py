@@ -24,7 +24,7 @@ from controlplane.wire.language.registered import registered_aggregate
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
 
-# The columns that identify a part of a window.
+# What distinguishes the parts of a window.
 _PARTS: Final = (*OWNER, "stream")
 _BATCH: Final = "batch"
 _NO_ERRORS: Final[Mapping[str, str]] = {}

@@ -107,7 +107,7 @@ def _merged_again(
         null = np.asarray(cells[name].is_null())
         column_index = cells.schema.get_field_index(name)
         cells = cells.set_column(column_index, name, _pa.array(values, mask=null))
-    # Counts add up; of the ranks, and of what says how new a row is, the largest stays.
+    # Counts add up; of ranks and versions of rows, the largest remains.
     others = [name for name in cells.column_names if name not in names]
     result = cells.group_by(list(names), use_threads=False).aggregate(
         [(name, "sum" if name == "added" else "max") for name in others]

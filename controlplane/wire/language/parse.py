@@ -129,7 +129,7 @@ class Checker:
         try:
             return self._read(node)
         except RecursionError:
-            # The caller had used most of the stack: raised at the first level with enough of it.
+            # The stack is nearly full: reported at the first level with enough room.
             raise self.bad(node, _TOO_DEEP) from None
         finally:
             self._depth -= 1

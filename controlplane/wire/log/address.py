@@ -9,7 +9,7 @@ from controlplane.wire.errors import BadLogUrl
 
 REDIS_SCHEMES: Final = ("redis", "rediss", "unix")
 KAFKA_SCHEME: Final = "kafka"
-# Settings of the Kafka client in a URL. Others could load code or read files.
+# The options of the Kafka client that a URL may set. Others could make it load code or read files.
 KAFKA_OPTIONS: Final = frozenset(
     {
         "compression.type", "delivery.timeout.ms", "message.max.bytes", "sasl.mechanisms",

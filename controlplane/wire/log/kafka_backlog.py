@@ -37,7 +37,7 @@ class BacklogMeter:
         self._own_appends: deque[_Own] = deque()
         self._records = 0
         self._size = 0
-        # The unread appends of other processes, and when Kafka was queried.
+        # The unread records of other producers, and when they were counted.
         self._others = LogBacklog(0, 0)
         self._refreshed_at = -_FRESH_S
         self._sample, self._sampled = LogBacklog(0, 0), -1

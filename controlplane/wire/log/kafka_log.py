@@ -41,7 +41,7 @@ from controlplane.wire.log.values import (
     digest_of,
 )
 
-# Remembered idempotency tokens of this process.
+# Tokens of this process with remembered positions.
 _REMEMBERED: Final = 1000
 _TOO_LARGE: Final = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE}
 
@@ -78,8 +78,8 @@ class KafkaLog:
     ) -> str:
         """Append one message with all blocks and return its position; see `Log.append`.
 
-        The reader detects a token that another process has used, and skips the message; only this
-        process detects that its records were others.
+        A token that another process has used is found by the reader, which passes it over; that
+        its records were others, only this process finds.
         """
         digest = "" if token is None else digest_of(blocks)
         if token is not None and (known := self._appended.get(token)):
@@ -162,15 +162,15 @@ class KafkaLog:
         """Return nothing: Kafka reports the backlog of all streams together only."""
         return {}
 
-    def mark_committed(self, cut: LogPosition) -> None:
-        """Record that everything up to `cut` is processed, here and for Kafka's own tools.
+    def mark_committed(self, position: LogPosition) -> None:
+        """Record that all records up to `position` are processed, here and for Kafka's tools.
 
         Kafka deletes by its own retention, which must keep unread messages.
         """
         kept = self._kept()
-        size = kept.prefix_of(cut.position).size
-        if kept.commit(cut.position, cut.total):
-            self._reader.commit(offset_at(cut.position), note_of(cut.total, size))
+        size = kept.prefix_of(position.position).size
+        if kept.commit(position.position, position.total):
+            self._reader.commit(offset_at(position.position), note_of(position.total, size))
 
     def close(self) -> None:
         """Close the connections."""
@@ -194,7 +194,7 @@ class KafkaLog:
         if end < wanted:
             raise LogGap(
                 f"the topic {self._address.topic} ends at {end}, and was read up to {wanted}: "
-                "it is gone, or was made anew"
+                "it was deleted, or created again"
             )
         if wanted < first and start.position != START and not self._address.skip_lost:
             raise LogGap(
@@ -253,7 +253,7 @@ class KafkaLog:
         if error.code() in _TOO_LARGE:
             return AppendTooLarge(size, None)
         if error.fatal():
-            # librdkafka cannot continue safely; idempotency tokens can.
+            # librdkafka cannot continue without a doubt; our tokens can.
             self._producer = self._new_producer()
         answer = f"; {self._last_error}" if self._last_error else ""
         return LogUnavailable(f"{error.str()} (topic {self._address.topic}){answer}")

@@ -37,7 +37,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """One message: its offset and time, the description and bytes of its blocks, its token."""
+    """A message: offset and time, descriptions and bytes of its blocks, token."""
 
     offset: int
     appended_ms: int
@@ -112,5 +112,5 @@ def decode(message: "Message[Any, Any]") -> Append:
         raise BadMessage(offset, f"its header {HEADER!r} is malformed") from error
     data = message.value() or b""
     if sum(piece.length for piece in pieces) != len(data):
-        raise BadMessage(offset, "its blocks are not as long as its header says")
+        raise BadMessage(offset, "its blocks do not have the length in its header")
     return Append(offset, message.timestamp()[1], pieces, data, token)

@@ -1,10 +1,9 @@
-"""The totals of the log before a position, stored for every cut that may be read again.
+"""The derived state of a topic at each position that may be read again.
 
-A message in Kafka has neither the newest event times before it nor whether it repeats an earlier
-one: its producer does not know them. A reader knows them if it has read all earlier messages. So
-the driver, which reads every message to find the next cut, stores the totals at the cut before any
-reader starts there, and a reader starts with the totals of its cut. Watermarks and repetitions are
-then functions of the log alone.
+A message in Kafka contains neither the watermark before it nor whether it repeats an earlier one,
+as its producer does not know them; only a reader of all earlier messages does. So the driver, which
+scans all messages to find the next position, stores this state for it, and readers start from the
+stored state. Watermarks and repetitions are therefore functions of the log alone.
 """
 
 import json
@@ -18,7 +17,7 @@ from controlplane.wire import keys
 from controlplane.wire.log.kafka_message import Append
 from controlplane.wire.log.values import NO_TIME, START, WINDOW, IdempotencyToken, position_key
 
-# Producers whose sequences are remembered: the last ones.
+# Producers with remembered tokens: those that appended last.
 _PRODUCERS: Final = 1000
 _MASK: Final = 2**WINDOW - 1
 
@@ -37,7 +36,7 @@ class Prefix:
     seen: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def take(self, append: Append) -> Mapping[int, int | None] | None:
-        """Add an append; return the watermark of each stream, None for a repetition."""
+        """Apply an append; return the watermark of each stream, None for a repetition."""
         if append.token is not None and not self._is_new(append.token):
             return None
         watermarks_ms: dict[int, int | None] = {}
@@ -83,9 +82,9 @@ class PrefixStore:
         self._committed = keys.kafka_committed_key(cluster, topic)
 
     def prefix_of(self, position: str) -> Prefix:
-        """Return the prefix at a cut; an empty one at the start of the log.
+        """Return the state at a position, an empty one at the start of the log.
 
-        Empty, too, if Redis has lost it: watermarks then begin again.
+        Also empty after a loss of Redis: watermarks then start again.
         """
         result: Any = self._client.hget(self._prefixes, position)
         return Prefix() if result is None else Prefix.decode(result)
@@ -99,7 +98,7 @@ class PrefixStore:
     def keep(self, start: str, end: str, prefix: Prefix) -> None:
         """Store the prefix at `end`, computed from the prefix at `start`.
 
-        A reader from `start` must find the same prefix there, even if Redis was emptied.
+        Readers from `start` need the state there, even if Redis was emptied.
         """
         pipe = self._client.pipeline(transaction=True)
         pipe.hsetnx(self._prefixes, start, Prefix().encode())

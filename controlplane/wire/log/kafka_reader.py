@@ -21,7 +21,7 @@ from controlplane.wire.log.kafka_message import Append, decode
 PARTITION: Final = 0
 TIMEOUT_S: Final = 20.0
 _FETCH_MESSAGES: Final = 500
-# Errors are exceptions; librdkafka would log every attempt to connect.
+# Exceptions report errors; librdkafka would log every attempt to connect.
 LOG_SETTINGS: Final = {"log_level": 2, "reconnect.backoff.ms": 500}
 
 
@@ -62,7 +62,7 @@ class KafkaReader:
                 return 0, 0
             raise unavailable(error) from error
         if result is None:
-            raise LogUnavailable(f"Kafka does not say how long the topic {self.topic} is")
+            raise LogUnavailable(f"Kafka does not return the length of the topic {self.topic}")
         return result
 
     def appends(self, start: int, end: int) -> Iterator[Append]:

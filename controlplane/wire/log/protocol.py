@@ -31,10 +31,10 @@ class Log(Protocol):
     ) -> str:
         """Append one block per stream, all at one position, and return it.
 
-        All blocks are in the log or none is. An append under a used token adds nothing. Raises
-        `LogFull` if `limits` are reached, `AppendTooLarge`, `StaleIdempotencyToken`,
-        `IdempotencyTokenReused` if the token had other blocks, and `LogUnavailable`, after which
-        the append may or may not have been persisted.
+        All blocks are in the log or none is. With a token that was used before, nothing is
+        added. Raises `LogFull` if `limits` are reached, `AppendTooLarge`,
+        `StaleIdempotencyToken`, `IdempotencyTokenReused` if the token had other blocks, and
+        `LogUnavailable` when it is not known whether the log has taken it.
         """
 
     def waiting(self) -> LogBacklog:
@@ -61,15 +61,15 @@ class Log(Protocol):
     def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
         """Return the entries of each stream after `start` up to and including `end`.
 
-        Both are positions of cuts. The answer is the same whoever reads it, whenever, until `end`
+        Both are positions of the log. All readers get the same result until `end`
         is committed.
         """
 
     def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
         """Return the backlog after `end` by stream, without empty and unknown ones."""
 
-    def mark_committed(self, cut: LogPosition) -> None:
-        """Record that everything up to `cut` is processed and not replayed any more."""
+    def mark_committed(self, position: LogPosition) -> None:
+        """Record that everything up to `position` is processed: no replay requests it any more."""
 
     def close(self) -> None:
         """Close the connections."""

@@ -159,18 +159,18 @@ class RedisLog:
     def _bounded_position(
         self, start: LogPosition, max_records: int, bytes_bound: int
     ) -> LogPosition:
-        """Return the furthest cut by paging through the index; `bytes_bound` is a running total."""
-        cut, position = start, start.position
+        """Return the furthest position in the index; `bytes_bound`: a running total."""
+        reached, position = start, start.position
         while True:
             page = cast("list[Any]", self._client.xrange(self._index, f"({position}", count=512))
             for row in page:
                 step = _position_of(row)
                 if step.total - start.total > max_records or _bytes_up_to(row) > bytes_bound:
-                    return step if cut == start else cut
-                cut = step
+                    return step if reached == start else reached
+                reached = step
             if not page:
-                return cut
-            position = cut.position
+                return reached
+            position = reached.position
 
     def read_streams(self, streams: Sequence[int], start: str, end: str) -> dict[int, list[Entry]]:
         """Return the entries of each stream after `start` up to and including `end`."""
@@ -199,10 +199,12 @@ class RedisLog:
             if rows and count
         }
 
-    def mark_committed(self, cut: LogPosition) -> None:
-        """Record that everything up to `cut` is processed, and free its memory."""
+    def mark_committed(self, position: LogPosition) -> None:
+        """Record that all records up to `position` are processed, and free their memory."""
         prefix = keys.log_prefix(self.cluster)
-        self._commit(keys=[self._index, self._committed, self._newest], args=[cut.position, prefix])
+        self._commit(
+            keys=[self._index, self._committed, self._newest], args=[position.position, prefix]
+        )
 
     def close(self) -> None:
         """Close the connection."""

@@ -1,4 +1,4 @@
-"""Values of both logs: cuts, blocks, entries, idempotency tokens and limits."""
+"""Values of both logs: positions, blocks, entries, tokens and limits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ DEFAULT_LIMIT: Final = 8_000_000
 DEFAULT_BYTES: Final = 512 * 1024 * 1024
 # More bytes than any log has.
 UNBOUNDED: Final = 2**62
-# Remembered sequences of a producer. A producer has fewer concurrent requests; an older sequence is
-# a repetition or a mistake.
+# The number of a producer's remembered sequences. More requests than these are not under
+# way immediately, and what is older is a repetition or a mistake.
 WINDOW: Final = 64
 MAX_PRODUCER: Final = 100
 # Numbers of Lua are doubles: whole up to here.

@@ -85,8 +85,8 @@ def assembled(
     parts = [_tables(computation, pieces, numbers)]
     parts += [_numbered(piece.block_rows, own) for piece, own in zip(pieces, numbers, strict=True)]
     tables = _together(parts, slots, is_once=all(_is_once(piece, slots) for piece in pieces))
-    # Finalized windows have no order, and their keys are converted: the number of the place, in the
-    # column of the start, identifies them.
+    # They come in no order, and their keys as people read them: the number of the place, which
+    # stands for the start, distinguishes them.
     done = {row.start_ms: row for row in finalize(computation, tables, page_s)}
     return [_windows(piece, own, done) for piece, own in zip(pieces, numbers, strict=True)]
 

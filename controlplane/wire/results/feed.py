@@ -1,8 +1,8 @@
 """The change feed of a query, and its followers.
 
-A feed is written only while it has followers. A follower names a query for a while and renews this
-in time. The entries of a feed are numbered; a follower that finds a number missing, because the
-feed was trimmed or had no followers for a while, has missed changes.
+A feed is written only while it has followers, so that other queries have no cost.
+Followers name a query for a while and do so again in time. The entries of a feed are numbered; who
+finds a number missing, because the feed was cut or nobody followed for a while, has missed changes.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from controlplane.wire import keys
 from controlplane.wire.results.scripts import FOLLOW, NOTE
 from controlplane.wire.results.write import FEED_ENTRIES, TOO_MANY
 
-# A follower renews within this time.
+# Followers of a query renew their entry within this time.
 FOLLOWED_MS: Final = 60_000
 # Followed queries of a cluster: a feed takes up to 20 MB.
 MAX_FOLLOWED: Final = 100

@@ -19,7 +19,7 @@ _SIGN: Final = 1 << 63
 # run and task (4 bytes each), stream (8 bytes).
 PART_BYTES: Final = 16
 START_BYTES: Final = 8
-# A longer key ends with its hash, so that members stay small.
+# Longer keys are replaced by their hash, so that members stay small.
 MAX_KEY_BYTES: Final = 256
 _NULL, _VALUE, _HASHED = b"\x00", b"\x01", b"\x02"
 Bytes2D = NDArray[np.uint8]

@@ -92,31 +92,31 @@ def read_pages(
     """
     script = client.register_script(PAGE)
     pipe = client.pipeline(transaction=False)
-    asked = {query: _RangeBounds.of(*item) for query, item in wanted.items()}
-    for query, element in asked.items():
+    bounds = {query: _RangeBounds.of(*item) for query, item in wanted.items()}
+    for query, element in bounds.items():
         names = keys.page_keys(cluster, query)
         script(keys=names, args=element.arguments(cluster), client=pipe)
-    answers: list[Any] = pipe.execute() if asked else []
+    answers: list[Any] = pipe.execute() if bounds else []
     pages, pieces = {}, {}
-    for (query, value), answer in zip(asked.items(), answers, strict=True):
+    for (query, value), answer in zip(bounds.items(), answers, strict=True):
         pages[query], pieces[query] = _page_of(client, cluster, query, value, answer)
-    for queries in _alike(asked, pieces):
+    for queries in _alike(bounds, pieces):
         group = [pieces[query] for query in queries]
-        result = assembled(asked[queries[0]].computation, group, page_s)
+        result = assembled(bounds[queries[0]].computation, group, page_s)
         for query, windows in zip(queries, result, strict=True):
             pages[query] = replace(pages[query], windows=windows)
     return pages
 
 
-def _alike(asked: Mapping[int, "_RangeBounds"], pieces: Mapping[int, Piece]) -> list[list[int]]:
-    """Return the queries with windows, grouped by computation.
+def _alike(bounds: Mapping[int, "_RangeBounds"], pieces: Mapping[int, Piece]) -> list[list[int]]:
+    """Return the queries that have windows, those with one computation together.
 
     A query with users' aggregates is a group of its own, as it has its own time limit.
     """
     result: dict[tuple[int, int], list[int]] = {}
     for query, piece in pieces.items():
         if piece.places:
-            computation = asked[query].computation
+            computation = bounds[query].computation
             apart = query if has_users_aggregates(computation) else 0
             result.setdefault((id(computation), apart), []).append(query)
     return list(result.values())
@@ -155,22 +155,22 @@ class _RangeBounds:
 
 
 def _page_of(
-    client: "redis.Redis", cluster: str, query: int, asked: _RangeBounds, answer: Sequence[Any]
+    client: "redis.Redis", cluster: str, query: int, bounds: _RangeBounds, answer: Sequence[Any]
 ) -> tuple[WindowsPage, Piece]:
     """Return a page without its windows, and the data of its windows."""
     final, final_at, after, members, rows, blocks, edge, moved, moved_to, has_blocks = answer
-    computation, wanted = asked.computation, asked.wanted
+    computation, wanted = bounds.computation, bounds.wanted
     page = WindowsPage([], after, _int(final), _int(final_at), bool(has_blocks))
     if not members and not blocks:
         return page, Piece(query, Stored([], {}, {}), BlockRows({}, {}), [])
     names = schema_names(layout_of(computation))
     known = _names_of_forms(client, keys.rows_key(cluster, query), rows, names)
-    stored = Stored(members, dict(zip(asked.sections, rows, strict=True)), known)
+    stored = Stored(members, dict(zip(bounds.sections, rows, strict=True)), known)
     held = TaskOwnership(_blocks(blocks), moved or b"", _int(moved_to))
-    is_wanted = partial(_is_wanted, asked.least, asked.most, asked.key)
-    some = Wanted(*asked.starts, is_wanted, wanted.limit, wanted.newest_first)
+    is_wanted = partial(_is_wanted, bounds.least, bounds.most, bounds.key)
+    some = Wanted(*bounds.starts, is_wanted, wanted.limit, wanted.newest_first)
     result = rows_of(computation, query, held, some)
-    places, after = _cut(places_of(computation, stored, result), after, _int(edge), wanted)
+    places, after = _trimmed(places_of(computation, stored, result), after, _int(edge), wanted)
     return replace(page, next=after), Piece(query, stored, result, places)
 
 
@@ -190,7 +190,7 @@ def _is_wanted(least: bytes, most: bytes, key: bytes, place: bytes) -> bool:
     )
 
 
-def _cut(
+def _trimmed(
     places: Iterable[bytes], after: bytes, edge: int | None, wanted: Range
 ) -> tuple[list[bytes], bytes]:
     """Return the places in order that are complete, and the place where the next page begins.
@@ -248,10 +248,10 @@ def read_places(
     ]
     known = _names_of_forms(client, names[1], rows, schema_names(layout_of(computation)))
     held = read_overlapping(client, cluster, query, sorted({*map(start_of, places)}))
-    asked = Wanted(start_of(min(places)), start_of(max(places)), frozenset(places).__contains__,
+    whole = Wanted(start_of(min(places)), start_of(max(places)), frozenset(places).__contains__,
                    len(places), newest_first=True)  # fmt: skip
     stored = Stored(members, dict(zip(sections, rows, strict=True)), known)
-    result = rows_of(computation, query, held, asked)
+    result = rows_of(computation, query, held, whole)
     every = sorted(places_of(computation, stored, result))
     (windows,) = assembled(computation, [Piece(query, stored, result, every)])
     final, final_at = answers[-1][:2]

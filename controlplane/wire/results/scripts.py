@@ -1,4 +1,4 @@
-"""The Lua scripts of the result store: each is one atomic step.
+"""The Lua scripts of the result store: each is atomic for readers.
 
 Fields of the hash of rows beside members: `batch` is the newest batch that wrote, `final` the
 newest start (ms) of frozen windows, `final_at` since when they are final (ms), `ignored` the number
@@ -281,10 +281,10 @@ return {about[1], about[2], next, found, rows, blocks, edge, about[3], about[4],
 """
 )
 
-# KEYS: order of windows, rows, references. ARGV: newest start of windows that are frozen from now
-# on, and since when they are final ('' if they are not). Never backwards, and not before all
-# windows of the last freeze have left, so that each has the moment when it became final.
-# Returns 1 if such windows are there, 0 if not, -1 if others have to leave first.
+# KEYS: order of windows, rows, references. ARGV: newest start of windows that take no change from
+# now on, and since when they are final ('' for not). Never decreasing, and not before all from the
+# time before have left: so each window has the moment that it became final.
+# Returns how many members start until then (some, not all), -1 where others have to leave first.
 FREEZE: Final = (
     _START_OF
     + """

@@ -15,7 +15,7 @@ from controlplane.wire.results.places import members_of, start_bytes, start_of
 from controlplane.wire.results.rows import SLOTS, key_columns, number_of, packed, section_of
 from controlplane.wire.results.scripts import WRITE
 
-# Entries of a query's change feed, and bytes of one; with more a follower receives a gap.
+# Entries of a query's change feed, and bytes of one: beyond them a follower receives a gap.
 FEED_ENTRIES: Final = 300
 FEED_ENTRY_BYTES: Final = 65_536
 TOO_MANY: Final = b"*"

@@ -80,7 +80,7 @@ def test_shares_and_exclusions_are_brought_up_to_date(admin: Actor) -> None:
     assert not report.created
     assert report.changed == {"drops": ["flow"], "exclusions": ["query d", "stream level"]}
     assert report.left == [
-        "1 blackout has another reason than described: remove it to have it made anew"
+        "1 blackout has another reason than described: remove it to create it again"
     ]
     found = description_of(Cluster.objects.get())
     assert found.drops[0].share == 0.75

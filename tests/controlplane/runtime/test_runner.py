@@ -107,7 +107,7 @@ requests = EndRequests()
 requests.listen()
 for number in sys.argv[1:]:
     os.kill(os.getpid(), int(number))
-print(requests.asked(), requests.urgent(), requests.reason)
+print(requests.stop_requested(), requests.urgent(), requests.reason)
 """
 
 
@@ -134,7 +134,7 @@ from controlplane.runtime.signals import EndRequests
 requests = EndRequests()
 requests.listen()
 pathlib.Path("ready").touch()
-while not requests.asked():
+while not requests.stop_requested():
     time.sleep(0.02)
 pathlib.Path("reason").write_text(requests.reason)
 """
