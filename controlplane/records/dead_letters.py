@@ -98,7 +98,7 @@ def replay(
     `zone`: the IANA time zone of times that name none, as of the request that they came with.
     `after`: only dead letters after this number, the oldest first.
 
-    An appended dead letter is removed. Each has its own stamp, so that an interrupted call can be
+    An appended dead letter is removed. Each has its own token, so that an interrupted call can be
     repeated. At most `MAX_REPLAY` at once. Raises `Forbidden`, `Invalid`, `Busy`, `Away`.
     """
     require_operator(actor, cluster)
