@@ -22,15 +22,15 @@ class Code(IntEnum):
 
 ABOUT = {
     Code.DONE: "done",
-    Code.REFUSED: "the state of things does not allow it, or it came to no good end",
+    Code.REFUSED: "the present state does not allow it, or it failed",
     Code.WRONG: "the command line, a value or a document is wrong",
     Code.NOT_FOUND: "no such cluster, query, proposal or file",
     Code.FORBIDDEN: "the user is unknown or lacks the role",
     Code.AWAY: "database or Redis cannot be reached, or too much waits: try again",
-    Code.WAITED: "not done in the time given; it goes on",
+    Code.WAITED: "not finished within the time limit; it continues",
     Code.BROKEN: "a fault of Weir itself",
     Code.INTERRUPTED: "Ctrl-C",
-    Code.UNHEARD: "the reader of the output went away",
+    Code.UNHEARD: "the reader closed the output",
 }
 
 

@@ -95,7 +95,7 @@ def _clusters(group: Any) -> None:
                    "what skipping the stuck batch loses; with --batch, skip it")  # fmt: skip
     sub.add_argument("--batch", type=int, metavar="N", help="skip this batch: its records are lost")
     sub.add_argument("--reason", default="", help="kept in the audit log; needed to skip")
-    for name, about in (("start", "ask for a running application"), ("stop", "ask for none")):
+    for name, about in (("start", "start the application"), ("stop", "stop the application")):
         sub = _cluster_command(group, name, f"clusters.{name}", about, reason=True)
     sub = _cluster_command(
         group, "nodes", "clusters.set_nodes", "change the number of nodes", reason=True
@@ -189,48 +189,51 @@ def _proposals(group: Any) -> None:
         sub.add_argument("--reason", default="", required=verb.reason, help="kept in the audit log")
 
 
+def _followed(sub: Any) -> None:
+    sub.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
+    sub.add_argument("--for", dest="seconds", type=float, metavar="SECONDS", help="at most so long")
+
+
 def _watch(commands: Any) -> None:
     sub = _cluster_command(
         commands, "watch", "watching.watched", "follow a cluster, or one proposal"
     )
     sub.add_argument(
-        "--proposal", type=int, metavar="ID", help="until it ends; 0 where it was carried out"
+        "--proposal", type=int, metavar="ID", help="until it ends; exit code 0 if it was executed"
     )
-    sub.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
-    sub.add_argument("--for", dest="seconds", type=float, metavar="SECONDS", help="and no longer")
+    _followed(sub)
 
 
 def _tail(commands: Any) -> None:
     sub = _cluster_command(
         commands, "tail", "following.tailed", "follow the windows of a query", "query"
     )
-    sub.add_argument("--final-only", action="store_true", help="leave out what still changes")
-    sub.add_argument("--after", default="", metavar="ID", help="go on behind an event's id")
-    sub.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
-    sub.add_argument("--for", dest="seconds", type=float, metavar="SECONDS", help="and no longer")
+    sub.add_argument("--final-only", action="store_true", help="omit windows that may change")
+    sub.add_argument("--after", default="", metavar="ID", help="continue after this event")
+    _followed(sub)
 
 
 def _lab(group: Any) -> None:
     sub = _command(group, "list", "lab.listed", "the experiments", acts=False)
     sub.add_argument("planner", nargs="?", default="")
-    sub = _command(group, "run", "lab.run", "run an experiment here and now", acts=False)
+    sub = _command(group, "run", "lab.run", "run an experiment in this process", acts=False)
     sub.add_argument("planner")
     sub.add_argument("experiment")
     sub.add_argument("--param", action="append", default=[], metavar="NAME=VALUE")
-    sub.add_argument("--values", nargs="+", metavar="X", help="values of what is swept")
+    sub.add_argument("--values", nargs="+", metavar="X", help="values of the swept parameter")
     sub.add_argument("--series", nargs="+", metavar="NAME", help="series to compare")
     sub.add_argument("--seeds", metavar="N", help="workloads per point")
     sub.add_argument("--out", type=Path, metavar="FILE", help=".csv, .json or .html")
 
 
 def _documents(commands: Any) -> None:
-    sub = _cluster_command(commands, "export", "documents.exported", "describe a whole cluster")
+    sub = _cluster_command(commands, "export", "documents.exported", "describe a cluster")
     sub.add_argument("--no-measures", dest="measures", action="store_false",
-                     help="leave out what queries were measured at")  # fmt: skip
-    about = "bring a described cluster into Weir; without --apply only say what that would do"
+                     help="omit the measures of queries")  # fmt: skip
+    about = "create or update a described cluster; without --apply only print the changes"
     sub = _command(commands, "import", "documents.imported", about)
     sub.add_argument("file", type=Path, help="YAML or JSON; - is stdin")
-    sub.add_argument("--apply", action="store_true", help="do it: all of it or nothing")
+    sub.add_argument("--apply", action="store_true", help="apply the changes: all of them or none")
     sub.add_argument("--reason", default="", help="kept in the audit log")
     _command(commands, "schema", "documents.schema", "the JSON schema of a description",
              acts=False)  # fmt: skip

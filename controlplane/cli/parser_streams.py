@@ -52,7 +52,7 @@ def add_dead_letters(group: Any, command: Command) -> None:
     sub = command(group, "replay", "dead_letters.replayed", about)
     _chosen(sub, by_id=True)
     sub.add_argument("--zone", default="", help="of times that name none, as Europe/Berlin")
-    sub = command(group, "delete", "dead_letters.deleted", "give dead letters up")
+    sub = command(group, "delete", "dead_letters.deleted", "delete dead letters")
     _chosen(sub, by_id=True)
     sub.add_argument("--reason", default="", help="kept in the audit log")
 

@@ -142,7 +142,7 @@ def changed(given: Namespace) -> int:
     new = _changed_schema(given, schema_of(stream.schema))
     if given.apply:
         stream = set_schema(actor, stream, new, given.reason)
-        print_answer(given, stream.schema, f"the schema of {stream.name} is as said")
+        print_answer(given, stream.schema, f"the schema of {stream.name} is changed")
         return Code.DONE
     changes = preview(stream, new)
     if given.json:
