@@ -1,6 +1,5 @@
 """Shapes of comparisons, effects of actions, and the ledger in the API's bodies."""
 
-from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -14,23 +13,6 @@ from controlplane.planning.action_text import ActionText
 from controlplane.policies.planner_record import Calibration, Record
 from controlplane.proposals.comparison_table import Candidate
 from controlplane.proposals.effects import EffectRow
-
-COMPARE_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "Two planners side by side": {
-        "asked": [
-            {"planner": "placement", "algorithm": "mms"},
-            {"planner": "placement", "algorithm": "refined", "parameters": {"nu": 0.2}},
-        ],
-    },
-    "The curve of bytes against balance": {
-        "asked": [{"planner": "placement", "algorithm": "mms"}],
-        "budgets": [{"share": 0.1}, {"share": 0.25}, {"share": 0.5}, {}],
-    },
-    "At most ten moves and a megabyte": {
-        "asked": [{"planner": "migration", "algorithm": "single_step"}],
-        "budgets": [{"moves": 10, "bytes": 1_000_000}],
-    },
-}
 
 
 class AskedIn(Schema):

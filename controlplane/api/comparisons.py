@@ -5,11 +5,10 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router, Status
 
-from controlplane.api.common.examples import with_examples
+from controlplane.api.common.lists import about, numbers_of
 from controlplane.api.common.schemas import ReasonIn
 from controlplane.api.common.security import caller
 from controlplane.api.comparison_schemas import (
-    COMPARE_EXAMPLES,
     CalibrationsOut,
     CancelledOut,
     ComparisonIn,
@@ -21,7 +20,6 @@ from controlplane.api.comparison_schemas import (
 )
 from controlplane.api.proposal_schemas import ProposalOut
 from controlplane.clusters.listing import cluster_by_slug
-from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, whole
 from controlplane.planning.adapters import adapters
 from controlplane.policies.planner_record import calibration, ledger_page, record_of
 from controlplane.proposals import comparisons, derivation
@@ -33,11 +31,7 @@ from controlplane.proposals.listing import proposal_by_id
 router = Router(tags=["comparisons"])
 
 
-@router.post(
-    "/{slug}/comparisons",
-    response={202: ComparisonOut},
-    openapi_extra=with_examples(COMPARE_EXAMPLES),
-)
+@router.post("/{slug}/comparisons", response={202: ComparisonOut})
 def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> Any:
     """Ask several planners, under several budgets, about one snapshot of the cluster.
 
@@ -53,8 +47,8 @@ def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> A
 def list_comparisons(request: HttpRequest, slug: str) -> Any:
     """Return one page, the newest first; query parameters page, per_page."""
     caller(request)
-    page = comparisons_page(cluster_by_slug(slug), *_page(request))
-    return _about(page) | {"comparisons": list(page.rows)}
+    page = comparisons_page(cluster_by_slug(slug), *numbers_of(request))
+    return about(page) | {"comparisons": list(page.rows)}
 
 
 @router.get("/{slug}/comparisons/{int:pk}", response=ComparisonOut)
@@ -77,8 +71,8 @@ def cancel_comparison(
 def list_effects(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return what leaving out each action alone would change; query parameters page, per_page."""
     caller(request)
-    page = effects_page(proposal_by_id(cluster_by_slug(slug), pk), *_page(request))
-    return _about(page) | {"effects": [vars(row) | vars(row.text) for row in page.rows]}
+    page = effects_page(proposal_by_id(cluster_by_slug(slug), pk), *numbers_of(request))
+    return about(page) | {"effects": [vars(row) | vars(row.text) for row in page.rows]}
 
 
 @router.post("/{slug}/proposals/{int:pk}/without", response={201: ProposalOut})
@@ -92,8 +86,8 @@ def leave_out_actions(request: HttpRequest, slug: str, pk: int, body: WithoutIn)
 def list_ledger(request: HttpRequest, slug: str) -> Any:
     """Return one page of the ledger, the newest first; query parameters page, per_page."""
     caller(request)
-    page = ledger_page(cluster_by_slug(slug), *_page(request))
-    return _about(page) | {"entries": list(page.rows)}
+    page = ledger_page(cluster_by_slug(slug), *numbers_of(request))
+    return about(page) | {"entries": list(page.rows)}
 
 
 @router.get("/{slug}/ledger/calibration", response=CalibrationsOut)
@@ -106,12 +100,3 @@ def get_calibration(request: HttpRequest, slug: str) -> Any:
         "records": [{"planner": name} | vars(record) for name, record in records.items()],
         "figures": calibration(cluster),
     }
-
-
-def _page(request: HttpRequest) -> tuple[int, int]:
-    values = request.GET
-    return whole(values, "page", 1), whole(values, "per_page", PER_PAGE, MAX_PER_PAGE)
-
-
-def _about(page: Page[Any]) -> dict[str, int]:
-    return {"total": page.total, "page": page.number, "pages": page.pages}

@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from ninja import Router
 
 from controlplane.api.common.derived import below, columns_of, fields_of
+from controlplane.api.common.lists import numbers_of
 from controlplane.api.common.security import caller
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.executions.progress import (
@@ -18,7 +19,6 @@ from controlplane.executions.progress import (
     waiting_for,
 )
 from controlplane.models import Execution, Step
-from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
 from controlplane.proposals.listing import proposal_without_plan
 
 router = Router(tags=["executions"])
@@ -114,11 +114,7 @@ def get_execution(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return the progress of a proposal's execution; query parameters page, per_page: its steps."""
     caller(request)
     execution = execution_of(proposal_without_plan(cluster_by_slug(slug), pk))
-    page = steps_page(
-        execution,
-        whole(request.GET, "page", 1),
-        whole(request.GET, "per_page", PER_PAGE, MAX_PER_PAGE),
-    )
+    page = steps_page(execution, *numbers_of(request))
     steps = {"page": page.number, "pages": page.pages, "step_rows": list(page.rows)}
     return _shown(progress_of(execution)) | steps
 

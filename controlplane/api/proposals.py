@@ -5,8 +5,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
-from controlplane.api.common.examples import ASK_EXAMPLES, verb_examples, with_examples
-from controlplane.api.common.lists import by_number, listed
+from controlplane.api.common.examples import verb_examples, with_examples
+from controlplane.api.common.lists import about, listed, numbers_of, requested_page
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.proposal_schemas import (
     BODIES,
@@ -28,8 +28,6 @@ from controlplane.executions.action_status import (
     steps_of,
 )
 from controlplane.models import Proposal
-from controlplane.pagination.cursors import Place
-from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
 from controlplane.plans.proposal_states import SAID, Verb
 from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.proposals import drift, requests
@@ -53,9 +51,7 @@ def list_planners(request: HttpRequest, slug: str) -> Any:
     return offered_planners(cluster_by_slug(slug))
 
 
-@router.post(
-    "/{slug}/proposals", response={202: ProposalOut}, openapi_extra=with_examples(ASK_EXAMPLES)
-)
+@router.post("/{slug}/proposals", response={202: ProposalOut})
 def request_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
     """Ask a planner for a plan; it is computing until a worker has it ready."""
     actor, cluster = caller(request), cluster_by_slug(slug)
@@ -71,11 +67,7 @@ def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> A
     """
     caller(request)
     cluster, filters = cluster_of(request), ProposalFilters.of(request.GET)
-    page = (
-        proposals_page(cluster, filters)
-        if by_number(request)
-        else proposals_slice(cluster, filters, Place.of(request.GET))
-    )
+    page = requested_page(request, proposals_page, proposals_slice, cluster, filters)
     return listed(request, response, page) | {"proposals": list(page.rows)}
 
 
@@ -105,14 +97,10 @@ def list_actions(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return one page of the actions in their order; query parameters page, per_page."""
     caller(request)
     proposal = proposal_by_id(cluster_by_slug(slug), pk)
-    page = actions_page(
-        proposal,
-        statuses(proposal, steps_of(proposal)),
-        whole(request.GET, "page", 1),
-        whole(request.GET, "per_page", PER_PAGE, MAX_PER_PAGE),
-    )
-    about = {"total": page.total, "page": page.number, "pages": page.pages}
-    return about | {"seal": proposal.seal, "actions": [_action(proposal, row) for row in page.rows]}
+    found = statuses(proposal, steps_of(proposal))
+    page = actions_page(proposal, found, *numbers_of(request))
+    actions = [_action(proposal, row) for row in page.rows]
+    return about(page) | {"seal": proposal.seal, "actions": actions}
 
 
 def _action(proposal: Proposal, row: ActionRow) -> dict[str, Any]:

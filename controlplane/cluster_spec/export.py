@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from django.utils import timezone
 
@@ -17,6 +17,7 @@ from controlplane.cluster_spec.document import (
     ExclusionPart,
     MeasuredPart,
     NodePart,
+    Part,
     Place,
     PolicyPart,
     QueryPart,
@@ -30,7 +31,6 @@ from controlplane.models import (
     Cluster,
     Drop,
     Exclusion,
-    Node,
     Query,
     QueryStream,
     Stream,
@@ -43,6 +43,7 @@ from controlplane.query_spec import submitted_values
 from controlplane.wire.log import without_password
 from controlplane.wire.routing import task_ranges_from
 
+P = TypeVar("P", bound=Part)
 # Queries on their way out are no part of it.
 DESCRIBED = ("pending", "running")
 
@@ -63,8 +64,9 @@ def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescrip
     reads = _reads(cluster)
     return ClusterDescription(
         weir=FORMAT,
-        cluster=_cluster(cluster),
-        nodes=[_node(node) for node in nodes],
+        # A description is handed around: it holds no password.
+        cluster=_part(ClusterPart, cluster, log_url=without_password(cluster.log_url)),
+        nodes=[_part(NodePart, node) for node in nodes],
         streams=[_stream(stream) for stream in streams],
         queries=[_query(query, reads.get(query.pk, []), names, measured) for query in queries],
         placement=_placement(cluster),
@@ -79,26 +81,16 @@ def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescrip
     )  # fmt: skip
 
 
-def _node(node: Node) -> NodePart:
-    return NodePart(
-        index=node.index, name=node.name, capacity=node.capacity, emulated=node.emulated,
-        active=node.active,
-    )  # fmt: skip
+def _part(kind: type[P], row: Any, **values: Any) -> P:
+    """Return the part of a row: the given values, and the row's attributes of the other names."""
+    own = {name: getattr(row, name) for name in kind.model_fields if name not in values}
+    return kind(**own, **values)
 
 
 def _stream(stream: Stream) -> StreamPart:
     schema = schema_of(stream.schema)
     part = None if schema is None else SchemaPart(**schema.to_json())
-    return StreamPart(
-        name=stream.name, title=stream.title, declared_rate=stream.declared_rate, rate=stream.rate,
-        split=stream.split, schema=part, meta=stream.meta,
-    )  # fmt: skip
-
-
-def _cluster(cluster: Cluster) -> ClusterPart:
-    row = {name: getattr(cluster, name) for name in ClusterPart.model_fields}
-    # A description is handed around: it holds no password.
-    return ClusterPart(**row | {"log_url": without_password(cluster.log_url)})
+    return _part(StreamPart, stream, data_schema=part)
 
 
 def _reads(cluster: Cluster) -> dict[int, list[int]]:
@@ -157,27 +149,15 @@ def _place(begins: list[tuple[int, int]], count: int) -> Place:
 
 def _blackouts(cluster: Cluster, now: datetime) -> list[BlackoutPart]:
     rows = Blackout.objects.filter(cluster=cluster).exclude(cron="", ends_at__lte=now)
-    return [
-        BlackoutPart(
-            cron=row.cron, minutes=row.minutes, starts_at=row.starts_at, ends_at=row.ends_at,
-            reason=row.reason,
-        )
-        for row in rows.order_by("id")
-    ]  # fmt: skip
+    return [_part(BlackoutPart, row) for row in rows.order_by("id")]
 
 
 def _exclusions(
     cluster: Cluster, now: datetime, known: Mapping[str, set[str]]
 ) -> list[ExclusionPart]:
     """Return the exclusions of described objects that have not expired."""
-    parts = [
-        ExclusionPart.model_validate(
-            {"kind": row.kind, "subject": row.subject, "until": row.expires_at,
-             "reason": row.reason}
-        )
-        for row in live_exclusions(cluster, now)
-        if row.subject in known[row.kind]
-    ]  # fmt: skip
+    rows = [row for row in live_exclusions(cluster, now) if row.subject in known[row.kind]]
+    parts = [_part(ExclusionPart, row, until=row.expires_at) for row in rows]
     return sorted(parts, key=lambda part: part.about)
 
 

@@ -1,1 +1,1 @@
-"""Other systems: webhooks, attached Spark jobs, and requests that are sent again."""
+"""Other systems: webhooks, attached Spark jobs, and idempotency keys of requests."""

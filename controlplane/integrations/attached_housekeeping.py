@@ -1,7 +1,7 @@
 """Retention of attached jobs' progress: one row per minute after 15 minutes, then none.
 
-A minute is kept as one row: the rates are their mean, the duration with its phases is that of the
-slowest batch (a chart must not hide a peak), everything else is the newest.
+A minute becomes one row: the mean of the rates, the duration and phases of the slowest batch (a
+chart must not hide a peak), the newest of all other values.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +15,11 @@ from django.db.models import Count
 from controlplane.integrations.attached_jobs import KEPT
 from controlplane.models import AttachedJob, AttachedProgress
 
-# Every batch is kept this long, then one row a minute.
+# Retention of every batch; after it one row a minute.
 WHOLE_FOR = timedelta(minutes=15)
 # Jobs without a report for so long are deleted with their rows.
 JOBS_KEPT = timedelta(days=7)
-# The newest rows of a run, whatever its trigger: 15 minutes at ten batches a second, a day of
-# minutes, and room.
+# Rows of a run: 15 minutes at ten batches a second, a day of minutes, and a reserve.
 MAX_ROWS = 12_000
 # Rows per statement: the write lock is held for milliseconds.
 CHUNK = 500

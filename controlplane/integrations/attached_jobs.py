@@ -20,9 +20,9 @@ from controlplane.errors import Conflict
 from controlplane.integrations.attached_progress import apply_event, measured, progress_values
 from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery
 
-# How long progress is kept.
+# Retention of progress.
 KEPT = timedelta(hours=24)
-# What one user, and one job, may fill the database with.
+# Jobs of a user, and runs of a job, in the database.
 MAX_JOBS = 200
 MAX_RUNS = 200
 
@@ -56,7 +56,7 @@ class Event:
 class Report:
     """One message of a job: its events in order; a message without events is a heartbeat.
 
-    dropped is how many events the job has given up so far, ended that it is over.
+    dropped is how many events the job has dropped so far, ended whether it is over.
     """
 
     job: JobSpec
@@ -77,7 +77,7 @@ def report(actor: Actor, message: Report) -> AttachedJob:
     runs = _runs_of(job, message.events, now)
     rows: dict[tuple[UUID, int], Mapping[str, Any]] = {}
     for event in message.events:
-        # Spark's clock is another machine's: what claims to come from the future came now.
+        # Spark's clock is another machine's: a moment in the future becomes now.
         moment = min(event.at, now)
         apply_event(runs[event.run_id], event.kind, moment, event.name, event.progress, event.error)
         if event.progress is not None and moment > now - KEPT:

@@ -1,4 +1,4 @@
-"""Lists of attached jobs and their queries, with the state lost of silent jobs."""
+"""Lists of attached jobs and their queries; a job without reports is lost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.pagination.cursors import Place, Slice, slice_of
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, page_of, whole
 
-# A job gives a sign of life every 30 s, and waits up to a minute between tries.
+# A job sends a heartbeat every 30 s, and waits up to a minute between attempts.
 LOST_AFTER = timedelta(minutes=3)
-# Runs listed under a job; all of them are on the job's own address of the API.
+# Runs listed under a job; the API's address of the job has all of them.
 SHOWN_RUNS = 10
 LOST = "lost"
 ENDED = "ended"
@@ -48,7 +48,7 @@ class JobRow:
 
 @dataclass(frozen=True)
 class JobFilters:
-    """What the list shows."""
+    """Filters of the list."""
 
     text: str = ""
     page: int = 1

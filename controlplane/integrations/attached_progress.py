@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.models import AttachedQuery
 
 STARTED, PROGRESS, IDLE, TERMINATED = "started", "progress", "idle", "terminated"
-# How far a source is behind, by the names that Spark's sources use; the first one known counts.
+# Metrics of the lag by the names that Spark's sources use; the first known one counts.
 LAG_METRICS = {
     "maxOffsetsBehindLatest": "records",
     "numFilesOutstanding": "files",

@@ -1,7 +1,7 @@
 """Delivery of the outbox: at least once, in order, with exponential back-off.
 
 One worker at a time sends the messages of a webhook. If its address does not respond (or returns
-5xx), the whole webhook rests; where it refuses one message (4xx), only that one waits.
+5xx), the whole webhook rests; if it rejects one message (4xx), only that message waits.
 """
 
 import random
@@ -21,11 +21,11 @@ from controlplane.integrations import outbound, webhooks
 from controlplane.models import Delivery, Webhook
 from controlplane.task_names import SEND_WEBHOOK, send_on_commit
 
-# 5 s, 10 s, ... up to an hour: with twenty tries a receiver may be away for half a day.
+# 5 s, 10 s, ... up to an hour: twenty attempts cover an outage of half a day.
 FIRST_WAIT_S: Final = 5.0
 LONGEST_WAIT_S: Final = 3600.0
 MAX_TRIES: Final = 20
-# What one task sends, and how long it may hold the webhook: each try takes some seconds at most.
+# Messages and time of one task, and its lease of the webhook; an attempt takes some seconds.
 BATCH: Final = 20
 BUDGET: Final = timedelta(seconds=20)
 LEASE: Final = timedelta(seconds=120)
@@ -59,7 +59,7 @@ def send_due(now: datetime) -> int:
 def send_again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
     """Send a message now, again or before its next attempt; its id does not change.
 
-    It has all its tries again, and its webhook no longer rests. Raises `Forbidden`, `NotFound`,
+    Its attempts begin again, and its webhook no longer rests. Raises `Forbidden`, `NotFound`,
     `Conflict` for a webhook that is switched off.
     """
     require(actor, ADMIN, hook.cluster)
@@ -90,7 +90,7 @@ def prune(now: datetime) -> int:
 def retry_delay(tries: int) -> timedelta:
     """Return the delay after a number of attempts, with a random jitter of a fifth."""
     seconds = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2 ** min(tries - 1, 20))
-    # Not for secrets: receivers that came back shall not hear of everything at one moment.
+    # Not for secrets: a receiver that is back must not receive all messages at one moment.
     return timedelta(seconds=seconds * random.uniform(0.8, 1.2))  # noqa: S311
 
 

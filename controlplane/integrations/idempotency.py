@@ -21,9 +21,9 @@ from controlplane.errors import Conflict
 from controlplane.models import KeptAnswer
 
 KEPT: Final = timedelta(hours=24)
-# Only how long a key stays closed after a crash: who is slower than this loses nothing but time.
+# A key is claimed for so long after a crash; a slower request is rolled back and repeated.
 LEASE: Final = timedelta(seconds=60)
-# Each try that finds the row gone or taken over means that another request moved it on.
+# An attempt fails only if another request has changed the row in the meantime.
 TRIES: Final = 5
 CHUNK: Final = 500
 

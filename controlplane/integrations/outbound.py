@@ -1,8 +1,8 @@
 """Requests to addresses that users configure, never to private or local networks.
 
-A name is resolved once, every address it has must be public, and the connection goes to the
-address that was looked at: a name that answers differently a moment later (DNS rebinding) is not
-asked again. Nothing is redirected, and no proxy of the environment is used.
+A name is resolved once, all its addresses must be public, and the connection uses the checked
+address, so a name that resolves differently later (DNS rebinding) has no effect. Redirects are not
+followed, and no proxy of the environment is used.
 """
 
 import ipaddress
@@ -22,16 +22,16 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 MAX_URL: Final = 500
-# A receiver that takes longer works before it answers.
+# A receiver should answer before it processes a message.
 TIMEOUT_S: Final = 5.0
-# One whole request: who sends a byte every four seconds must not hold its sender for good.
+# One whole request: a receiver that sends a byte every four seconds must not block the sender.
 LONGEST_S: Final = 10.0
 # The status of a response suffices; a part of its body is read for error messages.
 MOST_BYTES: Final = 2000
 _PORTS: Final = {"http": 80, "https": 443}
-# Public addresses by their form, but answered by the cloud around the machine (Azure's agent).
+# Addresses of a public form that the cloud around the machine answers (Azure's agent).
 _METADATA: Final = frozenset({ipaddress.ip_address("168.63.129.16")})
-# IPv6 networks whose addresses stand for an IPv4 address: the last 32 bits, or bits 16 to 48.
+# The IPv6 network with IPv4 addresses in the last 32 bits.
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -64,7 +64,7 @@ def resolved(url: str) -> Target:
 def post(target: Target, headers: Mapping[str, str], body: bytes) -> tuple[int, str]:
     """Send a POST and return the answer's status and the beginning of its body.
 
-    Raises `Unreachable`, also for an answer that is not there after `LONGEST_S`.
+    Raises `Unreachable`, also without a whole answer after `LONGEST_S`.
     """
     backend = _Pinned(target.address, time.monotonic() + LONGEST_S)
     with httpcore.ConnectionPool(ssl_context=_ssl(), network_backend=backend, retries=0) as pool:
@@ -85,7 +85,7 @@ _TIMEOUTS: Final = ("connect", "read", "write", "pool")
 
 
 class _Pinned(httpcore.NetworkBackend):
-    """Connects to one address whatever the name; TLS still asks for the name's certificate."""
+    """Connects to one address for any name; TLS still verifies the certificate of the name."""
 
     def __init__(self, address: str, ends_at: float) -> None:
         self._address = address

@@ -1,7 +1,7 @@
 """Webhooks: creation, changes, removal, and the secret that signs their messages.
 
-Messages are signed as Standard Webhooks 1.0 has it, so that its libraries verify them: the HMAC-
-SHA256, under the secret, of "{event id}.{seconds since 1970}.{body}".
+Messages are signed by Standard Webhooks 1.0, whose libraries verify them: the HMAC-SHA256, under
+the secret, of "{event id}.{seconds since 1970}.{body}".
 """
 
 import base64
@@ -27,7 +27,7 @@ from controlplane.models import Cluster, Delivery, Webhook
 
 PREFIX: Final = "whsec_"
 MAX_NAME: Final = 100
-# Every event is written once for each that wants it.
+# Every event is written once per webhook.
 MAX_WEBHOOKS: Final = 50
 KINDS: Final = tuple(str(kind) for kind in Webhook.Kind.values)
 
@@ -46,7 +46,7 @@ class WebhookSpec:
 def create(actor: Actor, spec: WebhookSpec) -> Webhook:
     """Save a webhook. Raises `Forbidden`, `Invalid` per field, `Conflict` for too many."""
     require(actor, ADMIN, spec.cluster)
-    # Before the transaction: looking a name up takes seconds, and SQLite has one writer.
+    # Before the transaction: resolving a name takes seconds, and SQLite has one writer.
     _check(spec)
     return _saved(actor, spec)
 
@@ -69,7 +69,7 @@ def _saved(actor: Actor, spec: WebhookSpec) -> Webhook:
 def change(actor: Actor, hook: Webhook, spec: WebhookSpec) -> Webhook:
     """Change all fields of a webhook except its cluster. Raises `Forbidden`, `Invalid` per field.
 
-    An address that stays is not looked up: a webhook that leads nowhere can be switched off.
+    An unchanged address is not resolved, so that a webhook without a receiver can be switched off.
     """
     require(actor, ADMIN, hook.cluster)
     _check(spec, known=hook.url)
@@ -82,7 +82,7 @@ def _changed(actor: Actor, hook: Webhook, spec: WebhookSpec) -> Webhook:
     after = _columns(spec)
     for name, value in after.items():
         setattr(hook, name, value)
-    # What was wrong may be mended now.
+    # The cause of the failures may be gone.
     hook.rests_until, hook.failures = None, 0
     hook.save(update_fields=[*after, "rests_until", "failures"])
     subject = {"cluster": hook.cluster, "before": before, "after": after}
@@ -125,7 +125,7 @@ def visible_webhooks(actor: Actor) -> "QuerySet[Webhook]":
     rows = Webhook.objects.select_related("cluster").order_by("name", "pk")
     if actor.may(ADMIN):
         return rows
-    # Who sees all clusters may still be admin of one alone.
+    # A user who sees all clusters may be admin of some.
     visible = actor.clusters
     if visible is None:
         visible = frozenset(Cluster.objects.values_list("pk", flat=True))

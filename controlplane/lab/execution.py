@@ -16,14 +16,14 @@ from controlplane.models import LabRun
 
 logger = logging.getLogger(__name__)
 
-# Between two writes of the progress: a minute's run moves smoothly, an hour's writes little.
+# Time between two writes of the progress.
 PROGRESS_EVERY_S = 1.0
 
 Stopping = Callable[[], bool]
 
 
 class Unwanted(Exception):
-    """The run was cancelled, deleted, or given to another worker."""
+    """The run was cancelled, deleted, or claimed by another worker."""
 
 
 class WorkerStops(Exception):
@@ -33,7 +33,7 @@ class WorkerStops(Exception):
 def run(run_id: int, stopping: Stopping = lambda: False) -> None:
     """Execute a queued run until it is done or failed, unless it is deleted or claimed.
 
-    `stopping` returns True if the worker shuts down: the run then goes back into the queue.
+    `stopping` returns True if the worker shuts down: the run then returns to the queue.
     """
     claimed = _claimed(run_id)
     if claimed is None:
@@ -91,8 +91,8 @@ def _beat(claimed: LabRun, share: float) -> None:
     try:
         wanted = _ours(claimed).update(progress=share, beat_at=timezone.now())
     except OperationalError:
-        # An hour's work is not thrown away for a locked or restarting database: the next beat
-        # tries again, on a new connection.
+        # A locked or restarting database must not end an hour's work: the next heartbeat uses a
+        # new connection.
         logger.warning("The progress of %s could not be saved", claimed, exc_info=True)
         close_old_connections()
         return

@@ -5,14 +5,14 @@ from datetime import datetime, timedelta
 from controlplane.models import LabRun
 from controlplane.task_names import RUN_LAB, send_on_commit
 
-# Experiments report about once a second, but a compiled step over a million queries or a solver
-# may be silent for a minute or two.
+# Experiments report about once a second; a compiled step over a million queries, or a solver, may
+# take a minute or two.
 LOST_AFTER = timedelta(minutes=5)
-# What has ended so many workers would end the next one as well.
+# A run that has ended so many workers would end the next one, too.
 MAX_ATTEMPTS = 3
-# A message takes milliseconds: a run that still waits after this, with nothing running, lost its.
+# A message takes milliseconds: the message of a run that waits longer, with no other, is lost.
 MESSAGE_LOST_AFTER = timedelta(seconds=10)
-# Until the next look, which sends another: messages do not pile up while no worker is there.
+# Until the next message, so that messages do not accumulate without a worker.
 MESSAGE_EXPIRES_S = 15.0
 
 

@@ -14,8 +14,8 @@ from controlplane.errors import Fields, Invalid
 from controlplane.models import LabRun
 from controlplane.task_names import RUN_LAB, send_on_commit
 
-# Rows of the table that a run gives. The paper's largest figure at ten seeds has 650; a hundred
-# times as many take a page seconds to draw.
+# Rows in the table of a run. The paper's largest figure at ten seeds has 650; a page draws a
+# hundred times as many in seconds.
 MAX_ROWS = 20_000
 
 

@@ -18,7 +18,7 @@ STATES = tuple(str(state) for state in LabRun.State.values)
 
 @dataclass(frozen=True)
 class LabFilters:
-    """What the list shows; "" is all."""
+    """Filters of the list; "" is all."""
 
     planner: str = ""
     experiment: str = ""

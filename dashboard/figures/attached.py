@@ -1,24 +1,21 @@
 """The charts of an attached query: rates, batch duration by phase, state, lag."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
-from dashboard.figures.parts import Figure, Trace, figure, line, time_axis, value_axis
-from dashboard.figures.thinning import Sample, thinned
+from dashboard.figures.parts import COLORS, Figure, Trace, figure, line, time_axis, value_axis
+from dashboard.figures.thinning import Sample, thinned, with_gaps
 
 # The whole of a batch; the other phases are its parts.
 WHOLE = "triggerExecution"
-# More colours cannot be told apart; the rest is summed.
+# More colours are indistinguishable; the others are summed.
 NAMED_PHASES = 4
 PHASE_COLORS = ("--chart-1", "--chart-4", "--chart-5", "--chart-7")
 OTHER = "other"
-LAG_COLORS = tuple(f"--chart-{number}" for number in range(1, 9))
 # From so many ms on a duration is drawn in seconds.
 IN_SECONDS = 10_000
 # Older progress is one row a minute: up to here nothing is missing.
 LEAST_GAP_MS = 150_000
-GAP_STEPS = 6
 EMPTY = {
     "text": "No batch in this time range",
     "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False,
@@ -34,7 +31,8 @@ def attached_figures(
     reports one.
     """
     phases = phase_names(progress)
-    samples = _with_gaps(thinned([flat(sample, phases, len(sources)) for sample in progress]))
+    flattened = [flat(sample, phases, len(sources)) for sample in progress]
+    samples = with_gaps(thinned(flattened), LEAST_GAP_MS)
     drawn = {"rates": rates(samples), "duration": durations(samples, phases)}
     if any(sample["state_rows"] is not None for sample in progress):
         drawn["state"] = state(samples)
@@ -113,7 +111,7 @@ def state(samples: Sequence[Sample]) -> Figure:
 def lags(samples: Sequence[Sample], sources: Sequence[str]) -> Figure:
     """Draw the lag of each source that reports it."""
     drawn = [
-        line(name, f"lag:{i}", samples, LAG_COLORS[i % len(LAG_COLORS)], "")
+        line(name, f"lag:{i}", samples, COLORS[i % len(COLORS)], "")
         for i, name in enumerate(sources)
         if any(sample.get(f"lag:{i}") is not None for sample in samples)
     ]
@@ -132,15 +130,3 @@ def _over_time(drawn: Sequence[Trace], axis: dict[str, Any], **layout: Any) -> F
     if not any(trace["x"] for trace in drawn):
         shared |= {"annotations": [EMPTY], "showlegend": False}
     return figure(drawn, **(shared | layout))
-
-
-def _with_gaps(samples: Sequence[Sample]) -> list[Sample]:
-    """Return the samples with an empty one in every gap, so that lines break there."""
-    steps = sorted(after["t"] - before["t"] for before, after in pairwise(samples))
-    limit = max(LEAST_GAP_MS, GAP_STEPS * steps[len(steps) // 2]) if steps else LEAST_GAP_MS
-    shown: list[Sample] = []
-    for sample in samples:
-        if shown and sample["t"] - shown[-1]["t"] > limit:
-            shown.append({"t": shown[-1]["t"] + 1})
-        shown.append(sample)
-    return shown

@@ -4,8 +4,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dashboard.figures.lab import COLORS, SYMBOLS
-from dashboard.figures.parts import Figure, Trace, figure, value_axis
+from dashboard.figures.parts import (
+    COLORS,
+    SYMBOLS,
+    Figure,
+    Trace,
+    figure,
+    number_axis,
+    scatter,
+    value_axis,
+)
 
 
 @dataclass(frozen=True)
@@ -74,12 +82,8 @@ def _lines(plans: Sequence[Plan], cost: str, field: str) -> Iterable[Trace]:
         )
         symbol = SYMBOLS[place % len(SYMBOLS)]
         color = COLORS[place % len(COLORS)]
-        yield {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": name,
-            "x": [plan.cost for plan in selected],
-            "y": [getattr(plan, field) for plan in selected],
+        costs, values = ([getattr(p, of) for p in selected] for of in ("cost", field))
+        yield scatter(name, costs, values, "lines+markers") | {
             "customdata": [[plan.url, _plan_title(plan)] for plan in selected],
             "line": {"color": color, "width": 1.2, "dash": "dot"},
             "marker": {
@@ -97,29 +101,11 @@ def _plan_title(plan: Plan) -> str:
 
 
 def _now(value: float | None, measure: _Measure) -> Trace:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "now",
-        "x": [0],
-        "y": [value],
-        "marker": {"color": "--muted", "size": 11, "symbol": "x-thin", "line": {
-            "color": "--muted", "width": 2,
-        }},
-        "hovertemplate": f"nothing moved, {measure.title} %{{y:{measure.format}}}",
-    }  # fmt: skip
+    look = {"color": "--muted", "width": 2}
+    hover = f"nothing moved, {measure.title} %{{y:{measure.format}}}"
+    marker = {"color": "--muted", "size": 11, "symbol": "x-thin", "line": look}
+    return scatter("now", [0], [value], "markers", marker=marker, hovertemplate=hover)
 
 
 def _x_axis(title: str, unit: str) -> dict[str, Any]:
-    return {
-        "title": {"text": title, "standoff": 8, "font": {"size": 12}},
-        "ticksuffix": unit,
-        "tickformat": "~s",
-        "linecolor": "--line",
-        "tickcolor": "--line",
-        "ticks": "outside",
-        "ticklen": 4,
-        "gridcolor": "--grid",
-        "zeroline": False,
-        "rangemode": "tozero",
-    }
+    return number_axis(title, ticksuffix=unit, tickformat="~s", rangemode="tozero")

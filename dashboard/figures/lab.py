@@ -3,15 +3,20 @@
 from typing import Any
 
 from algorithms.experiments import Axis, Experiment, Panel, Table, summarised
-from dashboard.figures.parts import Figure, Trace, figure, value_axis
+from dashboard.figures.parts import (
+    COLORS,
+    DASHES,
+    Figure,
+    Trace,
+    dots,
+    figure,
+    number_axis,
+    scatter,
+    value_axis,
+)
 from dashboard.figures.series import series_title
 from dashboard.numbers import compact
 
-COLORS = tuple(f"--chart-{number}" for number in range(1, 9))
-# So that lines are told apart without their colours as well; seven beside eight colours and three
-# dashes: no two of the first 56 look alike.
-SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star")
-DASHES = ("solid", "dash", "dot")
 # More ticks than this are written over each other on a narrow screen.
 MAX_TICKS = 9
 
@@ -52,12 +57,8 @@ def _line(experiment: Experiment, panel: Panel, summary: Table, name: str) -> Tr
     # By its place among all that can be compared: an algorithm has its colour in every run.
     place = experiment.choices.index(name) if name in experiment.choices else 0
     color = COLORS[place % len(COLORS)]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": series_title(experiment.planner, name),
-        "x": [row[experiment.x.name] for row in rows],
-        "y": [row["mean"] for row in rows],
+    x, y = [row[experiment.x.name] for row in rows], [row["mean"] for row in rows]
+    return scatter(series_title(experiment.planner, name), x, y, "lines+markers") | {
         "error_y": {
             "type": "data",
             "array": [row["deviation"] for row in rows],
@@ -71,7 +72,7 @@ def _line(experiment: Experiment, panel: Panel, summary: Table, name: str) -> Tr
             "width": 1.8,
             "dash": DASHES[place // len(COLORS) % len(DASHES)],
         },
-        "marker": {"color": color, "size": 7, "symbol": SYMBOLS[place % len(SYMBOLS)]},
+        "marker": dots(color, place, 7),
         "connectgaps": False,
         "customdata": [_hover_text(row, panel.y.unit) for row in rows],
         "hovertemplate": "%{customdata}",
@@ -87,16 +88,7 @@ def _hover_text(row: dict[str, Any], unit: str) -> str:
 
 
 def _x_axis(x: Axis, values: list[Any]) -> dict[str, Any]:
-    axis: dict[str, Any] = {
-        "title": {"text": _label(x), "standoff": 8, "font": {"size": 12}},
-        "type": "log" if _is_log(x, values) else "linear",
-        "linecolor": "--line",
-        "tickcolor": "--line",
-        "ticks": "outside",
-        "ticklen": 4,
-        "gridcolor": "--grid",
-        "zeroline": False,
-    }
+    axis = number_axis(_label(x), type="log" if _is_log(x, values) else "linear")
     points = sorted(set(values))
     if len(points) <= MAX_TICKS:
         axis |= {"tickvals": points, "ticktext": [_tick(point) for point in points]}

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.figures.lab import COLORS, SYMBOLS
-from dashboard.figures.parts import Figure, Trace, figure, value_axis
+from dashboard.figures.parts import COLORS, Figure, Trace, dots, figure, scatter, value_axis
 
 # An entry: its planner and algorithm, the proposal's page, predicted and measured.
 Entry = tuple[str, str, Mapping[str, float], Mapping[str, float]]
@@ -46,34 +45,22 @@ def _figure(entries: Sequence[Entry], name: str, unit: str) -> Figure:
 
 def _points(entries: Sequence[Entry], place: int, series: str, name: str) -> Trace:
     selected = [entry for entry in entries if entry[0] == series]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": series,
-        "x": [entry[2][name] for entry in selected],
-        "y": [entry[3][name] for entry in selected],
-        "customdata": [[entry[1]] for entry in selected],
-        "marker": {
-            "color": COLORS[place % len(COLORS)],
-            "size": 8,
-            "symbol": SYMBOLS[place % len(SYMBOLS)],
-        },
-        "hovertemplate": "predicted %{x:,.3~r}, measured %{y:,.3~r}",
-        "meta": {"opens": True},
-    }
+    return scatter(
+        series,
+        [entry[2][name] for entry in selected],
+        [entry[3][name] for entry in selected],
+        "markers",
+        customdata=[[entry[1]] for entry in selected],
+        marker=dots(COLORS[place % len(COLORS)], place),
+        hovertemplate="predicted %{x:,.3~r}, measured %{y:,.3~r}",
+        meta={"opens": True},
+    )
 
 
 def _diagonal(most: float) -> Trace:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "as predicted",
-        "x": [0, most * 1.05],
-        "y": [0, most * 1.05],
-        "line": {"color": "--line-strong", "width": 1, "dash": "dash"},
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
+    ends = [0, most * 1.05]
+    look = {"color": "--line-strong", "width": 1, "dash": "dash"}
+    return scatter("as predicted", ends, ends, line=look, hoverinfo="skip", showlegend=False)
 
 
 def _axis(title: str, most: float) -> dict[str, Any]:

@@ -9,6 +9,13 @@ Trace = dict[str, Any]
 
 # Height of the version numbers on the axis of the marks; static/js/charts.js keeps it.
 LABELS_AT = 0.94
+COLORS = tuple(f"--chart-{number}" for number in range(1, 9))
+# Symbols distinguish lines without colours, too; seven beside eight colours and three
+# dashes: no two of the first 56 look alike.
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star")
+DASHES = ("solid", "dash", "dot")
+# A chart of about 1200 pixels shows no more points than this.
+MAX_POINTS = 900
 CONFIG: dict[str, Any] = {"displayModeBar": False, "responsive": True, "doubleClick": "reset"}
 
 
@@ -78,6 +85,20 @@ def category_axis() -> dict[str, Any]:
     }
 
 
+def number_axis(title: str, **more: Any) -> dict[str, Any]:
+    """Return a horizontal axis of numbers with its title."""
+    axis: dict[str, Any] = {
+        "title": {"text": title, "standoff": 8, "font": {"size": 12}},
+        "linecolor": "--line",
+        "tickcolor": "--line",
+        "ticks": "outside",
+        "ticklen": 4,
+        "gridcolor": "--grid",
+        "zeroline": False,
+    }
+    return axis | more
+
+
 def value_axis(unit: str, **more: Any) -> dict[str, Any]:
     """Return an axis of values from 0 on, with its unit as the title."""
     axis: dict[str, Any] = {
@@ -91,21 +112,32 @@ def value_axis(unit: str, **more: Any) -> dict[str, Any]:
     return axis | more
 
 
+def scatter(
+    name: str, x: Sequence[Any], y: Sequence[Any], mode: str = "lines", **more: Any
+) -> Trace:
+    """Return points, joined by lines or not."""
+    return {"type": "scatter", "mode": mode, "name": name, "x": list(x), "y": list(y)} | more
+
+
+def dots(color: str, place: int, size: int = 8) -> dict[str, Any]:
+    """Return the marker of the series at a place among all."""
+    return {"color": color, "size": size, "symbol": SYMBOLS[place % len(SYMBOLS)]}
+
+
 def line(
     name: str, field: str, samples: Sequence[dict[str, Any]], color: str, unit: str, **more: Any
 ) -> Trace:
     """Return one measure over time; missing values break the line."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": [sample["t"] for sample in samples],
-        "y": [sample.get(field) for sample in samples],
-        "line": {"color": color, "width": 1.6} | more.pop("line", {}),
-        "connectgaps": False,
-        "hovertemplate": f"%{{y:,.3~r}} {unit}".rstrip(),
-        "meta": {"field": field},
-    } | more
+    drawn = scatter(
+        name,
+        [sample["t"] for sample in samples],
+        [sample.get(field) for sample in samples],
+        line={"color": color, "width": 1.6} | more.pop("line", {}),
+        connectgaps=False,
+        hovertemplate=f"%{{y:,.3~r}} {unit}".rstrip(),
+        meta={"field": field},
+    )
+    return drawn | more
 
 
 def version_marks(marks: Sequence[VersionMark]) -> Trace:
@@ -114,12 +146,7 @@ def version_marks(marks: Sequence[VersionMark]) -> Trace:
     The lines are error bars of points on a second axis from 0 to 1: a live update adds points and
     leaves the layout alone.
     """
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "routing",
-        "x": [mark.t for mark in marks],
-        "y": [1.0] * len(marks),
+    return scatter("routing", [mark.t for mark in marks], [1.0] * len(marks), "markers") | {
         "yaxis": "y2",
         "customdata": [[mark.version, mark.text, mark.proposal] for mark in marks],
         "hovertemplate": "v%{customdata[0]}: %{customdata[1]}<extra></extra>",
@@ -149,13 +176,9 @@ def version_labels(marks: Sequence[VersionMark]) -> Trace:
     A trace of their own: Plotly loses texts on updates where some of a trace's texts are empty.
     """
     shown = [mark for mark in marks if mark.proposal]
-    return {
-        "type": "scatter",
-        "mode": "text",
-        "name": "proposals",
-        "x": [mark.t for mark in shown],
-        # Below the short ticks of the other versions.
-        "y": [LABELS_AT] * len(shown),
+    # Below the short ticks of the other versions.
+    heights = [LABELS_AT] * len(shown)
+    return scatter("proposals", [mark.t for mark in shown], heights, "text") | {
         "yaxis": "y2",
         "text": [f"v{mark.version}" for mark in shown],
         "textposition": "bottom right",

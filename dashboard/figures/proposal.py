@@ -4,10 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.figures.parts import Figure, Trace, category_axis, figure, value_axis
+from dashboard.figures.parts import (
+    MAX_POINTS,
+    Figure,
+    Trace,
+    category_axis,
+    figure,
+    scatter,
+    value_axis,
+)
 
-# A chart of about 1200 pixels shows no more points than this.
-MAX_POINTS = 900
 # Up to so many points each is a dot that one can point at.
 MAX_DOTS = 60
 MOST_TICKS = 10
@@ -60,16 +66,7 @@ def proposal_figures(
 def imbalance_by_action(start: float, imbalance: Sequence[float]) -> Figure:
     """Draw the imbalance after each action, from the start on, over its lower bound 0."""
     places, values = worst_of([start, *imbalance])
-    drawn: Trace = {
-        "type": "scatter",
-        "mode": "lines+markers" if len(values) <= MAX_DOTS else "lines",
-        "name": "after each action",
-        "x": places,
-        "y": values,
-        "line": {"color": "--chart-1", "width": 1.8},
-        "marker": {"size": 5},
-        "hovertemplate": "%{y:.2%}",
-    }
+    drawn = _dotted("after each action", places, values, {"color": "--chart-1"})
     last = max(1, len(imbalance))
     lines = [
         _level("now", start, last, "--chart-3", "dash"),
@@ -130,31 +127,22 @@ def _bars(name: str, names: Sequence[str], values: Sequence[float], color: str, 
 
 
 def _level(name: str, value: float, last: int, color: str, dash: str) -> Trace:
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": [0, last],
-        "y": [value, value],
-        "line": {"color": color, "width": 1.2, "dash": dash},
-        "hoverinfo": "skip",
-    }
+    look = {"color": color, "width": 1.2, "dash": dash}
+    return scatter(name, [0, last], [value, value], line=look, hoverinfo="skip")
 
 
 def _over_steps(
     name: str, numbers: Sequence[int], values: Sequence[float | None], color: str, dash: str
 ) -> Trace:
-    return {
-        "type": "scatter",
-        "mode": "lines+markers" if len(numbers) <= MAX_DOTS else "lines",
-        "name": name,
-        "x": list(numbers),
-        "y": list(values),
-        "line": {"color": color, "width": 1.8, "dash": dash},
-        "marker": {"size": 5},
-        "connectgaps": True,
-        "hovertemplate": "%{y:.2%}",
-    }
+    look = {"color": color, "dash": dash}
+    return _dotted(name, numbers, values, look) | {"connectgaps": True}
+
+
+def _dotted(name: str, x: Sequence[int], y: Sequence[Any], look: dict[str, str]) -> Trace:
+    """Return a line of shares, with dots while one can point at each."""
+    mode = "lines+markers" if len(y) <= MAX_DOTS else "lines"
+    more: dict[str, Any] = {"marker": {"size": 5}, "hovertemplate": "%{y:.2%}"}
+    return scatter(name, x, y, mode, line={"width": 1.8, **look}, **more)
 
 
 def _counting_axis(title: str, last: int) -> dict[str, Any]:

@@ -3,11 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboard.figures.parts import Figure, Trace, figure, time_axis, value_axis
+from dashboard.figures.parts import (
+    COLORS,
+    DASHES,
+    Figure,
+    Trace,
+    figure,
+    scatter,
+    time_axis,
+    value_axis,
+)
 
-COLORS = tuple(f"--chart-{number}" for number in range(1, 9))
-# So that lines are told apart without their colours as well.
-DASHES = ("solid", "dash", "dot")
 _PREFIXED_FROM = 10_000
 _AROUND_MS = 5 * 60_000
 
@@ -33,18 +39,14 @@ def results_figure(lines: Mapping[str, Sequence[tuple[int, Any]]]) -> Figure:
 
 
 def _line(index: int, name: str, points: Sequence[tuple[int, Any]]) -> Trace:
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": name,
-        "x": [start for start, _ in points],
-        "y": [value for _, value in points],
-        "line": {
-            "color": COLORS[index % len(COLORS)],
-            "width": 1.8,
-            "dash": DASHES[index % len(DASHES)],
-        },
-        "marker": {"size": 4},
-        "connectgaps": False,
-        "hovertemplate": "%{y:,.4~g}",
-    }
+    look = {"width": 1.8, "color": COLORS[index % len(COLORS)], "dash": DASHES[index % len(DASHES)]}
+    return scatter(
+        name,
+        [start for start, _ in points],
+        [value for _, value in points],
+        "lines+markers",
+        line=look,
+        marker={"size": 4},
+        connectgaps=False,
+        hovertemplate="%{y:,.4~g}",
+    )

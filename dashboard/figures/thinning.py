@@ -5,10 +5,9 @@ from itertools import pairwise
 from typing import Any
 
 from controlplane.wire.figures import RollUp, names_of
+from dashboard.figures.parts import MAX_POINTS
 
 Sample = dict[str, Any]
-# A chart of about 1200 pixels shows no more points than this.
-MAX_POINTS = 900
 # As in stored roll-ups; `duration_ms` is of attached jobs.
 WORST = names_of(RollUp.MAX) | {"duration_ms"}
 NEWEST = names_of(RollUp.LAST) | {"t"}
@@ -45,9 +44,12 @@ def _mean(values: Iterable[float]) -> float:
     return sum(numbers) / len(numbers) if numbers else 0.0
 
 
-def with_gaps(samples: Sequence[Sample]) -> list[Sample]:
-    """Return the samples with an empty one in every gap, so that lines break there."""
-    limit = gap_ms(samples)
+def with_gaps(samples: Sequence[Sample], least_ms: float = 0) -> list[Sample]:
+    """Return the samples with an empty one in every gap, so that lines break there.
+
+    `least_ms`: the length of the shortest gap.
+    """
+    limit = max(gap_ms(samples), least_ms)
     shown: list[Sample] = []
     for sample in samples:
         if shown and sample["t"] - shown[-1]["t"] > limit:

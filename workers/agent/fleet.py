@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
@@ -16,6 +17,8 @@ from workers.agent.report import Report
 
 # The number of restarts kept per cluster.
 _KEPT_RESTARTS = 1000
+# The fields of a death that are columns of its row; its time is another type there.
+_STORED = tuple(item.name for item in fields(Death) if item.name != "at_s")
 
 
 def wanted_drivers() -> dict[str, DriverSpec | None]:
@@ -69,12 +72,9 @@ def recent_deaths(slug: str) -> list[Death]:
     since = timezone.now() - timedelta(seconds=WITHIN_S)
     rows = DriverRestart.objects.filter(cluster__slug=slug, at__gte=since)[:KEPT]
     return [
-        Death(
-            row.at.timestamp(), row.cause, row.detail, row.exit_code, row.batch, row.unread,
-            row.uptime_s,
-        )
+        Death(row.at.timestamp(), **{name: getattr(row, name) for name in _STORED})
         for row in reversed(rows)
-    ]  # fmt: skip
+    ]
 
 
 class Deaths:
@@ -100,15 +100,10 @@ def record_death(slug: str, death: Death) -> None:
     cluster = Cluster.objects.filter(slug=slug).first()
     if cluster is None:
         return
+    values = {name: getattr(death, name) for name in _STORED}
+    values |= {"detail": death.detail[:500], "uptime_s": round(death.uptime_s, 1)}
     DriverRestart.objects.create(
-        cluster=cluster,
-        at=datetime.fromtimestamp(death.at_s, UTC),
-        cause=death.cause,
-        detail=death.detail[:500],
-        exit_code=death.exit_code,
-        batch=death.batch,
-        unread=death.unread,
-        uptime_s=round(death.uptime_s, 1),
+        cluster=cluster, at=datetime.fromtimestamp(death.at_s, UTC), **values
     )
     old = cluster.restarts.order_by("-at", "-id").values_list("pk", flat=True)[_KEPT_RESTARTS:]
     DriverRestart.objects.filter(pk__in=list(old)).delete()

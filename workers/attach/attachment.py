@@ -1,4 +1,4 @@
-"""The door: `attach` registers a listener and starts the thread that reports."""
+"""`attach` registers a listener and starts the reporting thread."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _log = logging.getLogger("weir.attach")
-# At exit: the end of a query that has just stopped is still on its way through Spark's bus.
+# At exit: the event of a query that has just stopped may still be in Spark's bus.
 SETTLE_SECONDS: Final = 1.0
-# At exit: what waits is sent within this, or is lost; only a Weir that hangs takes so long.
+# At exit: queued events are sent within this time, or are lost.
 FLUSH_SECONDS: Final = 10.0
 
 _lock = threading.Lock()
@@ -27,7 +27,7 @@ _attached: dict[tuple[str, str], Attachment] = {}
 
 
 class Attachment:
-    """A job's line to Weir. Nothing here raises; after `detach` nothing is sent any more."""
+    """The reports of a job to Weir. No method raises; after `detach` nothing is sent."""
 
     def __init__(self, spark: SparkSession, listener: WeirListener, reporter: Reporter) -> None:
         self._spark = spark
@@ -41,11 +41,11 @@ class Attachment:
 
     @property
     def dropped(self) -> int:
-        """Return how many events were given up: the queue was full or Weir refused them."""
+        """Return how many events were dropped: the queue was full or Weir rejected them."""
         return self._reporter.dropped
 
     def detach(self, seconds: float = FLUSH_SECONDS) -> None:
-        """Stop listening and send what waits, within `seconds`; the queries continue."""
+        """Stop listening and send the queued events within `seconds`; the queries continue."""
         try:
             self._spark.streams.removeListener(self._listener)
         except Exception as failure:  # noqa: BLE001 - the job is worth more than its report
@@ -118,7 +118,7 @@ def job_of(spark: SparkSession, name: str | None) -> dict[str, str]:
 
 
 def _end_others(key: tuple[str, str]) -> None:
-    """A process has one Spark application: a new one means that those before are over."""
+    """Report earlier jobs as over: a process has one Spark application at a time."""
     address, _ = key
     with _lock:
         old = [item for (place, _), item in _attached.items() if place == address]

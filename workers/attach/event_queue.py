@@ -1,4 +1,4 @@
-"""The events that wait to be sent: bounded, in memory, from several threads."""
+"""The bounded queue of events in memory, shared by several threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from typing import Final
 
-# With 2 KB an event about 2 MB: what a job can spare while Weir is away.
+# With 2 KB an event about 2 MB of the job's memory while Weir is unreachable.
 MOST_EVENTS: Final = 1000
 
 
@@ -16,8 +16,8 @@ class EventQueue:
     def __init__(self, most: int = MOST_EVENTS) -> None:
         self._most = most
         self._lock = threading.Lock()
-        # (text, whether it may go first): a gap in a chart is worth less than a lost beginning
-        # or end of a query.
+        # (text, whether it is dropped first): a gap in a chart is better than a lost start or end
+        # of a query.
         self._events: deque[tuple[str, bool]] = deque()
         self.dropped = 0
 
@@ -44,7 +44,7 @@ class EventQueue:
         return taken
 
     def give_up(self, count: int) -> None:
-        """Count events that were taken and could not be delivered."""
+        """Count removed events that could not be delivered."""
         with self._lock:
             self.dropped += count
 

@@ -1,4 +1,4 @@
-"""What of Spark's events is sent: measures and descriptions; no rows, offsets, plans or settings.
+"""Reports from Spark's events: measures and descriptions; no rows, offsets, plans or settings.
 
 An event is {kind, id, run, name, at} and, by its kind, {progress} or {error, error_class}; `at` is
 ISO 8601 in UTC. A progress is {batch, rows, input_rate, processed_rate, duration_ms, phases,
@@ -63,7 +63,7 @@ def progress(text: str) -> Event:
 
 
 def measures(report: dict[str, Any]) -> dict[str, Any]:
-    """Return what is sent of one of Spark's progress reports."""
+    """Return the reported measures of one of Spark's progress reports."""
     phases = report.get("durationMs") or {}
     sources = (report.get("sources") or [])[:MOST_SOURCES]
     watermark = (report.get("eventTime") or {}).get("watermark")
@@ -145,7 +145,7 @@ def _total(sources: list[dict[str, Any]], field: str) -> float | None:
 
 
 def _number(value: object) -> float | None:
-    """Return a finite number; Spark writes metrics as texts and leaves rates of nothing out."""
+    """Return a finite number; Spark writes metrics as texts and omits unknown rates."""
     try:
         number = float(str(value))
     except ValueError:

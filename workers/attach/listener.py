@@ -1,4 +1,4 @@
-"""Hears Spark's streaming events and puts them into the queue; does no input or output itself."""
+"""A listener that puts Spark's streaming events into the queue, without input or output."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from . import events
 from .events import Event
 
 _log = logging.getLogger("weir.attach")
-# A job that starts and ends queries for months must not remember them all.
+# A bound for jobs that start and end queries for months.
 _MOST_OPEN: Final = 10_000
 
 
 class WeirListener(StreamingQueryListener):
-    """Turns every event into plain values; what goes wrong here never reaches Spark."""
+    """Converts every event to plain values; errors do not reach Spark."""
 
     def __init__(self, put: Callable[[Event], None], *, error_text: bool = True) -> None:
         self._put = put

@@ -1,7 +1,7 @@
-"""The background thread that sends what waits, tries again, and gives up quietly.
+"""The background thread that sends queued events, with retries.
 
-One message at a time and in order: a message whose answer was lost is sent again as it was, and
-Weir stores each (run, batch) once.
+One message at a time and in order: a message without an answer is sent again unchanged, and Weir
+stores each (run, batch) once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .post import Answer, Poster, Unreachable
 _log = logging.getLogger("weir.attach")
 
 EVERY_SECONDS: Final = 2.0
-# Without events: Weir calls a job lost that it has not heard of for three minutes.
+# Without events: a job without a report for three minutes is lost for Weir.
 BEAT_SECONDS: Final = 30.0
 FIRST_RETRY_SECONDS: Final = 1.0
 LONGEST_RETRY_SECONDS: Final = 60.0
@@ -33,18 +33,18 @@ MOST_EVENT_CHARS: Final = 64 * 1024
 # No answer came.
 NOBODY: Final = Answer(0)
 _REFUSED: Final = (401, 403)
-# The message is at fault and would be refused again.
+# The message is invalid and would be rejected again.
 _SPOILED: Final = (400, 413, 422)
-# Weir stumbles over the message itself: after so many tries (some minutes) it must not hold up
-# those that wait behind it.
+# The message causes an error in Weir: after so many attempts (some minutes) it is dropped, so that
+# later messages are sent.
 _STUMBLED: Final = 500
 _MOST_STUMBLES: Final = 8
 
 
 def delay_before(failures: int, draw: Callable[[], float] = random.random) -> float:
-    """Return the seconds before the next try: doubling, with jitter over the upper half.
+    """Return the seconds before the next attempt: doubling, with jitter over the upper half.
 
-    Many jobs lose Weir at one moment; they must not all come back at one.
+    Many jobs lose Weir at one moment; they must not all retry at one.
     """
     most = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0 ** min(failures - 1, 16))
     return most / 2 + most / 2 * draw()
@@ -93,7 +93,7 @@ class Reporter:
         self._thread.start()
 
     def put(self, event: Event) -> None:
-        """Let an event wait to be sent; nothing happens once it is over."""
+        """Queue an event; no effect after the end."""
         if self._over.is_set():
             return
         text = json.dumps(event, separators=(",", ":"))
@@ -108,7 +108,7 @@ class Reporter:
         self._closing.set()
 
     def close(self, seconds: float, *, ended: bool) -> None:
-        """Wind up and wait for it, at most `seconds`; nothing more is sent after them."""
+        """Wind up and wait at most `seconds`; nothing is sent after them."""
         self.wind_up(ended=ended)
         if self._thread.is_alive():
             self._thread.join(seconds)
@@ -139,10 +139,10 @@ class Reporter:
                 self._closing.wait(self._every)
 
     def _deliver(self, events: list[str]) -> bool:
-        """Send one message until it is taken or spoiled; False once there is no sense in more."""
+        """Send one message until it is accepted or dropped; return False to send no more."""
         failures = stumbles = 0
         while True:
-            # Read first: a try that began before the end was requested is not the last one.
+            # Read first: an attempt from before the requested end is not the last one.
             last = self._closing.is_set()
             answer = self._try(self._message(events))
             stumbles += answer.status == _STUMBLED
@@ -181,7 +181,7 @@ class Reporter:
             self._warn("spoiled", "Weir cannot read %s events and drops them: %s", count, message)
 
     def _warn(self, kind: str, text: str, *values: object) -> None:
-        """Warn once per kind of trouble: a job's log is its owner's."""
+        """Warn once per kind of error, as the log is the job's."""
         if kind not in self._reported:
             self._reported.add(kind)
             _log.warning(text, *values)

@@ -29,27 +29,27 @@ def next_moment(moment: int, elapsed_s: float, speed: float) -> int:
 
 
 class StoredMoment:
-    """The moment up to which reports are in the log; survives the process."""
+    """The moment up to which records are in the log, stored in Redis."""
 
     def __init__(self, client: "redis.Redis", cluster: str) -> None:
         self._client = client
         self._key = f"{cluster_prefix(cluster)}replay"
 
     def read(self) -> int:
-        """Return the moment; just before the first report when none was stored."""
+        """Return the moment, before the first record if none is stored."""
         stored = cast("bytes | None", self._client.get(self._key))
         return -1 if stored is None else int(stored)
 
     def write(self, moment: int) -> None:
-        """Remember the moment."""
+        """Store the moment."""
         self._client.set(self._key, moment)
 
 
 class Feed:
-    """Moves the replay on, one atomic append per tick.
+    """Advances the replay, one atomic append per tick.
 
-    The moment is stored after the append, so that a kill between the two repeats one tick of
-    records and never loses one.
+    The moment is stored after the append, so that a kill in between repeats one tick of records and
+    loses none.
     """
 
     def __init__(
@@ -69,10 +69,9 @@ class Feed:
         self.moment = place.read()
 
     def advance(self, elapsed_s: float) -> None:
-        """Append the records of the meantime.
+        """Append the records of the elapsed time.
 
-        Raises `LogFull`, `LogUnavailable` or `redis.RedisError` and stands still where the log does
-        not take it.
+        Raises `LogFull`, `LogUnavailable` or `redis.RedisError`; the moment does not advance then.
         """
         until = next_moment(self.moment, elapsed_s, self._speed)
         self._producer.append(self._blocks(until))

@@ -1,8 +1,8 @@
-"""Keeps the queries that are alive in Weir equal to those that should be.
+"""Reconciliation of the live queries in Weir with the wanted ones.
 
-What should live is a function of the replay's moment; what lives is asked of Weir once and then
-remembered. So an outage, a kill in the middle or a lost answer leaves nothing to repair: the next
-step submits what is missing and ends what is left over.
+The wanted queries are a function of the replay's moment; the live ones are read from Weir once and
+then remembered. So an outage, a kill or a lost answer needs no repair: the next step submits the
+missing queries and ends the others.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ from workers.demo.program import Wanted
 
 @dataclass(frozen=True)
 class Changes:
-    """What to submit and what to end, by name, so that the wanted queries live and no others."""
+    """The queries to submit, and the names of the queries to end."""
 
     submit: tuple[Wanted, ...]
     end: tuple[str, ...]
 
 
 def changes(live: set[str], wanted: Iterable[Wanted]) -> Changes:
-    """Return what separates the live queries from the wanted ones."""
+    """Return the difference between the live queries and the wanted ones."""
     by_name = {query.name: query for query in wanted}
     missing = tuple(query for name, query in by_name.items() if name not in live)
     return Changes(missing, tuple(sorted(live - by_name.keys())))

@@ -1,4 +1,4 @@
-"""What a demonstration replays into its cluster: streams, records and queries, moment by moment.
+"""The program of a demonstration: streams, records and queries, moment by moment.
 
 A moment is a number of milliseconds since the replay began for the first time.
 """
@@ -44,8 +44,8 @@ class Wanted:
 class Program(Protocol):
     """One demonstration.
 
-    `slug`: its cluster; `prefixes`: how the names of its queries begin: no other queries of the
-    cluster are ended. `late_nodes`: the indices of the nodes that join after the first placement.
+    `slug`: its cluster; `prefixes`: of the names of its queries; other queries of the cluster are
+    not ended; `late_nodes`: the indices of the nodes that join after the first placement.
     """
 
     slug: str

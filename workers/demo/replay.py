@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _FIRST_WAIT_S: Final = 0.5
 _LONGEST_WAIT_S: Final = 30.0
 _REQUEST_TIMEOUT_S: Final = 30.0
-# A runner kills what has not ended soon after SIGTERM; an unanswered request is no loss.
+# A runner kills a process soon after SIGTERM; an unanswered request is no loss.
 _FAREWELL_S: Final = 3.0
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ def main() -> None:
         replays = [
             pool.submit(replay_one, PROGRAMS[name], arguments, stop) for name in arguments.demos
         ]
-        # One that fails ends the others: the process is then restarted whole.
+        # A failed replay ends the others, so that the process is restarted.
         wait(replays, return_when=FIRST_EXCEPTION)
         stop.set()
     limit.cancel()
@@ -150,12 +150,12 @@ def keep_queries(
             persistently(lambda: keeper.step(wanted_now()), stop)
             persistently(late_nodes, stop)
     finally:
-        # Records without queries would be half a replay: let the process end and be restarted.
+        # Records without queries would be half a replay: the process ends and is restarted.
         stop.set()
 
 
 def persistently(ask: Callable[[], T], stop: Event) -> T | None:
-    """Return the answer, asking until there is one, with growing pauses; None when stopped."""
+    """Return the answer, retrying with growing pauses; None when stopped."""
     pause = _FIRST_WAIT_S
     while not stop.is_set():
         try:

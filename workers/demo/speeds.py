@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 NO_SPEED: Final = -1
-# A car reports about once a minute; after five without, the way in between is anybody's guess.
+# A car reports about once a minute; after five minutes the way in between is unknown.
 LONGEST_GAP_MS: Final = 5 * 60_000
-# 216 km/h: no taxi drives it, so that one of the two positions must be wrong.
+# 216 km/h: above it one of the two positions must be wrong.
 FASTEST_CM_S: Final = 6_000
 METRES_PER_TILE: Final = 100
 

@@ -10,9 +10,8 @@ from workers.demo.program import Wanted
 from workers.demo.recording import Recording, load_recording
 from workers.demo.timeline import reports_between, trips_at
 
-# One trip in so many is a query, and none over many tiles: a plan must still hold after it was read
-# for ten minutes, in which all trips have been replaced, and a node with one trip over many tiles
-# receives them all.
+# One trip in so many is a query, and none over many tiles: a plan must hold for ten minutes, in
+# which all trips are replaced, and a node with a trip over many tiles receives all of these.
 TRIPS_PER_QUERY: Final = 30
 MOST_TILES: Final = 5
 

@@ -13,7 +13,7 @@ from workers.live_migration.request import Request
 
 
 def main() -> int:
-    """Run one course and write its rows; return 1 where it failed."""
+    """Run one course and write its rows; return 1 if it failed."""
     signal.signal(signal.SIGTERM, _leave)
     request = Request(**json.load(sys.stdin))
     try:
@@ -34,7 +34,7 @@ def _say(**fields: object) -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """End in good order: the driver and Redis with it."""
+    """Stop the driver and Redis, then this process."""
     raise SystemExit(128 + number)
 
 

@@ -25,14 +25,14 @@ from workers.live_migration.request import QUERY, Request
 
 CLUSTER: Final = "figure15"
 START_S: Final = 240.0
-# Every trial begins with so much that nobody measures: workers start, code warms up.
+# The unmeasured begin of every trial: workers start, code is compiled.
 WARM_UP_S: Final = 5.0
 ReportProgress = Callable[[float], None]
 Row = dict[str, Any]
 
 
 class CourseFailed(Exception):
-    """The application did not do what was waited for."""
+    """The application did not reach the awaited state in time."""
 
 
 @contextmanager
@@ -152,7 +152,7 @@ class Course:
 def by_minute(request: Request, rows: list[Row], started: float) -> list[Row]:
     """Return the measures of each minute, by when results came out.
 
-    A minute without a result has none: it is unknown its response time.
+    The response time of a minute without a result is None.
     """
     result = []
     for minute in range(request.minutes):

@@ -1,4 +1,4 @@
-"""What is requested, and the plan that the number of nodes requests."""
+"""The request of a course: its workload, and the migration to the new number of nodes."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Learning on a Spark session: each round's jobs run side by side, as in section 6 of the paper."""
+"""Learning on a Spark session: each round's jobs run in parallel, as in section 6 of the paper."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from controlplane.runtime.java import find_java
 
 
 def runner_on(session: SparkSession) -> Runner:
-    """Return what runs jobs on the session, one Spark task each."""
+    """Return a runner of jobs on the session, one Spark task each."""
 
     def run(function: Callable[[Any], Any], jobs: Sequence[Any]) -> Iterable[Any]:
         spread = session.sparkContext.parallelize(list(jobs), len(jobs))
@@ -26,14 +26,13 @@ def runner_on(session: SparkSession) -> Runner:
 
 @contextmanager
 def session_at(master: str, folder: Path) -> Iterator[SparkSession]:
-    """Give a session on a master: `local[2]`, or the URL of a cluster; it is stopped at the end.
+    """Yield a session on a master: `local[2]`, or the URL of a cluster; it is stopped at the end.
 
-    `folder` has room for a stand-in Java home, where one is needed. Raises `CheckFailed` if no
-    Java is found.
+    `folder`: for a stand-in Java home, if one is needed. Raises `CheckFailed` without Java.
     """
     java = find_java(os.environ, folder / "java", lambda line: print(line, file=sys.stderr))
     os.environ["JAVA_HOME"] = str(java.home)
-    # The tasks need what is installed here, not the first Python on the path.
+    # The tasks need the packages of this Python.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("weir-precompute")
     # The progress bar shows the share; Spark's own bars would overwrite it.

@@ -1,4 +1,4 @@
-"""Projections by the landscape they belong to, one file each."""
+"""Stored projections by landscape, one file each."""
 
 import json
 import os
@@ -24,7 +24,7 @@ class Store:
             return None
 
     def put(self, projection: Projection) -> Path:
-        """Keep a projection and return its file."""
+        """Store a projection and return its file."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.path(projection.key)
         part = path.with_suffix(f".{os.getpid()}.part")
@@ -33,5 +33,5 @@ class Store:
         return path
 
     def path(self, key: str) -> Path:
-        """Return where a landscape's projection is kept."""
+        """Return the file of a landscape's projection."""
         return self.folder / f"{key}.json"

@@ -7,11 +7,10 @@ from ninja import Router
 
 from controlplane.access.audit_log import AuditFilters, audit_page, audit_slice
 from controlplane.api.common.derived import below, columns_of
-from controlplane.api.common.lists import by_number, listed
+from controlplane.api.common.lists import listed, requested_page
 from controlplane.api.common.schemas import ListOut
 from controlplane.api.common.security import caller
 from controlplane.models import AuditEntry
-from controlplane.pagination.cursors import Place
 
 router = Router(tags=["audit"])
 
@@ -44,7 +43,5 @@ def list_audit(request: HttpRequest, response: HttpResponse) -> Any:
     sees some clusters only gets the entries of those.
     """
     filters = AuditFilters.of(request.GET, caller(request).clusters)
-    page = (
-        audit_page(filters) if by_number(request) else audit_slice(filters, Place.of(request.GET))
-    )
+    page = requested_page(request, audit_page, audit_slice, filters)
     return listed(request, response, page) | {"entries": page.rows}

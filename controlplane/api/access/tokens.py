@@ -9,17 +9,10 @@ from pydantic import Field
 from controlplane.access import tokens
 from controlplane.access.roles import VIEWER
 from controlplane.api.common.derived import below, columns_of
-from controlplane.api.common.examples import with_examples
 from controlplane.api.common.security import caller, visible_cluster
 from controlplane.models import ApiToken
 
 router = Router(tags=["access"])
-_EXAMPLES = {
-    "A job that submits queries to one cluster": {
-        "name": "nightly", "role": "operator", "cluster": "sf", "days": 90,
-    },
-    "A dashboard of all clusters": {"name": "grafana", "role": "viewer", "days": 366},
-}  # fmt: skip
 
 
 class TokenIn(Schema):
@@ -53,7 +46,7 @@ def list_tokens(request: HttpRequest) -> Any:
     return tokens.tokens_of(caller(request))
 
 
-@router.post("", response={201: NewTokenOut}, openapi_extra=with_examples(_EXAMPLES))
+@router.post("", response={201: NewTokenOut})
 def make_token(request: HttpRequest, body: TokenIn) -> Any:
     """Create a token of the caller; only this response has the secret. Requires a session."""
     actor = caller(request)

@@ -79,18 +79,14 @@ def _stuck(cluster: Any) -> dict[str, Any] | None:
     batch = stuck_batch(cluster)
     if batch is None:
         return None
-    losses, attempt = losses_of(cluster, batch.attempt), batch.attempt
+    losses = losses_of(cluster, batch.attempt)
+    moved = [[move.query, move.task, move.source, move.target] for move in losses.transfers]
     return {
-        "batch": batch.batch,
-        "failures": attempt.failures,
-        "start": attempt.start,
-        "stop": attempt.end,
+        **{name: getattr(batch.attempt, name) for name in ("batch", "failures", "start")},
+        "stop": batch.attempt.end,
         "records": losses.records,
         "total": losses.total,
-        "transfers": [
-            [transfer.query, transfer.task, transfer.source, transfer.target]
-            for transfer in losses.transfers
-        ],
+        "transfers": moved,
         "cause": batch.cause,
         "skip_requested": batch.skipped is not None,
     }

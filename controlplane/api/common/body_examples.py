@@ -104,6 +104,101 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
             "events": [_EVENT],
         }
     },
+    "DropIn": {
+        "A third of a stream's records": {"share": 0.33, "reason": "the nodes cannot keep up"},
+        "Half of what one query gets": {"share": 0.5, "query": "revenue-by-shop"},
+        "Half of the minutes, each whole": {"share": 0.5, "window_s": 60},
+    },
+    "KeyGroupingIn": {
+        "By load": {"key_grouping": "two_choices", "reason": "one shop has half the orders"},
+        "By the hash of the key": {"key_grouping": "hash"},
+    },
+    "TasksIn": {
+        "More tasks for a growing load": {"tasks": 16, "reason": "twice the orders since June"},
+    },
+    "AggregatorsIn": {
+        "Twice the nodes": {"count": 2, "reason": "a hundred thousand windows end per minute"},
+    },
+    "AggregatorIn": {
+        "On node 2": {"node": 2, "reason": "node 0 is going"},
+        "On the least loaded of the other nodes": {"node": None},
+    },
+    "ProposalIn": {
+        "Another placement of queries": {
+            "planner": "placement",
+            "algorithm": "refined",
+            "parameters": {"seconds": 5, "nu": 0.1},
+        },
+        "Tasks of split queries spread anew": {"planner": "migration", "parameters": {"tau": 0.3}},
+    },
+    "ComparisonIn": {
+        "Two planners side by side": {
+            "asked": [
+                {"planner": "placement", "algorithm": "mms"},
+                {"planner": "placement", "algorithm": "refined", "parameters": {"nu": 0.2}},
+            ],
+        },
+        "The curve of bytes against balance": {
+            "asked": [{"planner": "placement", "algorithm": "mms"}],
+            "budgets": [{"share": 0.1}, {"share": 0.25}, {"share": 0.5}, {}],
+        },
+        "At most ten moves and a megabyte": {
+            "asked": [{"planner": "migration", "algorithm": "single_step"}],
+            "budgets": [{"moves": 10, "bytes": 1_000_000}],
+        },
+    },
+    "TokenIn": {
+        "A job that submits queries to one cluster": {
+            "name": "nightly",
+            "role": "operator",
+            "cluster": "sf",
+            "days": 90,
+        },
+        "A dashboard of all clusters": {"name": "grafana", "role": "viewer", "days": 366},
+    },
+    "WebhookIn": {
+        "Everything of one cluster": {
+            "name": "chat",
+            "url": "https://hooks.example.com/weir",
+            "cluster": "sf",
+            "kinds": ["proposals", "executions", "alerts"],
+        },
+        "Alerts of all clusters": {
+            "name": "on call",
+            "url": "https://alerts.example.com/in",
+            "kinds": ["alerts"],
+        },
+    },
+    "PolicyIn": {
+        "Placements apply by themselves at night": {
+            "auto_kinds": ["placement"],
+            "auto_from": "22:00",
+            "auto_until": "05:00",
+            "watch": "act",
+            "reason": "nobody is there to approve",
+        },
+        "Four eyes": {"four_eyes": True, "approvers": "approver"},
+    },
+    "BlackoutIn": {
+        "The morning rush, on working days": {
+            "cron": "30 6 * * 1-5",
+            "minutes": 180,
+            "reason": "the busiest hours",
+        },
+        "A range": {
+            "starts_at": "2030-12-24T12:00:00Z",
+            "ends_at": "2030-12-27T06:00:00Z",
+            "reason": "holidays",
+        },
+    },
+    "ExclusionIn": {
+        "A node in repair": {
+            "kind": "node",
+            "subject": "node 1",
+            "reason": "its disk is being changed",
+            "expires_at": "2030-12-24T12:00:00Z",
+        },
+    },
     "WithoutIn": {"Without the first and the fourth move": {"places": [0, 3]}},
     # What records are is told by the door itself, not by a schema with a name.
     "records": {"Rows": {"records": list(ORDERS)}},

@@ -59,34 +59,7 @@ QUERY_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
     },
 }
 
-DROP_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "A third of a stream's records": {"share": 0.33, "reason": "the nodes cannot keep up"},
-    "Half of what one query gets": {"share": 0.5, "query": "revenue-by-shop"},
-    "Half of the minutes, each whole": {"share": 0.5, "window_s": 60},
-}
-SCHEME_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "By load": {"key_grouping": "two_choices", "reason": "one shop has half the orders"},
-    "By the hash of the key": {"key_grouping": "hash"},
-}
-TASKS_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "More tasks for a growing load": {"tasks": 16, "reason": "twice the orders since June"},
-}
-AGGREGATORS_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "Twice the nodes": {"count": 2, "reason": "a hundred thousand windows end per minute"},
-}
-MERGE_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "On node 2": {"node": 2, "reason": "node 0 is going"},
-    "On the least loaded of the other nodes": {"node": None},
-}
 
-ASK_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "Another placement of queries": {
-        "planner": "placement",
-        "algorithm": "refined",
-        "parameters": {"seconds": 5, "nu": 0.1},
-    },
-    "Tasks of split queries spread anew": {"planner": "migration", "parameters": {"tau": 0.3}},
-}
 _SEAL: Final = "9d3a1c52f0e84b7796a5d1f3c0be47e28b5f60d1a9c47382e6f10b54d7c2938a"
 
 

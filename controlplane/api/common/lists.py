@@ -1,18 +1,36 @@
 """Pagination of the API's lists: by cursor, or by page number (deprecated)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.pagination.cursors import Slice
-from controlplane.pagination.pages import Page
+from controlplane.pagination.cursors import Place, Slice
+from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, whole
 
 
-def by_number(request: HttpRequest) -> bool:
-    """Return True if a request names a page number."""
-    return "page" in request.GET
+def requested_page(
+    request: HttpRequest,
+    by_number: Callable[..., Page[Any]],
+    at_cursor: Callable[..., Slice[Any]],
+    *arguments: Any,
+) -> Page[Any] | Slice[Any]:
+    """Return the page that a request names by number, else the rows at its cursor."""
+    if "page" in request.GET:
+        return by_number(*arguments)
+    return at_cursor(*arguments, Place.of(request.GET))
+
+
+def numbers_of(request: HttpRequest) -> tuple[int, int]:
+    """Return the number of the requested page, and its number of rows."""
+    values = request.GET
+    return whole(values, "page", 1), whole(values, "per_page", PER_PAGE, MAX_PER_PAGE)
+
+
+def about(page: Page[Any]) -> dict[str, int]:
+    """Return the common fields of lists by page number."""
+    return {"total": page.total, "page": page.number, "pages": page.pages}
 
 
 def listed(
@@ -22,7 +40,7 @@ def listed(
 ) -> dict[str, Any]:
     """Return the common fields of a list's body, and set the header Link to the next page."""
     if isinstance(page, Page):
-        return {"total": page.total, "page": page.number, "pages": page.pages, "next": None}
+        return about(page) | {"next": None}
     if page.next:
         link_next(request, response, page.next)
     return {"total": page.total, "page": None, "pages": None, "next": page.next or None}

@@ -10,6 +10,7 @@ has the same by row.
 import json
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -41,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 CONTENT_TYPE: Final = "application/problem+json"
 ROOT: Final = "/api/"
+_AWAY: Final = "Not reachable"
 # A database that is locked or away comes back within seconds.
 DATABASE_AWAY_S: Final = 2
 # What a status is called where nobody has given it a code.
@@ -117,12 +119,12 @@ def translate_errors(api: NinjaAPI) -> None:
         Invalid: _invalid,
         ValidationError: _malformed,
         Forbidden: _forbidden,
-        NotFound: _not_found,
+        NotFound: partial(_plain, 404, "Not found"),
         Http404: _no_page,
         Conflict: _conflict,
-        Busy: _busy,
-        Away: _away,
-        BadBody: _bad_body,
+        Busy: partial(_later, 429, "Too much at once"),
+        Away: partial(_later, 503, _AWAY),
+        BadBody: partial(_plain, 400, "The request is malformed"),
         RedisError: _redis_away,
         AuthenticationError: _anonymous,
         HttpError: _refused_by_framework,
@@ -131,6 +133,16 @@ def translate_errors(api: NinjaAPI) -> None:
     }
     for kind, handler in handlers.items():
         api.add_exception_handler(kind, handler)
+
+
+def _plain(status: int, title: str, request: HttpRequest, refused: Exception) -> HttpResponse:
+    return problem(request, status, title, str(refused))
+
+
+def _later(status: int, title: str, request: HttpRequest, refused: TryLater) -> HttpResponse:
+    response = problem(request, status, title, str(refused), code=refused.code, data=refused.data)
+    response["Retry-After"] = str(refused.after_s)
+    return response
 
 
 def _invalid(request: HttpRequest, refused: Invalid) -> HttpResponse:
@@ -184,26 +196,16 @@ def _forbidden(request: HttpRequest, refused: Forbidden) -> HttpResponse:
     return problem(request, 403, "Not allowed", str(refused), code=code)
 
 
-def _not_found(request: HttpRequest, refused: NotFound) -> HttpResponse:
-    """404: no such row."""
-    return problem(request, 404, "Not found", str(refused), code="not_found")
-
-
 def _no_page(request: HttpRequest, refused: Http404) -> HttpResponse:
     """404: no such address."""
-    return problem(request, 404, "Not found", _DETAILS[404], code="not_found")
-
-
-def _bad_body(request: HttpRequest, refused: BadBody) -> HttpResponse:
-    """400: the body does not have its declared format."""
-    return problem(request, 400, "The request is malformed", str(refused), code="bad_request")
+    return problem(request, 404, "Not found", _DETAILS[404])
 
 
 def _redis_away(request: HttpRequest, error: RedisError) -> HttpResponse:
     """503: Redis does not respond."""
     logger.warning("Redis does not answer: %s", error)
     away = Away("redis_away", "Redis does not answer", DATABASE_AWAY_S)
-    return _later(request, 503, "Not reachable", away)
+    return _later(503, _AWAY, request, away)
 
 
 def _conflict(request: HttpRequest, refused: Conflict) -> HttpResponse:
@@ -211,27 +213,9 @@ def _conflict(request: HttpRequest, refused: Conflict) -> HttpResponse:
     return problem(request, 409, "Not now", str(refused), code=refused.code, data=refused.data)
 
 
-def _busy(request: HttpRequest, refused: Busy) -> HttpResponse:
-    """429: slow down."""
-    return _later(request, 429, "Too much at once", refused)
-
-
-def _away(request: HttpRequest, refused: Away) -> HttpResponse:
-    """503: a required service does not respond."""
-    return _later(request, 503, "Not reachable", refused)
-
-
-def _later(request: HttpRequest, status: int, title: str, refused: TryLater) -> HttpResponse:
-    response = problem(request, status, title, str(refused), code=refused.code, data=refused.data)
-    response["Retry-After"] = str(refused.after_s)
-    return response
-
-
 def _anonymous(request: HttpRequest, refused: AuthenticationError) -> HttpResponse:
     """401: neither session nor token."""
-    response = problem(
-        request, 401, "Who are you?", "Log in, or send a bearer token", code="unauthorized"
-    )
+    response = problem(request, 401, "Who are you?", "Log in, or send a bearer token")
     response["WWW-Authenticate"] = "Bearer"
     return response
 
@@ -250,4 +234,4 @@ def _database_away(request: HttpRequest, refused: OperationalError) -> HttpRespo
     """503: the database is locked or unavailable."""
     logger.error("The database does not answer", exc_info=refused)
     error = TryLater("database_away", "The database does not answer now", DATABASE_AWAY_S)
-    return _later(request, 503, "Not reachable", error)
+    return _later(503, _AWAY, request, error)

@@ -12,7 +12,7 @@ from ninja import Router, Status
 from ninja.decorators import decorate_view
 
 from controlplane.access.roles import require_viewer
-from controlplane.api.common.lists import by_number, listed
+from controlplane.api.common.lists import listed, requested_page
 from controlplane.api.common.problems import problem
 from controlplane.api.common.security import caller
 from controlplane.api.integrations.attached_schemas import (
@@ -32,7 +32,6 @@ from controlplane.integrations.attached_list import (
     progress_of,
     run_by_id,
 )
-from controlplane.pagination.cursors import Place
 
 router = Router(tags=["attached jobs"])
 # The client sends at most a quarter of it.
@@ -72,7 +71,7 @@ def list_jobs(request: HttpRequest, response: HttpResponse) -> Any:
     """List jobs with the newest runs of each; query parameters q, cursor, limit (up to 1000)."""
     require_viewer(caller(request))
     filters = JobFilters.of(request.GET)
-    page = jobs_page(filters) if by_number(request) else jobs_slice(filters, Place.of(request.GET))
+    page = requested_page(request, jobs_page, jobs_slice, filters)
     return JobPage(**listed(request, response, page), jobs=[JobOut.of(row) for row in page.rows])
 
 

@@ -9,7 +9,6 @@ from pydantic import Field
 
 from controlplane.access.roles import Actor
 from controlplane.api.common.derived import below, columns_of
-from controlplane.api.common.examples import with_examples
 from controlplane.api.common.lists import listed
 from controlplane.api.common.schemas import ListOut
 from controlplane.api.common.security import caller, visible_cluster
@@ -20,15 +19,6 @@ from controlplane.models import Delivery, Webhook
 from controlplane.pagination.cursors import Place
 
 router = Router(tags=["webhooks"])
-_EXAMPLES = {
-    "Everything of one cluster": {
-        "name": "chat", "url": "https://hooks.example.com/weir", "cluster": "sf",
-        "kinds": ["proposals", "executions", "alerts"],
-    },
-    "Alerts of all clusters": {
-        "name": "on call", "url": "https://alerts.example.com/in", "kinds": ["alerts"],
-    },
-}  # fmt: skip
 
 
 class WebhookIn(Schema):
@@ -89,7 +79,7 @@ def list_webhooks(request: HttpRequest) -> Any:
     return webhooks.visible_webhooks(caller(request))
 
 
-@router.post("", response={201: NewWebhookOut}, openapi_extra=with_examples(_EXAMPLES))
+@router.post("", response={201: NewWebhookOut})
 def make_webhook(request: HttpRequest, body: WebhookIn) -> Any:
     """Create a webhook. Requires the role admin, on its cluster or on all.
 
@@ -106,7 +96,7 @@ def get_webhook(request: HttpRequest, pk: int) -> Any:
     return webhooks.webhook_by_id(caller(request), pk)
 
 
-@router.put("/{int:pk}", response=WebhookOut, openapi_extra=with_examples(_EXAMPLES))
+@router.put("/{int:pk}", response=WebhookOut)
 def change_webhook(request: HttpRequest, pk: int, body: WebhookIn) -> Any:
     """Change all fields of a webhook except its cluster; a pause ends."""
     actor = caller(request)

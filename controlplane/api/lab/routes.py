@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Status
 
 from controlplane import lab
-from controlplane.api.common.lists import by_number, listed
+from controlplane.api.common.lists import listed, requested_page
 from controlplane.api.common.security import caller
 from controlplane.api.lab.schemas import ExperimentOut, RunIn, RunOut, RunPage, TableOut
 from controlplane.errors import Conflict
@@ -18,7 +18,6 @@ from controlplane.lab.runs import (
     lab_slice,
     run_by_id,
 )
-from controlplane.pagination.cursors import Place
 
 router = Router(tags=["lab"])
 
@@ -59,7 +58,7 @@ def list_runs(request: HttpRequest, response: HttpResponse) -> Any:
     """
     caller(request)
     filters = LabFilters.of(request.GET)
-    page = lab_page(filters) if by_number(request) else lab_slice(filters, Place.of(request.GET))
+    page = requested_page(request, lab_page, lab_slice, filters)
     return listed(request, response, page) | {"runs": list(page.rows)}
 
 

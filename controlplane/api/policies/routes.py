@@ -6,13 +6,9 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router, Status
 
-from controlplane.api.common.examples import with_examples
-from controlplane.api.common.lists import by_number, listed
+from controlplane.api.common.lists import listed, requested_page
 from controlplane.api.common.security import caller
 from controlplane.api.policies.schemas import (
-    BLACKOUT_EXAMPLES,
-    EXCLUSION_EXAMPLES,
-    POLICY_EXAMPLES,
     BlackoutIn,
     BlackoutOut,
     DecisionOut,
@@ -24,7 +20,6 @@ from controlplane.api.policies.schemas import (
 )
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.models import Blackout
-from controlplane.pagination.cursors import Place
 from controlplane.policies import blackouts, exclusions
 from controlplane.policies.store import update_policy
 from controlplane.watch.history import (
@@ -44,7 +39,7 @@ def get_policy(request: HttpRequest, slug: str) -> Any:
     return PolicyOut.of(cluster_by_slug(slug))
 
 
-@router.patch("/{slug}/policy", response=PolicyOut, openapi_extra=with_examples(POLICY_EXAMPLES))
+@router.patch("/{slug}/policy", response=PolicyOut)
 def change_policy(request: HttpRequest, slug: str, body: PolicyIn) -> Any:
     """Change some settings of the policy. Requires the role admin."""
     actor, cluster = caller(request), cluster_by_slug(slug)
@@ -59,11 +54,7 @@ def list_blackouts(request: HttpRequest, slug: str) -> Any:
     return Blackout.objects.filter(cluster=cluster_by_slug(slug))
 
 
-@router.post(
-    "/{slug}/blackouts",
-    response={201: BlackoutOut},
-    openapi_extra=with_examples(BLACKOUT_EXAMPLES),
-)
+@router.post("/{slug}/blackouts", response={201: BlackoutOut})
 def add_blackout(request: HttpRequest, slug: str, body: BlackoutIn) -> Any:
     """Add a blackout. Requires the role admin."""
     actor, cluster = caller(request), cluster_by_slug(slug)
@@ -88,11 +79,7 @@ def list_exclusions(request: HttpRequest, slug: str) -> Any:
     return exclusions.live_exclusions(cluster_by_slug(slug), timezone.now())
 
 
-@router.post(
-    "/{slug}/exclusions",
-    response={201: ExclusionOut},
-    openapi_extra=with_examples(EXCLUSION_EXAMPLES),
-)
+@router.post("/{slug}/exclusions", response={201: ExclusionOut})
 def add_exclusion(request: HttpRequest, slug: str, body: ExclusionIn) -> Any:
     """Exclude an object from plans until a moment; a repeated request sets owner and end."""
     actor, cluster = caller(request), cluster_by_slug(slug)
@@ -124,9 +111,5 @@ def list_decisions(request: HttpRequest, response: HttpResponse, slug: str) -> A
     """
     caller(request)
     cluster, filters = cluster_by_slug(slug), DecisionFilters.of(request.GET)
-    page = (
-        decisions_page(cluster, filters)
-        if by_number(request)
-        else decisions_slice(cluster, filters, Place.of(request.GET))
-    )
+    page = requested_page(request, decisions_page, decisions_slice, cluster, filters)
     return listed(request, response, page) | {"decisions": page.rows}

@@ -1,8 +1,7 @@
 """Schemas of policies, blackouts, exclusions and decisions."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from django.utils import timezone
 from pydantic import ConfigDict, Field, StrictInt, create_model
@@ -15,38 +14,6 @@ from controlplane.policies.description import summary
 from controlplane.policies.settings import PolicySettings, optional_fields
 from controlplane.policies.store import policy_row, stored_settings
 from controlplane.watch.codes import CODES
-
-POLICY_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "Placements apply by themselves at night": {
-        "auto_kinds": ["placement"],
-        "auto_from": "22:00",
-        "auto_until": "05:00",
-        "watch": "act",
-        "reason": "nobody is there to approve",
-    },
-    "Four eyes": {"four_eyes": True, "approvers": "approver"},
-}
-BLACKOUT_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "The morning rush, on working days": {
-        "cron": "30 6 * * 1-5",
-        "minutes": 180,
-        "reason": "the busiest hours",
-    },
-    "A range": {
-        "starts_at": "2030-12-24T12:00:00Z",
-        "ends_at": "2030-12-27T06:00:00Z",
-        "reason": "holidays",
-    },
-}
-EXCLUSION_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "A node in repair": {
-        "kind": "node",
-        "subject": "node 1",
-        "reason": "its disk is being changed",
-        "expires_at": "2030-12-24T12:00:00Z",
-    },
-}
-
 
 _SENT: Any = create_model("_Sent", __base__=ReasonIn, **optional_fields())
 

@@ -1,18 +1,11 @@
 """Endpoints of drop rules, key groupings and aggregator nodes of running queries."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest
 from ninja import Router
 
-from controlplane.api.common.examples import (
-    AGGREGATORS_EXAMPLES,
-    DROP_EXAMPLES,
-    MERGE_EXAMPLES,
-    SCHEME_EXAMPLES,
-    TASKS_EXAMPLES,
-    with_examples,
-)
 from controlplane.api.common.security import caller
 from controlplane.api.queries.edge_schemas import (
     AggregatorIn,
@@ -32,6 +25,7 @@ from controlplane.topology import drop_rules, key_groupings, task_counts
 
 router = Router(tags=["edges"])
 DROPS = "/{slug}/streams/{key}/drops"
+QUERY = "/{slug}/queries/{name}"
 
 
 @router.get(DROPS, response=list[DropOut])
@@ -42,7 +36,7 @@ def list_drop_rules(request: HttpRequest, slug: str, key: str) -> Any:
     return [DropOut.of(drop) for drop in drop_rules_of(stream)]
 
 
-@router.put(DROPS, response=DropOut, openapi_extra=with_examples(DROP_EXAMPLES))
+@router.put(DROPS, response=DropOut)
 def set_drop_rule(request: HttpRequest, slug: str, key: str, body: DropIn) -> Any:
     """Create or change a drop rule of a stream (by id or name)."""
     actor, stream = caller(request), stream_by_key(cluster_by_slug(slug), key)
@@ -63,53 +57,37 @@ def remove_drop_rule(
     return [DropOut.of(drop) for drop in drop_rules_of(stream)]
 
 
-@router.post(
-    "/{slug}/queries/{name}/key-grouping",
-    response=QueryOut,
-    openapi_extra=with_examples(SCHEME_EXAMPLES),
-)
+@router.post(f"{QUERY}/key-grouping", response=QueryOut)
 def set_key_grouping(request: HttpRequest, slug: str, name: str, body: KeyGroupingIn) -> Any:
     """Change the key grouping of a running query that has an aggregator node."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
-    query = query_by_name(cluster, name)
-    key_groupings.set_key_grouping(actor, query, body.key_grouping, body.reason)
-    return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
+    change = key_groupings.set_key_grouping
+    return _changed(request, slug, name, change, body.key_grouping, body.reason)
 
 
-@router.post(
-    "/{slug}/queries/{name}/tasks",
-    response=QueryOut,
-    openapi_extra=with_examples(TASKS_EXAMPLES),
-)
+@router.post(f"{QUERY}/tasks", response=QueryOut)
 def set_task_count(request: HttpRequest, slug: str, name: str, body: TasksIn) -> Any:
     """Change the number of tasks of a running query that has an aggregator node."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
-    query = query_by_name(cluster, name)
-    task_counts.set_task_count(actor, query, body.tasks, body.reason)
-    return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
+    return _changed(request, slug, name, task_counts.set_task_count, body.tasks, body.reason)
 
 
-@router.post(
-    "/{slug}/queries/{name}/aggregator",
-    response=QueryOut,
-    openapi_extra=with_examples(MERGE_EXAMPLES),
-)
+@router.post(f"{QUERY}/aggregator", response=QueryOut)
 def set_aggregator(request: HttpRequest, slug: str, name: str, body: AggregatorIn) -> Any:
     """Move the aggregation of a running query to another node."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
-    query = query_by_name(cluster, name)
-    key_groupings.set_aggregator(actor, query, body.node, body.reason)
-    return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
+    return _changed(request, slug, name, key_groupings.set_aggregator, body.node, body.reason)
 
 
-@router.post(
-    "/{slug}/queries/{name}/aggregators",
-    response=QueryOut,
-    openapi_extra=with_examples(AGGREGATORS_EXAMPLES),
-)
+@router.post(f"{QUERY}/aggregators", response=QueryOut)
 def set_aggregator_count(request: HttpRequest, slug: str, name: str, body: AggregatorsIn) -> Any:
     """Spread the aggregation of a running query over a number of nodes."""
+    change = key_groupings.set_aggregator_count
+    return _changed(request, slug, name, change, body.count, body.reason)
+
+
+def _changed(
+    request: HttpRequest, slug: str, name: str, change: Callable[..., object], *values: Any
+) -> QueryOut:
+    """Apply a change to the newest query of a name and return the query."""
     actor, cluster = caller(request), cluster_by_slug(slug)
     query = query_by_name(cluster, name)
-    key_groupings.set_aggregator_count(actor, query, body.count, body.reason)
+    change(actor, query, *values)
     return QueryOut.of(row_of(query_by_id(cluster, query.pk)))

@@ -7,7 +7,7 @@ from ninja import Router, Status
 from pydantic_core import to_json
 
 from controlplane.api.common.examples import QUERY_EXAMPLES, with_examples
-from controlplane.api.common.lists import by_number, link_next, listed
+from controlplane.api.common.lists import link_next, listed, requested_page
 from controlplane.api.common.schemas import CountOut, PlaceOut, response_of
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.queries.schemas import (
@@ -34,7 +34,6 @@ from controlplane.catalog.queries import (
 from controlplane.catalog.query_rows import row_of
 from controlplane.catalog.query_text import output_columns, places
 from controlplane.clusters.listing import cluster_by_slug
-from controlplane.pagination.cursors import Place
 from controlplane.query_spec import spec_of
 from controlplane.results import WindowFilters, window_row, windows_page
 from controlplane.topology import queries
@@ -62,11 +61,7 @@ def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     """
     caller(request)
     cluster, filters = cluster_of(request), QueryFilters.of(request.GET)
-    page = (
-        queries_page(cluster, filters)
-        if by_number(request)
-        else queries_slice(cluster, filters, Place.of(request.GET))
-    )
+    page = requested_page(request, queries_page, queries_slice, cluster, filters)
     rows = [QueryOut.of(row) for row in page.rows]
     return QueryPage(**listed(request, response, page), queries=rows)
 

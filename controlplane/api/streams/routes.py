@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from controlplane.api.common.lists import by_number, listed
+from controlplane.api.common.lists import listed, requested_page
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.schemas import StreamIn, StreamOut, StreamPage, StreamsIn
 from controlplane.catalog.streams import (
@@ -16,7 +16,6 @@ from controlplane.catalog.streams import (
     streams_slice,
 )
 from controlplane.clusters.listing import cluster_by_slug
-from controlplane.pagination.cursors import Place
 from controlplane.topology import streams
 from controlplane.topology.streams import StreamSpec
 
@@ -32,11 +31,7 @@ def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     """
     caller(request)
     cluster, filters = cluster_of(request), StreamFilters.of(request.GET)
-    page = (
-        streams_page(cluster, filters)
-        if by_number(request)
-        else streams_slice(cluster, filters, Place.of(request.GET))
-    )
+    page = requested_page(request, streams_page, streams_slice, cluster, filters)
     rows = [StreamOut.of(row) for row in page.rows]
     return StreamPage(**listed(request, response, page), streams=rows)
 

@@ -21,7 +21,7 @@ class Command(BaseCommand):
     help = "Create an API token; it is shown once."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take user, name of the token, days of life and a file."""
+        """Add user, name of the token, days until it expires and a file."""
         parser.add_argument("user")
         parser.add_argument("name", help="what the token is for")
         parser.add_argument("--days", type=int, help="days until it expires (default: never)")
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         parser.add_argument("--file", type=Path, help="write it here, mode 600, print nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make the token."""
+        """Create the token."""
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(f"There is no user {options['user']}")

@@ -10,9 +10,9 @@ from controlplane.archive.router import DEFAULT, RESULTS, is_shared
 
 
 class Command(BaseCommand):
-    """Migrates the databases of both aliases; one alone where both are the same."""
+    """Migrates the databases of both aliases; one if both are the same."""
 
-    # As Django's own migrate: its checks would import the whole API, for seconds of every start.
+    # Django's checks would import the whole API, which takes seconds of every start.
     requires_system_checks = ()
     help = "Migrate the database, and the one of archived results where that is another."
 
@@ -21,5 +21,5 @@ class Command(BaseCommand):
         given = {"interactive": False, "verbosity": options["verbosity"]}
         call_command("migrate", database=DEFAULT, **given)
         if not is_shared():
-            # All other migrations would leave no table there, yet take as long as the first time.
+            # Other migrations create no table there, but take as long as the first time.
             call_command("migrate", ArchiveConfig.label, database=RESULTS, **given)

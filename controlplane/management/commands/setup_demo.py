@@ -1,4 +1,4 @@
-"""manage.py setup_demo: what `make run` needs in the database; running it again changes nothing."""
+"""manage.py setup_demo: creates the rows that `make run` needs; idempotent."""
 
 from argparse import ArgumentParser
 from pathlib import Path
@@ -13,14 +13,14 @@ from controlplane.demos import SLUGS
 
 
 class Command(BaseCommand):
-    """Makes roles, the users operator, viewer and replayer, the demo's clusters, and a token."""
+    """Creates roles, the users operator, viewer and replayer, the demo's clusters, and a token."""
 
-    # Django's checks would import the whole API, for seconds of every start.
+    # Django's checks would import the whole API, which takes seconds of every start.
     requires_system_checks = ()
     help = "Set up clusters of the demo, its users and the replayer's token."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        """Take the clusters, the file of the operator's login and the file for the token."""
+        """Add the clusters, the file of the operator's login and the file for the token."""
         parser.add_argument("clusters", nargs="*", help=f"some of {', '.join(SLUGS)}")
         secrets = settings.DATA_DIR / "secrets"
         parser.add_argument(
@@ -32,10 +32,10 @@ class Command(BaseCommand):
         parser.add_argument("--token-file", type=Path, default=secrets / "demo_token")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Make what is missing."""
+        """Create what is missing."""
         name, password = _login(options["password_file"])
         demo.ensure_roles()
-        # Alone at the demo, the operator decides on the plans as well.
+        # The only user of the demo decides on the plans as well.
         demo.ensure_user(name, APPROVER, password)
         demo.ensure_user("viewer", VIEWER, None)
         replayer = demo.ensure_user("replayer", OPERATOR, None)

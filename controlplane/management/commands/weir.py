@@ -1,4 +1,4 @@
-"""manage.py weir: the command `weir`, for those who are at manage.py anyway."""
+"""manage.py weir: the command `weir`."""
 
 import sys
 from typing import Any

@@ -1,7 +1,7 @@
-"""Slots and sketches to the values that were requested: the last step, at the reader.
+"""Finalize: the reader's step from slots and sketches to the values of aggregates.
 
-What was kept of a window in parts (streams, tasks of a split key, runs of a moved query) is merged
-here, in any order; so a reader sees each record exactly once.
+It merges the parts of a window (streams, tasks of a split key, incarnations of a query) in any
+order, so a reader sees each record exactly once.
 """
 
 import math
@@ -35,8 +35,8 @@ class WindowRow(NamedTuple):
     """One window of one key: its start (event time, ms), the key and the aggregates by name.
 
     `batch`: the newest micro-batch that changed it. `parts`: how many were merged. `errors`: by
-    name why an aggregate has no value although it should: its last step raised or took too long.
-    `attempted`: False where there was no time for a last step, so that another reading may have it.
+    name why an aggregate has no value: its last step raised or took too long. `attempted`: False
+    without time for a last step, so that another reading may have the value.
     """
 
     start_ms: int
@@ -224,7 +224,7 @@ class _SketchValues:
             for sketch in layout.sketches
             if registered_aggregate(sketch.aggregate.kept.sketch)
         ]
-        self._users = {user.at for user in users}
+        self._users = {user.index for user in users}
         self._cells: dict[Any, list[Cell]] = {}
         states: dict[Any, list[bytes]] = {}
         keys, cells_name, blobs_name = layout.schema.key_names, *schema_names(layout)[1:]
@@ -237,7 +237,7 @@ class _SketchValues:
             for row in _readable(_merged(schema_named(blobs_name), blobs)).to_pylist():
                 states[*_place(row, keys), row["a"]] = row["state"]
         self._results = {
-            item.at: _results(item.at, item.aggregate, states, page_s) for item in users
+            item.index: _results(item.index, item.aggregate, states, page_s) for item in users
         }
 
     def outcome(self, place: tuple[Any, ...], index: int, aggregate: Aggregate) -> Outcome:

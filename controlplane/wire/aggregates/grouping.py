@@ -1,4 +1,4 @@
-"""Rows of state and of results, merged where they have become equal."""
+"""Merging of equal rows of state and of results."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -15,7 +15,7 @@ from controlplane.wire.aggregates.state_schema import CELL, StateSchema
 # Arrow's stubs know few of the overloads that are used here.
 _pa: Any = pa
 _ROWS: Final = "rows"
-# A sketch keeps so many different values as they are; from then on it keeps coarser cells.
+# Different values that a sketch keeps exactly; with more it keeps coarser cells.
 EXACT_VALUES: Final = 1_000
 
 # A column (none to count rows), how it is aggregated, and under which name.
@@ -76,8 +76,8 @@ def flatten_lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def coarsen_full_sketches(cells: Any, names: Sequence[str]) -> Any:
     """Make the cells of each sketch coarse that has too many exact ones, or coarse ones already.
 
-    What is coarse does not depend on how records were combined before: exact cells are lost
-    only where there are `EXACT_VALUES` different ones, and then all become coarse.
+    The result does not depend on how records were combined before: with `EXACT_VALUES` different
+    cells all become coarse, with fewer none does.
     """
     kind = np.asarray(cells["largest"].fill_null(-2))
     cell = np.asarray(cells["c"].fill_null(0))

@@ -1,6 +1,6 @@
-"""How a computation is laid out in columns: its keys, and the slots of all its aggregates.
+"""The layout of a computation in columns: its keys, and the slots of all its aggregates.
 
-Aggregates share slots: the mean and the sum of one expression keep one total between them.
+Aggregates share slots: the mean and the sum of one expression have one total.
 """
 
 from dataclasses import dataclass
@@ -113,15 +113,15 @@ class AggregateSchema:
 
 @dataclass(frozen=True, slots=True)
 class SketchAggregate:
-    """An aggregate that is kept as a sketch: its place among the aggregates, and the aggregate."""
+    """An aggregate with a sketch as state, and its index among the aggregates."""
 
-    at: int
+    index: int
     aggregate: Aggregate
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where a computation's parts are.
+    """The places of a computation's aggregates in its columns.
 
     `slots`: the expression and slot of each slot column. `places`: by aggregate, the columns of
     its slots; empty for a sketch.

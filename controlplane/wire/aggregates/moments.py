@@ -1,9 +1,8 @@
 """Count, mean and spread of numbers in groups: stable where the mean is large, and mergeable.
 
-The mean is kept as a float and the rest that the float cannot hold. The spread is the sum of
-squared distances from the mean. Two parts merge by the formula of Chan, Golub and LeVeque (Updating
-formulae and a pairwise algorithm for computing sample variances, 1979); here any number of parts at
-once.
+The mean is a float and the rest that the float cannot hold. The spread is the sum of squared
+distances from the mean. Parts merge by the formula of Chan, Golub and LeVeque (Updating formulae
+and a pairwise algorithm for computing sample variances, 1979), here any number at once.
 """
 
 from typing import Any
@@ -27,7 +26,7 @@ def moments_of(values: Floats, valid: NDArray[np.bool_], starts: Int64s) -> Mome
         weight = np.add.reduceat(valid.astype(np.int64), starts)
         mean = _mean(np.where(valid, values, 0.0), weight, starts)
         distance = np.where(valid, values - np.repeat(mean, _lengths(starts, len(values))), 0.0)
-        # The mean of many large numbers is rounded; the rest that it leaves is small.
+        # The mean of many large numbers is rounded; the rest is small.
         rest = _mean(distance, weight, starts)
         spread = np.add.reduceat(distance * distance, starts) - weight * rest * rest
         return weight, mean, rest, np.maximum(spread, 0.0)
@@ -40,7 +39,7 @@ def merge_moments(
     lengths = _lengths(starts, len(mean))
     with np.errstate(invalid="ignore", over="ignore"):
         total = np.add.reduceat(weight, starts)
-        # All distances are from the part with most values, so that none is rounded for nothing.
+        # Distances from the part with most values have the smallest rounding errors.
         pivot = _heaviest(weight, starts, lengths)
         distance = mean - np.repeat(mean[pivot], lengths) + (rest - np.repeat(rest[pivot], lengths))
         distance = np.where(weight > 0, distance, 0.0)

@@ -29,7 +29,7 @@ HASH: Final = 0
 ACCURACY: Final = 0.01
 GAMMA: Final = (1 + ACCURACY) / (1 - ACCURACY)
 SMALLEST: Final = 1e-300
-# Puts the buckets of negative numbers and of positive ones apart; 0 has its own.
+# Separates the buckets of negative and of positive numbers; 0 has its own.
 APART: Final = 1 << 20
 _INFINITE: Final = 1 << 21
 _NAN: Final = _INFINITE + 1

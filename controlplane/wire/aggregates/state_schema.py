@@ -1,4 +1,4 @@
-"""What rows of aggregated panes look like: in the state of tasks, and as results of queries."""
+"""Schemas of aggregated panes: in the state of tasks, and as results of queries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from controlplane.wire.query import Computation
 # `run`: the incarnation of the query that wrote the row.
 OWNER: Final = ("query", "run", "task")
 PLACE: Final = (*OWNER, "stream", "pane")
-# What names a cell of a sketch: which aggregate it is of, and its number or text.
+# The identity of a cell of a sketch: its aggregate, and its number or text.
 CELL: Final = ("a", "c", "t")
 # Kinds of numbers, each holding those before it.
 NUMBERS_BY_WIDTH: Final = (Kind.INT, Kind.DECIMAL, Kind.FLOAT)

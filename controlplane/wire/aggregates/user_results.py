@@ -1,8 +1,8 @@
-"""The last step of users' aggregates: their `merge` and `result`, called in a process of their own.
+"""The last step of users' aggregates: their `merge` and `result`, in a separate process.
 
-Readers are web and Celery processes with threads, which no signal interrupts. So what may loop, eat
-memory or end its process runs in a child (`user_results_child.py`), under the limits that the data
-plane sets for users' code (`limits.py`); a child that does not keep to them ends.
+Readers are web and Celery processes with threads, which no signal interrupts. So code that may
+loop, use much memory or end its process runs in a child (`user_results_process.py`), under the
+limits of the data plane for users' code (`limits.py`); a child that exceeds them is ended.
 """
 
 import logging
@@ -26,13 +26,13 @@ logger = logging.getLogger(__name__)
 
 # For a child's imports, on a busy machine (s).
 _START_S: Final = 60.0
-# The child ends itself a second after a limit; if it does not, we end it this much later (s).
+# The child ends itself a second after a limit; after this time it is killed (s).
 _GRACE_S: Final = 3.0
-# What is left of the limit of an aggregate that exceeds it again and again (s).
+# The least limit of an aggregate that exceeds its limit repeatedly (s).
 _LEAST_S: Final = 0.1
-# Children that wait for the next call; others end when their call does.
+# Idle children that wait for the next call; others end after their call.
 _IDLE: Final = 1
-# What an answer has beside its largest value (bytes).
+# Bytes of an answer beside its value.
 _FRAME: Final = 1 << 10
 
 
@@ -40,7 +40,7 @@ _FRAME: Final = 1 << 10
 class Outcome:
     """The result of one window: its value, or an error.
 
-    `attempted`: False where it was not the window's turn, so that another call may give its value.
+    `attempted`: False if the time was over before the window, so that another call may compute it.
     """
 
     value: Any = None
@@ -53,9 +53,9 @@ def user_results(
 ) -> list[Outcome]:
     """Return the results of a user's aggregate for each window, in order.
 
-    A window has the time limit of a call. None is begun more than `page_s` seconds (by default the
-    limit of a call) after the first. An aggregate that exceeds its limit or ends its process has
-    half of the limit in the next call of this process, and twice as much after a call without.
+    A window has the time limit of a call. No window starts more than `page_s` seconds (by default
+    the limit of a call) after the first. The limit of an aggregate that exceeds it or ends its
+    process is halved for the next call of this process, and doubled after a call without error.
     """
     if not windows:
         return []
@@ -93,7 +93,7 @@ def _called(
 ) -> tuple[list[Outcome], bool]:
     """Return a child's answers, and whether a window exceeded its time or ended the child.
 
-    The window that ended it is the last one of the answer. Without a child the answer is empty.
+    The window that ended the child is the last one of the answer, which is empty without a child.
     """
     result: list[Outcome] = []
     try:

@@ -1,7 +1,7 @@
 """The process that calls users' aggregates for `user_results`: one call after the other.
 
-It ends when its connection does. A call that a signal cannot interrupt is ended with the process by
-a thread of faulthandler's, which needs no interpreter.
+It ends with its connection. For a call that no signal interrupts, a thread of faulthandler, which
+needs no interpreter, ends the process.
 """
 
 import faulthandler

@@ -1,8 +1,8 @@
 """Aggregates as text, such as `mean(amount)` or `quantile(amount, 0.95)`, and their slots.
 
-What is kept of an aggregate can be merged in any order: plain numbers (`Slot`) that add up or of
-which the least or largest stays, or the cells of a sketch. So a window's aggregate is the merge of
-its panes, a split key's that of its parts, and none depends on how records were cut into batches.
+The state of an aggregate merges in any order: numbers (`Slot`) by sum, minimum or maximum, or the
+cells of a sketch. So a window's aggregate is the merge of its panes, a split key's that of its
+parts, and none depends on how records were divided into batches.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ class Merge(StrEnum):
     """How two values of a slot, or of a sketch's cell, become one.
 
     `TOTAL` is the sum of an argument, in a type in which no sum overflows. `WEIGHT`, `MEAN`,
-    `REST` and `SPREAD` are the moments of an argument: how many values, their mean (the sum of
-    `MEAN` and `REST`, which is what a float cannot hold of it), and the sum of their squared
-    distances from it. The four stand one after the other and merge together.
+    `REST` and `SPREAD` are the moments of an argument: the number of values, their mean (the sum of
+    `MEAN` and `REST`, which is the rest that a float cannot hold), and the sum of their squared
+    distances from it. The four slots are adjacent and merge together.
     """
 
     SUM = "sum"
@@ -42,10 +42,9 @@ class Merge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One number kept per key and pane.
+    """One number per key and pane.
 
-    `of`: what it is taken of: `records`, or of the argument `values` (how many there are) or
-    `value`.
+    `of`: its source: `records`, or of the argument `values` (their number) or `value`.
     """
 
     of: str
@@ -55,7 +54,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What an aggregate is kept as: slots, or a sketch by its name."""
+    """The state of an aggregate: slots, or a sketch by its name."""
 
     slots: tuple[Slot, ...] = ()
     sketch: str = ""

@@ -1,6 +1,6 @@
 """Text to expression: parsed by sqlglot, then checked and typed node by node.
 
-Nothing of the text is ever executed; what is not in the tables below is refused where it stands.
+The text is never executed; a part that is not in the tables below is rejected with its place.
 """
 
 import math
@@ -20,7 +20,7 @@ from controlplane.wire.language.times import literal_of
 from controlplane.wire.language.tree import NUMBERS, Call, Column, Expression, Kind, Literal
 
 LONGEST: Final = 4_000
-# What reads expressions calls itself per level; brackets alone are no level.
+# Readers of expressions are recursive; brackets alone are no level.
 DEEPEST: Final = 100
 _TOO_DEEP: Final = "is nested too deeply"
 
@@ -39,7 +39,7 @@ _CASTS: Final = {
     "TIMESTAMP": ("to time", Kind.TIME), "TIMESTAMPTZ": ("to time", Kind.TIME),
     "TIMESTAMPNTZ": ("to time", Kind.TIME),
 }  # fmt: skip
-# Precision and scale of a decimal: what is meant, and what sqlglot takes for it if none is given.
+# Precision and scale of a decimal: none, the only ones, and sqlglot's default.
 _DECIMALS: Final[tuple[list[str], ...]] = ([], ["38", "9"], ["18", "3"])
 _CALLED: Final[Mapping[type[exp.Expr], str]] = {
     exp.Pow: "power",
@@ -49,10 +49,10 @@ _CALLED: Final[Mapping[type[exp.Expr], str]] = {
 
 
 class _Dialect(DuckDB):
-    """DuckDB's grammar in which all calls look alike: which functions there are is decided here."""
+    """DuckDB's grammar with all calls alike: the tables of this package have the functions."""
 
     class Parser(DuckDB.Parser):  # type: ignore[misc, valid-type]
-        """Keeps the grammar of CASE and CAST; everything else is a call by its name."""
+        """Keeps the grammar of CASE and CAST; all others are calls by name."""
 
         FUNCTIONS: Mapping[str, Any] = {}
         NO_PAREN_FUNCTIONS: Mapping[Any, Any] = {}
@@ -67,9 +67,9 @@ def parsed(text: str, columns: Mapping[str, Kind]) -> Expression:
 
 @lru_cache(maxsize=4096)
 def tree_of(text: str) -> exp.Expr:
-    """Return sqlglot's tree of a text, to be read only. Raises `BadExpression` if it is none.
+    """Return sqlglot's tree of a text, which is shared. Raises `BadExpression`.
 
-    Parsing is most of what checking a query takes, and queries of one bulk share their texts.
+    Parsing takes most of the check of a query, and queries of one bulk share their texts.
     """
     if len(text) > LONGEST:
         raise BadExpression(text, f"has {len(text):,} characters, {LONGEST:,} are allowed", LONGEST)
@@ -321,7 +321,7 @@ def _is(checker: Checker, node: exp.Expr) -> Expression:
             return checker.call("is null", node, node.this)
         case exp.Boolean():
             wanted = bool(node.expression.this)
-            # Unknown is neither: it is taken for the opposite.
+            # Unknown is neither: it counts as the opposite.
             other = Literal(not wanted, Kind.BOOL)
             known = checker.typed("coalesce", node, [checker.expression(node.this), other])
             return checker.typed("=", node, [known, Literal(wanted, Kind.BOOL)])

@@ -12,11 +12,11 @@
         def merge(self, left, right): ...       # bytes, bytes -> bytes
         def result(self, state): ...            # bytes -> a value, or None
 
-A function gets one numpy array per argument and returns one of the same length. Where any argument
-is null the result is null, whatever it returned. An aggregate's `merge` must not mind the order, as
-windows are merged from panes. Both must give the same for the same input, because a batch may be
-computed again after a crash. The modules that register them are named in `WEIR_FUNCTIONS`,
-separated by commas, alike for the web process and the data plane.
+A function receives one numpy array per argument and returns one of the same length. If an argument
+is null the result is null. An aggregate's `merge` must not depend on the order, as windows are
+merged from panes. Both must be deterministic, because a batch may be computed again after a crash.
+`WEIR_FUNCTIONS` names the modules that register them, separated by commas, equally for the web
+process and the data plane.
 """
 
 import importlib

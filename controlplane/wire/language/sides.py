@@ -1,10 +1,10 @@
-"""Expressions over one side of a join, as they are written where both sides can be meant."""
+"""Expressions over one side of a join with its columns named by side."""
 
 from sqlglot import exp
 
 from controlplane.wire.language.parse import parts_of, tree_of
 
-# What can stand beside an operator as it is; anything else is set in brackets.
+# Expressions that need no brackets beside an operator.
 _WHOLE = (exp.Column, exp.Dot, exp.Anonymous, exp.Paren, exp.Literal)
 
 

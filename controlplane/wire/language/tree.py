@@ -1,6 +1,6 @@
-"""Expressions as values: what text became after it was parsed and checked.
+"""Expressions as values: the result of parsing and checking a text.
 
-Equal expressions are equal values, so that what several queries have in common is computed once.
+Equal expressions are equal values, so that expressions of several queries are computed once.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -67,7 +67,7 @@ Expression = Literal | Column | Call
 
 
 def columns_of(expression: Expression) -> Iterator[str]:
-    """Yield the columns that an expression reads, each as often as it does."""
+    """Yield the columns that an expression reads, with repetitions."""
     match expression:
         case Column():
             yield expression.name
@@ -79,7 +79,7 @@ def columns_of(expression: Expression) -> Iterator[str]:
 def size_of(expression: Expression, sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
     """Return how many operations an expression has, and how deep it is.
 
-    `sizes`: the same of the columns that stand for expressions, by name.
+    `sizes`: the same for columns that are expressions, by name.
     """
     match expression:
         case Column():

@@ -1,11 +1,11 @@
 """The durable log of a cluster: Redis Streams, or a topic of Kafka.
 
 Every append, to any number of streams, has one *position*, and positions only grow. So one
-position cuts the whole log consistently: a reader that stops there has read, of every stream,
-exactly the earlier appends.
+position is a consistent cut of the whole log: a reader that stops there has read exactly the
+earlier appends of every stream.
 
-Each entry also has the newest earlier event time of its stream, its *mark*. The mark decides which
-records are late, so lateness does not depend on the reader.
+Each entry also has the newest earlier event time of its stream, its *watermark*, which determines
+the late records, so lateness does not depend on the reader.
 """
 
 from controlplane.wire.log.address import check_url, log_identity, without_password

@@ -1,4 +1,4 @@
-"""Where a log is: a URL, taken apart and checked."""
+"""The address of a log: parsing and checks of its URL."""
 
 import re
 from dataclasses import dataclass, field
@@ -50,7 +50,7 @@ def without_password(url: str) -> str:
 
 
 def log_identity(url: str) -> str:
-    """Return what names a log: its URL without login and options."""
+    """Return the identity of a log: its URL without login and options."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 

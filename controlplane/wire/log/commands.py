@@ -1,8 +1,7 @@
-"""Commands to Redis in one write each.
+"""Packing of each Redis command into one write.
 
-The client writes every argument of more than 6,000 bytes on its own, and what is between them, too.
-An append of twenty blocks is then 41 writes, and as many times the server is woken for a piece of a
-command.
+The client writes every argument of more than 6,000 bytes separately. An append of twenty blocks is
+then 41 writes, and the server wakes for each.
 """
 
 

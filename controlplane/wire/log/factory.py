@@ -8,21 +8,21 @@ from controlplane.wire.log.redis_log import RedisLog, connect
 
 
 def schema_client(url: str) -> "redis.Redis | None":
-    """Return a connection to where schemas are published; None if that is no Redis."""
+    """Return a connection to the Redis with the published schemas; None for Kafka."""
     return None if url.startswith(f"{KAFKA_SCHEME}://") else connect(url)
 
 
 def open_log(url: str, cluster: str, site: str = "") -> Log:
     """Return the log of `cluster` at `url` (redis://… or kafka://…), at `site` where that is empty.
 
-    `site` is the URL of the site's Redis. The pipeline needs it to read a log in Kafka; who only
-    appends does not. Raises `BadLogUrl`.
+    `site` is the URL of the site's Redis. The pipeline needs it to read a log in Kafka; producers
+    do not. Raises `BadLogUrl`.
     """
     place = url or site
     check_url(place)
     if not place.startswith(f"{KAFKA_SCHEME}://"):
         return RedisLog(connect(place), cluster)
-    # The client is a library of its own, which a site without Kafka should not load.
+    # A site without Kafka should not load the client library.
     from controlplane.wire.log.kafka_log import KafkaLog  # noqa: PLC0415
 
     return KafkaLog(kafka_address(place, cluster), cluster, connect(site) if site else None)

@@ -1,8 +1,8 @@
 """The unread part of a topic, as a producer sees it.
 
-Kafka has the end of the log, the group's last commit the position of the pipeline, and its metadata
-the totals up to there. Later appends of this process are counted exactly, those of other processes
-by messages, each estimated at the size of the newest.
+Kafka has the end of the log; the group's last commit is the position of the pipeline, and its
+metadata has the totals up to there. Later appends of this process are counted exactly; those of
+other processes are estimated by the number of messages and the size of the newest.
 """
 
 import json
@@ -16,7 +16,7 @@ from controlplane.wire.log.kafka_message import Append
 from controlplane.wire.log.kafka_reader import KafkaReader
 from controlplane.wire.log.values import Limits, LogBacklog
 
-# How long an answer of Kafka is good enough while there is room.
+# How long an answer of Kafka is used while the log has room.
 _FRESH_S: Final = 0.25
 
 
@@ -61,7 +61,7 @@ class BacklogMeter:
             if time.monotonic() - self._refreshed_at >= _FRESH_S:
                 self._refresh()
             if _refusal(self._sum(), size, limits) is not None:
-                # Perhaps it has been read since.
+                # The pipeline may have read since.
                 self._refresh()
             refusal = _refusal(self._sum(), size, limits)
         if refusal is not None:

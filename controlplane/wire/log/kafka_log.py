@@ -1,7 +1,7 @@
 """The log in Kafka: one topic of one partition per cluster, one message per append.
 
-One message has the blocks of all its streams, so one offset cuts the whole log. What the reader
-must know of everything before a cut is kept in the site's Redis (`kafka_prefix`).
+One message has the blocks of all its streams, so one offset cuts the whole log. The site's Redis
+stores the state of the reader at a cut (`kafka_prefix`).
 """
 
 from collections import OrderedDict
@@ -165,7 +165,7 @@ class KafkaLog:
     def mark_committed(self, position: LogPosition) -> None:
         """Record that all records up to `position` are processed, here and for Kafka's tools.
 
-        Kafka deletes by its own rule of retention, which must leave what is not yet read.
+        Kafka deletes by its own retention, which must keep unread messages.
         """
         kept = self._kept()
         size = kept.prefix_of(position.position).size
@@ -221,7 +221,7 @@ class KafkaLog:
         self._last_error = error.str()
 
     def _produced(self, head: bytes, value: bytes) -> int:
-        """Return the offset of a new message, once all replicas that must have it do."""
+        """Return the offset of a new message after the required replicas have it."""
         done, answer = Event(), list[Any]()
 
         def delivered(error: KafkaError | None, message: "Message[Any, Any]") -> None:

@@ -1,7 +1,6 @@
 """The message of one append in Kafka: its blocks, and a header that describes them.
 
-The head is a header of the message, so that what follows from it is found without a look at the
-blocks.
+The description is a header of the message, so that readers need not parse the blocks.
 """
 
 import json

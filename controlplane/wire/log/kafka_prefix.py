@@ -26,8 +26,8 @@ _MASK: Final = 2**WINDOW - 1
 class Prefix:
     """Records, bytes, newest event time (ms) by stream, and what producers have appended.
 
-    `seen`: by producer its highest sequence, and a mask of the sequences from there downwards;
-    who appended last stands last.
+    `seen`: by producer its highest sequence, and a mask of the sequences from there downwards, in
+    the order of the last appends.
     """
 
     total: int = 0

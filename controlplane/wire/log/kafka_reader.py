@@ -1,4 +1,4 @@
-"""Reading partition 0 of a topic from any offset, the next piece without a new request."""
+"""Reading of partition 0 of a topic from any offset, consecutive ranges without a new request."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from controlplane.wire.errors import LogGap, LogUnavailable
 from controlplane.wire.log.address import KafkaAddress
 from controlplane.wire.log.kafka_message import Append, decode
 
-# All streams of a cluster stand in one partition: one offset then cuts all of them.
+# All streams of a cluster are in one partition, so one offset cuts all of them.
 PARTITION: Final = 0
 TIMEOUT_S: Final = 20.0
 _FETCH_MESSAGES: Final = 500
@@ -41,7 +41,7 @@ class KafkaReader:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "earliest" if address.skip_lost else "error",
-                # A request that waits for records which are not there yet would hold up the next.
+                # A request that waits for new records would delay the next one.
                 "fetch.wait.max.ms": 20,
                 "queued.max.messages.kbytes": 16 * 1024,
                 **LOG_SETTINGS,

@@ -43,7 +43,7 @@ class Log(Protocol):
     def head(self, streams: Sequence[int]) -> LogHead:
         """Return the head of the log, with the newest event times of these streams.
 
-        In Kafka, how far the pipeline has looked at it. Raises `LogUnavailable`.
+        In Kafka, the newest position that the pipeline has indexed. Raises `LogUnavailable`.
         """
 
     def committed_position(self) -> LogPosition:

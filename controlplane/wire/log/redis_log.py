@@ -1,9 +1,9 @@
 """The log in Redis Streams, one per stream, with one position over all of them.
 
-Every append, whatever number of streams it touches, is one Lua call that gives all its blocks the
-same position, a Redis stream id `<ms>-<sequence>`. The index holds one entry per append with the
-running totals of records and bytes, which is how a micro-batch is bounded without looking at the
-streams, and how an append is refused before memory runs out.
+Every append, to any number of streams, is one Lua call that gives all its blocks the same position,
+a Redis stream id `<ms>-<sequence>`. The index has one entry per append with the running totals of
+records and bytes, which bound a micro-batch without reading the streams, and reject an append
+before memory is exhausted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,9 +45,9 @@ _NO_MEMORY = "command not allowed when used memory"
 
 
 def connect(url: str) -> "redis.Redis":
-    """Return a connection that waits at most 20 s, and tries a second time immediately.
+    """Return a connection with a timeout of 20 s and one immediate retry.
 
-    The second time serves a connection that the server closed while nobody used it.
+    The retry replaces an idle connection that the server has closed.
     """
     return redis.Redis.from_url(
         url,
@@ -116,7 +116,7 @@ class RedisLog:
 
     def head(self, streams: Sequence[int]) -> LogHead:
         """Return the head of the log, with the newest event times of these streams."""
-        # The times first: what is appended in between has no older watermark.
+        # The times first: an append in between has no older watermark.
         pipe = self._client.pipeline(transaction=False)
         pipe.hmget(self._newest, [*map(str, streams), ""])
         pipe.xrevrange(self._index, count=1)
@@ -150,7 +150,7 @@ class RedisLog:
         end = _position_of(newest[0])
         if position_key(end.position) <= position_key(start.position):
             return start
-        # A total that fell behind means a log that was emptied and begun again: take what is there.
+        # A smaller total means that the log was emptied: read what it has.
         bound = _bytes_up_to(first[0] if first else None) + max_bytes
         if end.total - start.total <= max_records and _bytes_up_to(newest[0]) <= bound:
             return end
@@ -212,8 +212,7 @@ class RedisLog:
 
     def _refusal(self, error: "redis.RedisError") -> LogUnavailable | RedisOutOfMemory:
         """Return the exception of the wire for an error of Redis."""
-        # Where the first write of a script is refused for want of memory, all of it is: the
-        # script has then changed nothing.
+        # Redis rejects the first write of a script without memory: the script changed nothing.
         if _NO_MEMORY in str(error):
             return RedisOutOfMemory(self._waiting().bytes)
         return LogUnavailable(str(error))

@@ -1,10 +1,10 @@
-"""What Redis does in one piece: an append over all its streams, and giving memory back."""
+"""The Lua scripts of the log: an append to all its streams, and the commit of a cut."""
 
 from typing import Final
 
 from controlplane.wire.log.values import NO_TIME, WINDOW
 
-# A producer that is silent for a day is forgotten.
+# The sequences of a producer expire after a day.
 _REMEMBER_S: Final = 24 * 3600
 
 # KEYS: index, committed, newest, producer, counts, streams...; ARGV: limit of records, limit of
@@ -13,9 +13,9 @@ _REMEMBER_S: Final = 24 * 3600
 # (ok, position), (records | bytes, how much waits), (stale, the highest sequence) or (reused, '').
 #
 # The last position's milliseconds are reused when the clock steps back: positions only grow.
-# A producer's hash has its highest sequence, and the last ones with their positions, each in the
-# place of its remainder: newer ones take the place of older ones, and nothing has to be deleted.
-# It is written last: where memory is short, the first write of a script is refused or none.
+# A producer's hash has its highest sequence, and the last ones with their positions in a ring:
+# newer ones replace older ones, and nothing has to be deleted. It is written last: without memory,
+# Redis rejects the first write of a script or none.
 APPEND: Final = f"""
 local sequence, place, high = tonumber(ARGV[3]), nil, nil
 if sequence then
@@ -74,9 +74,9 @@ return {{'ok', id}}
 """
 
 # KEYS: index, committed, newest; ARGV: position, what the key of a stream begins with.
-# The last committed append stays in the index: its totals are where the next one counts on. All
-# streams that were ever appended to are trimmed, also those that nobody reads. Trimming comes
-# first: Redis takes it when memory is short, and takes the rest of a script that has written.
+# The last committed append stays in the index, as the next one continues its totals. All streams
+# with appends are trimmed, also those without readers. Trimming is first: Redis accepts it without
+# memory, and then accepts the other writes of the script.
 COMMIT: Final = """
 local function parts(position)
   local ms, seq = string.match(position, '^(%d+)-(%d+)$')

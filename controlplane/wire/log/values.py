@@ -9,9 +9,9 @@ from controlplane.wire.errors import InvalidIdempotencyToken
 
 START: Final = "0-0"
 DEFAULT_MAX_FUTURE_MS: Final = 3_600_000
-# The event time of nothing: before every other.
+# The event time of no record, before all others.
 NO_TIME: Final = -(2**62)
-# About 64 bytes a record: half a gigabyte of log before producers are asked to wait.
+# About 64 bytes a record: half a gigabyte of log before appends are rejected.
 DEFAULT_LIMIT: Final = 8_000_000
 DEFAULT_BYTES: Final = 512 * 1024 * 1024
 # More bytes than any log has.
@@ -35,8 +35,8 @@ class LogPosition:
 class Block(NamedTuple):
     """One append to a stream: record count, bytes, and the newest event time (ms).
 
-    `newest_ms`: None if the records have the time of the append. One that is further ahead of
-    the log's own clock than `max_future_ms` is not believed, and moves no mark.
+    `newest_ms`: None if the records have the time of the append. A time further ahead of the
+    log's clock than `max_future_ms` is implausible and advances no watermark.
     """
 
     records: int
@@ -86,7 +86,7 @@ class IdempotencyToken:
 class LogHead:
     """The head of a log: its last position, and the newest event time (ms) by stream.
 
-    What is appended behind it has marks that are no older than these.
+    Later appends have watermarks that are no older than these.
     """
 
     position: str
@@ -95,7 +95,7 @@ class LogHead:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much may wait in the log to be read before appends are refused."""
+    """The largest backlog of the log before appends are rejected."""
 
     records: int = DEFAULT_LIMIT
     bytes: int = DEFAULT_BYTES
@@ -106,7 +106,7 @@ DEFAULT_LIMITS: Final = Limits()
 
 @dataclass(frozen=True, slots=True)
 class LogBacklog:
-    """How much waits in the log to be read."""
+    """The unread records and bytes of the log."""
 
     records: int
     bytes: int
@@ -120,7 +120,7 @@ class StreamBacklog(NamedTuple):
 
 
 def position_key(position: str) -> tuple[int, int]:
-    """Return what positions are compared by."""
+    """Return the sort key of a position."""
     major, _, minor = position.partition("-")
     return int(major), int(minor)
 

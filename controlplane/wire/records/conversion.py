@@ -1,7 +1,7 @@
 """Conversion of records to the record batch of a stream's schema.
 
-Rows (dictionaries), data frames of pandas, Arrow tables and record batches are taken. Columns are
-found by name, in any order. A value is converted only where none is changed by it.
+Sources are rows (dictionaries), data frames of pandas, Arrow tables and record batches. Columns are
+matched by name, in any order. A conversion that would change a value is rejected.
 """
 
 import math
@@ -28,7 +28,7 @@ def to_record_batch(stream: int, data: Any, schema: StreamSchema) -> pa.RecordBa
     """Return records as one record batch of a stream's schema.
 
     `data`: a record batch, a table, a data frame, or a list of dictionaries. Raises `BadBlock` with
-    the column, the record where one is to blame, and why.
+    the column, the faulty record if it is known, and the reason.
     """
     if isinstance(data, pa.RecordBatch):
         batch = data if data.schema.equals(schema.arrow) else _cast(stream, data, schema)
@@ -76,7 +76,7 @@ def _plain(column: Any) -> Any:
 
 
 def _of_frame(stream: int, frame: "pd.DataFrame", schema: StreamSchema) -> pa.RecordBatch:
-    """Return a data frame's records; NaN is null, but in columns of floats, where it is NaN."""
+    """Return a data frame's records; NaN is null except in columns of floats."""
     _reject_unknown_columns(stream, [str(name) for name in frame.columns], schema)
     columns = []
     for field in schema.arrow:

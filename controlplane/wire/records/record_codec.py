@@ -7,8 +7,8 @@ schema and blocks of an older schema stay readable:
     "WB1" | length of the descriptor (uint32) | descriptor | Arrow record batch (IPC message)
 
 The descriptor is UTF-8 text: the name of the event-time column (empty: the records have the time of
-their append), then a line `name type` per column, with `!` behind it where no null is allowed.
-Streams have few descriptors, so that reading one is a look-up.
+their append), then a line `name type` per column, with `!` after it if the column is not nullable.
+Streams have few descriptors, so readers cache them.
 """
 
 import struct
@@ -27,7 +27,7 @@ from controlplane.wire.types import BadType, arrow_type, type_name
 
 MAX_RECORDS: Final = 100_000
 _MAGIC: Final = b"WB1"
-# How a message of Arrow begins.
+# The first bytes of an Arrow message.
 _LEGACY_MAGIC: Final = b"\xff\xff\xff\xff"
 _HEAD: Final = struct.Struct("<3sI")
 _TICKS_PER_S: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -78,8 +78,8 @@ def _signature(field: Any) -> str:
 def newest_event_ms(batch: pa.RecordBatch, schema: StreamSchema, now_ms: int) -> int | None:
     """Return the newest event time of a block in milliseconds; None: its records have none.
 
-    A record that is dated further ahead of `now_ms` than the schema allows does not count; where
-    none is left, `NO_TIME` is returned.
+    A record that is further ahead of `now_ms` than the schema allows does not count; without any
+    other record the result is `NO_TIME`.
     """
     if not schema.event_time:
         return None
@@ -96,7 +96,7 @@ def times_ms(column: Any) -> NDArray[np.int64]:
     ticks = np.asarray(column.cast(pa.int64()))
     per_s = _TICKS_PER_S[column.type.unit]
     if per_s == 1:
-        # Farther than milliseconds reach is as far as they do.
+        # Times beyond the range of milliseconds become its ends.
         return np.asarray(np.clip(ticks, NO_TIME // 1000, -NO_TIME // 1000) * 1000)
     return ticks if per_s == 10**3 else ticks // (per_s // 1000)
 
@@ -111,7 +111,7 @@ def encode_block(batch: pa.RecordBatch, event_time: str = "") -> bytes:
 def decode_block(data: bytes, legacy_schema: BlockSchema | None = None) -> DecodedBlock:
     """Return the records of one block that `encode_block` wrote. Raises `InvalidBlock`.
 
-    `legacy_schema`: what a block is that an earlier release wrote, which had no descriptor.
+    `legacy_schema`: the schema of blocks of an earlier release, which had no descriptor.
     """
     try:
         if legacy_schema is not None and data[:4] == _LEGACY_MAGIC:

@@ -1,7 +1,7 @@
-"""Where a producer has the schemas of streams from: given to it, or published in the site's Redis.
+"""A producer's schemas of streams: arguments, or published in the site's Redis.
 
-The control plane writes each stream's schema into one hash per cluster, in the moment in which it
-publishes the routing version that the pipeline reads it with.
+The control plane writes each stream's schema to one hash per cluster when it publishes the routing
+version with the schema.
 """
 
 from collections.abc import Mapping

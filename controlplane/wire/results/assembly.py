@@ -1,4 +1,4 @@
-"""From rows of windows as Redis has them to windows: parts are merged and values finished."""
+"""Assembly of windows from their rows in Redis: merge of parts, finalized values."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ def places_of(computation: Computation, stored: Stored, block_rows: BlockRows) -
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """What was read of a query: rows of its own, rows in blocks, and which places are wanted."""
+    """The data of a query: its rows, its rows in blocks, and the requested places."""
 
     query: int
     stored: Stored
@@ -72,7 +72,7 @@ def assembled(
 ) -> list[list[StoredWindow]]:
     """Return for each piece the windows at its places, in their order.
 
-    All are of one computation: what merging and finishing cost is paid once for many queries.
+    All are of one computation, so many queries share the cost of merging and finalizing.
     """
     numbers: list[dict[bytes, int]] = []
     count = 0
@@ -106,7 +106,7 @@ def _windows(
 
 
 def _is_once(piece: Piece, slots: str) -> bool:
-    """Return whether no part of a window is both in rows of its own and in blocks, or in two."""
+    """Return whether every part of a window is in one row or in one block."""
     in_blocks = piece.block_rows.members.get(slots, ())
     return not in_blocks or (
         frozenset(piece.stored.members).isdisjoint(in_blocks)
@@ -189,7 +189,7 @@ def _decoded(
     numbers = {HEAD.unpack_from(value)[1] for value in values}
     if numbers == {number_of(name)}:
         return unpacked(name, form, values)
-    # A column of the stream became wider: rows from before are of another type.
+    # A column of the stream became wider: older rows have another type.
     tables, lengths, batches = [], [0] * len(values), [0] * len(values)
     order: list[int] = []
     for number in sorted(numbers):

@@ -1,4 +1,4 @@
-"""Which windows of blocks a page has, and their rows by state schema."""
+"""The windows of a page that are in blocks, and their rows by state schema."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from controlplane.wire.results.rows import key_columns, section_of
 class Wanted:
     """A range of windows: `first_ms` ≤ start ≤ `last_ms`, and `is_wanted` of their places.
 
-    At least `limit` from one end, if there are so many.
+    At least `limit` of them from one end, if there are so many.
     """
 
     first_ms: int
@@ -44,7 +44,7 @@ class BlockRows:
 class TaskOwnership:
     """The blocks of a query that were read, and which windows have left Redis.
 
-    `moved`: the last place that has, `moved_to_ms`: the newest start up to which all have.
+    `moved`: the last place that has left, `moved_to_ms`: the newest start up to which all have.
     """
 
     blocks: Sequence[tuple[Ref, bytes]] = ()
@@ -123,7 +123,7 @@ def _near_end(
     order = np.sort(starts)[:: -1 if wanted.newest_first else 1]
     rows = wanted.limit
     while True:
-        # Whole windows: all rows with the last of these starts come along.
+        # Whole windows: all rows with the last of these starts are included.
         edge = order[min(rows, len(order)) - 1]
         near = {name: _up_to(table, edge, wanted.newest_first) for name, table in tables.items()}
         result = _of_places(near, held, wanted)

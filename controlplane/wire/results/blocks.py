@@ -1,9 +1,9 @@
-"""Blocks: windows that began and ended within one micro-batch, many in one piece of bytes.
+"""Blocks: windows that began and ended within one micro-batch, many in one value.
 
-Such a window is complete when a node first gives it out, so it needs no row of its own that is
-replaced later. A block is written once and read by all queries with the same computation: each
-refers to it (`Ref`), and the block leaves Redis with its last reference. Its name is the hash of
-its bytes, so that a replay writes the same block again.
+Such a window is complete when a node emits it, so it needs no row that is replaced later. A block
+is written once and read by all queries with the same computation: each refers to it (`Ref`), and
+the block leaves Redis with its last reference. Its name is the hash of its bytes, so that a replay
+writes the same block again.
 """
 
 import hashlib
@@ -23,10 +23,10 @@ from controlplane.wire.results.rows import SLOTS, key_columns, section_of
 from controlplane.wire.results.scripts import PUT
 from controlplane.wire.results.table_codec import pack, unpacked
 
-# About so many bytes of rows per block: a page of windows reads some whole blocks.
+# Bytes of rows per block, about: a page of windows reads some whole blocks.
 BLOCK_BYTES: Final = 512 << 10
 ID_BYTES: Final = 16
-# A block that nobody refers to yet continues its own: its writer was killed in between.
+# Expiry of a block without references: its writer was killed in between.
 _ORPHAN_S: Final = 3_600
 # First and last start of the windows, how many there are, the query's incarnation, the batch.
 _REF: Final = struct.Struct(">8s8sIIQ")
@@ -38,7 +38,7 @@ _CODEC: Final = "zstd"
 class Block:
     """Complete windows of one computation, as the tasks of some queries have them.
 
-    `recipients`: query and incarnation of each; `tables`: rows by state schema, of any one of these
+    `recipients`: query and incarnation of each; `tables`: rows by state schema, of any of these
     queries.
     """
 
@@ -50,7 +50,7 @@ class Block:
 class Ref:
     """A reference of a query to a block; `first_ms`, `last_ms`: starts of its windows.
 
-    `after_ms`: but only those that start later; the others came when they took no change any more.
+    `after_ms`: only windows that start later; earlier ones were frozen when the block was written.
     """
 
     block: bytes

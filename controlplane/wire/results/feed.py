@@ -17,7 +17,7 @@ from controlplane.wire.results.write import FEED_ENTRIES, TOO_MANY
 
 # Followers of a query renew their entry within this time.
 FOLLOWED_MS: Final = 60_000
-# So many queries of a cluster are followed at a time: a feed takes up to 20 MB.
+# Followed queries of a cluster: a feed takes up to 20 MB.
 MAX_FOLLOWED: Final = 100
 # Entries that are read together.
 _ENTRIES: Final = 100
@@ -29,9 +29,9 @@ class TooManyFollowed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FeedEntry:
-    """What one node changed of a query in one batch: the members of the windows.
+    """A node's changes of a query in one batch: the members of the windows.
 
-    None: too many to be named. Empty: windows have become final.
+    None: too many to be listed. Empty: windows have become final.
     """
 
     number: int
@@ -40,7 +40,7 @@ class FeedEntry:
 
 
 def follow(client: "redis.Redis", cluster: str, query: int, now_ms: int) -> int:
-    """Have the changes of a query written to its feed for a minute from now (ms).
+    """Follow a query for a minute from now (ms): its changes are written to its feed.
 
     Return the number of its newest entry. Raises `TooManyFollowed`.
     """

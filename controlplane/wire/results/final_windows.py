@@ -1,4 +1,4 @@
-"""Closing: windows that take no change any more, and taking them out of Redis."""
+"""Final windows: freezing of windows and their removal from Redis."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
@@ -10,12 +10,12 @@ from controlplane.wire.results.blocks import Ref
 from controlplane.wire.results.places import start_bytes, start_of
 from controlplane.wire.results.scripts import FREEZE, RELEASE, REMOVE
 
-# Windows that start up to then: all.
+# A start after all windows.
 FOREVER: Final = 2**62
 _SECTIONS: Final = "scb"
 # Members per call: one call holds Redis for a few ms.
 _CHUNK: Final = 1_000
-# What is known of a query that has ended refuses its late rows for so long.
+# The fields of an ended query reject its late rows for so long.
 _CLOSED_S: Final = 7 * 86_400
 BEHIND: Final = -1
 
@@ -31,9 +31,9 @@ def freeze(
 ) -> dict[int, int]:
     """Freeze the windows that start up to a time (ms, by query).
 
-    `final_at_ms`: since when they are final, None if they are not complete. Return by query 1
-    where such windows are in Redis, 0 where none is, `BEHIND` where those that were frozen before
-    have not left yet: then nothing happens.
+    `final_at_ms`: since when they are final, None if they are not complete. Return by query 1 if
+    such windows are in Redis, 0 if none is, `BEHIND` without effect if windows that were frozen
+    before have not left.
     """
     script = client.register_script(FREEZE)
     pipe = client.pipeline(transaction=False)
@@ -46,7 +46,7 @@ def freeze(
 
 
 def frozen_until(client: "redis.Redis", cluster: str, query: int) -> int | None:
-    """Return up to which start (ms) windows take no change any more, None before the first."""
+    """Return up to which start (ms) windows are frozen, None if none is."""
     result = cast("bytes | None", client.hget(keys.rows_key(cluster, query), "final"))
     return None if result is None else int(result)
 
@@ -56,8 +56,8 @@ def remove_all(
 ) -> None:
     """Remove windows of queries from Redis; a repetition changes nothing.
 
-    By query: members, which go with their rows, and the last place that has left; what blocks have
-    up to there has left, too.
+    By query: members, which are removed with their rows, and the last place that has left; windows
+    in blocks up to this place have left, too.
     """
     script = client.register_script(REMOVE)
     pipe = client.pipeline(transaction=False)
@@ -137,9 +137,9 @@ def members_until(client: "redis.Redis", cluster: str, query: int, start_ms: int
 
 
 def start_behind(client: "redis.Redis", cluster: str, query: int, count: int) -> int | None:
-    """Return the start (ms) up to which a query has at least so many rows of windows, about.
+    """Return the start (ms) up to which a query has about so many rows of windows.
 
-    None if it has fewer. Of windows in blocks it counts whole blocks.
+    None if it has fewer. Blocks count as a whole.
     """
     refs = cast("dict[bytes, bytes]", client.hgetall(keys.blocks_key(cluster, query)))
     blocks = [Ref.from_bytes(name, data) for name, data in refs.items()]

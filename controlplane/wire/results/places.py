@@ -1,8 +1,8 @@
 """Members: the order of a query's windows as bytes.
 
 A member is `start ‖ key ‖ part`. `start ‖ key` is the *place* of a window of one key; compared as
-bytes, places are in the order of starts, then of keys. A key's encoding never begins another key's,
-so all parts of a place stand side by side, and no other's stand between them.
+bytes, places are in the order of starts, then of keys. No key's encoding is a prefix of another
+key's, so all parts of a place are adjacent.
 """
 
 import hashlib
@@ -100,7 +100,7 @@ def _key_bytes(column: Any) -> list[bytes]:
 
 
 def _word(value: Any) -> bytes:
-    """Return the encoding of a value of any length: its bytes with an end that is no part of it."""
+    """Return the encoding of a value of any length: its bytes with a terminator."""
     data = value.encode() if isinstance(value, str) else value
     if not isinstance(data, bytes):
         data = repr(value).encode()
@@ -123,7 +123,7 @@ def _fixed_key(column: Any) -> Bytes2D:
 def _ordered(column: Any) -> Bytes2D:
     raw = raw_bytes(column)[:, ::-1].copy()
     if pa.types.is_floating(column.type):
-        # IEEE numbers in the order of their bytes: negative ones turned over.
+        # IEEE numbers in the order of their bytes: negative ones inverted.
         negative = raw[:, 0] >= 0x80  # noqa: PLR2004 - the bit of the sign
         raw[negative] ^= 0xFF
         raw[~negative, 0] ^= 0x80

@@ -1,4 +1,4 @@
-"""Reading: pages of whole windows, each in one step; the time depends on the page only."""
+"""Reading of pages of whole windows, each in one step; the time depends on the page only."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,10 +35,10 @@ _NO_STARTS: Final = (2**62, -(2**62))
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Which windows of a query are wanted, and from where on.
+    """A range of a query's windows, and the place where its page begins.
 
     `first_ms` ≤ start ≤ `last_ms`; `key`: all values of one key, in the order of the query's key;
-    `after`: the place after which the page begins, as `WindowsPage.next` has it.
+    `after`: the place after which the page begins, as in `WindowsPage.next`.
     """
 
     first_ms: int = _EARLIEST
@@ -53,9 +53,9 @@ class Range:
 class WindowsPage:
     """Some windows in order; `next` is the place after which the next begin, empty for none.
 
-    `final_ms`: windows that start up to then take no change any more, None before the first;
-    `final_at_ms`: since when those of them that are here are final, None if they are not.
-    `has_blocks`: whether the query has any blocks.
+    `final_ms`: windows that start up to then are frozen, None if none is; `final_at_ms`: since when
+    the frozen ones of the page are final, None if they are not. `has_blocks`: whether the query has
+    any blocks.
     """
 
     windows: list[StoredWindow]
@@ -65,7 +65,7 @@ class WindowsPage:
     has_blocks: bool = False
 
     def is_frozen(self, window: StoredWindow) -> bool:
-        """Return whether a window takes no change any more."""
+        """Return whether a window is frozen: nothing changes it any more."""
         return self.final_ms is not None and window.row.start_ms <= self.final_ms
 
 
@@ -111,7 +111,7 @@ def read_pages(
 def _alike(bounds: Mapping[int, "_RangeBounds"], pieces: Mapping[int, Piece]) -> list[list[int]]:
     """Return the queries that have windows, those with one computation together.
 
-    Those with users' aggregates each for itself: every one has its own time.
+    A query with users' aggregates is a group of its own, as it has its own time limit.
     """
     result: dict[tuple[int, int], list[int]] = {}
     for query, piece in pieces.items():
@@ -142,7 +142,7 @@ class _RangeBounds:
     def starts(self) -> tuple[int, int]:
         """Return the first and the last possible start (ms) of windows."""
         first, last = start_of(self.least[1:]), start_of(self.most[1:])
-        # A cursor may stand behind all windows of a start, or before them.
+        # A cursor may be after all windows of a start, or before them.
         behind = self.least[:1] == b"(" and self.least[START_BYTES + 1 :][:1] == b"\xff"
         before = self.most[:1] == b"(" and len(self.most) == START_BYTES + 1
         return first + behind, last - before
@@ -193,15 +193,15 @@ def _is_wanted(least: bytes, most: bytes, key: bytes, place: bytes) -> bool:
 def _trimmed(
     places: Iterable[bytes], after: bytes, edge: int | None, wanted: Range
 ) -> tuple[list[bytes], bytes]:
-    """Return the places in order up to where all are known, and after which others are.
+    """Return the places in order that are complete, and the place where the next page begins.
 
-    `after`: the place up to which those with rows of their own were read, empty for all; `edge`:
-    the start (ms) where blocks were left out, None for nowhere.
+    `after`: the place up to which rows were read, empty for all; `edge`: the start (ms) from which
+    blocks were omitted, None for none.
     """
     result = sorted(places, reverse=wanted.newest_first)
     bounds = [after] if after else []
     if edge is not None:
-        # The nearest bytes that no place has on either side of the starts at the edge.
+        # The nearest bytes before or after all places with the start at the edge.
         bounds.append(start_bytes(edge + 1) if wanted.newest_first
                       else start_bytes(edge - 1) + b"\xff")  # fmt: skip
     nearest = b""
@@ -235,7 +235,7 @@ def read_places(
     names = keys.page_keys(cluster, query)
     for place in places:
         bounds = b"[" + place, b"[" + place + b"\xff"
-        # Without blocks, of which many places may be in one: they are read once.
+        # Without blocks: one may have many places, so they are read once.
         script(
             keys=names,
             args=[*bounds, 0, 1, MAX_BYTES, sections, b"", b"", *_NO_STARTS],
@@ -278,7 +278,7 @@ def bytes_of_key(computation: Computation, key: Sequence[Any]) -> bytes:
 def _bounds(wanted: Range) -> tuple[bytes, bytes]:
     """Return the least and the most member as Redis takes them."""
     least = b"[" + start_bytes(max(wanted.first_ms, _EARLIEST))
-    # Behind all members that begin with this start.
+    # After all members with this start.
     most = b"[" + start_bytes(min(wanted.last_ms, _LATEST)) + b"\xff"
     if not wanted.after:
         return least, most
@@ -296,7 +296,7 @@ def _bound(text: bytes) -> bytes:
 def _names_of_forms(
     client: "redis.Redis", rows_key: str, rows: Sequence[Sequence[bytes]], forms: Sequence[str]
 ) -> dict[int, str]:
-    """Return the names of the state schemas in which rows were written; seldom others than now."""
+    """Return the names of the state schemas of rows; old rows may have earlier schemas."""
     known = {number_of(name): name for name in forms}
     there = {HEAD.unpack_from(value)[1] for values in rows for value in values if value}
     for number in there - known.keys():

@@ -1,8 +1,8 @@
 """Rows of results as bytes: the hash value of one part of one window.
 
-A row has a head (batch, which state schema it has, how many rows of the state schema), then the
-columns of fixed width, row by row as Arrow has them, then the others. Packing and unpacking go by
-Arrow's types alone: a new aggregate needs nothing here.
+A row has a header (batch, number of its state schema, number of rows), then the columns of fixed
+width, row by row in Arrow's format, then the others. Packing and unpacking depend on Arrow's types
+only, so a new aggregate needs no change here.
 """
 
 import struct
@@ -20,7 +20,7 @@ from controlplane.wire.results.places import Bytes2D, raw_bytes, split, whole_co
 HEAD: Final = struct.Struct(">QII")
 _LENGTH: Final = struct.Struct(">I")
 _NOTHING: Final = 0xFFFFFFFF
-# The section of a row's slots: every part of a window has one, and only it has the key.
+# The section of a row's slots: every part of a window has one, which alone has the key.
 SLOTS: Final = "s"
 
 
@@ -54,7 +54,7 @@ def packed(
     other = [_cells(column) for column in columns if not _is_fixed(column.type)]
     number = number_of(name)
     if not other and len(lengths) == len(table):
-        # Most rows: one of the state schema each, and nothing but numbers.
+        # Most values: one row with numbers only.
         heads = np.tile(np.frombuffer(HEAD.pack(batch, number, 1), np.uint8), (len(table), 1))
         return split(np.concatenate([heads, fixed], axis=1))
     data, width = fixed.tobytes(), fixed.shape[1]
@@ -92,7 +92,7 @@ def unpacked(
 
 
 def with_identity(form: StateSchema, table: Any, identity: dict[str, Any]) -> Any:
-    """Return a table with the columns of its state schema, those of its identity from elsewhere."""
+    """Return a table with the columns of its state schema; `identity`: the missing ones."""
     for name, values in identity.items():
         table = table.append_column(name, values)
     return table.select(form.arrow.names)
@@ -161,7 +161,7 @@ def _encoded(column: Any) -> Iterator[bytes | None]:
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         yield from column.to_pylist()
     else:
-        # Lists and structs: as Arrow writes them.
+        # Lists and structs in Arrow's format.
         for index in range(len(column)):
             item = pa.RecordBatch.from_arrays([column.slice(index, 1)], schema=_value_schema(kind))
             yield item.serialize().to_pybytes()

@@ -1,16 +1,16 @@
 """The Lua scripts of the result store: each is atomic for readers.
 
-Of the hash of rows, the fields that are no member: `batch` is the newest batch that wrote, `final`
-the newest start (ms) of windows that take no change any more, `final_at` since when (ms), `ignored`
-how many rows came for such windows, `fed` the number of the feed's newest entry, `form:<number>`
-the name of a state schema; `moved` the last place that has left for the archive, and `moved_to` the
-newest start up to which all have. A reference to a block begins with the first and the last start
-in it (`blocks.Ref`).
+Fields of the hash of rows beside members: `batch` is the newest batch that wrote, `final` the
+newest start (ms) of frozen windows, `final_at` since when they are final (ms), `ignored` the number
+of rows for such windows, `fed` the number of the feed's newest entry, `form:<number>` the name of a
+state schema; `moved` the last place that has left for the archive, and `moved_to` the newest start
+up to which all have left. A reference to a block begins with the first and the last start in it
+(`blocks.Ref`).
 """
 
 from typing import Final
 
-# Redis hands at most some thousand values to one call.
+# Redis takes at most some thousand values in one call.
 _CHUNK: Final = 3_000
 
 # Decodes a member's start: 8 bytes, of which Lua's numbers hold 53 bits.
@@ -114,9 +114,9 @@ return ignored
 """
 )
 
-# Hands out as many whole blocks as a page may need: those at the end of the range that is wanted.
-# References in the order of the end that is read from; behind `edge` there are blocks that were not
-# taken. All windows at the first start are always there.
+# Returns as many whole blocks as a page may need, from one end of the range. References are in the
+# order of this end; after `edge` there are blocks that were omitted. All windows at the first start
+# are included.
 _BLOCKS: Final = """
 local function overlapping(low, high)
     local found, all = {}, redis.call('HGETALL', KEYS[3])
@@ -307,8 +307,8 @@ return start and start <= final and 1 or 0
 """
 )
 
-# KEYS: order of windows, rows, queries with windows, references. ARGV: the query, all sections, the
-# last place that has left ('' for as before), then members: takes them out.
+# Removes members. KEYS: order of windows, rows, queries with windows, references. ARGV: the query,
+# all sections, the last place that has left ('' for no change), then members.
 REMOVE: Final = f"""
 local members, fields = {{}}, {{}}
 if ARGV[3] ~= '' then redis.call('HSET', KEYS[2], 'moved', ARGV[3]) end
@@ -327,7 +327,7 @@ if redis.call('EXISTS', KEYS[1], KEYS[4]) == 0 then redis.call('SREM', KEYS[3], 
 return 1
 """
 
-# Lets go of the blocks of a query that have left whole.
+# Releases the blocks of a query of which all windows have left.
 # KEYS: order of windows, rows, queries with windows, references. ARGV: the query, what the keys of
 # blocks begin with, the newest start that has left ('' for all blocks).
 RELEASE: Final = (
@@ -351,13 +351,13 @@ return rows
 )
 
 # KEYS: followers, rows. ARGV: query, now, until when (ms), followed queries at most.
-# Returns the number of the feed's newest entry, -1 where too many others are followed.
+# Returns the number of the feed's newest entry, -1 if too many others are followed.
 FOLLOW: Final = """
 local known = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not known or tonumber(known) < tonumber(ARGV[2]) then
     redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. ARGV[2])
     if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[4]) then return -1 end
-    -- A number without an entry: what changed while nobody followed.
+    -- A number without an entry: changes without a follower.
     redis.call('HINCRBY', KEYS[2], 'fed', 1)
 end
 redis.call('ZADD', KEYS[1], ARGV[3], ARGV[1])

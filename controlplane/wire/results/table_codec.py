@@ -1,4 +1,4 @@
-"""Tables of changed windows as bytes: by the name of their state schema."""
+"""Encoding of tables of changed windows as bytes, with the names of their state schemas."""
 
 import json
 import struct

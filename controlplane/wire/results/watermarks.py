@@ -1,9 +1,9 @@
-"""How far each stream has been committed, and which windows are final for it.
+"""Watermarks: the committed event time of each stream, and which windows are final by it.
 
-The driver commits, after the rows of all nodes are written, the newest event time of each stream in
-the batch. While records wait at nodes (an emulated capacity) nothing is settled: what was read is
-in no window yet. An aggregator node has a batch's parts one batch later; so what was settled with
-the batch before is kept as well.
+The driver commits the newest event time of each stream in a batch after the rows of all nodes are
+written. While records wait at nodes (an emulated capacity) nothing is settled, as these records are
+in no window. An aggregator node has a batch's parts one batch later, so the times that were settled
+with the batch before are stored, too.
 """
 
 from collections.abc import Collection, Mapping
@@ -65,10 +65,10 @@ return 1
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How far one stream is: event times (ms) up to which windows are complete, None for nowhere.
+    """The event times (ms) up to which windows of one stream are complete, None without any.
 
-    `merged`: where an aggregator node puts the windows together; `active_ms`: the clock of the last
-    batch with records of the stream.
+    `merged`: for queries with an aggregator node; `active_ms`: the clock of the last batch with
+    records of the stream.
     """
 
     settled: int | None = None
@@ -78,7 +78,7 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Watermarks:
-    """What has been committed: the newest batch, its clock, the clock of the first, the streams."""
+    """The committed batch, its clock, the clock of the first batch, the streams."""
 
     batch: int = -1
     clock_ms: int = 0
@@ -90,7 +90,7 @@ class Watermarks:
 class Reading:
     """The inputs of a query: its streams, whether it has an aggregator node, and its start.
 
-    `idle_ms`: by stream, after how long without records it holds no window open.
+    `idle_ms`: by stream, the time without records after which it keeps no window open.
     """
 
     streams: Collection[int]
@@ -109,7 +109,7 @@ def commit(
 ) -> None:
     """Commit the newest event times of streams after a batch whose rows are all written.
 
-    `waiting`: records that were read and are in no window yet. A replay changes nothing.
+    `waiting`: records that were read and are in no window. A replay changes nothing.
     """
     pairs = [value for pair in newest.items() for value in pair]
     client.register_script(_COMMIT)(
@@ -118,7 +118,7 @@ def commit(
 
 
 def read(client: "redis.Redis", cluster: str) -> Watermarks:
-    """Return what has been committed."""
+    """Return the committed watermarks."""
     row = cast("dict[bytes, bytes]", client.hgetall(keys.watermarks_key(cluster)))
     streams: dict[int, dict[str, int]] = {}
     for name, value in row.items():
@@ -137,9 +137,9 @@ _FIELDS: Final = {"settled": "settled", "merged": "merged", "active": "active_ms
 
 
 def complete_until(watermarks: Watermarks, reading: Reading) -> int | None:
-    """Return the event time (ms) up to which no record of a query is missing, None for nowhere.
+    """Return the event time (ms) up to which no record of a query is missing, None without one.
 
-    The least over its streams, without those that have been idle; over all if all are. Add the
+    The least over its streams that are not idle; the largest of all if all are idle. Add the
     query's lateness to the end of a window to compare.
     """
     reached = {stream: watermarks.streams.get(stream, Reached()) for stream in reading.streams}

@@ -1,4 +1,4 @@
-"""Writing: a node's changed windows of one batch, query by query, each in one step."""
+"""Writing of a node's changed windows of one batch, query by query, each in one step."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ class Changes:
 
 @dataclass(frozen=True)
 class References:
-    """Blocks that were put before, by query; of followed queries also the members in them."""
+    """References to stored blocks by query; of followed queries also the members in them."""
 
     refs: Mapping[int, Sequence[Ref]] = field(default_factory=dict)
     members: Mapping[int, Sequence[bytes]] = field(default_factory=dict)
@@ -101,7 +101,7 @@ def _by_query(changes: Changes, batch: int) -> Mapping[int, _Query]:
 
 
 def _take_table(result: dict[int, _Query], name: str, table: Any, batch: int) -> None:
-    """Add the rows of one state schema: encoded together, then sent to their queries."""
+    """Add the rows of one state schema, encoded together, to their queries."""
     form, section = schema_named(name), section_of(name).encode()
     members = members_of(table, key_columns(form))
     queries = np.asarray(table["query"])

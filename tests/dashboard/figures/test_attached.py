@@ -75,7 +75,7 @@ def test_lines_break_where_nothing_was_told() -> None:
     """A job that was away for ten minutes did not run evenly through them."""
     later = [one | {"t": one["t"] + 600_000} for one in progress(3)]
     drawn = by_name(figures(progress(3) + later)["rates"])["input"]
-    assert drawn["y"] == [25.0] * 3 + [None] + [25.0] * 3
+    assert drawn["y"] == [25.0] * 3 + [None, None] + [25.0] * 3
 
 
 def test_a_row_a_minute_is_no_gap() -> None:

@@ -1,7 +1,7 @@
 """The charts of a proposal and of its execution hide no peak and compare like with like."""
 
+from dashboard.figures.parts import MAX_POINTS
 from dashboard.figures.proposal import (
-    MAX_POINTS,
     StepShown,
     balance_of_steps,
     imbalance_by_action,

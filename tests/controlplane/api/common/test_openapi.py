@@ -20,6 +20,11 @@ MODULES = (
     "lab.schemas",
     "integrations.attached_schemas",
     "comparison_schemas",
+    "proposal_schemas",
+    "queries.edge_schemas",
+    "policies.schemas",
+    "access.tokens",
+    "integrations.webhooks",
 )
 METHODS = ("get", "post", "put", "patch", "delete")
 

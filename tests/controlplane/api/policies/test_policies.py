@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.api.application import api
-from controlplane.api.policies.schemas import BLACKOUT_EXAMPLES, EXCLUSION_EXAMPLES, POLICY_EXAMPLES
+from controlplane.api.common.body_examples import BODIES
 from controlplane.models import Cluster, Decision
 from tests.controlplane.api.test_api import bearer
 from tests.support.cluster import actor
@@ -117,9 +117,9 @@ def test_decisions_are_listed_with_filters(script: Client, sf: Cluster) -> None:
 @pytest.mark.parametrize(
     ("path", "verb", "examples"),
     [
-        ("policy", "patch", POLICY_EXAMPLES),
-        ("blackouts", "post", BLACKOUT_EXAMPLES),
-        ("exclusions", "post", EXCLUSION_EXAMPLES),
+        ("policy", "patch", BODIES["PolicyIn"]),
+        ("blackouts", "post", BODIES["BlackoutIn"]),
+        ("exclusions", "post", BODIES["ExclusionIn"]),
     ],
 )
 def test_the_examples_of_the_documentation_are_taken(
