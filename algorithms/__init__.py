@@ -1,1 +1,1 @@
-"""How to decide: Weir's planners as pure, Django-free values and functions."""
+"""Weir's planners as pure, Django-free values and functions."""

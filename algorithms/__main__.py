@@ -1,7 +1,7 @@
 """The planners from a command line: `python -m algorithms list`, `python -m algorithms --help`.
 
-Prints a plan as JSON. Exits 0 with a plan, 2 with one line on standard error where the call or the
-problem is wrong, and 130 when interrupted.
+Prints a plan as JSON. Exits 0 with a plan, 2 with one line on standard error if the call or the
+problem is invalid, and 130 when interrupted.
 """
 
 import json
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn, TextIO
 
 from algorithms.errors import BadParameters, Infeasible, PlanningError
-from algorithms.interrupts import heeding_interrupts
+from algorithms.interrupts import interruptible
 from algorithms.listing import as_json, as_text
 from algorithms.planner import Algorithm, Planner
 from algorithms.registry import PLANNERS, planner
@@ -29,14 +29,14 @@ _LONGEST_MESSAGE: Final = 600
 
 
 class _Parser(ArgumentParser):
-    """A parser that reports a faulty call in one line, without the usage."""
+    """A parser that reports an invalid call in one line, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         raise _BadCall(f"{message} (see {self.prog} --help)")
 
 
 class _BadCall(Exception):
-    """The command line itself is wrong."""
+    """The command line is invalid."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,7 +96,7 @@ def _planned(given: Namespace) -> str:
     algorithm = chosen.algorithm(given.algorithm)
     values = _values(chosen, algorithm, given.param, given.seed)
     data = read_json(given.input)
-    with heeding_interrupts(_printing(sys.stderr) if given.progress else silent) as report:
+    with interruptible(_printing(sys.stderr) if given.progress else silent) as report:
         plan = chosen.run(algorithm, data, values, report)
     return json.dumps(plan, allow_nan=False)
 
@@ -108,7 +108,7 @@ def _values(
     fields = {field.name: field for field in chosen.fields(algorithm)}
     texts = _texts([*given, *([] if seed is None else [f"seed={seed}"])])
     if seed is not None and "seed" not in fields:
-        # What draws nothing gives the same plan for every seed, so that any may be asked for.
+        # An algorithm without randomness has the same plan for every seed, so it accepts any.
         _check_seed(texts.pop("seed"))
     values: dict[str, Value] = {}
     for name, text in texts.items():

@@ -1,4 +1,4 @@
-"""Checks of input that several planners share: each reports which value is wrong and why."""
+"""Checks of input that several planners share; each names the invalid value and the reason."""
 
 import math
 import numbers
@@ -10,7 +10,7 @@ import numpy as np
 from algorithms.errors import BadProblem
 from algorithms.vocabulary import Floats, Ints
 
-# Sums over everything stay finite, and far from where doubles end.
+# Sums stay finite and far from the largest double.
 _LARGEST = 1e200
 
 
@@ -31,7 +31,7 @@ def object_fields(
 
 
 def as_integers(where: str, values: Any) -> Ints:
-    """Return `values` as a new int64 vector; floats and text are refused, never rounded."""
+    """Return `values` as a new int64 vector; floats and text are rejected, not rounded."""
     vector: Ints = _vector(where, values, "iu", "whole numbers").astype(np.int64)
     return vector
 
@@ -46,7 +46,7 @@ def amounts(where: str, values: Any) -> Floats:
 
 
 def numbers_below(where: str, values: Any, bound: int, what: str) -> Ints:
-    """Return numbers of things that are called `what`, from 0 to `bound` - 1, as a new vector."""
+    """Return numbers from 0 to `bound` - 1 as a new vector; messages name them `what`."""
     array = as_integers(where, values)
     wrong = (array < 0) | (array >= bound)
     refuse_first(where, array, wrong, f"{what} {{}} is unknown (0 to {bound - 1})")
@@ -65,7 +65,7 @@ def refuse_first(where: str, array: Any, wrong: Any, why: str) -> None:
 
 
 def check_count(where: str, number: Any) -> None:
-    """Raise unless there is a whole number, at least one."""
+    """Raise `BadProblem` unless the count is a whole number of at least one."""
     if isinstance(number, bool) or not isinstance(number, numbers.Integral):
         raise BadProblem(where, f"must be a whole number, not {number!r}")
     if int(number) < 1:
@@ -73,7 +73,7 @@ def check_count(where: str, number: Any) -> None:
 
 
 def check_slack(where: str, slack: Any) -> None:
-    """Raise unless the slack is a finite number that is not negative."""
+    """Raise `BadProblem` unless the slack is finite and not negative."""
     if isinstance(slack, bool) or not isinstance(slack, numbers.Real):
         raise BadProblem(where, f"must be a number, not {slack!r}")
     if not math.isfinite(float(slack)) or float(slack) < 0:
@@ -81,7 +81,7 @@ def check_slack(where: str, slack: Any) -> None:
 
 
 def _vector(where: str, values: Any, kinds: str, what: str) -> Any:
-    """Return `values` as a new vector of these kinds of numpy."""
+    """Return `values` as a new vector whose type is of one of these numpy kinds."""
     try:
         array = np.array(values)
     except (TypeError, ValueError, OverflowError) as error:

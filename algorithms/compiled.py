@@ -1,8 +1,8 @@
-"""Compilation of the hot loops, with the compiled code kept on disk between processes.
+"""Compilation of the hot loops; the compiled code stays on disk between processes.
 
 numba keeps the code of each function until the function's own file changes, and does not see
 changes of the functions that it calls. So the folder in which it keeps code is named after the
-text of all files with compiled functions: code of another version is never met.
+text of all files with compiled functions: another version does not use it.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _SOURCES = Path(__file__).parent
 
 
 def compiled(function: F) -> F:
-    """Compile `function` with numba on its first call; its static type stays what it was."""
+    """Compile `function` with numba on its first call; its static type stays."""
     return cast("F", numba.njit(cache=True)(function))
 
 

@@ -1,4 +1,4 @@
-"""Where recorded data sets are found, which some experiments need."""
+"""The folder of the recorded data sets that some experiments read."""
 
 import os
 from pathlib import Path

@@ -1,19 +1,19 @@
-"""What a planner cannot do, as types with the numbers in them."""
+"""Errors of the planners, with the numbers in their attributes."""
 
 import math
 from collections.abc import Mapping, Sequence
 
 
 class PlanningError(Exception):
-    """Base of everything the planners raise on purpose."""
+    """Base of the planners' errors."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions pickle by their message; these are rebuilt from their data instead.
+        # Exceptions pickle by their message; these pickle by their data.
         return (_rebuilt, (type(self), self.__dict__.copy(), self.args))
 
 
 class BadProblem(PlanningError):
-    """The input is not a problem: `where` names the value, `why` the fault."""
+    """The problem is invalid: `where` names the value, `why` the reason."""
 
     def __init__(self, where: str, why: str) -> None:
         super().__init__(f"{where}: {why}")
@@ -44,7 +44,7 @@ class Infeasible(PlanningError):
         self.smallest = smallest
         least, most = min(caps), max(caps)
         each = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-        # Rounded up: the slack that is named must be enough, too.
+        # Rounded up, so that the printed slack is sufficient.
         named = math.ceil(smallest * 1e6) / 1e6
         super().__init__(
             f"{queries:,} queries do not fit on {self.servers:,} servers of {each} queries each "
@@ -54,7 +54,7 @@ class Infeasible(PlanningError):
 
 
 class InfeasibleTau(PlanningError):
-    """Nothing keeps the balance: `smallest` is the least tau that task intervals can keep."""
+    """No assignment keeps the balance: `smallest` is the least tau that task intervals can keep."""
 
     def __init__(
         self, nodes: int, tau: float, smallest: float, what: str = "task intervals"
@@ -69,15 +69,15 @@ class InfeasibleTau(PlanningError):
 
 
 class TooLarge(PlanningError):
-    """An exact answer would take more memory or time than is sensible: `why` has the numbers."""
+    """An exact solution needs too much memory or time: `why` has the numbers."""
 
 
 class NotProven(PlanningError):
-    """An exact search ended without an answer: `why` has the numbers and what to do."""
+    """An exact search ended without a solution: `why` has the numbers and the remedy."""
 
 
 class MissingDependency(PlanningError):
-    """An optional package is needed that is not installed."""
+    """A required optional package is not installed."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(
@@ -86,7 +86,7 @@ class MissingDependency(PlanningError):
 
 
 class UnknownPlanner(PlanningError):
-    """There is no planner of that name."""
+    """No planner has that name."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         super().__init__(f"there is no planner {name!r}; known: {', '.join(known)}")
@@ -94,7 +94,7 @@ class UnknownPlanner(PlanningError):
 
 
 class _UnknownOfPlanner(PlanningError):
-    """A planner has nothing of that name; `known` are the names that it has."""
+    """A planner does not have that name; `known` are the names that it has."""
 
     what = ""
 
@@ -117,7 +117,7 @@ class UnknownExperiment(_UnknownOfPlanner):
 
 
 class Refuted(AssertionError):
-    """A plan is not what it claims; `faults` lists every difference."""
+    """A plan's measures are wrong or it is infeasible; `faults` lists every difference."""
 
     def __init__(self, faults: Sequence[str]) -> None:
         super().__init__("; ".join(faults))

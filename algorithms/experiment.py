@@ -1,4 +1,4 @@
-"""What an experiment is: one swept parameter, rival series, several seeds, a table."""
+"""Experiments: one swept parameter, compared series, several seeds, a table."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any
 
 from algorithms.errors import BadParameters
 from algorithms.tables import Table
-from algorithms.vocabulary import Parameters, Progress, parameter, silent
+from algorithms.vocabulary import Parameters, Progress, parameter, portion, silent
 
 Measures = Mapping[str, Any]
 # (parameters with x at one of its values, seed, series, progress) -> (series, its measures)
@@ -15,7 +15,7 @@ Trial = Callable[[Any, int, Sequence[str], Progress], Iterator[tuple[str, Measur
 
 @dataclass(frozen=True)
 class Axis:
-    """One quantity: `name` is its column in the table, `label` what a reader calls it."""
+    """One quantity: `name` is its column in the table, `label` its title on pages."""
 
     name: str
     label: str
@@ -129,8 +129,4 @@ class Experiment:
 
 def part(progress: Progress, index: int, count: int) -> Progress:
     """Return a progress from 0 to 1 for part `index` of `count` equal parts."""
-
-    def report(share: float) -> None:
-        progress(min(1.0, (index + share) / count))
-
-    return report
+    return portion(progress, index / count, 1 / count)

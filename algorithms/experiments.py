@@ -45,7 +45,7 @@ def experiments(planner: str) -> tuple[Experiment, ...]:
 
 
 def experiment(planner: str, name: str) -> Experiment:
-    """Return one experiment. Raises `UnknownExperiment`, which names those there are."""
+    """Return one experiment. Raises `UnknownExperiment`, which names the known ones."""
     known = {item.name: item for item in experiments(planner)}
     if name not in known:
         raise UnknownExperiment(planner, name, tuple(known))

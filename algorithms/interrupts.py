@@ -1,8 +1,8 @@
-"""Ctrl-C that is not lost.
+"""Long runs that Ctrl-C stops.
 
-Python raises KeyboardInterrupt wherever the main thread is. Where that is a callback from compiled
-code, the exception is printed and forgotten, and a long run goes on. Here the interrupt is also
-noted, and raised again at the next report of progress.
+Python raises KeyboardInterrupt wherever the main thread is. In a callback from compiled code
+the exception is printed and lost, and a long run continues. `interruptible` notes the interrupt
+and raises it again at the next report of progress.
 """
 
 import signal
@@ -15,10 +15,10 @@ from algorithms.vocabulary import Progress, silent
 
 
 @contextmanager
-def heeding_interrupts(progress: Progress = silent) -> Iterator[Progress]:
-    """Give a progress that reports to `progress` and raises what Ctrl-C has raised before.
+def interruptible(progress: Progress = silent) -> Iterator[Progress]:
+    """Yield a progress that reports to `progress` and raises KeyboardInterrupt after Ctrl-C.
 
-    Only the main thread hears signals; elsewhere this changes nothing.
+    Only the main thread receives signals; in other threads this changes nothing.
     """
     heard = threading.Event()
 
@@ -33,7 +33,7 @@ def heeding_interrupts(progress: Progress = silent) -> Iterator[Progress]:
         progress(share)
 
     in_main = threading.current_thread() is threading.main_thread()
-    # Shells have background jobs ignore Ctrl-C, and that is to stay so.
+    # Shells let background jobs ignore Ctrl-C; this keeps it so.
     if not in_main or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield report
         return

@@ -1,6 +1,7 @@
-"""What there is to run: planners, algorithms and parameters, as JSON values and as text."""
+"""The list of planners, algorithms and parameters, as JSON values and as text."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from algorithms.planner import Algorithm, Planner
@@ -24,7 +25,7 @@ def as_json(planners: Iterable[Planner]) -> dict[str, Any]:
 
 
 def as_text(planners: Iterable[Planner]) -> str:
-    """Return the same for a reader."""
+    """Return the same as text."""
     return "\n".join(line for planner in planners for line in _lines(planner))
 
 
@@ -39,17 +40,7 @@ def _algorithm(planner: Planner, algorithm: Algorithm) -> dict[str, Any]:
 
 
 def _parameter(field: ParameterField) -> dict[str, Any]:
-    return {
-        "name": field.name,
-        "type": field.type.__name__,
-        "optional": field.optional,
-        "default": field.default,
-        "unit": field.unit,
-        "minimum": field.minimum,
-        "maximum": field.maximum,
-        "choices": list(field.choices),
-        "help": field.help,
-    }
+    return asdict(field) | {"type": field.type.__name__, "choices": list(field.choices)}
 
 
 def _lines(planner: Planner) -> list[str]:

@@ -1,4 +1,4 @@
-"""What every planner offers: its algorithms, and how its problems and plans look as JSON."""
+"""The interface of a planner: its algorithms, and the JSON form of its problems and plans."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class Algorithm:
     def solve(self, problem: Any, parameters: Any = None, progress: Progress = silent) -> Any:
         """Run the algorithm; without parameters, with its defaults.
 
-        `progress` is called with the share done; what it raises stops the run. Raises what the
+        `progress` is called with the share done; its exceptions stop the run. Raises what the
         algorithm's own `solve` raises, and `TypeError` on parameters of another algorithm.
         """
         return self.chosen(parameters).solve(problem, progress)
@@ -45,7 +45,7 @@ class Algorithm:
 
 @dataclass(frozen=True)
 class Run:
-    """A plan with what it was made from."""
+    """A plan with its problem and parameters."""
 
     problem: Any
     parameters: Any
@@ -58,7 +58,7 @@ class Planner:
 
     `problem`: parameters of the problem itself, which its JSON leaves out (a slack, a bound).
     `read`: builds a problem from JSON-like values and those parameters; raises `BadProblem`.
-    `report`: what is shown of a run, ready for JSON. `order`: lists have the planner with the least
+    `report`: returns a run as JSON values. `order`: lists have the planner with the least
     first.
     """
 
@@ -71,7 +71,7 @@ class Planner:
     order: int = 100
 
     def algorithm(self, name: str) -> Algorithm:
-        """Return one algorithm. Raises `UnknownAlgorithm`, which names those there are."""
+        """Return one algorithm. Raises `UnknownAlgorithm`, which names the known ones."""
         known = {item.name: item for item in self.algorithms}
         if name not in known:
             raise UnknownAlgorithm(self.name, name, tuple(known))
@@ -95,7 +95,7 @@ class Planner:
 
         `values`: parameters by name; one that problem and algorithm share goes to both, and one
         that the problem's JSON has as well overrules it there. Raises `PlanningError` of many
-        kinds, each with what is wrong and where.
+        kinds, each with the reason and the place.
         """
         problem, own = self.asked(algorithm, data, values)
         plan = algorithm.solve(problem, own, progress)

@@ -22,7 +22,7 @@ PLANNERS: Final[tuple[Planner, ...]] = tuple(
 
 
 def planner(name: str) -> Planner:
-    """Return one planner. Raises `UnknownPlanner`, which names those there are."""
+    """Return one planner. Raises `UnknownPlanner`, which names the known ones."""
     known = {known_planner.name: known_planner for known_planner in PLANNERS}
     if name not in known:
         raise UnknownPlanner(name, tuple(known))
@@ -41,7 +41,7 @@ def algorithms(planner_name: str, kind: Kind | None = None) -> tuple[Algorithm, 
 def algorithm(planner_name: str, name: str) -> Algorithm:
     """Return one algorithm.
 
-    Raises `UnknownPlanner` or `UnknownAlgorithm`, which name those there are.
+    Raises `UnknownPlanner` or `UnknownAlgorithm`, which name the known ones.
     """
     return planner(planner_name).algorithm(name)
 

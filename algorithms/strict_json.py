@@ -1,4 +1,4 @@
-"""JSON as the standard has it: no key twice, no NaN, no Infinity; faults say where they are."""
+"""Strict JSON: no key twice, no NaN, no Infinity; errors have their position."""
 
 import json
 import sys
@@ -9,7 +9,7 @@ from algorithms.errors import BadProblem
 
 
 def read_json(path: str) -> Any:
-    """Return the value in a file, or from standard input where `path` is "-".
+    """Return the value in a file, or from standard input if `path` is "-".
 
     Raises `BadProblem`, which names the file, where there is none, or no JSON in it.
     """
@@ -23,7 +23,7 @@ def read_json(path: str) -> Any:
 
 
 def parse_json(raw: bytes, where: str) -> Any:
-    """Return the value that UTF-8 text stands for. Raises `BadProblem`."""
+    """Return the value of UTF-8 text. Raises `BadProblem`."""
     try:
         return json.loads(
             raw.decode("utf-8-sig"), object_pairs_hook=_object, parse_constant=_refuse_constant

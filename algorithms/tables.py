@@ -24,7 +24,7 @@ class Table:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Rebuild what `to_json` returned."""
+        """Build a table from the value of `to_json`."""
         return cls(tuple(value["columns"]), tuple(tuple(row) for row in value["rows"]))
 
     def to_json(self) -> dict[str, Any]:
@@ -32,7 +32,7 @@ class Table:
         return {"columns": list(self.columns), "rows": [list(row) for row in self.rows]}
 
     def column(self, name: str) -> tuple[Cell, ...]:
-        """Return the values of one column from top to bottom. Raises `KeyError` on others."""
+        """Return the values of one column. Raises `KeyError` on others."""
         position = self._place_of(name)
         return tuple(row[position] for row in self.rows)
 

@@ -16,12 +16,17 @@ SmallInts = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
 Kind = Literal["offline", "online"]
-# Called with the share done, 0 to 1 and never falling. What it raises stops the algorithm.
+# Called with the share done, ascending from 0 to 1. Its exceptions stop the algorithm.
 Progress = Callable[[float], None]
 
 
 def silent(share: float) -> None:
     """Ignore the progress: the default of every algorithm."""
+
+
+def portion(progress: Progress, first: float, share: float) -> Progress:
+    """Return a progress from 0 to 1 that is `share` of another one, from `first` on."""
+    return lambda done: progress(min(1.0, first + share * done))
 
 
 # With a slack of 1 a node may have twice its share; more than ten times is no balance at all.
@@ -59,7 +64,7 @@ class ParameterField:
     optional: bool = False
 
     def problem_with(self, value: object) -> str | None:
-        """Say what is wrong with `value`, or return None when nothing is."""
+        """Return the reason why `value` is invalid, None if it is valid."""
         if value is None and self.optional:
             return None
         if not _is_of(value, self.type):
@@ -69,7 +74,7 @@ class ParameterField:
         return self._range_problem_with(value)
 
     def parsed(self, text: str) -> Value:
-        """Return the value that a text stands for. Raises `ValueError` on another kind of text."""
+        """Return the value of a text. Raises `ValueError` on other texts."""
         plain = text.strip()
         if self.optional and plain.lower() in ("", "none", "null"):
             return None
@@ -134,7 +139,7 @@ class Parameters:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
-        """Build the parameters from JSON-like values; what is left out takes its default.
+        """Build the parameters from JSON-like values; missing ones take their defaults.
 
         Raises `BadParameters` on unknown names, wrong types and values out of range.
         """

@@ -30,7 +30,7 @@ _RATES = (1.0, 2.0, 3.0)
 
 
 def warm_up() -> None:
-    """Run everything that is compiled on tiny problems."""
+    """Run all compiled code on tiny problems."""
     for queries in _INSTANCES:
         problem = PlacementProblem.from_lists(_RATES, queries, 2, 0.5)
         for algorithm in algorithms(PLACEMENT):
@@ -59,7 +59,7 @@ def _migrate() -> None:
 
 
 def _live(problem: PlacementProblem) -> None:
-    """Let queries come and go, and a server go."""
+    """Place and remove queries, and remove a server."""
     events = comings_and_goings(np.arange(3.0), np.ones(3), 9.0)
     for algorithm in algorithms(PLACEMENT, "online"):
         online = algorithm.parameters()

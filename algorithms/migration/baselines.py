@@ -1,4 +1,4 @@
-"""What the paper compares with, section 6: consistent hashing and Storm's default scheduler."""
+"""The baselines of section 6: consistent hashing and Storm's default scheduler."""
 
 import hashlib
 import time
@@ -18,7 +18,7 @@ class ConsistentHashing(Parameters):
     """Consistent hashing with balanced tokens, section 6: equal numbers of tasks, few moves.
 
     Tasks and tokens are points on a ring; a task goes to the node of the next token on. Balanced:
-    a node takes no more than its share of the tasks, rounded up, and what is over goes on to the
+    a node takes no more than its share of the tasks, rounded up, and the excess goes on to the
     next node on the ring. Work and state play no part, so the balance bound may be broken.
     """
 
@@ -55,7 +55,7 @@ class ConsistentHashing(Parameters):
         return assignment, nodes
 
     def _shares(self, problem: MigrationProblem, nodes: Ints) -> Ints:
-        """Return the most tasks that each node takes, rounded up so that all have a place."""
+        """Return the most tasks that each node takes, rounded up so that all tasks fit."""
         if not self.balanced:
             return np.full(len(nodes), problem.tasks)
         speeds = problem.capacities[nodes]
@@ -72,7 +72,7 @@ class Storm(Parameters):
     """Storm's default scheduler, section 6: equal counts of consecutive tasks, in node order."""
 
     def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
-        """Give node i the i-th block of tasks, whatever is where now; the last nodes leave."""
+        """Assign the i-th block of tasks to node i, whoever owns it now; the last nodes leave."""
         return planned(problem, progress, _in_node_order)
 
 
@@ -85,7 +85,7 @@ class StormMatched(Parameters):
     """
 
     def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
-        """Give each block of tasks to the node that keeps most of it."""
+        """Assign each block of tasks to the node that keeps most of it."""
         return planned(problem, progress, _matched)
 
 

@@ -1,4 +1,4 @@
-"""A check of any migration plan that shares no code with the algorithms: sums and nothing else."""
+"""A check of any migration plan that shares no code with the algorithms: it only adds up."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Checks of a migration problem's input: each reports which value is wrong and why."""
+"""Checks of a migration problem's input; each names the invalid value and the reason."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from algorithms.vocabulary import Floats, Ints
 
 
 def works(values: Any) -> Floats:
-    """Return the work of each task as a new vector; there must be a task."""
+    """Return the work of each task as a new vector. Raises `BadProblem` without any task."""
     array = amounts("work", values)
     if not len(array):
         raise BadProblem("work", "names no task")
@@ -18,7 +18,7 @@ def works(values: Any) -> Floats:
 
 
 def interval_starts(starts: Any, tasks: int) -> Ints:
-    """Return the first task of each present node: from 0, never falling, at most m."""
+    """Return the first task of each present node: from 0, ascending, at most m."""
     array = as_integers("starts", starts)
     if not len(array):
         raise BadProblem("starts", "names no present node")
@@ -33,7 +33,7 @@ def interval_starts(starts: Any, tasks: int) -> Ints:
 
 
 def capacities_of(capacities: Any, present: int, nodes: int) -> Floats:
-    """Return one capacity per node, present ones first; ones where none are given."""
+    """Return one capacity per node, present ones first; without capacities, ones."""
     count = max(present, nodes)
     if capacities is None:
         return np.ones(count)

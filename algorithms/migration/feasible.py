@@ -30,7 +30,7 @@ def require_feasible(problem: MigrationProblem, grades: Grades) -> None:
 
 
 def smallest_tau(problem: MigrationProblem, grades: Grades) -> float:
-    """Return the least tau at which some intervals keep the balance; at it some do, exactly.
+    """Return the least tau at which some intervals keep the balance; it is attained.
 
     Bisection on a factor of all limits; each feasible factor is at once lowered to the
     largest one that its intervals need.

@@ -25,7 +25,7 @@ def problem_from_json(data: object, tau: float) -> MigrationProblem:
 
 
 def sequence_from_json(data: object, tau: float) -> SequenceProblem:
-    """Build the problem of a known sequence: as for one migration, `nodes` being a list."""
+    """Build the problem of a known sequence: as for one migration, but `nodes` is a list."""
     fields = object_fields(data, _NEEDED, ("capacities",))
     nodes = fields["nodes"]
     if not isinstance(nodes, list) or not nodes:
@@ -35,10 +35,10 @@ def sequence_from_json(data: object, tau: float) -> SequenceProblem:
 
 
 def foreseen_from_json(data: object, tau: float) -> ForeseenProblem:
-    """Build the problem of chances to come: with a `history` of node numbers, or a `matrix`.
+    """Build a problem with transitions: from a `history` of node numbers, or a `matrix`.
 
     `{"matrix": {"2": {"2": 0.3, "3": 0.7}, …}}` has the chance of each next number of nodes.
-    `projection` is what `python -m workers.precompute` has kept for these tasks and chances.
+    `projection` is the output of `python -m workers.precompute` for these tasks and transitions.
     """
     fields = object_fields(data, _NEEDED, ("capacities", "history", "matrix", "projection"))
     if ("history" in fields) == ("matrix" in fields):
@@ -67,15 +67,9 @@ def transfers_from_json(data: object) -> Any:
 
 def plan_to_json(plan: MigrationPlan) -> dict[str, Any]:
     """Return a plan as JSON values."""
-    return {
-        "intervals": [list(run) for run in plan.intervals],
-        "cost": plan.cost,
-        "gain": plan.gain,
-        "max_load": plan.max_load,
-        "lower_bound": plan.lower_bound,
-        "feasible": plan.feasible,
-        "seconds": plan.seconds,
-    }
+    names = ("cost", "gain", "max_load", "lower_bound", "feasible", "seconds")
+    measures = {name: getattr(plan, name) for name in names}
+    return {"intervals": [list(run) for run in plan.intervals], **measures}
 
 
 def sequence_to_json(plans: Sequence[MigrationPlan]) -> dict[str, Any]:

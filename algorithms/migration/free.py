@@ -1,7 +1,7 @@
 """Free assignment, beyond the paper: any task on any node, a routing table of up to m entries."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
@@ -22,8 +22,8 @@ _INFEASIBLE = 2
 class Free(Parameters):
     """The fewest bytes moved without the interval rule of section 3.1: optimal or with a bound.
 
-    Every node keeps what is worth most within its limit (a knapsack each); what is left goes
-    where there is room, the largest first. Where that fits it is optimal; where it does not, an
+    Every node keeps the largest worth within its limit (a knapsack each); the rest goes to nodes
+    with room, the largest first. If everything fits, it is optimal; if not, an
     integer program decides.
     """
 
@@ -48,11 +48,11 @@ class Free(Parameters):
         progress(1.0)
         seconds = time.perf_counter() - started
         plan = measured(problem, assignment, nodes.tolist(), seconds)
-        return measured(problem, plan.assignment, nodes.tolist(), seconds, min(bound, plan.cost))
+        return replace(plan, lower_bound=min(bound, plan.cost))
 
 
 def _kept_by_each(problem: MigrationProblem) -> tuple[Ints, Floats]:
-    """Return who would keep each task if no node had to take any, -1 for nobody, and its worth.
+    """Return each task's keeper if no node had to take any task (-1: none), and the bytes kept.
 
     int64[m] and float64[nodes]; no assignment keeps more on any node.
     """
@@ -88,7 +88,7 @@ def _staying(problem: MigrationProblem, worth: Floats) -> Ints:
 
 
 def _filled(problem: MigrationProblem, kept: Ints, nodes: Ints) -> SmallInts | None:
-    """Give the tasks that nobody keeps to nodes with room, the largest first; None if some do not.
+    """Assign tasks without a keeper to nodes with room, largest first; None if some do not fit.
 
     Each goes to the node with most room, in shares of its limit.
     """

@@ -1,4 +1,4 @@
-"""From kept parts to nodes: parts that nobody keeps go to nodes that have none."""
+"""From kept parts to nodes: parts without a keeper go to nodes without a part."""
 
 from collections.abc import Collection
 
@@ -11,7 +11,7 @@ from algorithms.vocabulary import Ints, SmallInts
 
 
 def grades_of(problem: MigrationProblem) -> Grades:
-    """Return the problem's nodes by grade: equal nodes are one grade, whoever leaves."""
+    """Return the problem's nodes by grade: equal nodes are one grade, whichever leaves."""
     grades = _grade_of_each(problem)
     staying = grades != LEAVING
     _, firsts, counts = np.unique(grades[staying], return_index=True, return_counts=True)

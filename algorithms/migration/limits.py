@@ -1,4 +1,4 @@
-"""How much work a node may do: definition 3.1, and by share on nodes of unequal capacity."""
+"""The limit of a node's work: definition 3.1, and by share on nodes of unequal capacity."""
 
 import numpy as np
 
@@ -23,5 +23,5 @@ def node_limits(total: float, nodes: int, tau: float, capacities: Floats) -> Flo
 
 
 def is_within(load: float, limit: float) -> bool:
-    """Say whether a load keeps its limit, up to rounding."""
+    """Return whether a load keeps its limit, up to rounding."""
     return load <= limit * (1.0 + TOLERANCE)

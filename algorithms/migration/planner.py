@@ -1,4 +1,4 @@
-"""The migration planner: its algorithms, and how its problems and plans look as JSON."""
+"""The migration planner: its algorithms, and the JSON form of its problems and plans."""
 
 from dataclasses import dataclass
 from typing import Any, Final

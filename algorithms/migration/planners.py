@@ -1,7 +1,7 @@
 """The single-step planner as forms, API and command line offer it."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from algorithms.migration.feasible import require_feasible
 from algorithms.migration.keeping import assigned, grades_of
@@ -25,4 +25,4 @@ class SingleStep(Parameters):
         seconds = time.perf_counter() - started
         progress(1.0)
         plan = measured(problem, assignment, nodes, seconds)
-        return measured(problem, plan.assignment, nodes, seconds, lower_bound=plan.cost)
+        return replace(plan, lower_bound=plan.cost)

@@ -1,4 +1,4 @@
-"""The problem of one migration, section 3.1: tasks, where they are, where they may go."""
+"""The problem of one migration, section 3.1: tasks, their present and their target nodes."""
 
 from dataclasses import dataclass
 from functools import cached_property

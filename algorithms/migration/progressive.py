@@ -1,4 +1,4 @@
-"""Progressive migration, section 5.2: many small steps instead of one large one."""
+"""Progressive migration, section 5.2: many small steps instead of a large one."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -74,8 +74,8 @@ def compensating(moves: Sequence[Move]) -> tuple[Move, ...]:
 def progressive(problem: MigrationProblem, plan: MigrationPlan, most_in: int) -> tuple[Step, ...]:
     """Cut a migration into steps with at most `most_in` tasks moving into a node in each.
 
-    Every step takes what relieves the fullest nodes first, as long as nobody ends above its bound
-    (or above what it had before the migration, where that was more). Where no single move keeps
+    Every step takes what relieves the fullest nodes first, as long as no node ends above its bound
+    (or above its load before the migration, if that was more). Where no single move keeps
     that, two nodes exchange tasks; where no exchange does either, the move that exceeds the bound
     least is made and its step is marked as not balanced. Raises `BadParameters`.
     """

@@ -1,4 +1,4 @@
-"""What a migration planner returns."""
+"""The plan of a migration planner."""
 
 import math
 from collections.abc import Iterable
@@ -45,11 +45,7 @@ class MigrationPlan:
 
 
 def measured(
-    problem: MigrationProblem,
-    assignment: SmallInts,
-    nodes: Iterable[int],
-    seconds: float,
-    lower_bound: float = 0.0,
+    problem: MigrationProblem, assignment: SmallInts, nodes: Iterable[int], seconds: float
 ) -> MigrationPlan:
     """Measure an assignment of the tasks to target nodes."""
     targets = tuple(sorted(int(node) for node in nodes))
@@ -69,7 +65,7 @@ def measured(
         feasible=all(
             is_within(load, limit) for load, limit in zip(loads, problem.limits, strict=True)
         ),
-        lower_bound=lower_bound,
+        lower_bound=0.0,
         seconds=seconds,
     )
 

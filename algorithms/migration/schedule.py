@@ -22,7 +22,7 @@ _SMALLEST_UNIT = 2.0**-1000
 
 
 class Transfer(NamedTuple):
-    """What one node sends to another during a phase."""
+    """The bytes that one node sends to another during a phase."""
 
     source: int
     target: int
@@ -31,7 +31,7 @@ class Transfer(NamedTuple):
 
 @dataclass(frozen=True)
 class Phase:
-    """Transfers that run side by side; no node sends or receives twice.
+    """Concurrent transfers; no node sends or receives twice.
 
     `start`, `duration`: in amounts, as a link carries one amount per unit of time.
     """
@@ -90,7 +90,7 @@ def _checked(transfers: Any) -> Floats:
 
 
 def _as_whole_numbers(amounts: Floats) -> tuple[Ints, float]:
-    """Return the amounts as whole numbers and what one of them is worth."""
+    """Return the amounts as whole numbers, and their unit."""
     total = float(max(amounts.sum(axis=0).max(initial=0), amounts.sum(axis=1).max(initial=0)))
     if total < _LARGEST_SUM and (amounts == np.floor(amounts)).all():
         return amounts.astype(np.int64), 1.0
@@ -101,7 +101,7 @@ def _as_whole_numbers(amounts: Floats) -> tuple[Ints, float]:
 
 @compiled
 def _padding(amounts: Ints) -> Ints:
-    """Return idle time per pair of links that makes all rows and columns sum to the same."""
+    """Return the idle time per pair of links with which all rows and columns have equal sums."""
     nodes = len(amounts)
     total = 0
     for node in range(nodes):
@@ -127,7 +127,7 @@ def _decomposed(amounts: Ints, idle: Ints) -> tuple[Ints, Ints]:
     """Cut a matrix of equal row and column sums into matchings.
 
     Returns the durations int64[p] and the target of each source int64[p, n] per phase. Each phase
-    ends an entry, after which only the pairs without one are matched anew.
+    ends an entry, after which only the pairs without one are matched again.
     """
     nodes = len(amounts)
     left = amounts + idle

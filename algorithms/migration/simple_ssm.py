@@ -2,8 +2,8 @@
 
 Lemma 3.1 tries every split of a sub-problem ([alpha, beta), [gamma, delta), n_p) into two: the
 tasks before x, the nodes up to y and n_l parts to the left, the rest to the right; y may be
-before gamma, so that parts that nobody keeps can come first. Positions and nodes count from 0
-here. Where the printed figure is wrong it is repaired as in docs/papers.md. Of use for m up to
+before gamma, so that parts without a keeper can come first. Positions and nodes count from 0
+here. Errors of the printed figure are repaired as in docs/papers.md. Of use for m up to
 a dozen: O(m^3 n^3 n'^2) time.
 """
 
@@ -25,7 +25,7 @@ class SimpleSSM:
     parts: int
 
     def most_kept(self) -> float:
-        """Return the most bytes that can stay, minus infinity where no partitioning is feasible."""
+        """Return the most bytes that can stay, minus infinity if no partitioning is feasible."""
 
         @cache
         def gain(alpha: int, beta: int, gamma: int, delta: int, parts: int) -> float:
@@ -56,7 +56,7 @@ class SimpleSSM:
         return math.fsum(self.state[first:stop])
 
     def _fit(self, alpha: int, beta: int, parts: int) -> bool:
-        """Say whether so many intervals within the limit hold the tasks [alpha, beta)."""
+        """Return whether so many intervals within the limit hold the tasks [alpha, beta)."""
         used, load = 1, 0.0
         for task in range(alpha, beta):
             load += self.work[task]

@@ -29,7 +29,7 @@ Gains = NDArray[np.float64]
 
 
 class Parts(NamedTuple):
-    """A partitioning of the tasks with who keeps what; in position order, none empty.
+    """A partitioning of the tasks and each part's keeper; in position order, none empty.
 
     `firsts`, `stops` int64[p]; `keepers` int64[p]: a present node, or `FREE`; `grades`
     int64[p] of the node that may have it.
@@ -57,7 +57,7 @@ def best_parts(work_before: Floats, state_before: Floats, bounds: Ints, grades: 
 
 @compiled
 def _gains(lowest: Ints, kept: Floats, bounds: Ints, grades: Grades) -> Gains:
-    """Return g, float64[K, 2, m + 1]; minus infinity where nothing is possible or of use."""
+    """Return g, float64[K, 2, m + 1]; minus infinity where nothing is feasible or useful."""
     tasks = lowest.shape[1] - 1
     strides = strides_of(grades.counts)
     farthest, earliest = farthest_reaches(lowest, grades.counts, strides)

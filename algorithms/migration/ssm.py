@@ -4,8 +4,8 @@ A state is a sub-problem of which only the left boundaries vary (lemma 3.2): the
 on, the nodes from gamma on, n_p parts; gamma is the node of task alpha or the one after it (lemma
 3.3). To its left is cut off what one node N_y keeps, as long as the limit allows, with the fewest
 parts for the tasks before it (lemma 3.4); N_y has task x - 1 or is the best of those before
-(lemma 3.5). docs/papers.md lists what the printed figure gets wrong. `single_step.py` computes
-the same in less time and is what Weir uses.
+(lemma 3.5). docs/papers.md lists the errors of the printed figure. `single_step.py` computes
+the same in less time; Weir uses it.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from algorithms.migration.single_step import FREE, Parts
 from algorithms.migration.windows import lower_bounds, owners_of
 from algorithms.vocabulary import Floats, Ints
 
-# What a state remembers of its best choice: where P1 ends, its node, the parts it takes.
+# The best choice of a state: the end of P1, its node, the parts it takes.
 _X, _Y, _PARTS = 0, 1, 2
 
 
@@ -87,7 +87,7 @@ def _best_before(first: int, x: int, gamma: int, kept: Floats, bounds: Ints, own
 
 @compiled
 def _traced(choices: NDArray[np.int64], lowest: Ints, owner: Ints, parts: int) -> Parts:
-    """Follow the choices from the whole problem on; what is before a kept part is cut greedily."""
+    """Follow the choices from the whole problem on; tasks before a kept part are cut greedily."""
     rows = np.empty((parts, 3), np.int64)
     count, alpha, taken, left = 0, 0, 0, parts
     while alpha < len(lowest) - 1:

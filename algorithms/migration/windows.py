@@ -1,4 +1,4 @@
-"""Which task intervals one node may do, and how far a number of intervals reaches."""
+"""The task intervals within one node's limit, and how far a number of intervals reaches."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""In which order the moves of a plan are made, so that no node is worse off on the way.
+"""The order of a plan's moves, in which no node gets worse on the way.
 
 What Weir adds to the papers, which look at the beginning and the end of a plan only. A prefix of
 the order is what has been done when an operator stops.

@@ -66,7 +66,7 @@ class Board(NamedTuple):
 
 @compiled
 def fill(board: Board) -> None:
-    """Compute what every move adds, and build the heaps."""
+    """Compute the load that every move adds, and build the heaps."""
     for move in range(len(board.own)):
         board.added[move] = _addition(board, move)
         _place(board, board.place[move], move)
@@ -166,7 +166,7 @@ def _make(board: Board, bucket: int, move: int) -> None:
 
 @compiled
 def _add_again(board: Board, spot: int) -> None:
-    """Compute again what the remaining moves of a source to this spot add."""
+    """Compute again the load that the remaining moves of a source to this spot add."""
     for entry in range(board.spot_indptr[spot], board.spot_indptr[spot + 1]):
         move = board.spot_moves[entry]
         if board.place[move] == NONE:
@@ -212,7 +212,7 @@ def _place(board: Board, position: int, move: int) -> None:
 
 @compiled
 def _precedes(board: Board, a: int, b: int) -> bool:
-    """Return whether a move adds less than another; of equals, the one that was given first."""
+    """Return whether a move adds less than another; of equals, the first given one."""
     if board.added[a] != board.added[b]:
         return bool(board.added[a] < board.added[b])
     return a < b

@@ -14,9 +14,9 @@ from algorithms.vocabulary import Floats
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What moves as a whole: the sources it reads, and a load that it shares with nobody.
+    """A unit of work that moves as a whole: the sources it reads, and its unshared load.
 
-    A node receives a source once, whatever number of its units read it (paper 000, section 2).
+    A node receives a source once for all its units that read it (paper 000, section 2).
     """
 
     sources: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""The order in which the moves of a plan are made."""
+"""The order of the moves of a plan."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from algorithms.rows import grouped
 
 
 def order_moves(moves: MoveSet) -> Order:
-    """Order moves greedily, so that an operator can stop after each.
+    """Order moves greedily; the operator can stop after each.
 
     Among the moves after which the target is no worse off than the worst node at the beginning,
     those of the worst loaded node come first, and of these the one whose target has the least

@@ -1,4 +1,4 @@
-"""Moves to be ordered, as flat arrays, and the order that is found."""
+"""Moves to be ordered, as flat arrays, and their order."""
 
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Self
@@ -15,7 +15,7 @@ SLACK: Final = 1e-9
 
 @dataclass(frozen=True)
 class Order:
-    """The order of moves, by their positions in what was given, and its balance.
+    """The order of moves, by their given positions, and its balance.
 
     `imbalance`, `worst` float64[moves]: after each of them, the largest load/capacity less the
     mean, and the largest. `start`: the largest at the beginning. `safe`: whether no prefix has a
@@ -33,7 +33,7 @@ class Units(NamedTuple):
     """Units of work and the node of each; u units, e entries (a source that a unit reads).
 
     `indptr` int64[u + 1], `sources` int64[e]: the sources of a unit, each once; `own` float64[u]:
-    the load that a unit shares with nobody; `nodes` int64[u].
+    the unshared load of a unit; `nodes` int64[u].
     """
 
     indptr: Ints
@@ -47,7 +47,7 @@ class MoveSet:
     """Moves of units that each move once; k nodes, n moves, e entries (a source of a move each).
 
     `loads`, `capacities` float64[k]: records/s of each node before the moves. `sources`, `targets`
-    int64[n]: nodes. `own` float64[n]: the load that the unit shares with nobody. Entries by rows
+    int64[n]: nodes. `own` float64[n]: the unshared load of the unit. Entries by rows
     `indptr` int64[n + 1]: `leaving`, `coming` int64[e] are *spots* (a source at the node that the
     unit leaves, at the one to which it moves), `rates` float64[e] that of the source. `readers`
     int64[spots]: units that read the source there before the moves.

@@ -1,4 +1,4 @@
-"""Where the steps of an execution stop: consecutive actions that may take effect together.
+"""The steps of an execution: consecutive actions that may take effect together.
 
 What Weir adds to the papers: a plan is executed in steps, each as large as its limits allow.
 """
@@ -14,7 +14,7 @@ NONE: Final = -1
 
 
 class Footprints(NamedTuple):
-    """What decides whether actions fit into one step; n actions, e entries.
+    """The resources by which actions fit into one step; n actions, e entries.
 
     `sent` int64[n]: bytes of state. `nodes` int64[n, 2]: the nodes that a move leaves and enters,
     -1 for other actions. Objects that an action changes, and no other action of its step, by rows
@@ -100,7 +100,7 @@ def _fits(
 
 @compiled
 def _add(footprints: Footprints, place: int, step: int, seen: Ints, busy: Ints) -> None:
-    """Note what an action changes in a step."""
+    """Record the resources of an action in a step."""
     for entry in range(footprints.indptr[place], footprints.indptr[place + 1]):
         seen[0, footprints.objects[entry]] = step
     if footprints.shared[place] != NONE:
@@ -112,5 +112,5 @@ def _add(footprints: Footprints, place: int, step: int, seen: Ints, busy: Ints) 
 
 
 def bounds_of(first: int, actions: int, node_moves: int, sent: float) -> Bounds:
-    """Return bounds of the types that the compiled code knows."""
+    """Return bounds in the types of the compiled code."""
     return Bounds(int(first), int(actions), int(node_moves), float(sent))

@@ -1,1 +1,1 @@
-"""Partitioning: which worker takes which key."""
+"""Partitioning: the assignment of keys to workers."""

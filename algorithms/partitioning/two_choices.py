@@ -1,7 +1,7 @@
 """Two choices for every key: partial key grouping (paper 002, section 2).
 
-A key has two workers; each of its records goes to the one with the smaller load, as the one who
-sends knows it. So a hot key is shared by two, and what both have of it must be merged.
+A key has two workers; each of its records goes to the one with the smaller load, as the
+sender knows it. So two workers share a hot key, and their partial results must be merged.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ _OTHER: Final = np.uint64(0xD6E8FEB86659FD93)
 def choices_of(
     hashes: NDArray[np.uint64], workers: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first and second worker of each key; they differ where there are two workers."""
+    """Return the first and second worker of each key; they differ if there are two workers."""
     count = np.uint64(workers)
     first = (hashes % count).astype(np.int64)
     with np.errstate(over="ignore"):

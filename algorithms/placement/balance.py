@@ -13,13 +13,13 @@ import numpy as np
 
 from algorithms.vocabulary import Floats, Ints
 
-# No problem has more; what an enormous slack allows beyond it would overflow 64 bits.
+# No problem has more; the cap of an enormous slack would overflow 64 bits.
 _MOST_QUERIES = 2**31
 
 
 @lru_cache(maxsize=64)
 def exact(number: float) -> Fraction:
-    """Return the decimal number that was meant: 0.05 is 1/20."""
+    """Return the decimal number as written: 0.05 is 1/20."""
     return Fraction(repr(float(number)))
 
 
@@ -75,7 +75,7 @@ def smallest_slack(queries: int, capacities: Floats) -> float:
 
 
 def _rounded_up(number: Fraction) -> float:
-    """Return the least double that, read as the decimal it is written as, is not below."""
+    """Return the least double whose decimal form is not below the number."""
     nearest = float(number)
     while exact(nearest) < number:
         nearest = math.nextafter(nearest, math.inf)
@@ -94,7 +94,7 @@ def online_caps(queries: int, capacities: Floats, nu: float, alpha: float) -> In
 
 
 def even_caps(queries: int, capacities: Floats) -> Ints:
-    """Return how full each server may get when arrivals always go to the least loaded, int64[k].
+    """Return the most queries per server if arrivals always go to the least loaded, int64[k].
 
     Least loaded means least (load + 1) / capacity; with equal servers this is ceil(n / k).
     """

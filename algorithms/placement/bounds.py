@@ -1,4 +1,4 @@
-"""Lower bounds: traffic that no placement within the balance constraint undercuts."""
+"""Lower bounds of the traffic of all placements within the balance constraint."""
 
 import math
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def lower_bound(problem: "PlacementProblem", caps: Ints) -> float:
-    """Return traffic that no placement with at most `caps[j]` queries per server undercuts."""
+    """Return a lower bound of the traffic with at most `caps[j]` queries per server."""
     return max(cover_bound(problem, caps), pair_bound(problem, caps))
 
 
@@ -29,9 +29,9 @@ def cover_bound(problem: "PlacementProblem", caps: Ints) -> float:
     return math.fsum(problem.rates * np.where(problem.readers > 0, servers, 0))
 
 
-# More pairs of sources read together than this are not looked at: that would take seconds.
+# The bound skips more pairs of sources than this: they take seconds.
 _MOST_PAIRS = 2_000_000
-# Rounding must not lift a bound above what is true.
+# Rounding must not raise the bound.
 _SAFE = 1 - 1e-12
 
 

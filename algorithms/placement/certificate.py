@@ -1,4 +1,4 @@
-"""A check of any plan that shares no code with the algorithms: sets, sums and nothing else."""
+"""A check of any plan that shares no code with the algorithms: only sets and sums."""
 
 import math
 from collections import Counter
@@ -19,7 +19,7 @@ def certify(
 ) -> None:
     """Raise `Refuted` unless the plan is feasible at `caps` and its measures are true.
 
-    Without `caps` at those of section 2, which are computed anew from capacities and slack.
+    Without `caps` at those of section 2, which are computed again from capacities and slack.
     Recomputes loads, traffic and replication factor from the assignment and the queries.
     """
     faults = placement_faults(problem, plan, offline_caps(problem) if caps is None else caps)
@@ -45,7 +45,7 @@ def offline_caps(problem: PlacementProblem) -> list[int]:
 def placement_faults(
     problem: PlacementProblem, plan: PlacementPlan, caps: Sequence[int] | Ints
 ) -> list[str]:
-    """Say what keeps the assignment from being feasible."""
+    """Return the reasons why the assignment is infeasible."""
     servers = [int(server) for server in plan.assignment]
     if len(servers) != problem.queries:
         return [f"{len(servers)} assignments for {problem.queries} queries"]
@@ -65,7 +65,7 @@ def placement_faults(
 
 
 def measure_faults(problem: PlacementProblem, plan: PlacementPlan) -> list[str]:
-    """Say which of the plan's measures differ from those computed anew."""
+    """Return which of the plan's measures differ from computed ones."""
     servers = [int(server) for server in plan.assignment]
     loads = [0] * problem.servers
     delivered: set[tuple[int, int]] = set()

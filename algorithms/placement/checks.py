@@ -1,4 +1,4 @@
-"""Checks of a placement problem's input: each reports which value is wrong and why."""
+"""Checks of a placement problem's input; each names the invalid value and the reason."""
 
 from typing import Any
 
@@ -50,14 +50,14 @@ def checked_sources(indices: Any, indptr: Ints, known: int) -> SmallInts:
 
 
 def check_servers(servers: Any) -> None:
-    """Raise unless there is a whole number of servers, at least one."""
+    """Raise `BadProblem` unless the number of servers is whole and at least one."""
     check_count("servers", servers)
     if int(servers) > _MOST_SERVERS:
         raise BadProblem("servers", f"must be at most {_MOST_SERVERS:,}, not {servers}")
 
 
 def checked_capacities(capacities: Any, servers: int) -> Floats:
-    """Return one positive number per server as a new float64 vector; ones where none are given."""
+    """Return one positive number per server as a new float64 vector; without capacities, ones."""
     if capacities is None:
         return np.ones(int(servers))
     try:

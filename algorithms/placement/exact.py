@@ -91,11 +91,11 @@ class _Program:
         ]
 
     def no_worse_than(self, traffic: float) -> LinearConstraint:
-        """Cut off whatever is worse than a known plan."""
+        """Exclude plans that are worse than a known one."""
         return LinearConstraint(csr_array(self.costs[None, :]), ub=traffic * (1 + 1e-9))
 
     def as_rounds(self, given: Ints) -> Ints:
-        """Return (type, server, queries) of everything given, int64[r, 3]."""
+        """Return the solution as (type, server, queries), int64[r, 3]."""
         cells = np.flatnonzero(given)
         kinds, servers = np.divmod(cells, self.problem.servers)
         return np.stack([kinds, servers, given[cells]], axis=1)

@@ -1,4 +1,4 @@
-"""What a random placement is expected to cost: equation 1 of section 4, also with rates."""
+"""The expected traffic of a random placement: equation 1 of section 4, also with rates."""
 
 import math
 
@@ -6,7 +6,7 @@ from algorithms.placement.problem import PlacementProblem
 
 
 def expected_random_traffic(problem: PlacementProblem) -> float:
-    """Return the mean traffic of placing each query on any server, all alike.
+    """Return the mean traffic of placing each query on a uniformly random server.
 
     k w(s) (1 - (1 - 1 / k) ** n_s) summed over the sources, n_s queries reading source s. Servers
     of unequal capacity are taken in proportion to it. The balance constraint is left out.

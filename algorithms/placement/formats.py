@@ -153,7 +153,7 @@ def _column(frame: Any, name: str) -> list[Any]:
 
 
 def _is_missing(value: Any) -> bool:
-    """Return whether a value is None, not a number, or what pandas writes for what is missing."""
+    """Return whether a value is None, NaN, or a missing value of pandas."""
     try:
         return value is None or bool(value != value)  # noqa: PLR0124 - true of NaN alone
     except TypeError:

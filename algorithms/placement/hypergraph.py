@@ -116,7 +116,7 @@ def _edges(problem: PlacementProblem, pieces: Pieces) -> tuple[list[list[int]], 
 def repaired(kinds: SmallInts, sizes: Ints, blocks: Ints, caps: Ints) -> Ints:
     """Return (type, server, queries) with no server above its cap, int64[r, 3].
 
-    What is too much on a server, its smallest pieces first, goes to those with most room; a piece
+    The excess of a server, its smallest pieces first, goes to the servers with most room; a piece
     is split where it does not fit whole.
     """
     given = [list(row) for row in zip(kinds.tolist(), blocks.tolist(), sizes.tolist(), strict=True)]

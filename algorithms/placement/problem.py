@@ -140,5 +140,5 @@ class PlacementProblem:
         return collapse(self.indptr, self.indices)
 
     def lower_bound(self, caps: Ints) -> float:
-        """Return traffic that no placement with at most `caps[j]` queries per server undercuts."""
+        """Return a lower bound of the traffic with at most `caps[j]` queries per server."""
         return lower_bound(self, caps)

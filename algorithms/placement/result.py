@@ -1,4 +1,4 @@
-"""What a placement algorithm returns."""
+"""The plan of a placement algorithm."""
 
 import math
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ class PlacementPlan:
     """An assignment of every query to a server, with its measures.
 
     `assignment` int32[n]: the server of each query. `loads` int64[k]: queries per server.
-    `traffic`: summed rate of what is delivered, each source once per server that reads it.
+    `traffic`: summed rate of the deliveries, each source once per server that reads it.
     `replication_factor`: traffic over the summed rate of the sources with at least one query;
     None when that sum is 0. `lower_bound`: traffic that no placement within the same balance
     constraint undercuts. `seconds`: time the algorithm took, by the wall clock.

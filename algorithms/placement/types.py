@@ -9,7 +9,7 @@ from algorithms.compiled import compiled
 from algorithms.rows import grouped, picked
 from algorithms.vocabulary import Ints, SmallInts
 
-# 2 ** 64 over the golden ratio, odd: multiplying by it spreads what is near.
+# 2 ** 64 over the golden ratio, odd: a multiplication by it spreads near values.
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _HALF: Final = np.uint64(32)
 _LOW: Final = np.uint64(0xFFFFFFFF)

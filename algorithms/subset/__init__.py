@@ -1,4 +1,4 @@
-"""Which moves of a plan to make when not all can be afforded; what Weir adds to the papers."""
+"""The best moves of a plan within a budget; beyond the papers."""
 
 from algorithms.subset.choosing import Choice, choose
 from algorithms.subset.problem import SubsetProblem, Value

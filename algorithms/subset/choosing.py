@@ -1,4 +1,4 @@
-"""The best subset of a plan's moves within a budget: greedy, mended, and checked by a program."""
+"""The best subset of a plan's moves within a budget: greedy, repaired, and checked by a program."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -22,7 +22,7 @@ ALIKE: Final = 1e-3
 
 @dataclass(frozen=True)
 class Choice:
-    """The chosen moves by their places, ascending, and what they come to.
+    """The chosen moves by position, ascending, and their value.
 
     `imbalance_bound`, `traffic_bound`: no subset within the budget is below, the second among
     those as balanced as this one; None where nothing is known. `proven`: whether none is better
@@ -43,7 +43,7 @@ def choose(
     *,
     exact: bool = True,
 ) -> Choice:
-    """Return which moves to make: as balanced as the whole plan if possible, then least traffic.
+    """Return the best moves: as balanced as the whole plan if possible, then of least traffic.
 
     All of them where all can be afforded. Two subsets count as equally balanced within `EVEN` of
     a node's capacity. Moves that do not help are left out. Not `exact`: the greedy ones alone.
@@ -71,7 +71,7 @@ def _greedy_ones(
 
 
 def _prefix(problem: SubsetProblem) -> np.ndarray:
-    """Return the moves in their order, as many as can be afforded."""
+    """Return as many moves as the budget allows, in their order."""
     spent = problem.costs.cumsum(axis=0)
     return np.asarray((spent <= problem.limits).all(axis=1))
 
@@ -82,7 +82,7 @@ def _best(problem: SubsetProblem, subsets: Iterable[np.ndarray], until: float) -
 
 
 def _mended(problem: SubsetProblem, chosen: np.ndarray, until: float) -> np.ndarray:
-    """Return it with what still helps added, and without what does not help."""
+    """Return the choice with the moves that still help, and without those that do not."""
     chosen = chosen.copy()
     value = problem.value(chosen)
     for group in groups_of(problem):
@@ -96,7 +96,7 @@ def _mended(problem: SubsetProblem, chosen: np.ndarray, until: float) -> np.ndar
 
 
 def _pruned(problem: SubsetProblem, chosen: np.ndarray, value: Value, until: float) -> np.ndarray:
-    """Return it without the moves that it is as good without, the costliest first."""
+    """Return the choice without its useless moves; the costliest are tried first."""
     weights = problem.costs.sum(axis=1)
     for move in sorted(np.flatnonzero(chosen).tolist(), key=lambda move: -weights[move]):
         if time.monotonic() > until:

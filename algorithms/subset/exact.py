@@ -1,4 +1,4 @@
-"""The best subset as a mixed integer program, and what no subset can be better than.
+"""The best subset as a mixed integer program, and a bound of all subsets.
 
 x: whether a move is made; y: whether a spot receives its source, which is so if a unit that leaves
 it is still there (x = 0) or one that comes has come (x = 1). Loads are sums of both. Solved in two

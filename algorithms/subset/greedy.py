@@ -1,8 +1,7 @@
-"""Greedy subsets: what gains most per cost, looked at anew as other moves are taken.
+"""Greedy subsets: the largest gain per cost, computed again as other moves are chosen.
 
 One move alone often changes nothing: a node goes on receiving a source until its last reader has
-left. So what is weighed against each other are groups, too: all moves after which a node no longer
-receives a source.
+left. So groups compete, too: all moves after which a node no longer receives a source.
 """
 
 import heapq
@@ -20,7 +19,7 @@ Potential = Callable[[Floats], float]
 
 
 def potentials(problem: SubsetProblem) -> list[Potential]:
-    """Return what greedy runs follow; each looks at the nodes' shares of their capacities."""
+    """Return the potentials of greedy runs, functions of the nodes' shares of their capacities."""
     scale = float(
         (problem.loads(np.zeros(len(problem.moves), np.bool_)) / problem.capacities).max()
     )
@@ -38,7 +37,7 @@ def potentials(problem: SubsetProblem) -> list[Potential]:
 def greedy(problem: SubsetProblem, potential: Potential, until: float) -> np.ndarray:
     """Return the moves that lower the potential most per cost.
 
-    Ends with the budget, with the gain, or at `until` (of the monotonic clock) with what it has.
+    Ends without budget, without gain, or at `until` (of the monotonic clock).
     """
     return _Greedy(problem, potential).run(until)
 
@@ -51,7 +50,7 @@ def groups_of(problem: SubsetProblem) -> list[tuple[int, ...]]:
 
 
 class _Greedy:
-    """One run; `heap` has what groups gained when they were last looked at, the best first."""
+    """One run; `heap` has the last computed gains of groups, the best first."""
 
     def __init__(self, problem: SubsetProblem, potential: Potential) -> None:
         self.problem, self.potential = problem, potential
@@ -92,7 +91,7 @@ class _Greedy:
                 heapq.heappush(self.heap, (score, number))
 
     def _score(self, group: Sequence[int]) -> float | None:
-        """Return the change of the potential per cost; None where it cannot be afforded."""
+        """Return the change of the potential per cost; None beyond the budget."""
         moves = [move for move in group if not self.chosen[move]]
         if not moves:
             return None
@@ -100,7 +99,7 @@ class _Greedy:
         if (cost > self.left).any():
             return None
         shares = self._after(moves)[0] / self.problem.capacities
-        # The budget that is nearest to its end counts; what is free costs next to nothing.
+        # The tightest budget counts; a free move costs almost nothing.
         share = float((cost / np.maximum(self.problem.limits, SLACK)).max(initial=0.0))
         return (self.potential(shares) - self.value + 1e-12) / max(share, SLACK)
 

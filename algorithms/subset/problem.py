@@ -1,4 +1,4 @@
-"""The moves of a plan, what each costs, what may be spent, and what a subset of them comes to.
+"""The moves of a plan, their costs, the budget, and the value of a subset.
 
 What a node receives depends on moves in one place only: a *spot*, a node and a source of which no
 unit that stays reads it there. A spot receives its source while a unit that would leave is still
@@ -24,7 +24,7 @@ SLACK: Final = 1e-9
 
 @dataclass(frozen=True, order=True, slots=True)
 class Value:
-    """What a subset comes to; the smaller one is better.
+    """The value of a subset; smaller is better.
 
     `excess`: by how many whole `EVEN` it is less balanced than the whole plan; `traffic`: records/s
     received by all nodes. `imbalance`: the largest load/capacity less the mean.
@@ -83,7 +83,7 @@ class SubsetProblem:
         self.nodes = np.array([node for node, _ in self.spots], np.int64)
         self.rates = np.array([rates[source] for _, source in self.spots], np.float64)
         self.readers = np.array([len(moves) for moves in self.leaving], np.int64)
-        # What the nodes receive whatever is chosen; the units' own loads are where they were.
+        # The loads apart from the sources of the spots; the units' own loads are where they were.
         self.fixed = loads.loads.copy()
         np.subtract.at(self.fixed, self.nodes, self.rates * (self.readers > 0))
         self.own = np.array([move.unit.load for move in self.moves], np.float64)
@@ -121,7 +121,7 @@ class SubsetProblem:
         return float(shares.max() - shares.mean())
 
     def value(self, chosen: np.ndarray) -> Value:
-        """Return what the chosen moves come to."""
+        """Return the value of the chosen moves."""
         loads = self.loads(chosen)
         imbalance = self._imbalance_of(loads)
         # Rounded, so that the last digits of a sum decide nothing.

@@ -72,11 +72,6 @@ class Part:
     newest_first: bool = True
 
 
-def insert(cluster_id: int, query_id: int, windows: Sequence[Archived]) -> int:
-    """Insert windows of a query and count them; return how many are new."""
-    return insert_all(cluster_id, {query_id: windows})
-
-
 def insert_all(cluster_id: int, windows: Mapping[int, Sequence[Archived]]) -> int:
     """Insert windows of queries and count them; return how many are new.
 

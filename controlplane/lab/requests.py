@@ -60,13 +60,8 @@ def repeat(actor: Actor, run: LabRun) -> LabRun:
 
 def asked_for(run: LabRun) -> dict[str, Any]:
     """Return the requested parameters for the audit log."""
-    return {
-        "planner": run.planner,
-        "experiment": run.experiment,
-        "parameters": run.parameters,
-        "values": run.values,
-        "series": run.series,
-    }
+    names = ("planner", "experiment", "parameters", "values", "series")
+    return {name: getattr(run, name) for name in names}
 
 
 def _experiment(planner: str, name: str) -> Experiment:

@@ -36,15 +36,8 @@ class KeyedWindow(NamedTuple):
 
 def window_row(window: KeyedWindow) -> dict[str, Any]:
     """Return a window as JSON values of a response."""
-    return {
-        "window_start": window.start,
-        "key": window.key,
-        "values": window.values,
-        "batch": window.batch,
-        "state": window.state,
-        "final_at": window.final_at,
-        "errors": window.errors,
-    }
+    fields = window._asdict()
+    return {"window_start": fields.pop("start"), **fields}
 
 
 class RawWindow(NamedTuple):

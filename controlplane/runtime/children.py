@@ -118,9 +118,35 @@ def agent_child() -> ChildSpec:
 
 def service_children(place: Place) -> list[ChildSpec]:
     """Return the processes of the control plane."""
+    logged = "read its log; "
     return [
-        _web(place), _worker(), _lab_worker(), _webhook_worker(), _archiver(), _beat(place),
-        _relay(),
+        ChildSpec("web", web_command(place.host, place.port),
+                  "read its log: the last lines name the module that failed"),
+        # Two processes: the computation of a proposal must not delay the placement of queries.
+        ChildSpec("worker",
+                  ("env", *UNCHECKED,
+                   *_celery_worker("weir", WORKER, "prefork", "--concurrency", "2",
+                                   "--max-memory-per-child", "1000000")),
+                  f"{logged}a broker error there means Redis"),
+        # Experiments run at low priority. The solo pool runs them in the process that receives the
+        # signal to stop, so a run returns to the queue immediately.
+        ChildSpec("lab",
+                  (*YIELDING, "env", *UNCHECKED, *_celery_worker("lab", "lab@weir", "solo")),
+                  f"{logged}its runs are not lost"),
+        # Threads, as it mostly waits for receivers: a slow one blocks one thread. It imports its
+        # own tasks alone: 90 MB instead of 260.
+        ChildSpec("webhooks",
+                  ("env", "WEIR_TASKS=workers.webhooks", *UNCHECKED,
+                   *_celery_worker("webhooks", "webhooks@weir", "threads", "--concurrency",
+                                   WEBHOOK_THREADS)),
+                  f"{logged}its messages are not lost"),
+        # Low priority: windows can wait in Redis, placement and the data plane cannot wait.
+        ChildSpec("archiver",
+                  (*YIELDING, "env", "WEIR_TASKS=workers.archiving", *UNCHECKED,
+                   *_celery_worker("archive", "archive@weir", "solo")),
+                  f"{logged}the windows wait in Redis"),
+        _beat(place),
+        ChildSpec("relay", python("-m", "workers.relay"), "read its log: Redis or the database"),
     ]  # fmt: skip
 
 
@@ -152,45 +178,6 @@ def web_command(host: str, port: int) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _web(place: Place) -> ChildSpec:
-    command = web_command(place.host, place.port)
-    return ChildSpec("web", command, "read its log: the last lines name the module that failed")
-
-
-def _worker() -> ChildSpec:
-    # Two processes: the computation of a proposal must not delay the placement of queries.
-    command = _celery_worker(
-        "weir", WORKER, "prefork", "--concurrency", "2", "--max-memory-per-child", "1000000"
-    )
-    advice = "read its log; a broker error there means Redis"
-    return ChildSpec("worker", ("env", *UNCHECKED, *command), advice)
-
-
-def _lab_worker() -> ChildSpec:
-    # Experiments run at low priority. The solo pool runs them in the process that receives the
-    # signal to stop, so a run returns to the queue immediately.
-    command = _celery_worker("lab", "lab@weir", "solo")
-    yielding = (*YIELDING, "env", *UNCHECKED, *command)
-    return ChildSpec("lab", yielding, "read its log; its runs are not lost")
-
-
-def _webhook_worker() -> ChildSpec:
-    # Threads, as it mostly waits for receivers: a slow one blocks one thread. It imports its own
-    # tasks alone: 90 MB instead of 260.
-    command = _celery_worker(
-        "webhooks", "webhooks@weir", "threads", "--concurrency", WEBHOOK_THREADS
-    )
-    small = ("env", "WEIR_TASKS=workers.webhooks", *UNCHECKED)
-    return ChildSpec("webhooks", (*small, *command), "read its log; its messages are not lost")
-
-
-def _archiver() -> ChildSpec:
-    # Low priority: windows can wait in Redis, placement and the data plane cannot wait.
-    command = _celery_worker("archive", "archive@weir", "solo")
-    small = (*YIELDING, "env", "WEIR_TASKS=workers.archiving", *UNCHECKED)
-    return ChildSpec("archiver", (*small, *command), "read its log; the windows wait in Redis")
-
-
 def _celery_worker(queue: str, hostname: str, pool: str, *options: str) -> tuple[str, ...]:
     return python(
         "-m", "celery", "-A", "workers.celery", "worker", "--pool", pool, *options,
@@ -210,7 +197,3 @@ def _beat(place: Place) -> ChildSpec:
     return ChildSpec(
         "beat", (*small, *command), f"remove {schedule}* and start again; it is created again"
     )
-
-
-def _relay() -> ChildSpec:
-    return ChildSpec("relay", python("-m", "workers.relay"), "read its log: Redis or the database")

@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from algorithms.interrupts import heeding_interrupts
+from algorithms.interrupts import interruptible
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def heard() -> Iterator[None]:
 @pytest.mark.usefixtures("heard")
 def test_a_swallowed_interrupt_is_raised_again() -> None:
     before = signal.getsignal(signal.SIGINT)
-    with heeding_interrupts() as report:
+    with interruptible() as report:
         report(0.1)
         with suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
@@ -32,7 +32,7 @@ def test_a_swallowed_interrupt_is_raised_again() -> None:
 
 def test_reports_are_passed_on() -> None:
     heard: list[float] = []
-    with heeding_interrupts(heard.append) as report:
+    with interruptible(heard.append) as report:
         report(0.5)
     assert heard == [0.5]
 
@@ -42,7 +42,7 @@ def test_other_threads_go_on_as_they_are() -> None:
     heard: list[float] = []
 
     def work() -> None:
-        with heeding_interrupts(heard.append) as report:
+        with interruptible(heard.append) as report:
             report(1.0)
 
     thread = Thread(target=work)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from algorithms.errors import PlanningError
-from algorithms.interrupts import heeding_interrupts
+from algorithms.interrupts import interruptible
 from algorithms.migration.future.planners import Mtm
 from algorithms.migration.future.projection import Projection
 from algorithms.migration.planner import PLANNER as MIGRATION_PLANNER
@@ -53,7 +53,7 @@ def computed(options: argparse.Namespace) -> Path:
         return store.path(landscape.key)
     with (
         session_at(options.master, options.store) as session,
-        heeding_interrupts(_print_progress) as report,
+        interruptible(_print_progress) as report,
     ):
         projection = mtm.projection(foreseen, runner_on(session), report)
     if not isinstance(projection, Projection):

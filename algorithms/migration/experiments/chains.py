@@ -1,4 +1,4 @@
-"""Many migrations in a row, by one policy: each begins where the one before has ended."""
+"""A sequence of migrations by one policy: each starts from the result of the one before."""
 
 import time
 from collections.abc import Callable
@@ -25,10 +25,10 @@ Policy = Callable[[MigrationProblem], MigrationPlan]
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Tasks, and how many nodes they have in turn.
+    """Tasks, and the numbers of nodes they have in turn.
 
     `work`, `state` float64[m]; `nodes`: the first is where the history begins, each further one a
-    migration; `transitions`: what was known before.
+    migration; `transitions`: those of the past.
     """
 
     work: Floats
@@ -40,14 +40,14 @@ class History:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """What a policy did: the plan of every migration, and the seconds it took beforehand."""
+    """A run of a policy: the plan of every migration, and the seconds of its preparation."""
 
     plans: tuple[MigrationPlan, ...]
     prepared: float
 
 
 def lived(history: History, policy: Policy, prepared: float, report: Progress) -> Course:
-    """Migrate through the whole history from an even start."""
+    """Migrate through the whole history from an even partitioning."""
     owner, present = _even_owner(history), int(history.nodes[0])
     plans = []
     for done, nodes in enumerate(history.nodes[1:].tolist()):
@@ -77,7 +77,7 @@ def renumbered(plan: MigrationPlan) -> Ints:
 def policy_of(
     name: str, history: History, mtm: Mtm, seed: int, report: Progress
 ) -> tuple[Policy, float]:
-    """Return a policy and the seconds that were spent before its first migration."""
+    """Return a policy and the seconds of its preparation."""
     if name == "mtm":
         return _foreseeing(history, mtm, report)
     policies: dict[str, Policy] = {

@@ -11,7 +11,7 @@ from algorithms.migration.experiments import setup
 from algorithms.migration.experiments.chains import Course, History, lived, policy_of
 from algorithms.migration.experiments.setup import Migrating
 from algorithms.migration.experiments.waiting import mean_delay
-from algorithms.vocabulary import Progress, parameter
+from algorithms.vocabulary import Progress, parameter, portion
 
 MEASURES: Final = (
     "moved",
@@ -36,7 +36,7 @@ _PREPARING: Final = 0.5
 
 @dataclass(frozen=True)
 class Responding(Migrating):
-    """The same, with the links that state travels on."""
+    """A migrating application with the links that carry state."""
 
     application: str = parameter(
         "frequent_patterns",
@@ -53,17 +53,11 @@ def _trial(
 ) -> Iterator[tuple[str, Measures]]:
     history = parameters.history(seed)
     for number, name in enumerate(series):
-        own_report = part(report, number, len(series))
+        own = part(report, number, len(series))
         mtm = parameters.foreseeing(seed)
-
-        def preparing(share: float, own_report: Progress = own_report) -> None:
-            own_report(_PREPARING * share)
-
-        def living(share: float, own_report: Progress = own_report) -> None:
-            own_report(_PREPARING + (1 - _PREPARING) * share)
-
+        preparing = portion(own, 0.0, _PREPARING)
         policy, prepared = policy_of(name, history, mtm, seed, preparing)
-        course = lived(history, policy, prepared, living)
+        course = lived(history, policy, prepared, portion(own, _PREPARING, 1 - _PREPARING))
         yield name, _measures(parameters, history, course)
 
 

@@ -23,7 +23,7 @@ MEASURES: Final = ("response", "slowest", "results", "moved", "waited")
 
 @dataclass(frozen=True)
 class Changing(Repeated):
-    """A cluster that loses nodes while records come."""
+    """A cluster that loses nodes while records arrive."""
 
     seeds: int = parameter(
         1, help="How many workloads are drawn, each run live and restarted.", minimum=1, maximum=10
@@ -72,7 +72,7 @@ def _course(request: dict[str, Any], report: Progress) -> list[dict[str, Any]]:
 
 
 class TrialFailed(PlanningError):
-    """The program that measures a trial did not give its rows."""
+    """The program that measures a trial failed."""
 
 
 def rows_of(module: str, request: Mapping[str, Any], report: Progress) -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ class Migrating(Repeated):
     paths: int = parameter(128, help="Futures that mtm plays out a decision on.", minimum=1)
 
     def history(self, seed: int) -> History:
-        """Draw the history of one seed: recorded demand begins elsewhere for each.
+        """Draw the history of one seed; each seed has its own start in the recorded demand.
 
         Raises `BadProblem` without the data, `BadParameters` where a record is too short.
         """
@@ -71,7 +71,7 @@ class Migrating(Repeated):
             work, state = word_count(self.tasks, seed)
         else:
             work, state = frequent_patterns(self.tasks, seed, self.window)
-        # Only what was known before counts; what comes may have other numbers too.
+        # Only the known past counts; the future may have other numbers, too.
         transitions = Transitions.from_history(numbers[: self.known + 1], also=numbers)
         return History(work, state, numbers[self.known :], transitions, self.tau)
 

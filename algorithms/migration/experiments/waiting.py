@@ -1,4 +1,4 @@
-"""How long records wait for state that travels: section 6, figure 13, computed."""
+"""How long records wait for state in transfer: section 6, figure 13, computed."""
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def _delay(history: History, owner: Ints, plan: MigrationPlan, bandwidth: float)
 
 
 def arrivals(state: Floats, owner: Ints, plan: MigrationPlan) -> Floats:
-    """Return when each task's state has arrived, in bytes per link; 0 for tasks that stay."""
+    """Return when each task's state arrives, in bytes per link; 0 for tasks that stay."""
     nodes = int(max(owner.max(), plan.assignment.max())) + 1
     amounts = np.zeros((nodes, nodes))
     moved = np.flatnonzero(owner != plan.assignment)

@@ -1,1 +1,1 @@
-"""Migrations to come, section 4: sequences that are known, and chances that are."""
+"""Future migrations, section 4: known sequences, and known probabilities."""

@@ -2,7 +2,7 @@
 
 As printed, figure 6 adds up every P' with a chance M[P, P']; the matrix gives chances of numbers
 of nodes only, and within a number the best P' is taken. What is minimised there is c + gamma C,
-so that the sum is what the policy will pay and gamma = 0 is the single step.
+so that the sum is the cost of the policy and gamma = 0 is the single step.
 """
 
 from collections.abc import Mapping
@@ -86,7 +86,7 @@ def _expected(
     transitions: Transitions,
     gamma: float,
 ) -> Floats:
-    """Return what is to be paid from each partitioning of a row on, one round deeper."""
+    """Return the expected cost from each partitioning of a row, one round deeper."""
     total = np.zeros(len(values[row]))
     for column in np.flatnonzero(transitions.chances[row]).tolist():
         least = (costs[row, column] + gamma * values[column][None, :]).min(axis=1)

@@ -1,8 +1,8 @@
-"""Learning projected migration costs where partitionings are too many to list, beyond section 4.2.
+"""Learning projected migration costs if partitionings are too many to list, beyond section 4.2.
 
 Fitted policy iteration. Partitionings are visited by playing perturbed policies; each is priced by
 playing the present policy on futures drawn from the transitions, the same futures for all that
-have as many nodes, so that what differs is due to the partitionings; the prices are then fitted by
+have as many nodes, so that differences come from the partitionings; the prices are then fitted by
 a sum over intervals of a value of their load, smooth in the load, and that is the next policy.
 The rounds that do best on futures of their own are kept.
 """
@@ -26,7 +26,7 @@ Runner = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is played: rounds of learning, jobs in each, and per job steps that are priced.
+    """The size of the learning: rounds, jobs in each round, and priced steps per job.
 
     `paths`, `horizon`: futures that price a partitioning, and how far they look.
     """
@@ -39,7 +39,7 @@ class Effort:
 
 
 class Job(NamedTuple):
-    """One independent part of a round: play from `seed`, price with the futures of `common`."""
+    """One independent part of a round: draw from `seed`, price with the futures of `common`."""
 
     landscape: Landscape
     values: Floats
@@ -91,7 +91,7 @@ def hash_of(seed: int, done: int, number: int) -> int:
 
 
 def priced(job: Job) -> Prices:
-    """Visit partitionings with a perturbed policy and price each with the policy as it is."""
+    """Visit partitionings with a perturbed policy and price each with the unperturbed policy."""
     landscape, effort = job.landscape, job.effort
     draw = np.random.default_rng(job.seed)
     counts, totals = landscape.transitions.counts, landscape.transitions.totals

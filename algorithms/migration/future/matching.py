@@ -1,4 +1,4 @@
-"""The cost of going from one partitioning to another, both given: a matching of intervals."""
+"""The cost of a change from one given partitioning to another: a matching of intervals."""
 
 from collections.abc import Sequence
 
@@ -48,7 +48,7 @@ def named(kept: Floats, old: Ints, names: Sequence[int], new: Ints) -> list[int]
     """Return the node of each new interval, so that the most bytes stay.
 
     `kept` float64[m + 1]: bytes before each position. `names`: the nodes of the old intervals.
-    An interval that nobody keeps goes to the lowest of the other old nodes, then to new ones,
+    An interval without a keeper goes to the lowest of the other old nodes, then to new ones,
     numbered on from the highest.
     """
     low = np.maximum(old[:-1, None], new[None, :-1])

@@ -9,9 +9,9 @@ from algorithms.vocabulary import Floats, Ints
 
 
 def count_partitionings(work_before: Floats, limit: float, parts: int) -> int:
-    """Return in how many ways `parts` intervals, perhaps empty, hold all tasks within the limit.
+    """Return the number of partitionings into `parts` intervals, perhaps empty, within the limit.
 
-    Exact, whatever its size: 64 unit tasks on 8 nodes at tau = 1.2 have 283,943,537.
+    Exact at any size: 64 unit tasks on 8 nodes at tau = 1.2 have 283,943,537.
     """
     lowest = lower_bounds(work_before, limit).tolist()
     ways = [1] + [0] * (len(lowest) - 1)
@@ -39,7 +39,7 @@ def partitionings(work_before: Floats, limit: float, parts: int, most: int) -> I
 
 @compiled
 def _listed(lowest: Ints, parts: int, count: int) -> Ints:
-    """Go through the cuts like an odometer; dead ends are cut off by where the rest must begin."""
+    """Enumerate the cuts like an odometer; the earliest begin of the rest cuts off dead ends."""
     tasks = len(lowest) - 1
     earliest = np.full(parts + 1, tasks, np.int64)
     for left in range(1, parts + 1):

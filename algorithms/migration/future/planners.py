@@ -1,4 +1,4 @@
-"""Planners that look ahead, as forms, API and command line offer them."""
+"""The planners for future migrations, as forms, API and command line offer them."""
 
 import time
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from algorithms.migration.keeping import grades_of
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measured
 from algorithms.random_numbers import new_state
-from algorithms.vocabulary import Ints, Parameters, Progress, parameter, silent
+from algorithms.vocabulary import Ints, Parameters, Progress, parameter, portion, silent
 
 # How much of the learned values candidates are made with: 0 is the single step.
 _BOLDNESS = (0.0, 0.5, 1.0, 1.6)
@@ -30,7 +30,7 @@ _LEARNING = 0.95
 
 @dataclass(frozen=True, eq=False)
 class ForeseenProblem:
-    """A migration with the chances of those to come, perhaps with costs computed beforehand."""
+    """A migration with the probabilities of later ones, perhaps with projected costs."""
 
     problem: MigrationProblem
     transitions: Transitions
@@ -39,7 +39,7 @@ class ForeseenProblem:
 
 @dataclass(frozen=True, eq=False)
 class SequenceProblem:
-    """A migration with those to come, exactly: `nodes` target numbers in turn."""
+    """A known sequence of migrations: `nodes` are the target numbers in turn."""
 
     problem: MigrationProblem
     nodes: tuple[int, ...]
@@ -77,8 +77,8 @@ class Mtm(Parameters):
     def solve(self, foreseen: ForeseenProblem, progress: Progress = silent) -> MigrationPlan:
         """Project costs and plan one migration.
 
-        Raises `InfeasibleTau` where a number of nodes that may come keeps no tau, `TooLarge` where
-        exact costs were asked for and cannot be had.
+        Raises `InfeasibleTau` if a possible number of nodes cannot keep tau, `TooLarge` if exact
+        costs are requested but impossible.
         """
         started = time.perf_counter()
         _require_all_feasible(foreseen)
@@ -96,7 +96,7 @@ class Mtm(Parameters):
     def projection(
         self, foreseen: ForeseenProblem, run: Runner = map, progress: Progress = silent
     ) -> ExactProjection | Projection:
-        """Return the projected costs, which serve all migrations on the same landscape."""
+        """Return the projected costs, which all migrations on the same landscape share."""
         landscape = self.landscape(foreseen)
         _require_all_feasible(foreseen)
         if self.method != "learned":
@@ -106,10 +106,10 @@ class Mtm(Parameters):
                 if self.method == "exact":
                     raise
         effort = Effort(rounds=self.rounds)
-        return learned(landscape, effort, self.seed, run, lambda done: progress(_LEARNING * done))
+        return learned(landscape, effort, self.seed, run, portion(progress, 0.0, _LEARNING))
 
     def landscape(self, foreseen: ForeseenProblem) -> Landscape:
-        """Return what the projected costs depend on."""
+        """Return the landscape, on which the projected costs depend."""
         problem = foreseen.problem
         if not problem.equal_nodes:
             raise BadProblem("capacities", "must be null: costs are projected for equal nodes")
@@ -147,7 +147,7 @@ class Sequence(Parameters):
     def solve(self, foreseen: SequenceProblem, progress: Progress = silent) -> list[MigrationPlan]:
         """Plan all migrations; nodes keep their numbers, new ones are numbered on.
 
-        Raises `InfeasibleTau`, and `TooLarge` where there are too many partitionings.
+        Raises `InfeasibleTau`, and `TooLarge` if there are too many partitionings.
         """
         problem = foreseen.problem
         if not problem.equal_nodes:

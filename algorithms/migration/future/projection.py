@@ -1,4 +1,4 @@
-"""What is computed beforehand for MTM-aware migration, kept and used again."""
+"""Projected costs for MTM-aware migration: computed in advance, stored and used again."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ BINS = 24
 
 
 class Ground(NamedTuple):
-    """What compiled code knows of a landscape; the arrays are those of its properties."""
+    """A landscape for compiled code; the arrays are those of its properties."""
 
     work_before: Floats
     kept: Floats
@@ -64,7 +64,7 @@ class Landscape:
 
     @property
     def ground(self) -> Ground:
-        """The landscape as compiled code takes it."""
+        """The landscape for compiled code."""
         counts = self.transitions.counts
         return Ground(self.work_before, self.kept, self.limits, counts, self.scale, self.gamma)
 
@@ -97,7 +97,7 @@ class Projection:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote. Raises `BadProblem` on anything else."""
+        """Read the values that `to_json` returns. Raises `BadProblem` on others."""
         try:
             values = np.array(data["values"], np.float64)
             projection = cls(str(data["key"]), values, float(data["gain"]))

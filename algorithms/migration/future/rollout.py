@@ -1,4 +1,4 @@
-"""What a policy costs: played out on futures drawn from the transitions."""
+"""The cost of a policy on futures drawn from the transitions."""
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def played(ground: Ground, cuts: Ints, future: Ints, values: Floats) -> tuple[In
 
 @compiled
 def interval_loads(work_before: Floats, cuts: Ints, bins: int, scale: float) -> Floats:
-    """Return how much of each knot's value the intervals have together, float64[bins]."""
+    """Return the weight of each knot's value, summed over the intervals, float64[bins]."""
     weights = np.zeros(bins)
     for part in range(len(cuts) - 1):
         position = (work_before[cuts[part + 1]] - work_before[cuts[part]]) * scale

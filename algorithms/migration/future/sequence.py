@@ -1,4 +1,4 @@
-"""Optimal migration sequences (OMS), section 4.1: the numbers of nodes to come are known.
+"""Optimal migration sequences (OMS), section 4.1: the future numbers of nodes are known.
 
 Figure 5 tries every partitioning after the first migration and goes on from there by recursion.
 What follows depends on the partitioning alone (lemma 4.1), so each is priced once, last migration

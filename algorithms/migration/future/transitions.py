@@ -18,7 +18,7 @@ _TOLERANCE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
-    """The chance of each next number of nodes, the migration transition matrix (MTM).
+    """The probability of each next number of nodes, the migration transition matrix (MTM).
 
     `counts` int64[c]: the numbers of nodes that occur, ascending. `chances` float64[c, c]: row by
     present, column by next number; each row sums to 1.
@@ -29,7 +29,7 @@ class Transitions:
 
     @classmethod
     def from_history(cls, nodes: Iterable[int], also: Iterable[int] = ()) -> "Transitions":
-        """Count the changes in a history of node numbers; repetitions are no migration.
+        """Count the changes in a history of node numbers; a repetition is no migration.
 
         From a number that was never left, `also` those that may occur although the history has
         them not, each target is as likely as it was common. Raises `BadProblem`.
@@ -50,7 +50,7 @@ class Transitions:
 
     @classmethod
     def from_matrix(cls, matrix: Mapping[Any, Mapping[Any, float]]) -> "Transitions":
-        """Build from chances by present and next number of nodes. Raises `BadProblem`."""
+        """Build from probabilities by present and next number of nodes. Raises `BadProblem`."""
         numbers = {_number(name) for name in matrix}
         numbers |= {_number(name) for row in matrix.values() for name in row}
         counts = np.array(sorted(numbers), np.int64)
@@ -66,7 +66,7 @@ class Transitions:
         return cls(counts, chances / chances.sum(axis=1, keepdims=True))
 
     def position(self, nodes: int) -> int:
-        """Return the row of a number of nodes. Raises `BadProblem` for one that never occurs."""
+        """Return the row of a number of nodes. Raises `BadProblem` if it never occurs."""
         row = int(np.searchsorted(self.counts, nodes))
         if row == len(self.counts) or self.counts[row] != nodes:
             known = f"{self.counts[0]} to {self.counts[-1]}"
@@ -75,7 +75,7 @@ class Transitions:
 
     @property
     def totals(self) -> Floats:
-        """Chances summed up along each row, float64[c, c], as `futures` draws from them."""
+        """Cumulative probabilities of each row, float64[c, c]; `futures` draws from them."""
         return np.cumsum(self.chances, axis=1)
 
 

@@ -1,4 +1,4 @@
-"""The single step with a price on what follows: section 4.2 for values that add up.
+"""The single step plus the projected cost: section 4.2 for additive values.
 
 The projected cost of a partitioning is taken as a sum over its intervals of a value that depends
 on the interval's load. The least of bytes moved now plus gamma times that is then found by the
@@ -87,7 +87,7 @@ def _worths(
     values: Floats,
     scale: float,
 ) -> Worths:
-    """Price every interval within the limit by its load, and by what may stay of it.
+    """Price every interval within the limit by its load, and by the state that may stay.
 
     Within one node's interval: `bare` when nothing stays, `keeping` when all of it does. Beyond:
     `bare` when the largest node wholly inside stays or none, `keeping` when the first does, `last`
@@ -156,7 +156,7 @@ def _traced(
     worths: Worths,
     idle: float,
 ) -> Ints:
-    """Go back from the end by whatever gave each gain."""
+    """Go back from the end along the choices that gave each gain."""
     farthest, earliest = reached
     parts = len(gains) - 1
     cuts = np.zeros(parts + 1, np.int64)

@@ -1,4 +1,4 @@
-"""What migrations are tried on: tasks with work and state, and how many nodes are needed when."""
+"""Workloads for migrations: tasks with work and state, and the numbers of nodes over time."""
 
 from algorithms.migration.workloads.demand import node_numbers
 from algorithms.migration.workloads.tasks import frequent_patterns, word_count

@@ -1,4 +1,4 @@
-"""How many nodes are needed in turn: recorded by the hour, or a daily rhythm with noise."""
+"""The numbers of nodes needed in turn: recorded by the hour, or a daily rhythm with noise."""
 
 import csv
 import gzip

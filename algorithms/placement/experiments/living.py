@@ -1,4 +1,4 @@
-"""Parameters of figures 5 and 6: queries and servers that come and go, section 6.3."""
+"""Parameters of figures 5 and 6: arrivals and departures of queries and servers, section 6.3."""
 
 from dataclasses import dataclass, replace
 
@@ -53,7 +53,7 @@ class Departing(setup.Synthetic):
             raise BadParameters({"lifetime_shape": [why]})
 
     def history(self, seed: int) -> History:
-        """Draw the queries of one seed and when they come and go; every source has rate 1.
+        """Draw the queries of one seed with their arrivals and departures; every source has rate 1.
 
         Raises `BadParameters` when nothing arrives.
         """
@@ -74,7 +74,7 @@ class Departing(setup.Synthetic):
 
 @dataclass(frozen=True)
 class Churning(Departing):
-    """Servers come and go as well."""
+    """Servers arrive and leave as well."""
 
     churn_every: int = parameter(
         10_000,
@@ -85,7 +85,7 @@ class Churning(Departing):
     )
 
     def history(self, seed: int) -> History:
-        """Draw the queries and servers of one seed and when they come and go."""
+        """Draw the queries and servers of one seed with their arrivals and departures."""
         queries = super().history(seed)
         churn = server_churn(self.servers, self.steps, self.churn_every, (seed, 3))
         return replace(queries, events=in_order(queries.events, churn))

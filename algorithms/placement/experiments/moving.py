@@ -1,4 +1,4 @@
-"""Figures 5 and 6: queries, then servers too, that come and go (sections 6.3.2, 6.3.3)."""
+"""Figures 5 and 6: arrivals and departures, of servers too (sections 6.3.2, 6.3.3)."""
 
 from typing import Any, Final
 

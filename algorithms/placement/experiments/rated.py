@@ -10,7 +10,7 @@ from algorithms.vocabulary import parameter
 
 @dataclass(frozen=True)
 class RandomRates(setup.OneByOne):
-    """Rates of sources are drawn from a Pareto law, whatever their popularity."""
+    """Rates of sources are drawn from a Pareto law, independent of their popularity."""
 
     shape: float = parameter(
         2.0,
@@ -28,7 +28,7 @@ class RandomRates(setup.OneByOne):
 
     @property
     def reading(self) -> Correlation:
-        """How rates go with popularity."""
+        """How rates correlate with popularity."""
         return "random"
 
 
@@ -45,7 +45,7 @@ class PositiveRates(RandomRates):
 
     @property
     def reading(self) -> Correlation:
-        """How rates go with popularity."""
+        """How rates correlate with popularity."""
         return "proportional" if self.times_popularity else "positive"
 
 
@@ -62,5 +62,5 @@ class NegativeRates(RandomRates):
 
     @property
     def reading(self) -> Correlation:
-        """How rates go with popularity."""
+        """How rates correlate with popularity."""
         return "inverse" if self.over_popularity else "negative"

@@ -1,4 +1,4 @@
-"""Online algorithms on one history: replay it, and say how they did over its measured span."""
+"""Online algorithms on one history: replay it, and measure them over its measured span."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ class Replayable(Protocol):
 
     @property
     def samples(self) -> int:
-        """At how many moments of the measured span figures are taken."""
+        """The number of samples in the measured span."""
 
     def history(self, seed: int) -> History:
         """Draw the history of one seed."""
@@ -46,10 +46,10 @@ class Replayable(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """What a replay shows at its samples, then totals.
+    """The measures of a replay at its samples, then totals.
 
     `traffic` float64[s]: delivered rate. `live` int64[s]: queries. `largest` int64[s]: queries on
-    the fullest server. `servers` int64[s]: how many there are. `moved`: queries placed again
+    the fullest server. `servers` int64[s]: their number. `moved`: queries placed again
     because their server went, over the whole run. `seconds`: time taken, by the wall clock.
     """
 
@@ -70,7 +70,7 @@ def replayable() -> tuple[str, ...]:
 def replayed_in_turn(
     parameters: Replayable, seed: int, series: Sequence[str], report: Progress
 ) -> Iterator[tuple[str, Measures]]:
-    """Yield how each algorithm of `series` did on the history of one seed."""
+    """Yield the measures of each algorithm of `series` on the history of one seed."""
     history = parameters.history(seed)
     positions = history.positions(parameters.samples)
     rates = history.live_rates(positions)
@@ -128,6 +128,6 @@ def measures(course: Course, live_rates: Floats) -> Measures:
 
 
 def _stretches(begin: int, end: int, events: int) -> list[int]:
-    """Return where to stop from `begin` to `end` so as to be heard often enough."""
+    """Return the stops from `begin` to `end` at which progress is reported."""
     step = max(1, events // _REPORTS)
     return [*range(begin, end, step), end]

@@ -1,4 +1,4 @@
-"""The set-up of section 6.1: parameters with the paper's defaults, and what is swept."""
+"""The set-up of section 6.1: parameters with the paper's defaults, and the swept ones."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -53,7 +53,7 @@ class Synthetic(Repeated):
     nu: float = relative_slack()
 
     def subscriptions(self, queries: int, seed: int) -> Subscriptions:
-        """Draw who reads what."""
+        """Draw the sources of each query."""
         return bipartite(queries, self.sources_per_query, self.exponent, seed, self.largest_degree)
 
     def settings(self, seed: int) -> dict[str, float]:

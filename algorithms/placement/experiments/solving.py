@@ -1,4 +1,4 @@
-"""Algorithms on one instance: run them, and say how they did."""
+"""Algorithms on one instance: run and measure them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
@@ -33,7 +33,7 @@ class Drawable(Protocol):
 def solved_in_turn(
     parameters: Drawable, seed: int, series: Sequence[str], report: Progress
 ) -> Iterator[tuple[str, Measures]]:
-    """Yield what each algorithm of `series` reaches on the instance of one seed."""
+    """Yield the measures of each algorithm of `series` on the instance of one seed."""
     problem = parameters.problem(seed)
     for number, name in enumerate(series):
         chosen = configured(name, parameters.settings(seed))
@@ -42,7 +42,7 @@ def solved_in_turn(
 
 
 def configured(name: str, settings: dict[str, float]) -> Parameters:
-    """Return the parameters of an algorithm, with those `settings` that it knows."""
+    """Return the parameters of an algorithm, with those of the `settings` that it has."""
     kind = algorithm(PLACEMENT, name).parameters
     known = {field.name for field in kind.fields()}
     chosen: Parameters = kind.from_mapping({k: v for k, v in settings.items() if k in known})

@@ -1,4 +1,4 @@
-"""The same questions on real trips instead of random graphs."""
+"""The same experiments on real trips instead of random graphs."""
 
 from dataclasses import dataclass
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""The offline algorithms of section 4: all queries are known."""
+"""The offline algorithms of section 4: all queries are known in advance."""
 
 from algorithms.placement.offline.greedy import IncrementalCost, Mms
 from algorithms.placement.offline.mqp import Mqp

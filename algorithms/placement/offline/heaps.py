@@ -1,7 +1,7 @@
 """Pairing heaps of (added rate, size, type), many of them in one pool of cells.
 
 A server's heap holds the types that share a source with it. Keys only change by pushing a better
-copy; a copy that is out of date is recognised and dropped when it comes to the top, which is why
+copy; an outdated copy is recognised and dropped at the top, which is why
 there is no decrease-key.
 """
 
@@ -28,7 +28,7 @@ class Pool(NamedTuple):
 
 
 def new_pool(cells: int) -> Pool:
-    """Return a pool with room for `cells` entries; it grows when they are used up."""
+    """Return a pool with room for `cells` entries; a full pool grows."""
     return Pool(np.empty(cells), np.empty((cells, 4), np.int32), np.array([0, NONE], np.int64))
 
 
@@ -75,7 +75,7 @@ def insert(
     size: int,
     kind: int,
 ) -> int:
-    """Add an entry to a pool that has room for it (`with_room`), and return the root.
+    """Add an entry to a pool with room for it (`with_room`), and return the root.
 
     The first three are the arrays of the pool: in a loop over many entries, references to them
     are counted once.
@@ -96,7 +96,7 @@ def insert(
 
 @compiled
 def pop(pool: Pool, root: int) -> int:
-    """Give the top's cell back and return the new root, or -1 of an empty heap."""
+    """Free the top's cell and return the new root, -1 of an empty heap."""
     added, cells, marks = pool.added, pool.cells, pool.marks
     pairs, node = NONE, cells[root, CHILD]
     # Siblings are joined two by two, and the joined from the last one on.

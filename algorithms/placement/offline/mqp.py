@@ -1,4 +1,4 @@
-"""MQP, section 4.1.1: servers are filled one after the other with the most wanted types."""
+"""MQP, section 4.1.1: servers are filled one after the other with the largest types."""
 
 import heapq
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ def _assignment(problem: PlacementProblem, progress: Progress) -> SmallInts:
     """Return the server of each query, int32[n]. Ties: the type that appeared first.
 
     A server takes types until it has theta queries, equation 2: so many that the servers after
-    it can hold the rest. In whole places theta is what is left less their caps (with (1 + nu) n/k
+    it can hold the rest. In whole places theta is the rest less their caps (with (1 + nu) n/k
     for each, queries may be left over); where it is 0 or less the server is filled.
     """
     if problem.types.single_source:

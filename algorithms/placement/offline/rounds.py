@@ -1,9 +1,9 @@
-"""The rounds of IC and MMS, section 4.1.2: the best pair of type and server, again and again.
+"""The rounds of IC and MMS, section 4.1.2: each takes the best pair of type and server.
 
 A round that tried every pair would cost types times servers. Here each server keeps a heap of the
 types that share a source with it, since only their added rate is below their full rate; all other
 types wait in one common heap, ordered by full rate. The best of both tops is the server's best.
-A round changes one type and one server, so the tops of the other heaps stay what they were.
+A round changes one type and one server, so the tops of the other heaps do not change.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ _ROUNDS_PER_REPORT = 2_000
 
 
 class Board(NamedTuple):
-    """Everything a round reads and changes; T types, k servers, m sources.
+    """The state of the rounds; T types, k servers, m sources.
 
     `rates` float64[m]; types by rows `indptr`, `indices`; types of a source by rows
     `reader_indptr`, `readers`; `waiting` int64[T] queries not yet assigned; `free` int64[k]
@@ -78,7 +78,7 @@ def greedy_assignment(
 
 
 def spread(problem: PlacementProblem, given: Ints) -> SmallInts:
-    """Give the queries of each type, in order of arrival, the servers their type was given.
+    """Assign the queries of each type, in order of arrival, to the servers of their type.
 
     `given` int64[r, 3]: type, server and number of queries of each round, in order.
     """
@@ -168,7 +168,7 @@ def best_pair(board: Board, pool: Pool, by_traffic: bool) -> tuple[Pool, int, in
 
 @compiled
 def _find_tops(board: Board, pool: Pool) -> Pool:
-    """Have the tops of all heaps of servers with room, and of the common heap, true again."""
+    """Refresh the tops of all heaps of servers with room, and of the common heap."""
     changed = board.marks[LAST]
     # Reached through the board at each step, arrays would cost more than the comparison.
     top_kind = board.top_kind
@@ -193,7 +193,7 @@ def _find_top(board: Board, pool: Pool, heap: int) -> Pool:
 
 @compiled
 def assign(board: Board, pool: Pool, kind: int, server: int) -> Pool:
-    """Put as many queries of a type on a server as it has places for."""
+    """Put as many queries of a type on a server as fit."""
     queries = min(board.waiting[kind], board.free[server])
     board.given[board.marks[ROUNDS]] = (kind, server, queries)
     board.marks[ROUNDS] += 1
@@ -211,7 +211,7 @@ def assign(board: Board, pool: Pool, kind: int, server: int) -> Pool:
 
 @compiled
 def _subscribe(board: Board, pool: Pool, server: int, kind: int) -> Pool:
-    """Have the server receive the type's sources; other types that read them now add less."""
+    """Subscribe the server to the type's sources; other types that read them now add less."""
     for slot in range(board.indptr[kind], board.indptr[kind + 1]):
         source = board.indices[slot]
         if not is_member(board.received[source], server):
@@ -250,7 +250,7 @@ def _offer(board: Board, pool: Pool, server: int, kind: int) -> Pool:
 
 @compiled
 def _refresh(board: Board, pool: Pool, server: int) -> Pool:
-    """Drop entries from the top of a heap until the top is true."""
+    """Drop outdated entries from the top of a heap."""
     while board.roots[server] != NONE:
         top = board.roots[server]
         kind = pool.cells[top, TYPE]
@@ -285,7 +285,7 @@ def _rate_to_add(
 
 @compiled
 def _better_top(added: Floats, sizes: Ints, kinds: Ints, a: int, b: int) -> int:
-    """Return which of two heaps has the better top; one of them may be empty."""
+    """Return the heap with the better top of two; one of them may be empty."""
     if kinds[a] == NONE or kinds[b] == NONE:
         return b if kinds[a] == NONE else a
     if added[a] == added[b] and sizes[a] == sizes[b]:

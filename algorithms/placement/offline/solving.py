@@ -1,4 +1,4 @@
-"""What every offline algorithm does around its own work."""
+"""The steps that all offline algorithms share."""
 
 import time
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from algorithms.vocabulary import Progress, SmallInts
 def solved(
     problem: PlacementProblem, progress: Progress, assign: Callable[[], SmallInts]
 ) -> PlacementPlan:
-    """Refuse what does not fit, run `assign`, and measure what it returns."""
+    """Check feasibility, run `assign`, and measure its result."""
     problem.require_feasible()
     started = time.perf_counter()
     assignment = assign() if problem.queries else np.empty(0, np.int32)

@@ -1,4 +1,4 @@
-"""What is known of a cluster, as arrays that compiled code reads and changes."""
+"""The state of a cluster as arrays for compiled code."""
 
 from typing import NamedTuple
 
@@ -61,7 +61,7 @@ def enter(board: Board, sources: SmallInts, kind: int, server: int) -> None:
 
 @compiled
 def record(board: Board, source: int, server: int, queries: int) -> None:
-    """Count so many queries of a server that read a source; its load is not touched."""
+    """Count so many queries of a server that read a source, without its load."""
     holds, keys, counts, used = board.sources
     board.readers[source] += queries
     if count_in(holds, keys, counts, used, source, server, queries):
@@ -70,7 +70,7 @@ def record(board: Board, source: int, server: int, queries: int) -> None:
 
 @compiled
 def leave(board: Board, sources: SmallInts, kind: int, server: int) -> None:
-    """Forget one query of a server."""
+    """Count one query less on a server."""
     holds, keys, counts, used = board.sources
     for source in sources:
         board.readers[source] -= 1
@@ -89,7 +89,7 @@ def leave(board: Board, sources: SmallInts, kind: int, server: int) -> None:
 
 @compiled
 def _add(traffic: Floats, server: int, rate: float) -> None:
-    """Add to a server's traffic; Neumaier's sum, as months of churn would let a plain one drift."""
+    """Add to a server's traffic by Neumaier's sum: a plain one drifts over months of churn."""
     total = traffic[0, server] + rate
     if abs(traffic[0, server]) >= abs(rate):
         traffic[1, server] += (traffic[0, server] - total) + rate
@@ -100,7 +100,7 @@ def _add(traffic: Floats, server: int, rate: float) -> None:
 
 @compiled
 def expect(board: Board) -> None:
-    """Find the servers within the balance constraint for one query more, equation 7."""
+    """Find the servers within the balance constraint for another query, equation 7."""
     queries = board.marks[LIVE] + 1
     if not len(board.thresholds):
         _open_by_share(board, queries)
@@ -117,7 +117,7 @@ def expect(board: Board) -> None:
 
 @compiled
 def reopen(board: Board) -> None:
-    """Find the servers below the cap anew."""
+    """Find the servers below the cap again."""
     board.open[:] = np.uint64(0)
     for server in range(len(board.loads)):
         if board.active[server] and board.loads[server] < board.marks[CAP]:

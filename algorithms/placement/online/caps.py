@@ -1,4 +1,4 @@
-"""Equation 7 for every number of queries at once, so that compiled code need not compute it."""
+"""Equation 7 for every number of queries, as tables for compiled code."""
 
 import math
 from fractions import Fraction
@@ -10,7 +10,7 @@ from algorithms.vocabulary import Ints
 
 
 def thresholds(servers: int, nu: float, alpha: float, queries: int) -> Ints:
-    """Return from which number of queries on each cap holds, int64[...]; equal servers.
+    """Return the least number of queries of each cap, int64[...]; equal servers.
 
     Entry c is the least n, counting the query that arrives, at which d(n) of equation 7 is at
     least c; the last entry is beyond `queries`. Computed in rationals, as `balance.online_caps`.

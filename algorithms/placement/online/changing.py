@@ -1,4 +1,4 @@
-"""Changes of a whole board: filled, widened, copied, compared, a server cleared."""
+"""Operations on a whole board: fill, widen, copy, compare, clear a server."""
 
 import copy
 
@@ -32,7 +32,7 @@ def enter_counts(board: Board, rows: Ints) -> None:
 
 @compiled
 def least_count(board: Board, sources: SmallInts, server: int) -> int:
-    """Return how many queries of the server may read all these sources."""
+    """Return the most queries of the server that can read all these sources."""
     holds, keys, counts, _ = board.sources
     least = board.loads[server]
     for source in sources:
@@ -42,7 +42,7 @@ def least_count(board: Board, sources: SmallInts, server: int) -> int:
 
 @compiled
 def clear_server(board: Board, server: int) -> None:
-    """Forget everything that a server hosts."""
+    """Remove all queries of a server."""
     _clear_counts(board.sources, server, board.readers)
     _clear_counts(board.kinds, server, np.zeros(0, np.int64))
     board.marks[LIVE] -= board.loads[server]
@@ -66,7 +66,7 @@ def _clear_counts(incidence: Incidence, server: int, readers: Ints) -> None:
 
 
 def widened(board: Board, servers: int) -> Board:
-    """Return the board with more server numbers, those added not active."""
+    """Return the board with more server numbers; the added ones are inactive."""
     more = servers - len(board.loads)
     words = -(-servers // 64)
     return board._replace(

@@ -1,4 +1,4 @@
-"""Which server takes an arriving query: the pipeline of figure 2, compiled.
+"""The choice of a server for an arriving query: the pipeline of figure 2, compiled.
 
 Of the servers within the balance constraint those of the best metric, of those the least loaded,
 of those the lowest number. LeastCost does not look at every server: what a query adds to a server
@@ -24,7 +24,7 @@ _ALL = ~_NONE
 
 @compiled
 def chosen(board: Board, rule: int, seed: int, sources: SmallInts, kind: int) -> int:
-    """Return the server for an arriving query; `expect` has been called for it."""
+    """Return the server for an arriving query, after a call of `expect`."""
     anything = False
     for word in board.open:
         anything = anything or word != np.uint64(0)
@@ -114,7 +114,7 @@ def _price(
     case: int,
     rare: bool,
 ) -> tuple[float, float]:
-    """Return what a case costs, and the readers of the sources that its servers have."""
+    """Return the cost of a case, and the readers of the sources that its servers have."""
     cost, rank = 0.0, 0.0
     for i in range(last - first):
         source = indices[first + i]
@@ -127,7 +127,7 @@ def _price(
 
 @inlined
 def _cheapest(scratch: Floats, cases: int, tried: int) -> int:
-    """Return, one bit each, the cases not yet tried that are cheapest, and first among those."""
+    """Return the cheapest untried cases and the first of them, as bits."""
     cost, rank, group = np.inf, np.inf, 0
     for case in range(cases):
         if tried >> case & 1:
@@ -157,7 +157,7 @@ def _in_group(
 
 @compiled
 def _by_scan(board: Board, rule: int, sources: SmallInts, kind: int) -> int:
-    """Return the best open server by looking at each."""
+    """Return the best open server by a scan of all."""
     rates, holds, readers, kinds = (
         board.rates,
         board.sources.holds,
@@ -190,7 +190,7 @@ def _by_scan(board: Board, rule: int, sources: SmallInts, kind: int) -> int:
 def _added(
     rates: Floats, holds: Words, readers: Ints, sources: SmallInts, word: int, bit: np.uint64
 ) -> tuple[float, float]:
-    """Return what a query adds to a server, and the readers of those sources that it has."""
+    """Return the rate that a query adds to a server, and the readers of the sources that it has."""
     added, rank = 0.0, 0.0
     for source in sources:
         if holds[source, word] & bit:
@@ -202,7 +202,7 @@ def _added(
 
 @compiled
 def _at_random(words: Words, seed: int, arrival: int) -> int:
-    """Return any open server: a function of the seed and of how many queries came before."""
+    """Return a random open server, by the seed and the number of earlier queries."""
     count = 0
     for word in words:
         left = word

@@ -1,4 +1,4 @@
-"""Which servers have a row (a source, a query type), and how many of a server's queries want it."""
+"""The servers that have a row (a source or query type), and their queries that read it."""
 
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ class Incidence(NamedTuple):
 
 
 def new_incidence(rows: int, servers: int, entries: int) -> Incidence:
-    """Return an incidence without entries that has room for so many; 0 to keep no counts."""
+    """Return an empty incidence with room for so many entries; 0: without counts."""
     size = _size_for(entries) if entries else 0
     words = -(-max(servers, 1) // 64)
     return Incidence(
@@ -42,12 +42,12 @@ def new_incidence(rows: int, servers: int, entries: int) -> Incidence:
 
 
 def has_room(incidence: Incidence, entries: int) -> bool:
-    """Whether so many more entries can be counted."""
+    """Return whether there is room for so many more entries."""
     return bool(incidence.used[0] + entries <= _FULLEST * len(incidence.keys))
 
 
 def with_room(incidence: Incidence, entries: int) -> Incidence:
-    """Return the incidence with room for so many more entries; what was counted out is dropped."""
+    """Return the incidence with room for so many more entries, without those of count 0."""
     live = int((incidence.counts > 0).sum())
     stride = incidence.holds.shape[1] << 6
     return _rebuilt(incidence, incidence.holds, _size_for(2 * live + entries), stride)
@@ -61,7 +61,7 @@ def restrided(incidence: Incidence, words: int) -> Incidence:
 
 
 def entries_of(incidence: Incidence) -> tuple[Ints, Ints, Ints]:
-    """Return rows, servers and counts of all that is counted, in order."""
+    """Return rows, servers and counts of all entries, in order."""
     alive = incidence.counts > 0
     stride = incidence.holds.shape[1] << 6
     rows, servers = np.divmod(incidence.keys[alive], stride)
@@ -84,7 +84,7 @@ def _size_for(entries: int) -> int:
 def count_in(
     holds: Words, keys: Ints, counts: SmallInts, used: Ints, row: int, server: int, queries: int
 ) -> bool:
-    """Count more queries of the server that want the row; say whether they are the first."""
+    """Count more queries of the server for the row; return whether they are its first."""
     first = not is_member(holds[row], server)
     if first:
         include(holds[row], server)
@@ -98,7 +98,7 @@ def count_in(
 def count_out(
     holds: Words, keys: Ints, counts: SmallInts, used: Ints, row: int, server: int
 ) -> bool:
-    """Count one query less of the server that wants the row; say whether it was the last."""
+    """Count one query less of the server for the row; return whether it was its last."""
     slot = _slot(keys, (row * holds.shape[1] << 6) + server, used)
     counts[slot] -= 1
     if counts[slot] == 0:
@@ -109,7 +109,7 @@ def count_out(
 
 @compiled
 def counted(holds: Words, keys: Ints, counts: SmallInts, row: int, server: int) -> int:
-    """Return how many queries of the server want the row."""
+    """Return the number of the server's queries for the row."""
     if not is_member(holds[row], server):
         return 0
     return int(counts[_slot(keys, (row * holds.shape[1] << 6) + server, np.zeros(1, np.int64))])
@@ -117,7 +117,7 @@ def counted(holds: Words, keys: Ints, counts: SmallInts, row: int, server: int) 
 
 @compiled
 def _slot(keys: Ints, key: int, used: Ints) -> int:
-    """Return where the key is, or where it now is."""
+    """Return the slot of the key, a free one if it has none."""
     mask = len(keys) - 1
     slot = int((np.uint64(key) * _SPREAD) >> np.uint64(32)) & mask
     while keys[slot] != key:

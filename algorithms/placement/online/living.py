@@ -1,4 +1,4 @@
-"""A cluster that lives through a history: queries come and go, and so do servers."""
+"""A cluster over a history of arrivals and departures of queries and servers."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from algorithms.vocabulary import Ints
 
 
 class LivingCluster:
-    """Queries of `problem`, numbered in order of arrival, on the servers that there are.
+    """Queries of `problem`, numbered in order of arrival, on the active servers.
 
     `homes` int32[n]: the server of each query, -1 while it is not alive. `moved`: queries placed
     again because their server went.
@@ -44,7 +44,7 @@ class LivingCluster:
         return float(self.state.traffic.sum())
 
     def live_through(self, events: Events, begin: int, end: int) -> None:
-        """Let the events from `begin` to `end` happen."""
+        """Apply the events from `begin` to `end`."""
         kinds = events.kinds[begin:end]
         servers = (kinds == Happening.SERVER_ADDED) | (kinds == Happening.SERVER_REMOVED)
         position = begin
@@ -74,7 +74,7 @@ class LivingCluster:
         self.moved += len(orphans)
 
     def _expect(self, coming: Ints) -> None:
-        """Have room for all that arrives before Python looks again."""
+        """Make room for all arrivals up to the next return to Python."""
         self.state.have_room(int(self._widths[coming].sum()))
         most = self.state.live + len(coming) + 1
         self.state.expect(self.algorithm.nu, self.algorithm.alpha, most)

@@ -1,7 +1,7 @@
-"""What all online algorithms share: the pipeline of Figure 2, for one query and for many.
+"""The pipeline of Figure 2 that all online algorithms share, for one query and for many.
 
 The servers that keep the balance constraint, of those the ones of the best metric, of those the
-least loaded, of those the lowest number. The parameters are in the algorithm, what is known of
+least loaded, of those the lowest number. The parameters are in the algorithm, the state of
 the cluster is in an `OnlineState`.
 """
 
@@ -46,7 +46,7 @@ class OnlinePlacement(Parameters):
 
     @property
     def rule(self) -> int:
-        """Which metric decides, one of those in `choosing`."""
+        """The metric of the choice, one of those in `choosing`."""
         return LEAST_COST
 
     @property
@@ -76,7 +76,7 @@ class OnlinePlacement(Parameters):
         return np.maximum(self.caps(queries, capacities), even_caps(queries, capacities))
 
     def choose(self, state: OnlineState, sources: Iterable[int]) -> int:
-        """Return the server for an arriving query and leave the state as it is.
+        """Return the server for an arriving query, without a change of the state.
 
         Raises `BadProblem` when the query reads nothing or an unknown source, `ValueError` when
         the state does not count query types and the algorithm needs them.
@@ -125,7 +125,7 @@ class OnlinePlacement(Parameters):
         return homes
 
     def state_to_fill(self, problem: PlacementProblem) -> OnlineState:
-        """Return an empty state for queries of `problem` that only arrive: nothing is counted."""
+        """Return an empty state without counts, for queries of `problem` that only arrive."""
         state = OnlineState(
             problem.servers,
             problem.rates,
@@ -146,7 +146,7 @@ class OnlinePlacement(Parameters):
 
 
 def arrays_of(problem: PlacementProblem, *, with_kinds: bool) -> tuple[Ints, SmallInts, SmallInts]:
-    """Return the queries' rows and types (none where they are of no use), writable.
+    """Return the queries' rows and types (none if not needed), writable.
 
     Compiled code distinguishes arrays that are not; copies save compiling everything twice.
     """
@@ -155,7 +155,7 @@ def arrays_of(problem: PlacementProblem, *, with_kinds: bool) -> tuple[Ints, Sma
 
 
 def in_stretches(queries: int, progress: Progress) -> Iterator[Ints]:
-    """Yield the numbers of the queries in turn, some at a time, and report between."""
+    """Yield the numbers of the queries in turn, by blocks, and report progress between."""
     for first in range(0, queries, _ARRIVALS_PER_REPORT):
         progress(first / queries)
         yield np.arange(first, min(first + _ARRIVALS_PER_REPORT, queries))

@@ -1,4 +1,4 @@
-"""Arrivals and departures by the million: the loop around a choice, compiled."""
+"""The compiled loop over arrivals and departures."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from algorithms.vocabulary import Floats, Ints, SmallInts
 
 @compiled
 def take(board: Board, rule: int, seed: int, sources: SmallInts, kind: int) -> int:
-    """Choose a server for an arriving query and count the query there."""
+    """Choose a server for an arriving query and count the query on it."""
     expect(board)
     server = chosen(board, rule, seed, sources, kind)
     board.marks[ARRIVALS] += 1
@@ -84,7 +84,7 @@ def _read(
     last: int,
     server: int,
 ) -> None:
-    """Have the server receive the sources `indices[first:last]`."""
+    """Subscribe the server to the sources `indices[first:last]`."""
     word, bit = server >> 6, np.uint64(1) << np.uint64(server & 63)
     for slot in range(first, last):
         source = indices[slot]

@@ -1,4 +1,4 @@
-"""Placement with known type frequencies, section 5.2.1: places are reserved beforehand."""
+"""Placement with known type frequencies, section 5.2.1: places are reserved in advance."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -56,7 +56,7 @@ class Reservation(OnlinePlacement):
         return homes
 
     def reserved(self, problem: PlacementProblem) -> Reserved:
-        """Return the places that the first queries of `problem` let one expect to need.
+        """Return the places that the types of the first queries of `problem` are expected to need.
 
         Empty where nothing is known, and where the offline plan finds no place for all.
         """

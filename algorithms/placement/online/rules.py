@@ -1,4 +1,4 @@
-"""The algorithms of section 5.1 and the random baseline of section 6.1: what is best."""
+"""The algorithms of section 5.1 and the random baseline of section 6.1."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final

@@ -1,4 +1,4 @@
-"""Placement in service: queries by name come and go, servers are added, fail and are removed."""
+"""Placement as a service: named queries arrive and depart, servers are added and removed."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ class _Home(NamedTuple):
 
 
 class PlacementService:
-    """Which server hosts which query, kept up to date one event at a time.
+    """The server of each query, updated event by event.
 
     Every change is checked first and either made whole or refused with `BadProblem`.
     """
@@ -35,7 +35,7 @@ class PlacementService:
         return self._home(query).server
 
     def place(self, query: Hashable, sources: Iterable[int]) -> int:
-        """Place a query that arrives and return its server."""
+        """Place an arriving query and return its server."""
         if query in self._homes:
             raise BadProblem(f"query {query!r}", "is placed already")
         wanted = self.state.sources(sources)
@@ -45,7 +45,7 @@ class PlacementService:
         return server
 
     def remove(self, query: Hashable) -> None:
-        """Forget a query that departs."""
+        """Remove a departing query."""
         home = self._home(query)
         self.state.remove_sorted(home.sources, home.server)
         del self._homes[query]
@@ -55,7 +55,7 @@ class PlacementService:
         return self.state.add_server(capacity)
 
     def remove_server(self, server: int) -> dict[Hashable, int]:
-        """Take a server away, failed or not, and place its queries anew in order of arrival.
+        """Remove a server, failed or not, and place its queries again in order of arrival.
 
         Returns the new server of each.
         """

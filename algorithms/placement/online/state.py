@@ -1,4 +1,4 @@
-"""What an online placement algorithm knows of a cluster: which server hosts which queries."""
+"""The state of an online placement algorithm: the queries of each server."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
@@ -92,7 +92,7 @@ class OnlineState:
         readers: Iterable[tuple[int, int, int]],
         capacities: Any = None,
     ) -> Self:
-        """Return the state of which only sums are known, as a database gives them.
+        """Return the state from sums alone, as a database returns them.
 
         `loads` int64[k]: queries per server. `readers`: (server, source, how many queries of the
         server read it). `capacities`: as for a problem. Query types are not known then.
@@ -138,13 +138,13 @@ class OnlineState:
 
     @property
     def arrivals(self) -> int:
-        """Queries ever placed."""
+        """Number of queries ever placed."""
         return int(self.board.marks[ARRIVALS])
 
     def sources(self, sources: Iterable[int]) -> SmallInts:
         """Return a query's sources as a sorted vector without repetitions, int32.
 
-        Raises `BadProblem` when there are none or one is unknown.
+        Raises `BadProblem` if there are none or one is unknown.
         """
         wanted = np.unique(as_integers("sources", list(sources)))
         if not len(wanted):
@@ -183,7 +183,7 @@ class OnlineState:
         self.board.marks[ARRIVALS] += 1
 
     def remove(self, sources: Iterable[int], server: int) -> None:
-        """Forget a live query of a server.
+        """Remove a live query of a server.
 
         Raises `BadProblem` when the server hosts no query that reads all these sources.
         """
@@ -195,7 +195,7 @@ class OnlineState:
         self.remove_sorted(leaving, server)
 
     def remove_sorted(self, sources: SmallInts, server: int) -> None:
-        """Forget a live query that the server is known to host; `sources` as of `sources`."""
+        """Remove a live query that the server hosts; `sources` as `sources` returns them."""
         leave(self.board, sources, self.kind_of(sources), server)
 
     def add_server(self, capacity: float = 1.0) -> int:
@@ -218,7 +218,7 @@ class OnlineState:
         self.forget_slack()
 
     def remove_server(self, server: int) -> None:
-        """Remove a server with all that it hosts. Raises `BadProblem` for the last one."""
+        """Remove a server with its queries. Raises `BadProblem` for the last one."""
         self.check_removable(server)
         changing.clear_server(self.board, server)
         self.board.active[server] = False
@@ -227,13 +227,13 @@ class OnlineState:
         self.forget_slack()
 
     def check_removable(self, server: int) -> None:
-        """Raise `BadProblem` unless the server is there and not the last one."""
+        """Raise `BadProblem` unless the server is active and not the last one."""
         self._check_server(server)
         if self.servers == 1:
             raise BadProblem("server", "the last server cannot be removed")
 
     def expect(self, nu: float, alpha: float, queries: int = 0) -> None:
-        """Know the balance constraint of equation 7, for at least so many queries in all."""
+        """Compute the balance constraint of equation 7 for at least so many queries."""
         slack = 1 + nu, alpha
         wanted = max(queries, self.live + 1)
         if tuple(self.board.slack.tolist()) == slack and wanted < self._room_for:
@@ -244,11 +244,11 @@ class OnlineState:
             limits = thresholds(self.servers, nu, alpha, self._room_for)
         self.board = self.board._replace(thresholds=limits)
         self.board.slack[:] = slack
-        # No cap is negative, so the next arrival finds the open servers anew.
+        # No cap is negative, so the next arrival finds the open servers again.
         self.board.marks[CAP] = -1
 
     def forget_slack(self) -> None:
-        """Have the balance constraint found anew at the next arrival."""
+        """Compute the balance constraint again at the next arrival."""
         self.board.slack[:] = -1.0
 
     def have_room(self, entries: int) -> None:
@@ -260,7 +260,7 @@ class OnlineState:
             self.board = board._replace(kinds=with_room(board.kinds, entries))
 
     def copy(self) -> "OnlineState":
-        """Return a state that changes on its own."""
+        """Return an independent state."""
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other.kind_numbers = dict(self.kind_numbers)

@@ -1,4 +1,4 @@
-"""Refinement: any placement within the caps, made better."""
+"""Refinement of placements within the caps."""
 
 from algorithms.placement.refine.algorithm import Refined
 from algorithms.placement.refine.refining import refine

@@ -1,4 +1,4 @@
-"""The registered planner: a start of the paper's, then refinement."""
+"""The registered algorithm: a start by an algorithm of the paper, then refinement."""
 
 import time
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from algorithms.placement.online import LeastCost
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine.refining import refine
 from algorithms.placement.result import PlacementPlan
-from algorithms.vocabulary import Parameters, Progress, SmallInts, parameter, silent
+from algorithms.vocabulary import Parameters, Progress, SmallInts, parameter, portion, silent
 
-# The start's share of the progress; it takes about this share of the time.
+# The start's share of the progress; it takes about that share of the time.
 _START = 0.1
 
 
@@ -58,7 +58,7 @@ class Refined(Parameters):
             sweeps=self.sweeps,
             seconds=max(0.0, self.seconds - (time.perf_counter() - started)),
             seed=self.seed,
-            progress=lambda done: progress(_START + (1 - _START) * done),
+            progress=portion(progress, _START, 1 - _START),
         )
 
     def _start(self, problem: PlacementProblem) -> SmallInts:

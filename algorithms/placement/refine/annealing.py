@@ -1,4 +1,4 @@
-"""Annealing of a placement: pieces follow other readers of their sources, under the caps.
+"""Annealing of a placement: pieces move to other readers of their sources, within the caps.
 
 The traffic counts a source on a server once, however many pieces read it there, so a move that
 takes the last but one reader away seems worth nothing. What is annealed instead is the sum over
@@ -20,7 +20,7 @@ _NONE = -1
 
 
 class Field(NamedTuple):
-    """Everything a step reads and changes; p pieces, m sources, k servers.
+    """The state of the annealing; p pieces, m sources, k servers.
 
     `rates` float64[m]; sources of a piece by rows `indptr` int64[p + 1], `indices` int32[...];
     pieces of a source by rows `spans` int64[m + 1], `readers` int32[...]; `sizes` int64[p];
@@ -148,7 +148,7 @@ def _worth(
     counts: SmallInts,
     gain: Floats,
 ) -> tuple[float, float]:
-    """Return what a move changes: the annealed sum, and the traffic."""
+    """Return the change of a move: of the annealed sum, and of the traffic."""
     surrogate, traffic = 0.0, 0.0
     for slot in range(indptr[piece], indptr[piece + 1]):
         source = indices[slot]
@@ -199,7 +199,7 @@ def _rehost(
     numbers: Ints,
     position: SmallInts,
 ) -> None:
-    """Have the home's last piece take the leaving one's place; add the piece to the target's."""
+    """Replace the leaving piece in its home's list by the last one; add it to the target's."""
     numbers[home] -= 1
     last = hosted[starts[home] + numbers[home]]
     hosted[starts[home] + position[piece]] = last

@@ -1,4 +1,4 @@
-"""What refinement moves: pieces of query types, each on one server."""
+"""Pieces of query types, each on one server, which refinement moves."""
 
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ def assignment_of(problem: PlacementProblem, pieces: Pieces) -> SmallInts:
 
 
 def _parts(problem: PlacementProblem, assignment: SmallInts) -> tuple[Ints, Ints, Ints]:
-    """Return type, server and number of queries of everything that shares type and server."""
+    """Return type, server and number of queries of each group of one type and server."""
     cells = problem.types.of_query.astype(np.int64) * problem.servers + assignment
     distinct, sizes = np.unique(cells, return_counts=True)
     kinds, servers = np.divmod(distinct, problem.servers)

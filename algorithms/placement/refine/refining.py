@@ -1,7 +1,6 @@
 """Refinement of a placement, beyond the paper: annealing with the best state kept."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,12 +12,12 @@ from algorithms.placement.refine import annealing
 from algorithms.placement.refine.layout import laid_out
 from algorithms.placement.refine.pieces import Pieces, assignment_of, cut
 from algorithms.random_numbers import new_state
-from algorithms.vocabulary import Progress, SmallInts, silent
+from algorithms.vocabulary import Progress, SmallInts, portion, silent
 
 # Steps at one temperature, between two looks at the clock: at most some ten milliseconds.
 _LONGEST_STAGE = 200_000
 _STAGES = 100
-# Each schedule is tried with this share of sweeps and seconds; the best one gets what is left.
+# Each schedule is tried with this share of sweeps and seconds; the best one gets the rest.
 _TRIAL = 0.1
 # A gain below this share of a source's rate is rounding.
 _ROUNDING = 1e-9
@@ -28,7 +27,7 @@ _ROUNDING = 1e-9
 class Schedule:
     """Temperature and power fall from their first values as the share done grows.
 
-    `hot`, `cold`: temperatures in units of the mean rate of what a piece reads. `power`: the first
+    `hot`, `cold`: temperatures in units of the mean rate that a piece reads. `power`: the first
     power of the annealed sum. `settling`: the last share of the steps, which take only
     improvements of the traffic itself.
     """
@@ -68,9 +67,7 @@ class _Search:
         read = self.problem.types.indices
         self.unit = float(self.problem.rates[read].mean()) or 1.0
 
-    def anneal(
-        self, schedule: Schedule, steps: int, seconds: float, report: Callable[[float], None]
-    ) -> float:
+    def anneal(self, schedule: Schedule, steps: int, seconds: float, report: Progress) -> float:
         """Anneal from the start and return the largest gain on the way; keep its servers."""
         board, state = laid_out(self.problem, self.pieces), new_state(self.seed)
         started = time.perf_counter()
@@ -104,7 +101,7 @@ def refine(
     seed: int = 0,
     progress: Progress = silent,
 ) -> SmallInts:
-    """Return an assignment within the caps with no more traffic than the one given, int32[n].
+    """Return an assignment within the caps with at most the traffic of the given one, int32[n].
 
     Pieces of query types are moved to, or exchanged with pieces of, servers that receive one of
     their sources. A sweep tries one move per piece. `seconds` bounds the time: where it would not
@@ -126,24 +123,20 @@ def refine(
 
 
 def _search(search: _Search, sweeps: int, seconds: float, progress: Progress) -> None:
-    """Try each schedule for a while, then give the best one what is left."""
+    """Try each schedule for a part of the steps, then use the best one for the rest."""
     started = time.perf_counter()
     steps = sweeps * len(search.pieces.kinds)
     tried = _TRIAL * len(SCHEDULES)
-
-    def reporting(first: float, share: float) -> Callable[[float], None]:
-        return lambda done: progress(first + share * done)
-
     gains = [
         search.anneal(
             schedule,
             max(1, int(_TRIAL * steps)),
             _TRIAL * seconds,
-            reporting(_TRIAL * number, _TRIAL),
+            portion(progress, _TRIAL * number, _TRIAL),
         )
         for number, schedule in enumerate(SCHEDULES)
     ]
     best = SCHEDULES[int(np.argmax(gains))]
     left = 1 - tried
     remaining = max(0.0, seconds - (time.perf_counter() - started))
-    search.anneal(best, max(1, int(left * steps)), remaining, reporting(tried, left))
+    search.anneal(best, max(1, int(left * steps)), remaining, portion(progress, tried, left))

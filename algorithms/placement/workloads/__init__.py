@@ -1,4 +1,4 @@
-"""Workloads to plan for: who reads what, at which rates, when queries and servers come and go.
+"""Workloads: subscriptions, rates, and arrivals and departures of queries and servers.
 
 Each is a pure function of its parameters and a seed.
 """

@@ -66,7 +66,7 @@ def part_repeated(rows: SmallInts, draw: np.random.Generator) -> None:
     A repeated source s of row q changes places with a source t of another row. s must be new
     there and t either new in q or repeated in its own row, so every swap leaves fewer
     repetitions. As long as no source has more than n ends, some row lacks s and offers such a
-    t: a scan from a random start finds it, and degrees stay what they were.
+    t: a scan from a random start finds it, and degrees do not change.
     """
     queries, width = rows.shape
     ends = queries * width
@@ -85,7 +85,7 @@ def part_repeated(rows: SmallInts, draw: np.random.Generator) -> None:
                         rows[query, column],
                     )
                     break
-            # Look again: what came in may be repeated in turn.
+            # Look again: the new source may be a repetition, too.
 
 
 @compiled

@@ -45,9 +45,9 @@ def comings_and_goings(arrivals: Floats, lifetimes: Floats, until: float) -> Eve
 
 
 def server_churn(servers: int, steps: int, every: int, seed: Seed) -> Events:
-    """Return servers that come and go: a trial after every `every` steps, section 6.3.3.
+    """Return arrivals and departures of servers: a trial after every `every` steps, section 6.3.3.
 
-    With probability 1/2 a server is added, else one of those there are, at random, is removed.
+    With probability 1/2 a server is added, else a random one is removed.
     A new server takes the lowest number that is free. The last server is never removed: a server
     is added instead (the paper does not say). The numbers of the first servers are 0..k-1.
 

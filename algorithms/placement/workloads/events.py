@@ -1,4 +1,4 @@
-"""What happens to a cluster over time, as arrays: queries and servers come and go."""
+"""The events of a cluster as arrays: arrivals and departures of queries and servers."""
 
 from dataclasses import dataclass
 from enum import IntEnum
@@ -12,7 +12,7 @@ from algorithms.vocabulary import Floats, SmallInts
 class Happening(IntEnum):
     """Kind of an event. Events of one moment happen in this order.
 
-    So a place that frees up is free for what arrives in the same moment.
+    So an arrival can take a place that is freed at the same moment.
     """
 
     DEPARTURE = 0
@@ -26,7 +26,7 @@ class Events:
     """Events in the order in which they happen.
 
     `kinds` int8[e]: a `Happening` each. `subjects` int32[e]: the number of the query or of the
-    server. `times` float64[e]: time steps or seconds, never falling.
+    server. `times` float64[e]: time steps or seconds, ascending.
     """
 
     kinds: NDArray[np.int8]

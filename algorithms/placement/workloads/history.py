@@ -1,4 +1,4 @@
-"""A cluster's history to replay: the queries there ever are, and when they come and go."""
+"""A cluster's history to replay: all queries, with their arrivals and departures."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -25,7 +25,7 @@ class History:
     until: float
 
     def positions(self, samples: int) -> Ints:
-        """Return how many events have happened at each of `samples` moments, int64[samples].
+        """Return the number of past events at each of `samples` moments, int64[samples].
 
         The moments lie evenly in the measured span, the last one at its end.
         """
@@ -35,7 +35,7 @@ class History:
     def live_rates(self, positions: Ints) -> Floats:
         """Return the summed rate of the sources read after so many events, float64[samples].
 
-        It is the same whatever the placement: the denominator of the replication factor.
+        It is the same for all placements: the denominator of the replication factor.
         """
         readers = np.zeros(len(self.problem.rates), np.int64)
         sums = np.empty(len(positions))

@@ -16,7 +16,7 @@ def popularity_zipf(
     The source of rank r is drawn with a share proportional to r ** -exponent. A query draws its
     sources one by one, each among those it does not have yet. Sources may stay without readers.
 
-    Raises `BadParameters` where a query would need more sources than there are.
+    Raises `BadParameters` if a query needs more sources than exist.
     """
     if not 1 <= sources_per_query <= sources:
         why = f"must be 1 to {sources}, the number of sources, not {sources_per_query}"

@@ -27,7 +27,7 @@ def pareto_rates(sources: int, shape: float, seed: Seed) -> Floats:
 def correlated(rates: Floats, readers: Ints, correlation: Correlation, seed: Seed) -> Floats:
     """Return the rates of sources that `readers` int64[m] queries read, float64[m].
 
-    "random" keeps the draws as they come. "positive" gives the largest to the most popular
+    "random" keeps the order of the draws. "positive" gives the largest to the most popular
     source and so on down, "negative" the other way round; equally popular sources are ranked at
     random. These three have one and the same distribution of rates. "proportional" multiplies
     each draw by its source's popularity, "inverse" divides it; both change the distribution.

@@ -1,4 +1,4 @@
-"""Which query reads which sources: the bipartite graph of section 6.1, without rates or servers."""
+"""The sources of each query: the bipartite graph of section 6.1, without rates or servers."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +13,7 @@ from algorithms.vocabulary import Floats, Ints, SmallInts
 class Subscriptions:
     """Query q reads the sources `indices[indptr[q]:indptr[q + 1]]`, each once.
 
-    `indptr` int64[n + 1], `indices` int32[...], `sources`: m, how many sources there are.
+    `indptr` int64[n + 1], `indices` int32[...], `sources`: m, the number of sources.
     Rates, servers and slack make a problem of it.
     """
 
@@ -32,9 +32,9 @@ class Subscriptions:
         return np.bincount(self.indices, minlength=self.sources).astype(np.int64)
 
     def problem(self, servers: int, nu: float, rates: Floats | None = None) -> PlacementProblem:
-        """Return the problem with these `rates` float64[m], unit rates where there are none.
+        """Return the problem with these `rates` float64[m]; without them, unit rates.
 
-        Raises `BadProblem` on what no problem can have.
+        Raises `BadProblem` on invalid values.
         """
         flows = np.ones(self.sources) if rates is None else rates
         return PlacementProblem.from_arrays(flows, self.indptr, self.indices, servers, nu)

@@ -41,7 +41,7 @@ class Trips:
     tiles: NDArray[np.int64]
 
     def events(self) -> Events:
-        """Return every arrival and departure, in seconds since the first."""
+        """Return all arrivals and departures, in seconds since the first."""
         return comings_and_goings(self.starts, self.ends - self.starts, np.inf)
 
 

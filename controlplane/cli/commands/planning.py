@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from algorithms.errors import BadParameters
-from algorithms.interrupts import heeding_interrupts
+from algorithms.interrupts import interruptible
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.documents import description_in
@@ -51,7 +51,7 @@ def planned(given: Namespace) -> int:
 
 def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
     description = description_in(given.input)
-    with progress_bar("planning") as bar, heeding_interrupts(bar) as report:
+    with progress_bar("planning") as bar, interruptible(bar) as report:
         planned = plan_for(description, given.planner, name, parameters, report)
     if given.json:
         print_json(planned.to_json())

@@ -6,7 +6,7 @@ matched by name, in any order. A conversion that would change a value is rejecte
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -57,18 +57,10 @@ def _whole(table: Any) -> pa.RecordBatch:
 
 
 def _cast(stream: int, batch: pa.RecordBatch, schema: StreamSchema) -> pa.RecordBatch:
-    _reject_unknown_columns(stream, batch.schema.names, schema)
-    columns = []
-    for field in schema.arrow:
-        index = batch.schema.get_field_index(field.name)
-        if index < 0:
-            columns.append(_missing(stream, field, batch.num_rows))
-            continue
-        try:
-            columns.append(_plain(batch.column(index)).cast(field.type))
-        except _FAULTS as error:
-            raise BadBlock(stream, _why(field, error), field.name) from error
-    return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
+    def column(field: Any) -> Any:
+        return _plain(batch.column(field.name)).cast(field.type)
+
+    return _of_columns(stream, batch.schema.names, batch.num_rows, schema, column)
 
 
 def _plain(column: Any) -> Any:
@@ -77,18 +69,32 @@ def _plain(column: Any) -> Any:
 
 def _of_frame(stream: int, frame: "pd.DataFrame", schema: StreamSchema) -> pa.RecordBatch:
     """Return a data frame's records; NaN is null except in columns of floats."""
-    _reject_unknown_columns(stream, [str(name) for name in frame.columns], schema)
+
+    def column(field: Any) -> Any:
+        nan_is_null = not pa.types.is_floating(field.type)
+        result = pa.array(frame[field.name], field.type, from_pandas=nan_is_null)
+        return result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
+
+    names = [str(name) for name in frame.columns]
+    return _of_columns(stream, names, len(frame), schema, column)
+
+
+def _of_columns(
+    stream: int,
+    names: Sequence[str],
+    count: int,
+    schema: StreamSchema,
+    convert: Callable[[Any], Any],
+) -> pa.RecordBatch:
+    """Return the batch of named columns; `convert` returns that of a field which is among them."""
+    _reject_unknown_columns(stream, names, schema)
     columns = []
     for field in schema.arrow:
-        if field.name not in frame.columns:
-            columns.append(_missing(stream, field, len(frame)))
-            continue
-        nan_is_null = not pa.types.is_floating(field.type)
         try:
-            result = pa.array(frame[field.name], field.type, from_pandas=nan_is_null)
+            known = field.name in names
+            columns.append(convert(field) if known else _missing(stream, field, count))
         except _FAULTS as error:
             raise BadBlock(stream, _why(field, error), field.name) from error
-        columns.append(result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result)
     return pa.RecordBatch.from_arrays(columns, schema=schema.arrow)
 
 

@@ -16,7 +16,7 @@ from algorithms.experiments import (
     experiment,
     experiments,
 )
-from algorithms.interrupts import heeding_interrupts
+from algorithms.interrupts import interruptible
 from dashboard.lab.files import csv_of, html_of, json_of
 from dashboard.lab.forms import numbers
 from dashboard.lab.progress_bar import ProgressBar
@@ -75,7 +75,7 @@ class Command(BaseCommand):
         _check_file(out)
         parameters = _parameters(chosen, options["param"], options["seeds"])
         values = _values(options["values"])
-        with ProgressBar(self.stderr) as bar, heeding_interrupts(bar.show) as report:
+        with ProgressBar(self.stderr) as bar, interruptible(bar.show) as report:
             table = chosen.run(parameters, values, options["series"], report)
         for panel in chosen.panels:
             self.stdout.write(f"{panel.title}: {panel.y.label}")

@@ -179,7 +179,7 @@ def test_a_kill_between_two_steps_loses_and_doubles_nothing(
 def test_what_is_archived_already_is_counted_once(query: Query) -> None:
     """Of two queries together, one of which a pass that was killed had written in part."""
     rows = [Archived(start_bytes(at * MINUTE), [], [at], 1, None) for at in range(5)]
-    archive.insert(query.cluster_id, query.pk, rows[:2])
+    archive.insert_all(query.cluster_id, {query.pk: rows[:2]})
     both = {query.pk: rows, query.pk + 1: rows[:3]}
     assert archive.insert_all(query.cluster_id, both) == 6
     assert {one.pk: one.windows for one in ArchivedQuery.objects.all()} == {
@@ -295,8 +295,8 @@ def test_what_redis_has_of_unknown_queries_is_dropped(query: Query) -> None:
 @pytest.mark.both_databases
 def test_retention_is_by_event_time_and_by_number(query: Query) -> None:
     rows = [Archived(start_bytes(at * MINUTE) + b"\x01k", ["k"], [at], 1, 5) for at in range(500)]
-    assert archive.insert(query.cluster_id, query.pk, rows) == 500
-    assert archive.insert(query.cluster_id, query.pk, rows[:7]) == 0
+    assert archive.insert_all(query.cluster_id, {query.pk: rows}) == 500
+    assert archive.insert_all(query.cluster_id, {query.pk: rows[:7]}) == 0
     Query.objects.filter(pk=query.pk).update(retention_s=400 * 60, retention_windows=450)
     now = timezone.now()
     assert window_retention.prune_windows(now) == 99
@@ -313,7 +313,7 @@ def test_the_archive_keeps_every_kind_of_value(query: Query) -> None:
     values = [1, -(2**100), 2.5, math.inf, "äb", None, True,
               Decimal("1.250000000"), date(2026, 1, 31), datetime(2026, 1, 31, tzinfo=UTC),
               [["a", 3]], b"\x00\xff", "\ud800"]  # fmt: skip
-    archive.insert(1, query.pk, [Archived(start_bytes(0), [], values, 1, None)])
+    archive.insert_all(1, {query.pk: [Archived(start_bytes(0), [], values, 1, None)]})
     (found,) = archive.read(Part(query.pk))
     assert found.values == values
     assert found.final_at_ms is None
