@@ -88,6 +88,7 @@ TABLE: Final = (
             "controlplane/api/common/schemas.py": "the marks below a line of text, JSON `marks`",
             "dashboard/figures": "Plotly's markers: the marks of routing versions in charts",
             "dashboard/clusters/views.py": "the marks of routing versions in charts",
+            "dashboard/queries/forms.py": "the marks below a line of text",
         },
     ),
     Rule(

@@ -1,4 +1,4 @@
-"""Which node merges a query's windows: of those that merge least, the one with the least traffic.
+"""Choice of aggregator nodes: the fewest merged queries, then the least traffic.
 
 All by capacity. Merging costs a node little beside its records, so what it merges already counts
 before what it reads: queries that are placed together do not all choose the same node.

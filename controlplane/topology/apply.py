@@ -216,7 +216,7 @@ def _assume(draft: TableDraft, actions: Sequence[Action]) -> None:
 
 
 def _first_actions(cluster_id: int) -> list[Action]:
-    """Return the actions that say which nodes there are: the first version starts with them."""
+    """Return the actions that declare the nodes, with which the first version starts."""
     count, splits, nodes = node_states(cluster_id)
     actions: list[Action] = [SetNodeCount(count), SetSplitCount(splits)]
     for index, state in nodes.items():

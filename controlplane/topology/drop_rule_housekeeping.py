@@ -1,7 +1,7 @@
 """What drops leave behind: records they lost are counted, steps that nothing needs are forgotten.
 
 A step is needed as long as a record may come for a window that began before the next one. A record
-is on time if it is no older than its block's mark by more than the query's lateness, and marks only
+is on time unless it is older than its block's watermark by more than the lateness. Watermarks only
 grow: what is appended from now on is on time only behind the newest event time of now, less the
 largest lateness. What was appended before is on its way; it has arrived once a batch that ends
 behind the log's end of now was emitted, and no node has records waiting. So forgetting takes two
@@ -51,7 +51,7 @@ def settle(cluster: Cluster) -> int:
 
 
 def count(cluster_id: int, rows: Sequence[Row], samples: Sequence[Sample]) -> None:
-    """Count what telemetry rows say that edges dropped, in the caller's transaction."""
+    """Count the records that edges dropped, from telemetry rows, in the caller's transaction."""
     seconds = sum(sample["span_s"] for sample in samples)
     drops = list(Drop.objects.filter(cluster=cluster_id).only("stream_id", "query_id", "per_s"))
     if not drops or not seconds:
@@ -72,15 +72,15 @@ def _name(drop: Drop) -> str:
 
 
 def _note(cluster: Cluster, drop: Drop) -> None:
-    tip = tip_of(cluster, [drop.stream_id])
-    newest = tip.newest.get(drop.stream_id)
+    head = tip_of(cluster, [drop.stream_id])
+    newest = head.newest.get(drop.stream_id)
     if newest is None:
         return
     since = needed_since(drop.value, newest - _lateness_ms(drop))
     if since is not None:
-        # A drop that was changed meanwhile is looked at anew.
+        # A drop rule that was changed meanwhile is evaluated by the next call.
         same = Drop.objects.filter(pk=drop.pk, since_version=drop.since_version)
-        same.update(settles={"since": since, "position": tip.position})
+        same.update(settles={"since": since, "position": head.position})
 
 
 def _lateness_ms(drop: Drop) -> int:

@@ -151,7 +151,7 @@ def _reader(cluster: Cluster, stream: Stream, name: str) -> Query:
 
 def _rule_of_spec(spec: DropSpec, query: Query | None) -> DropRule:
     """Return what is asked for, from always on. Raises `Invalid`."""
-    # An edge of its own luck: what the input edge lets through is drawn from anew.
+    # Each edge has its own sample hash, so the drops of both edges are independent.
     rule = DropRule.of(spec.share, INPUT if query is None else query.pk)
     if spec.window_s is None:
         return rule

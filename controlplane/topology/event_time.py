@@ -13,7 +13,7 @@ from controlplane.telemetry.time_series import samples
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log import Log, LogHead, open_log
 
-# A version is published within milliseconds, and a cut of the log made before that is of the past.
+# A version is published within milliseconds, and earlier positions of the log are of the past.
 # What comes in between may be newer than all that is there: so much time is allowed for it.
 LEAD_S: Final = 10
 # Event time may be replayed faster than it passed; beyond this it has jumped.

@@ -139,7 +139,7 @@ def _set_aggregator(actor: Actor, query: Query, index: int | None, reason: str) 
 
 
 def running_with_aggregator(query: Query) -> tuple[Cluster, Query]:
-    """Return the cluster with its version, then the query with its aggregator, read afresh."""
+    """Return the cluster with its version, then the query with its aggregator, read again."""
     # The version first: what changes behind it makes the append fail.
     cluster = Cluster.objects.get(pk=query.cluster_id)
     query = Query.objects.select_related("aggregator").get(pk=query.pk)

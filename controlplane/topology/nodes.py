@@ -59,7 +59,7 @@ def set_capacity(
 
 
 def set_states(actor: Actor, cluster: Cluster, states: Mapping[int, NodeState]) -> list[int]:
-    """Give nodes these states, in one change; return the indices of those that had another.
+    """Give nodes these states, in one change; return the indices of the changed ones.
 
     Raises `Forbidden`.
     """

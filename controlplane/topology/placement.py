@@ -80,7 +80,7 @@ def place_as(
     wanted: Mapping[int, Sequence[TaskRange]],
     aggregators: Mapping[int, Sequence[int]],
 ) -> int:
-    """Place pending queries, by id, where the spans of their tasks say; returns how many.
+    """Place pending queries, by id, on the nodes of their task ranges; return how many.
 
     `aggregators`: node indices by query; other queries with a key grouping get the least loaded
     node. Within the caller's transaction, at most `PASS` at once. Raises `VersionMoved`, also if

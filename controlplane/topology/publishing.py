@@ -62,7 +62,7 @@ def _republish_applied(cluster: Cluster, newest: int) -> None:
     """Publish the versions from a little below the newest applied one on.
 
     Spark runs a micro-batch that was begun under the version that it was planned with, and takes
-    in what tasks handed on since an earlier one. Without these tables it could never finish. Where
+    the states that tasks exported since an earlier one. It needs these tables to finish. Where
     old versions are pruned, or void, they cannot be computed: then there is the newest table alone.
     """
     applied = Cluster.objects.values_list("applied_version", flat=True).get(pk=cluster.pk)

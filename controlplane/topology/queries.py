@@ -47,7 +47,7 @@ def submit_many(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> l
         with transaction.atomic():
             return _save(actor, cluster, specs)
     except IntegrityError:
-        # Another request took a name between the check and the insert: now the check tells which.
+        # Another request took a name between the check and the insert: now the check names it.
         check(cluster, specs)
         raise
 
@@ -67,7 +67,7 @@ def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
         shared = _shared(spec, columns)
         if shared not in computing:
             computing[shared] = _computing_faults(spec, known, columns)
-        # What is wrong with the streams of a side is the reason for what else is said of it.
+        # Errors of the streams of a side cause its other errors.
         faults = own_faults | computing[shared] | own_faults
         if spec.name in taken or spec.name in seen:
             faults.setdefault("name", []).append(f"A live query is called {spec.name} already")

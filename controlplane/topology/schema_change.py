@@ -79,7 +79,7 @@ def revise(actor: Actor, stream: Stream, change: Revise, reason: str = "") -> St
     """Change the schema of a stream to what `change` makes of the present one.
 
     The row, the routing version that the pipeline follows, and the audit entry are one
-    transaction; it starts anew when another writer was first. Raises as `set_schema`.
+    transaction; it starts again when another writer was first. Raises as `set_schema`.
     """
     require_operator(actor, stream.cluster)
     return retry_when_moved(lambda: _revised(actor, stream.pk, change, reason))

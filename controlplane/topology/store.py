@@ -186,7 +186,7 @@ class _QueryRows:
                 rows.update(aggregator=self._nodes[first], more_aggregators=more)
 
     def _rewrite(self, query: int, route: Route) -> None:
-        """Write the ranges of a query with several tasks anew."""
+        """Replace the ranges of a query with several tasks."""
         Task.objects.filter(query=query).delete()
         Task.objects.bulk_create(self._tasks(query, route))
 

@@ -8,7 +8,7 @@ from dashboard.figures.thinning import Sample, thinned, with_gaps
 
 # The whole of a batch; the other phases are its parts.
 WHOLE = "triggerExecution"
-# More colours cannot be told apart; the rest is summed.
+# More colours are indistinguishable; the others are summed.
 NAMED_PHASES = 4
 PHASE_COLORS = ("--chart-1", "--chart-4", "--chart-5", "--chart-7")
 OTHER = "other"

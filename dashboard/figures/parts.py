@@ -10,7 +10,7 @@ Trace = dict[str, Any]
 # Height of the version numbers on the axis of the marks; static/js/charts.js keeps it.
 LABELS_AT = 0.94
 COLORS = tuple(f"--chart-{number}" for number in range(1, 9))
-# So that lines are told apart without their colours as well; seven beside eight colours and three
+# Symbols distinguish lines without colours, too; seven beside eight colours and three
 # dashes: no two of the first 56 look alike.
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star")
 DASHES = ("solid", "dash", "dot")

@@ -10,7 +10,7 @@ from controlplane.catalog.query_text import OutputColumn
 from controlplane.results import KeyedWindow
 from dashboard.numbers import MISSING, result
 
-# More lines than these are not told apart.
+# More lines are indistinguishable.
 SHOWN_KEYS = 6
 _DRAWN = ("int", "decimal", "float")
 

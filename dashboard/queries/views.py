@@ -104,7 +104,7 @@ def _text(row: QueryRow) -> dict[str, Any]:
 
 def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, Any]:
     """Return the rows of the results table; redis_away where they cannot be read now."""
-    asked = {
+    context = {
         "filter": request.GET,
         "states": STATES,
         "is_filtered": _is_filtered(request),
@@ -115,12 +115,12 @@ def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, 
         columns = output_columns(computed_by(query))
         page = windows_page(cluster, query, wanted)
     except RedisError:
-        return asked | {"results": [], "redis_away": True}
+        return context | {"results": [], "redis_away": True}
     except Invalid as refusal:
-        return asked | {"results": [], "faults": refusal.fields}
+        return context | {"results": [], "faults": refusal.fields}
     except Conflict as error:
-        return asked | {"results": [], "unreadable": str(error)}
-    return asked | {
+        return context | {"results": [], "unreadable": str(error)}
+    return context | {
         "results": result_rows(page.windows, columns),
         "columns": columns,
         "drawn": drawn_values(columns),

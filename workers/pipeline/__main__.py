@@ -81,7 +81,7 @@ def _wait(query: StreamingQuery, stop: threading.Event) -> Exception | None:
     if stop.is_set():
         query.stop()
         return None
-    return query.exception() or RuntimeError("the streaming query ended by itself")
+    return query.exception() or RuntimeError("the streaming query ended unexpectedly")
 
 
 def _last_line(error: Exception) -> str:
@@ -97,7 +97,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--log-url", default="", help="redis://… or kafka://…; default: that Redis")
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument(
-        "--nodes", type=int, required=True, help="for routing tables that do not say how many"
+        "--nodes", type=int, required=True, help="for routing tables without the number of nodes"
     )
     parser.add_argument(
         "--partitions",

@@ -22,7 +22,7 @@ class Application:
     """What one cluster's application is started with.
 
     `partitions`: Spark's, which must be those of the checkpoint; `nodes`: how many there are in a
-    routing table that does not say it; `log_url`: empty for a log in Redis. `max_records`,
+    routing table without it; `log_url`: empty for a log in Redis. `max_records`,
     `max_bytes`: of the log, in one batch.
     """
 

@@ -4,7 +4,7 @@ Spark fixes the number of state partitions when a checkpoint is begun. It should
 executors' cores; nodes share partitions, and their number does not depend on it. To change it, a
 new checkpoint is made that begins where the old one ended: a batch that was begun is finished
 first, as it was planned; then the state of every node is read with Spark's own reader and written
-down as the seed of the new checkpoint. Batch numbers, place in the log and routing version
+down as the bootstrap of the new checkpoint. Batch numbers, place in the log and routing version
 continue, so nothing is read twice or left out. The old checkpoint is kept under another name.
 """
 
@@ -185,7 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Change the number of partitions; return 0, or 1 where that is refused."""
     options = _parse(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    # It tells of every connection.
+    # It logs every connection.
     logging.getLogger("py4j").setLevel(logging.WARNING)
     plan = Plan(
         options.cluster, options.redis_url, options.checkpoint, options.partitions, options.log_url
@@ -206,7 +206,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--log-url", default="", help="as the application has it")
     parser.add_argument("--checkpoint", required=True, type=Path)
     parser.add_argument("--partitions", required=True, type=_partitions)
-    parser.add_argument("--dry-run", action="store_true", help="only say whether it can be done")
+    parser.add_argument("--dry-run", action="store_true", help="only check whether it is possible")
     return parser.parse_args(arguments)
 
 

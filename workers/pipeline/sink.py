@@ -67,7 +67,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
     cluster: str
     redis_url: str
 
-    # Spark's own subclass narrows the argument in the same way, without saying so in types.
+    # Spark's own subclass narrows the argument in the same way, without a type for it.
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:  # type: ignore[override]
         """Append the changed windows of every query and return the reports."""
         client = client_of(self.redis_url)
@@ -190,7 +190,7 @@ def write_results(
             for index, data in enumerate(parts)
         }
         key = keys.part_key(cluster, query, report.node)
-        # Whoever merges reads the batch before its own, and again in a replay; nobody reads older
+        # Aggregators read the batch before their own, and again in a replay; none reads older
         # ones.
         oldest = f"{max(0, report.batch - _PART_BATCHES)}-0"
         pipe.xadd(key, fields, id=f"{report.batch}-0", minid=oldest, approximate=False)

@@ -17,7 +17,7 @@ from controlplane.topology.schemas.evolution import (
 from controlplane.topology.schemas.readers import Reader, affected
 from controlplane.wire.schema import StreamSchema
 
-# A refusal names so many queries; how many there are is said, too.
+# The number of queries that a refusal names, besides their count.
 MAX_NAMED: Final = 20
 _READ: Final = "a live query reads it"
 _TOGETHER: Final = "the changes together would change what a live query computes"
@@ -30,7 +30,7 @@ class Assessed:
     change: Change
     refusal: str = ""
     queries: tuple[str, ...] = ()
-    # What the first of them would say.
+    # The message of the first of them.
     reason: str = ""
 
     def to_json(self) -> dict[str, Any]:

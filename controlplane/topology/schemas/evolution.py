@@ -13,7 +13,7 @@ import pyarrow as pa
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from controlplane.wire.types import arrow_type
 
-# What a schema says besides its columns, and what of it may change.
+# The settings of a schema besides its columns, and whether they may change.
 SETTINGS: Final = ("watermark_delay_s", "max_future_s", "idle_after_s")
 EVENT_TIME: Final = "event_time"
 # A float64 holds every whole number of so many bits.

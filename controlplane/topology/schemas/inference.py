@@ -73,7 +73,7 @@ def infer(sample: bytes, kind: Format) -> Inferred:
         specs = tuple(ColumnSpec(c.name, c.type, c.nullable) for c in columns)
         StreamSchema(specs, event_time)
     except BadSchema as bad:
-        # What Arrow's type was says more than that its text is none.
+        # The name of Arrow's type is more useful than an error about its text.
         faults |= {name: why for name, why in bad.fields.items() if name not in faults}
     return inferred
 

@@ -224,7 +224,7 @@ class _SketchValues:
             for sketch in layout.sketches
             if registered_aggregate(sketch.aggregate.kept.sketch)
         ]
-        self._users = {user.at for user in users}
+        self._users = {user.index for user in users}
         self._cells: dict[Any, list[Cell]] = {}
         states: dict[Any, list[bytes]] = {}
         keys, cells_name, blobs_name = layout.schema.key_names, *schema_names(layout)[1:]
@@ -237,7 +237,7 @@ class _SketchValues:
             for row in _readable(_merged(schema_named(blobs_name), blobs)).to_pylist():
                 states[*_place(row, keys), row["a"]] = row["state"]
         self._results = {
-            item.at: _results(item.at, item.aggregate, states, page_s) for item in users
+            item.index: _results(item.index, item.aggregate, states, page_s) for item in users
         }
 
     def outcome(self, place: tuple[Any, ...], index: int, aggregate: Aggregate) -> Outcome:

@@ -113,9 +113,9 @@ class AggregateSchema:
 
 @dataclass(frozen=True, slots=True)
 class SketchAggregate:
-    """An aggregate with a sketch as state, and its place among the aggregates."""
+    """An aggregate with a sketch as state, and its index among the aggregates."""
 
-    at: int
+    index: int
     aggregate: Aggregate
 
 

@@ -30,7 +30,7 @@ from controlplane.wire.routing.query_actions import (
 from controlplane.wire.routing.upgrade import upgraded_action
 from controlplane.wire.schema import StreamSchema
 
-# What `op` of the JSON says; the only list of the kinds of actions.
+# The values of `op` in the JSON; the only list of the kinds of actions.
 KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
     {
         "add_query": AddQuery,

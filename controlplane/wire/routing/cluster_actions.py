@@ -118,7 +118,7 @@ class SetNodeCount:
                 draft.nodes.setdefault(index, NodeState(self.capacity))
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
-        """Return the present number of nodes, with the states of those that are removed."""
+        """Return the present number of nodes, with the states of the removed ones."""
         actions: list[Action] = []
         for index in sorted(index for index in draft.nodes if index >= self.nodes):
             state = draft.nodes[index]
@@ -135,7 +135,7 @@ class SetNodeCount:
 
 @dataclass(frozen=True, slots=True)
 class SetSplitCount:
-    """Give the cluster split nodes 0 to splits - 1; streams of one that is removed moved before."""
+    """Give the cluster split nodes 0 to splits - 1; streams of a removed one moved before."""
 
     splits: int
 

@@ -205,7 +205,7 @@ class SetAggregators(QueryAction):
 
 @dataclass(frozen=True, slots=True)
 class SetTaskCount(QueryAction):
-    """Give `query` tasks 0 to tasks - 1; `added` has (node, first, stop) of those that are new.
+    """Give `query` tasks 0 to tasks - 1; `added`: (node, first, stop) of new ones.
 
     Records of a key may be in two tasks afterwards, so the query must have an aggregator node and
     must not be a join. A remaining task processes the backlog of a removed one.

@@ -31,7 +31,7 @@ def first_position(client: "redis.Redis", cluster: str, log: Log) -> LogPosition
     """Return the start position of a new checkpoint: the end of the newest finished batch.
 
     Spark marks a batch as committed when it plans the next one, so the newest finished batch may
-    end behind what is marked; read again, its records would count twice. Where the log cannot say
+    end behind what is marked; read again, its records would count twice. If the log cannot find
     how many records that are, as Kafka cannot, the marked place holds.
     """
     committed = log.committed_position()

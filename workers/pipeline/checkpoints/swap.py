@@ -1,7 +1,7 @@
-"""A checkpoint takes the place of another, whole or not at all.
+"""A checkpoint replaces another, atomically.
 
-Two directories cannot change names in one step. So what is meant is written down first; whoever
-comes next, after a crash in between, carries it out to the end.
+Two directories cannot change names in one step. So the intent is written first, and the
+next process completes it after a crash.
 """
 
 import json

@@ -48,7 +48,7 @@ TASKS: Final = "merged tasks"
 # The task of parts whose tasks were removed. Such a part gets no more records, and a task that gets
 # the same number later starts parts of its own.
 REMOVED_TASK: Final = -1
-# What tells the parts of one window and incarnation apart: a merged window has 0 there.
+# What distinguishes the parts of a window and incarnation: a merged window has 0 there.
 _PARTS: Final = ("task", "stream")
 Tables = Mapping[str, Sequence[Any]]
 

@@ -114,7 +114,7 @@ def join_windows(computation: Computation, query: int, rows: Any) -> dict[str, A
     pane = np.asarray(pairs["pane"])
     task = np.asarray(pairs["task"])
     watermarks = np.full(len(task), NO_WATERMARK)
-    # The task stands where a stream would: both tell parts of a window apart.
+    # The task stands where a stream would: both distinguish parts of a window.
     records = Records(pa.table(columns), pane, task, watermarks, frozenset(task.tolist()))
     result = panes_of(records, bare)
     incarnation = int(rows["run"][0].as_py())

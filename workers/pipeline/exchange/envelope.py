@@ -88,9 +88,18 @@ class Envelope:
         if columns:
             schema = parse_descriptor(columns.encode()).schema
             records = pa.ipc.read_record_batch(pa.py_buffer(memoryview(data)[offset:]), schema)
-        streams, appended, lengths, newest, marks = runs
+        streams, appended, lengths, newest, watermarks_ms = runs
         return cls(
-            streams, appended, lengths, newest, marks, records, extras, source, event_time, read_ms
+            streams,
+            appended,
+            lengths,
+            newest,
+            watermarks_ms,
+            records,
+            extras,
+            source,
+            event_time,
+            read_ms,
         )
 
     def slice(self, first: int, stop: int) -> "Envelope":

@@ -1,6 +1,6 @@
 """The rows from a split node to a node.
 
-Frames of pandas are only what Spark hands over with; who has none does not load it.
+Spark passes frames of pandas; a process without them does not load it.
 """
 
 import json

@@ -185,7 +185,7 @@ class RowCollector:
     """
 
     report: NodeReport | None = None
-    _begun: list[tuple[str, Any]] = field(default_factory=list)
+    _partial: list[tuple[str, Any]] = field(default_factory=list)
 
     def take(self, row: Mapping[str, Any]) -> NodeReport:
         """Take a row, and return the report of its node."""
@@ -196,8 +196,8 @@ class RowCollector:
 
     def changes(self, row: Mapping[str, Any]) -> Changes | None:
         """Return the changed windows that a row completes; None if its query continues."""
-        result = [*self._begun, *unpack_changes(row["payload"]).tables]
-        self._begun = result if row["more"] else []
+        result = [*self._partial, *unpack_changes(row["payload"]).tables]
+        self._partial = result if row["more"] else []
         return None if row["more"] else Changes(_joined(result))
 
 

@@ -17,7 +17,7 @@ from controlplane.wire.routing.state_transfer import TaskTransfer
 from workers.pipeline.engine.assignment.tasks import Task
 
 _HEAD: Final = struct.Struct("<I")
-# Tasks without state are exported too, so that missing state is told from no state.
+# Tasks without state are exported too, so that missing state is distinguished from no state.
 _MARK: Final = b"."
 
 States = Mapping[Task, Mapping[str, bytes]]

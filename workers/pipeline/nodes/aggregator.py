@@ -23,7 +23,7 @@ def merge_partial_results(
     """Return the windows that the node has merged again, by state schema.
 
     A part comes to the aggregator node one batch after it was emitted: by then all nodes have
-    written theirs, whoever was first. A replay reads the same. `watermarks`: what the node knew at
+    written theirs, in any order. A replay reads the same. `watermarks`: what the node knew at
     the end of that batch, as all others did, unless records wait somewhere; then no window is
     closed. `clock`: what it knew of the log then.
     """

@@ -1,4 +1,4 @@
-"""One node's turn in one batch: from what it got to what it sends to the sink.
+"""One node in one batch: from its input to its output for the sink.
 
 The order is fixed: state that came, then forwarded and new records as far as the node's capacity
 goes, then the windows that the node merges, then state that leaves, with all of this in it.

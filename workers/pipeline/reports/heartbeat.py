@@ -20,7 +20,7 @@ from controlplane.wire import keys
 logger = logging.getLogger("weir.pipeline")
 
 BEAT_SECONDS: Final = 2.0
-# A driver that is gone for this long is not running, whatever it said last.
+# A driver that is gone for this long is not running, whatever it reported last.
 EXPIRES_SECONDS: Final = 30
 
 

@@ -27,7 +27,7 @@ class NodeLoad:
     utilisation: float
 
 
-# What all nodes said after one of the batches before; the offset names them, so a replay sees them.
+# The reports of all nodes after an earlier batch; the offset names them, so a replay sees them.
 NodeLoads = Mapping[int, NodeLoad]
 
 

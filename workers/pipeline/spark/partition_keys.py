@@ -20,16 +20,16 @@ class NodeKeys:
 
     def __init__(self, partitions: int) -> None:
         self.partitions = partitions
-        self._found: list[list[int]] = [[] for _ in range(partitions)]
+        self._keys_of_partition: list[list[int]] = [[] for _ in range(partitions)]
         self._node_of: dict[int, int] = {}
         self._candidates = count()
 
     def key_of(self, node: int) -> int:
         """Return the grouping key of a node."""
         rank, partition = divmod(node, self.partitions)
-        while len(self._found[partition]) <= rank:
+        while len(self._keys_of_partition[partition]) <= rank:
             self._examine_next()
-        return self._found[partition][rank]
+        return self._keys_of_partition[partition][rank]
 
     def keys_of(self, nodes: int) -> list[int]:
         """Return the keys of nodes 0..nodes-1."""
@@ -44,7 +44,7 @@ class NodeKeys:
     def _examine_next(self) -> None:
         """Assign the next integer to the next node of its partition."""
         key = next(self._candidates)
-        keys = self._found[partition_of(key, self.partitions)]
+        keys = self._keys_of_partition[partition_of(key, self.partitions)]
         self._node_of[key] = partition_of(key, self.partitions) + self.partitions * len(keys)
         keys.append(key)
 

@@ -57,7 +57,7 @@ def record_limit(
     if filled:
         last = filled[-1]
         delivered = last.delivered / last.records
-        # Whoever delivers to more queries emits more; nodes get a record once for all of them.
+        # More queries cause more output; nodes get a record once for all of them.
         emitted = last.emitted / last.records * max(1.0, more_queries)
         bound = min(bound, budget / max(delivered, emitted, 1e-9))
     return max(min(MIN_RECORDS, most), min(most, int(bound)))

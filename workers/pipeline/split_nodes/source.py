@@ -52,7 +52,7 @@ class WeirLog(DataSource):
 
     Options: cluster, redis_url, partitions, nodes, splits, max_records, max_bytes, budget
     (bytes that a batch may deliver to nodes, and that nodes may emit), and log_url where that is
-    elsewhere. `nodes` holds for routing tables that do not say how many there are.
+    elsewhere. `nodes` holds for routing tables without their number.
     """
 
     @classmethod
@@ -175,7 +175,7 @@ class LogReader(DataSourceStreamReader):
             moved = tables_of(self.redis_url, self.cluster).task_transfers(before, version)
         except RoutingMissing:
             # Redis was emptied and has only the present table: it is unknown who had what.
-            logger.warning("routing %s is gone: tasks that moved since begin anew", before)
+            logger.warning("routing %s is gone: tasks that moved since start again", before)
             return None
         return before if moved else None
 

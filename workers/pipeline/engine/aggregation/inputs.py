@@ -74,7 +74,7 @@ def _inputs(
     if any(slot.merge is Merge.WEIGHT for _, slot in layout.slots):
         columns["row"] = pa.array(np.arange(len(panes)))
     values = {
-        sketch.at: evaluator.array(sketch.aggregate.argument)
+        sketch.index: evaluator.array(sketch.aggregate.argument)
         for sketch in layout.sketches
         if sketch.aggregate.argument is not None
     }

@@ -1,6 +1,6 @@
 """Records to panes: the pane-level part of every computation (paper 001, section 4.2).
 
-A pane holds the aggregates of one stream's records of one key in one span of event time. Panes are
+A pane holds the aggregates of one stream's records of one key in one range of event time. Panes are
 computed once for all queries with the same computation, so that the work per record does not grow
 with the queries that share it.
 """
@@ -78,7 +78,7 @@ class _Taken(NamedTuple):
 
 
 def _taken(sketch: SketchAggregate, inputs: Inputs, places: Any) -> _Taken:
-    values = inputs.sketched[sketch.at]
+    values = inputs.sketched[sketch.index]
     if not values.null_count:
         return _Taken(sketch, places, values)
     there = pc.is_valid(values)
@@ -110,7 +110,7 @@ def _sketched(sketch: SketchAggregate, places: Any, values: Any) -> Any:
         cells_of(aggregate.kept.sketch, values, aggregate.argument.kind), places
     )
     columns = {
-        "a": pa.repeat(pa.scalar(sketch.at, pa.int64()), len(values)),
+        "a": pa.repeat(pa.scalar(sketch.index, pa.int64()), len(values)),
         "c": _column(cells.cell, len(values)),
         "t": pa.nulls(len(values), pa.string()) if cells.item is None else cells.item,
         "added": _column(cells.added, len(values)),

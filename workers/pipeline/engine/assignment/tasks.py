@@ -137,7 +137,7 @@ def counted_in(members: Mapping[int, Member]) -> list[list[Any]]:
 def counted_by(computation: Computation) -> dict[int, Kind]:
     """Return by place the kinds of numbers that a computation's `top_k` counts."""
     return {
-        sketch.at: sketch.aggregate.argument.kind
+        sketch.index: sketch.aggregate.argument.kind
         for sketch in layout_of(computation).sketches
         if sketch.aggregate.kept.sketch == "top_k"
         and sketch.aggregate.argument is not None
@@ -148,7 +148,7 @@ def counted_by(computation: Computation) -> dict[int, Kind]:
 def _member(group: Group, subscription: Subscription) -> Member:
     computation = group.computation
     user_aggregates = {
-        sketch.at: sketch.aggregate.kept.sketch for sketch in layout_of(computation).sketches
+        sketch.index: sketch.aggregate.kept.sketch for sketch in layout_of(computation).sketches
     }
     closing = WindowClosing(computation.window, computation.lateness_ms)
     return Member(subscription, closing, user_aggregates, group.intake.windows, computation)

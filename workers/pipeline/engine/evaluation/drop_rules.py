@@ -58,7 +58,7 @@ def _shares(rule: DropRule, times: Int64s) -> NDArray[np.float64]:
 
 
 def _is_sampled(hashes: SampleHashes, shares: NDArray[np.float64]) -> NDArray[np.bool_]:
-    # 53 bits are what a float tells apart: a share of 1 drops all, of 0 none.
+    # A float has 53 bits: a share of 1 drops all, of 0 none.
     return np.asarray((hashes >> np.uint64(11)).astype(np.float64) < shares * 2.0**53)
 
 

@@ -64,7 +64,7 @@ class Evaluator:
         """Return the values of a key for each record, to find its task by.
 
         A record that `where` leaves out may have no value: it is null then. Where a value of a
-        selected record cannot be computed, all are null, and whoever aggregates raises the fault.
+        selected record cannot be computed, all are null, and the aggregation raises the fault.
         """
         try:
             return [self.array(item) for item in key]

@@ -13,7 +13,7 @@ from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.evaluation.evaluator import Evaluator
 
 Int64s = NDArray[np.int64]
-# What a split node says of each record, uint64[n] by name: its sample hash, its task of a query.
+# What a split node computes for each record, uint64[n] by name: sample hash, task of a query.
 Extras = Mapping[str, NDArray[np.uint64]]
 SAMPLE_HASH = "luck"
 
@@ -43,7 +43,7 @@ class Records:
 
     `columns`: an Arrow table of what queries read, the fields of structs as `column.field`;
     `ts_ms`: the event times (int64[n], ms); `stream`, `mark_ms` int64[n]; `streams`: those that
-    occur. `extras`: what split nodes say of each record. `event_time`: under which name queries
+    occur. `extras`: computed by split nodes for each record. `event_time`: under which name queries
     read the event time, empty for none.
     """
 

@@ -48,7 +48,7 @@ def partial_states(sketch: SketchAggregate, places: Any, values: Any) -> Any:
     plain, edges = np.asarray(lists.values), np.asarray(lists.offsets).tolist()
     with user_code(sketch.aggregate.kept.sketch):
         states = [bytes(work.partial(plain[first:stop])) for first, stop in pairwise(edges)]
-    which = pa.repeat(pa.scalar(sketch.at, pa.int64()), len(states))
+    which = pa.repeat(pa.scalar(sketch.index, pa.int64()), len(states))
     bare = result.select(names).append_column("a", which)
     return bare.append_column("state", pa.array(states, pa.binary()))
 

@@ -75,7 +75,7 @@ def fault_of(error: Exception, sample: Callable[[], str]) -> Fault:
     stage = _POSITION.stage
     try:
         text = sample()
-    except Exception:  # noqa: BLE001 - the input may be what cannot be read; the fault says why
+    except Exception:  # noqa: BLE001 - the input may be what cannot be read; the fault names it
         text = ""
     return Fault(reason_of(error), stage, text)
 

@@ -38,7 +38,7 @@ def _less(left: Value, right: Value) -> Value:
     if isinstance(right, pa.Scalar) and not has_nan(right):
         return result
     if isinstance(left, pa.Scalar) and not has_nan(left):
-        # Nothing is said of a NaN on the right by `less`, and this is false for it.
+        # `less` ignores a NaN on the right, for which this is false.
         return pc.invert(pc.less_equal(right, left))
     return pc.or_(result, pc.and_(pc.is_nan(right), pc.invert(pc.is_nan(left))))
 

@@ -2,7 +2,7 @@
 
 One value per task would cost a round trip to the JVM per task and batch. A node's tasks share a
 fixed number of pages per state schema of rows instead; the rows of one task are found in its page,
-so a single task can still be taken out and exported.
+so a single task can still be exported.
 """
 
 from collections.abc import Collection, Iterable

@@ -1,7 +1,7 @@
 """The state of many tasks of one shape: a table of panes, merged batch by batch.
 
 A row is one pane of one key of one stream, as one task has it. Rows merge in any order; so a task
-can be taken out, exported, and put in elsewhere.
+can be exported and imported elsewhere.
 """
 
 from collections.abc import Mapping
@@ -114,7 +114,7 @@ def merge_equal_rows(
 def whole_windows(form: StateSchema, merged_state: MergedState) -> Any:
     """Return the changed rows, and of a sketch that changed all others of the same window.
 
-    Whoever reads a window must not have to look for its other cells in what was written before.
+    A reader of a window must not search earlier writes for its other cells.
     """
     rows, is_changed = merged_state.rows, merged_state.is_changed
     names = [name for name in form.identity if name not in CELL]
