@@ -271,8 +271,7 @@ PHRASES: Final = (
         exceptions={
             "controlplane/integrations/attached_jobs.py": "a key of the messages of jobs",
             "controlplane/proposals/review.py": "a key of stored JSON",
-            "workers/demo/recording.py": "a column of the recording",
-            "workers/demo/web/recording.py": "a column of the recording",
+            "workers/demo": "a column of the recordings",
         },
     ),
     Rule("fit_to_budget; supersede_rivals", names=("afforded", "retire_rivals")),

@@ -10,6 +10,7 @@ from controlplane.api.common.derived import below, columns_of, fields_of
 from controlplane.api.common.schemas import PageOut
 from controlplane.models import Comparison, LedgerEntry
 from controlplane.planning.action_text import ActionText
+from controlplane.planning.effects import Effect
 from controlplane.policies.planner_record import Calibration, Record
 from controlplane.proposals.comparison_table import Candidate
 from controlplane.proposals.effects import EffectRow
@@ -73,13 +74,11 @@ class CancelledOut(Schema):
     cancelled: int
 
 
-class EffectValues(Schema):
-    """The change of each measure if the action is left out; above 0 it is worse without it."""
+_CHANGES: Any = fields_of(Effect, without="place worst")
 
-    imbalance: float
-    replication_factor: float
-    bytes: int
-    worst_share: float
+
+class EffectValues(_CHANGES):  # type: ignore[misc]  # the fields are those of the dataclass
+    """The change of each measure if the action is left out; above 0 it is worse without it."""
 
 
 _EFFECT: Any = fields_of(EffectRow, ActionText, without="text effect")

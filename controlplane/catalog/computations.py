@@ -10,7 +10,7 @@ from typing import Any
 
 from controlplane.models import Cluster, Query, QueryStream
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import STREAM, BadQuery, Computation, QueryText, computation_of
+from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of
 from controlplane.wire.schema import BadSchema, StreamSchema, common_kinds
 
 # Texts of one process; equal texts are parsed once.
@@ -122,8 +122,3 @@ def _computation(text: str, left: tuple[str, ...], right: tuple[str, ...]) -> Co
     query = QueryText.from_json(json.loads(text))
     kinds = (kinds_of(json.loads(schema) for schema in side) for side in (left, right))
     return computation_of(query, *kinds)
-
-
-def keyed_by_stream(computation: Computation) -> bool:
-    """Return whether the key holds the stream itself, which is shown by its name."""
-    return any(name == STREAM for name, _ in computation.key)

@@ -32,7 +32,7 @@ def append_body(
     """Append the records of a body to a stream.
 
     With `on_bad=reject` all of them or none; with `dead_letter` the valid ones, and the others
-    become dead letters. A repetition with the same token has no effect. Raises `BadBody`, and as
+    become dead letters. A repetition under the same token has no effect. Raises `BadBody`, and as
     `records.append` does.
     """
     require_operator(actor, stream.cluster)

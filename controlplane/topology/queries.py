@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.access import audit
@@ -55,7 +56,7 @@ def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
     """Return the stream ids by name; raises `Invalid` with the faults of each row."""
     known = _stream_ids(cluster, specs)
     columns = _columns(cluster, specs)
-    taken = _taken_names(cluster, specs)
+    taken = _live(cluster, [spec.name for spec in specs])
     now = timezone.now()
     rows: dict[int, Fields] = {}
     seen: set[str] = set()
@@ -211,21 +212,24 @@ def _announce_submission(
 
 
 def _stream_ids(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
-    wanted = sorted({name for spec in specs for name in spec.reads})
-    ids: dict[str, int] = {}
-    for begin in range(0, len(wanted), CHUNK):
-        rows = cluster.streams.filter(name__in=wanted[begin : begin + CHUNK])
-        ids |= dict(rows.values_list("name", "id"))
-    return ids
+    return _by_name(cluster.streams.all(), _read_names(specs), "id")
 
 
 def _columns(cluster: Cluster, specs: Sequence[QuerySpec]) -> Columns:
-    wanted = sorted({name for spec in specs for name in spec.reads})
-    schemas: dict[str, dict[str, Any]] = {}
+    return Columns(cluster, _by_name(cluster.streams.all(), _read_names(specs), "schema"))
+
+
+def _read_names(specs: Sequence[QuerySpec]) -> list[str]:
+    return sorted({name for spec in specs for name in spec.reads})
+
+
+def _by_name(rows: QuerySet[Any], wanted: Sequence[str], column: str) -> dict[str, Any]:
+    """Return a column of the rows with these names, by name."""
+    values: dict[str, Any] = {}
     for begin in range(0, len(wanted), CHUNK):
-        rows = cluster.streams.filter(name__in=wanted[begin : begin + CHUNK])
-        schemas |= dict(rows.values_list("name", "schema"))
-    return Columns(cluster, schemas)
+        chunk = rows.filter(name__in=wanted[begin : begin + CHUNK])
+        values |= dict(chunk.values_list("name", column))
+    return values
 
 
 def _kinds(spec: QuerySpec, columns: Columns) -> tuple[dict[str, Kind], dict[str, Kind]]:
@@ -233,16 +237,8 @@ def _kinds(spec: QuerySpec, columns: Columns) -> tuple[dict[str, Kind], dict[str
     return columns.of(spec.streams), columns.of(spec.right)
 
 
-def _taken_names(cluster: Cluster, specs: Sequence[QuerySpec]) -> set[str]:
-    return set(_live(cluster, [spec.name for spec in specs]))
-
-
 def _live(cluster: Cluster, wanted: Sequence[str]) -> dict[str, int]:
-    ids: dict[str, int] = {}
-    for begin in range(0, len(wanted), CHUNK):
-        rows = cluster.queries.filter(name__in=wanted[begin : begin + CHUNK], state__in=LIVE_STATES)
-        ids |= dict(rows.values_list("name", "id"))
-    return ids
+    return _by_name(cluster.queries.filter(state__in=LIVE_STATES), wanted, "id")
 
 
 def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:

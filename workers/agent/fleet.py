@@ -117,14 +117,10 @@ def _spec(cluster: Cluster) -> DriverSpec | None:
 
 def spec_of(cluster: Cluster) -> DriverSpec:
     """Return the settings of a cluster's driver."""
+    same = ("splits", "trigger_ms", "master", "log_url", "max_records", "max_batch_mb")
     return DriverSpec(
-        cluster.slug,
-        cluster.slots,
-        cluster.splits,
-        cluster.trigger_ms,
-        cluster.master,
-        cluster.log_url,
-        cluster.partitions or 0,
-        cluster.max_records,
-        cluster.max_batch_mb,
+        cluster=cluster.slug,
+        nodes=cluster.slots,
+        partitions=cluster.partitions or 0,
+        **{name: getattr(cluster, name) for name in same},
     )

@@ -88,6 +88,11 @@ class EventIn(Schema):
             raise ValueError("progress comes with events of the kind progress, and only there")
         return self
 
+    def value(self) -> Event:
+        """Return the event as the service takes it."""
+        values = self.model_dump(exclude={"id", "run", "error_class"})
+        return Event(query_id=self.id, run_id=self.run, **values)
+
 
 class ReportIn(Schema):
     """A report of a job: up to 500 events in their order; ended: the job is over."""
@@ -100,23 +105,11 @@ class ReportIn(Schema):
     def report(self) -> Report:
         """Return the body as the service takes it."""
         return Report(
-            job=JobSpec(self.job.application, self.job.name, self.job.spark_version),
-            events=[_event(event) for event in self.events],
+            job=JobSpec(**self.job.model_dump()),
+            events=[event.value() for event in self.events],
             dropped=self.dropped,
             ended=self.ended,
         )
-
-
-def _event(event: EventIn) -> Event:
-    return Event(
-        kind=event.kind,
-        query_id=event.id,
-        run_id=event.run,
-        at=event.at,
-        name=event.name,
-        progress=event.progress.model_dump() if event.progress else None,
-        error=event.error,
-    )
 
 
 class TakenOut(Schema):
