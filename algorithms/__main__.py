@@ -20,9 +20,9 @@ from algorithms.strict_json import read_json
 from algorithms.vocabulary import Progress, Value, silent
 
 _WRONG: Final = 2
-# What a shell says of a process that Ctrl-C ended: 128 + SIGINT.
+# Exit code of a process that Ctrl-C ended: 128 + SIGINT.
 _INTERRUPTED: Final = 130
-# What it says of a process whose reader went away: 128 + SIGPIPE.
+# Exit code of a process whose output was closed: 128 + SIGPIPE.
 _UNHEARD: Final = 141
 # A value of the input is quoted in a message; it may be of any length.
 _LONGEST_MESSAGE: Final = 600
@@ -63,7 +63,7 @@ def _parser() -> ArgumentParser:
         prog="python -m algorithms", description="Weir's planners.", allow_abbrev=False
     )
     commands = parser.add_subparsers(dest="planner", metavar="list|<planner>", required=True)
-    listing = commands.add_parser("list", help="say which planners, algorithms, parameters exist")
+    listing = commands.add_parser("list", help="list the planners, algorithms and parameters")
     listing.add_argument("--json", action="store_true", help="as JSON")
     for known in PLANNERS:
         _add_planner(commands.add_parser(known.name, help=known.title, allow_abbrev=False), known)
@@ -84,7 +84,7 @@ def _add_planner(parser: ArgumentParser, planner: Planner) -> None:
         help="a parameter of problem or algorithm; may be repeated",
     )
     parser.add_argument("--seed", metavar="N", help="the same as --param seed=N")
-    parser.add_argument("--progress", action="store_true", help="tell the share done on stderr")
+    parser.add_argument("--progress", action="store_true", help="print the share done on stderr")
 
 
 def _listed(given: Namespace) -> str:

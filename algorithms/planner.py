@@ -97,11 +97,11 @@ class Planner:
         that the problem's JSON has as well overrules it there. Raises `PlanningError` of many
         kinds, each with the reason and the place.
         """
-        problem, own = self.asked(algorithm, data, values)
+        problem, own = self.problem_and_parameters(algorithm, data, values)
         plan = algorithm.solve(problem, own, progress)
         return (algorithm.report or self.report)(Run(problem, own, plan))
 
-    def asked(
+    def problem_and_parameters(
         self, algorithm: Algorithm, data: object, values: Mapping[str, Any]
     ) -> tuple[Any, Any]:
         """Return the problem and the algorithm's parameters of a run, without running it."""

@@ -198,5 +198,5 @@ def _truth(text: str) -> bool:
 
 
 def _cast(value: Any, kind: type) -> Any:
-    # JSON does not tell 10 from 10.0; a form's float field may well send the former.
+    # In JSON 10 and 10.0 are equal; a form's float field may send the former.
     return float(value) if kind is float and _is_of(value, float) else value

@@ -40,9 +40,9 @@ def warm_up() -> None:
     _live(PlacementProblem.from_lists(_RATES, _INSTANCES[0], 2, 0.5))
     bipartite(4, 2, 1.0, 0)
     _migrate()
-    one = np.zeros(1, np.int64)
-    units = Units(np.array([0, 1]), one, np.ones(1), one)
-    order_moves(MoveSet.from_units(_RATES, [1.0, 1.0], units, one, one + 1))
+    zero = np.zeros(1, np.int64)
+    units = Units(np.array([0, 1]), zero, np.ones(1), zero)
+    order_moves(MoveSet.from_units(_RATES, [1.0, 1.0], units, zero, zero + 1))
 
 
 def _migrate() -> None:

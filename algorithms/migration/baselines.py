@@ -72,7 +72,7 @@ class Storm(Parameters):
     """Storm's default scheduler, section 6: equal counts of consecutive tasks, in node order."""
 
     def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
-        """Assign the i-th block of tasks to node i, whoever owns it now; the last nodes leave."""
+        """Assign the i-th block of tasks to node i, ignoring owners; the last nodes leave."""
         return planned(problem, progress, _in_node_order)
 
 

@@ -60,8 +60,8 @@ def _largest_share(
 ) -> float | None:
     """Return the largest load over limit of intervals within `factor` times the limits.
 
-    Every count of nodes reaches as far as it can, and of those that reach equally far the one of
-    the smaller largest share is kept. None where all nodes together do not reach the end.
+    Every count of nodes reaches as far as it can, and of equally far reaches the one with
+    the smaller largest share is kept. None if all nodes together do not reach the end.
     """
     strides = strides_of(counts)
     total = strides[-1] * (counts[-1] + 1)

@@ -25,7 +25,7 @@ def assigned(problem: MigrationProblem, parts: Parts) -> tuple[SmallInts, list[i
     """Return the node of each task, int32[m], and the target nodes.
 
     A part without a keeper goes to the lowest node of its grade that has no part. Where equal
-    nodes leave, they are the last ones of those that have none.
+    nodes leave, they are the last ones without a part.
     """
     keepers = set(parts.keepers.tolist()) - {FREE}
     waiting = _nodes_by_grade(problem, keepers)

@@ -65,7 +65,7 @@ def moves_of(problem: MigrationProblem, plan: MigrationPlan) -> tuple[Move, ...]
 
 
 def compensating(moves: Sequence[Move]) -> tuple[Move, ...]:
-    """Return the moves that undo the given ones, the last one first; they cost the same bytes."""
+    """Return the inverse moves, the last one first; they cost the same bytes."""
     return tuple(
         Move(move.task, move.target, move.source, move.work, move.size) for move in reversed(moves)
     )

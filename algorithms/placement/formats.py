@@ -95,7 +95,7 @@ def _numbered(queries: object, known: Mapping[str, int]) -> tuple[Ints, Ints]:
     try:
         indices = [known[name] for row in queries for name in row]
     except (KeyError, TypeError):
-        # Looking again, slowly: now to say where.
+        # A second, slow pass finds the place.
         for number, row in enumerate(queries):
             for name in row:
                 _number_of(name, known, f"queries[{number}]")

@@ -55,9 +55,9 @@ def append(
 ) -> Appended:
     """Append records to a stream: all, or none where this raises.
 
-    An append under a token that was used adds nothing. Raises `Forbidden`, `Invalid`, `Conflict`
-    for a token that is too old or had other records (stamp_reused), `Busy` when the log is full,
-    and `Away` when it cannot be reached.
+    An append with a used idempotency token adds nothing. Raises `Forbidden`, `Invalid`, `Conflict`
+    for a token that is too old or had other records, `Busy` if the log is full, and `Away` if it
+    cannot be reached.
     """
     require_operator(actor, stream.cluster)
     schemas = {stream.pk: schema_of_stream(stream)}
@@ -80,7 +80,7 @@ def append(
 
 
 def token_of(producer: str | None, sequence: int | None) -> IdempotencyToken | None:
-    """Return the token of a request, None for one without. Raises `Invalid`."""
+    """Return the idempotency token of a request, None for one without. Raises `Invalid`."""
     if producer is None and sequence is None:
         return None
     if producer is None or sequence is None:

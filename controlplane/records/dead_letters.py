@@ -98,8 +98,9 @@ def replay(
     `zone`: the IANA time zone of times that name none, as of the request that they came with.
     `after`: only dead letters after this number, the oldest first.
 
-    An appended dead letter is removed. Each has its own token, so that an interrupted call can be
-    repeated. At most `MAX_REPLAY` at once. Raises `Forbidden`, `Invalid`, `Busy`, `Away`.
+    An appended dead letter is removed. Each has its own idempotency token, so that an interrupted
+    call can be repeated. At most `MAX_REPLAY` at once. Raises `Forbidden`, `Invalid`, `Busy`,
+    `Away`.
     """
     require_operator(actor, cluster)
     check_zone(zone)

@@ -12,19 +12,19 @@ Ints = NDArray[np.int64]
 
 
 def rows_between(
-    at: Ints, after: int, until: int, span_ms: int, start_ms: int
+    moments: Ints, after: int, until: int, span_ms: int, start_ms: int
 ) -> tuple[Ints, Ints]:
     """Return the rows of the moments (after, until], in order, and their event times (ms).
 
-    `at` int64[n]: milliseconds into the recording, ascending and less than `span_ms`. `start_ms`:
-    event time of the first moment.
+    `moments` int64[n]: milliseconds into the recording, ascending and less than `span_ms`.
+    `start_ms`: event time of the first moment.
     """
     rows, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for loop in range((after + 1) // span_ms, until // span_ms + 1):
         begin = loop * span_ms
-        first, stop = np.searchsorted(at, [after - begin, until - begin], side="right")
+        first, stop = np.searchsorted(moments, [after - begin, until - begin], side="right")
         rows.append(np.arange(first, stop))
-        times.append(at[first:stop] + start_ms + begin)
+        times.append(moments[first:stop] + start_ms + begin)
     return np.concatenate(rows), np.concatenate(times)
 
 

@@ -42,7 +42,7 @@ def computed(options: argparse.Namespace) -> Path:
     given = {name: getattr(options, name) for name in _PARAMETERS}
     values = {name: value for name, value in given.items() if value is not None}
     mtm: Mtm
-    foreseen, mtm = MIGRATION_PLANNER.asked(
+    foreseen, mtm = MIGRATION_PLANNER.problem_and_parameters(
         MIGRATION_PLANNER.algorithm("mtm"),
         read_json(options.input),
         {**values, "method": "learned"},

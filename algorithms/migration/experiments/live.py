@@ -50,10 +50,10 @@ def _trial(
     if parameters.minute > parameters.minutes:
         why = f"minute {parameters.minute} is after the last, {parameters.minutes}"
         raise BadParameters({"minutes": [why]})
-    asked = parameters.to_mapping()
-    del asked["minute"], asked["seeds"]
+    request = parameters.to_mapping()
+    del request["minute"], request["seeds"]
     for number, name in enumerate(series):
-        rows = _course({**asked, "seed": seed, "series": name}, part(report, number, len(series)))
+        rows = _course({**request, "seed": seed, "series": name}, part(report, number, len(series)))
         yield name, {measure: rows[parameters.minute - 1][measure] for measure in MEASURES}
 
 
@@ -124,8 +124,8 @@ FIG15: Final = Experiment(
     title="Effect of live migration",
     about=(
         "Section 6, figure 15: response time per minute, with fewer nodes from the middle on. "
-        "live: tasks hand their state on while the others go on. restart: the application is "
-        "stopped, its states are assigned anew and it is started again, as the paper's Storm. "
+        "live: tasks transfer their state while the others continue. restart: the application is "
+        "stopped, its states are assigned again and it is started, as the paper's Storm. "
         "Runs a pipeline of its own on this machine, which takes a few minutes."
     ),
     x=Axis("minute", "Minute"),

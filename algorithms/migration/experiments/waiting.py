@@ -8,7 +8,7 @@ from algorithms.migration.schedule import scheduled
 from algorithms.vocabulary import Floats, Ints
 
 # The paper averages the delay over this long after a migration.
-_SPAN = 120.0
+_PERIOD_S = 120.0
 # Bytes that are lost in sums of floats.
 _ROUNDING = 1e-6
 
@@ -30,9 +30,9 @@ def mean_delay(history: History, course: Course, bandwidth: float) -> float:
 
 
 def _delay(history: History, owner: Ints, plan: MigrationPlan, bandwidth: float) -> float:
-    pauses = np.minimum(arrivals(history.state, owner, plan) / bandwidth, _SPAN)
+    pauses = np.minimum(arrivals(history.state, owner, plan) / bandwidth, _PERIOD_S)
     shares = history.work / history.work.sum()
-    return float((shares * pauses**2 / 2).sum() / _SPAN)
+    return float((shares * pauses**2 / 2).sum() / _PERIOD_S)
 
 
 def arrivals(state: Floats, owner: Ints, plan: MigrationPlan) -> Floats:

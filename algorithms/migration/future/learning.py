@@ -65,10 +65,10 @@ def learned(
 ) -> Projection:
     """Learn the values of interval loads; `progress` is called after each round."""
     chosen = effort or Effort()
-    judge = _Judge(landscape, seed)
+    comparison = _Comparison(landscape, seed)
     single = np.zeros((len(landscape.transitions.counts), BINS))
     values, best = single, single
-    base = least = judge.cost(single)
+    base = least = comparison.cost(single)
     for done in range(chosen.rounds):
         jobs = [
             Job(landscape, values, chosen, hash_of(seed, done, number), hash_of(seed, done, -1))
@@ -78,7 +78,7 @@ def learned(
         # The first fit replaces nothing; later ones are averaged, as each is noisy.
         share = max(0.4, 1.0 / (1 + done))
         values = (1 - share) * values + share * fitted
-        if (cost := judge.cost(values)) < least:
+        if (cost := comparison.cost(values)) < least:
             least, best = cost, values
         progress((done + 1) / chosen.rounds)
     gain = 1 - least / base if base else 0.0
@@ -138,8 +138,8 @@ def _fitted(landscape: Landscape, samples: Sequence[Prices], values: Floats) -> 
     return fitted
 
 
-class _Judge:
-    """Plays policies on the same long futures and reports their costs."""
+class _Comparison:
+    """The costs of policies on the same long futures."""
 
     def __init__(self, landscape: Landscape, seed: int, paths: int = 24, steps: int = 120) -> None:
         self.landscape = landscape

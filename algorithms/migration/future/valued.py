@@ -28,13 +28,13 @@ def value_at(values: Floats, load: float, scale: float) -> float:
 
 
 class Worths(NamedTuple):
-    """What the interval [l, x) adds to the gain, by `at[x] + l`.
+    """What the interval [l, x) adds to the gain, by `offsets[x] + l`.
 
     `bare`, `keeping`, `last` float64[intervals], see `_worths`; `splits` int64[m + 1]: from where
     on an interval that ends at x lies within one present node's.
     """
 
-    at: Ints
+    offsets: Ints
     splits: Ints
     bare: Floats
     keeping: Floats
@@ -128,7 +128,7 @@ def _gains_at(
     Without the node of the task before x, and when that may have a part. Choices are not kept, so
     the loops have no branches; the few that were taken are found again by `_traced`.
     """
-    base, bare, keeping, whole = worths.at[x], worths.bare, worths.keeping, worths.last
+    base, bare, keeping, whole = worths.offsets[x], worths.bare, worths.keeping, worths.last
     without, with_node, beyond = _NEVER, _NEVER, _NEVER
     for low in range(max(worths.splits[x], first), min(x - 1, last) + 1):
         fresh, kept = old[0, low] + bare[base + low], old[0, low] + keeping[base + low]
@@ -180,7 +180,7 @@ def _began_inside(
     x: int, first: int, last: int, old: Floats, worths: Worths, gain: float, with_node: bool
 ) -> int:
     """Return twice where the part of this gain begins plus its u, within one node's interval."""
-    base, bare, keeping = worths.at[x], worths.bare, worths.keeping
+    base, bare, keeping = worths.offsets[x], worths.bare, worths.keeping
     for low in range(min(x - 1, last), max(worths.splits[x], first) - 1, -1):
         fresh, spent = old[0, low], old[1, low]
         if fresh + bare[base + low] == gain or (with_node and fresh + keeping[base + low] == gain):
@@ -195,7 +195,7 @@ def _began_beyond(
     x: int, first: int, last: int, old: Floats, worths: Worths, gain: float, with_node: bool
 ) -> int:
     """Return twice where the part of this gain begins plus its u, in an earlier node's interval."""
-    base, bare, keeping, whole = worths.at[x], worths.bare, worths.keeping, worths.last
+    base, bare, keeping, whole = worths.offsets[x], worths.bare, worths.keeping, worths.last
     for low in range(min(worths.splits[x] - 1, last), first - 1, -1):
         fresh, spent = old[0, low], old[1, low]
         if spent + bare[base + low] == gain or (with_node and spent + whole[base + low] == gain):

@@ -8,7 +8,7 @@ from algorithms.placement.experiments.living import Churning, Departing
 from algorithms.placement.experiments.replaying import MEASURES, replayable, replayed_in_turn
 
 _CHOSEN: Final = (
-    "The paper says neither when the replication factor is taken nor whose the graph is. Here it "
+    "The paper states neither when the replication factor is taken nor whose the graph is. Here it "
     "is taken at evenly spaced moments of the second half of the run, of the queries alive then, "
     "and averaged (replication_factor_end is the one at the end); the graph is drawn over all "
     "arrivals of the run, so largest_degree bounds the readers a source ever has. Departures of a "
@@ -20,7 +20,7 @@ _FIGURE_5: Final = (
 )
 _FIGURE_6: Final = (
     "Section 6.3.3, figure 6({}): as figure 5, and every churn_every steps a server is added or "
-    "else a random one removed, whose queries are placed anew in the order in which they arrived. "
+    "else a random one removed, whose queries are placed again in the order in which they arrived. "
     f"The last server is never removed. {_CHOSEN}"
 )
 

@@ -47,7 +47,7 @@ class Synthetic(Repeated):
         LARGEST_DEGREE,
         unit="queries",
         help="Most readers a source may have; 0 for no bound but the number of queries. The paper "
-        "does not say; 1000 fits its text best.",
+        "gives none; 1000 fits its text best.",
         minimum=0,
     )
     nu: float = relative_slack()

@@ -1,8 +1,7 @@
 """Pairing heaps of (added rate, size, type), many of them in one pool of cells.
 
 A server's heap holds the types that share a source with it. Keys only change by pushing a better
-copy; an outdated copy is recognised and dropped at the top, which is why
-there is no decrease-key.
+copy; a copy with an old key is dropped at the top, so there is no decrease-key.
 """
 
 from typing import NamedTuple

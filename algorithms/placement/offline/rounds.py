@@ -93,7 +93,7 @@ def _laid_out(problem: PlacementProblem) -> Board:
     types, servers, sources = problem.types, problem.servers, len(problem.rates)
     reader_indptr, readers = readers_by_source(types, sources)
     return Board(
-        # A copy, since compiled code tells read-only arrays from others and would exist twice.
+        # A writable copy: for the type of read-only arrays the code would compile again.
         rates=problem.rates.copy(),
         indptr=types.indptr,
         indices=types.indices,
@@ -250,7 +250,7 @@ def _offer(board: Board, pool: Pool, server: int, kind: int) -> Pool:
 
 @compiled
 def _refresh(board: Board, pool: Pool, server: int) -> Pool:
-    """Drop outdated entries from the top of a heap."""
+    """Drop entries with old keys from the top of a heap."""
     while board.roots[server] != NONE:
         top = board.roots[server]
         kind = pool.cells[top, TYPE]

@@ -15,7 +15,7 @@ from algorithms.placement.online.incidence import has_room, new_incidence, with_
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
-# Counts that a state has room for at first; it grows by itself.
+# Counts that a state has room for at first; it grows automatically.
 _ROOM = 64
 _MOST_CASES = 16
 

@@ -24,7 +24,7 @@ class Field(NamedTuple):
 
     `rates` float64[m]; sources of a piece by rows `indptr` int64[p + 1], `indices` int32[...];
     pieces of a source by rows `spans` int64[m + 1], `readers` int32[...]; `sizes` int64[p];
-    `at` int32[p] the servers; `caps`, `loads` int64[k]; `row` int64[m] the row in `counts` or -1;
+    `servers` int32[p]; `caps`, `loads` int64[k]; `row` int64[m] the row in `counts` or -1;
     `counts` int32[rows, k] pieces on a server that read the source; `hosted` int32[k, ...] the
     pieces of each server, `starts` int64[k] where they begin, `numbers` int64[k] how many,
     `position` int32[p] a piece's place among them; `gain` float64[TABLE] what one more reader adds.
@@ -36,7 +36,7 @@ class Field(NamedTuple):
     spans: Ints
     readers: SmallInts
     sizes: Ints
-    at: SmallInts
+    servers: SmallInts
     caps: Ints
     loads: Ints
     row: Ints

@@ -30,7 +30,7 @@ def laid_out(problem: PlacementProblem, pieces: Pieces) -> Field:
         spans=spans,
         readers=owner[order],
         sizes=pieces.sizes.copy(),
-        at=pieces.servers.copy(),
+        servers=pieces.servers.copy(),
         caps=problem.caps.copy(),
         loads=loads.astype(np.int64),
         row=row,
@@ -60,7 +60,7 @@ def _hosted(
 ) -> tuple[SmallInts, Ints, Ints, SmallInts]:
     """Return the pieces of each server, where they start, how many, and each one's place."""
     numbers = np.bincount(servers, minlength=problem.servers).astype(np.int64)
-    # One place more than a server can need: an exchange brings its piece before it takes one.
+    # One place more than a server can need: an exchange adds its piece before it removes one.
     room = np.minimum(problem.caps, len(servers)) + 1
     starts = np.cumsum(room) - room
     order = np.argsort(servers, kind="stable")

@@ -81,7 +81,7 @@ class _Search:
             done = min(done + stage, steps)
             largest = max(largest, gain)
             if gain > self.gain + _ROUNDING * self.unit:
-                self.gain, self.best = gain, board.at.copy()
+                self.gain, self.best = gain, board.servers.copy()
             reported = max(reported, done / steps)
             report(reported)
             elapsed = time.perf_counter() - started

@@ -49,7 +49,7 @@ def server_churn(servers: int, steps: int, every: int, seed: Seed) -> Events:
 
     With probability 1/2 a server is added, else a random one is removed.
     A new server takes the lowest number that is free. The last server is never removed: a server
-    is added instead (the paper does not say). The numbers of the first servers are 0..k-1.
+    is added instead (the paper leaves it open). The numbers of the first servers are 0..k-1.
 
     Raises `BadParameters` where a count is below 1.
     """

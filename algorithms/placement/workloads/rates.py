@@ -8,7 +8,7 @@ from algorithms.errors import BadParameters
 from algorithms.placement.workloads.seeds import Seed
 from algorithms.vocabulary import Floats, Ints
 
-# How a source's rate goes with its popularity. The paper says "proportional" and "inversely
+# How a source's rate goes with its popularity. The paper has "proportional" and "inversely
 # proportional" of rates that are Pareto as well, which admits two readings: the draws sorted by
 # popularity (positive, negative), or each draw times or over popularity (proportional, inverse).
 Correlation = Literal["random", "positive", "negative", "proportional", "inverse"]
