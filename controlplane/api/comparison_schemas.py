@@ -38,7 +38,7 @@ class ComparisonIn(Schema):
 class ComparisonOut(Schema):
     """A comparison: the figures of the snapshot, and the candidates.
 
-    cost: the figure that stands for a plan's price: bytes, or moves where no state was measured.
+    cost: the cost of a plan: bytes, or moves where no state was measured.
     """
 
     id: int = below("comparison.pk")

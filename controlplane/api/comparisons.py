@@ -38,8 +38,10 @@ def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> A
     Every candidate is a proposal; the one that is approved supersedes the others.
     """
     actor, cluster = caller(request), cluster_by_slug(slug)
-    asked = [PlannerRequest(item.planner, item.algorithm, item.parameters) for item in body.asked]
-    comparison = comparisons.compare(actor, cluster, asked, body.budgets)
+    planners = [
+        PlannerRequest(item.planner, item.algorithm, item.parameters) for item in body.asked
+    ]
+    comparison = comparisons.compare(actor, cluster, planners, body.budgets)
     return Status(202, compared(comparison))
 
 
@@ -77,7 +79,7 @@ def list_effects(request: HttpRequest, slug: str, pk: int) -> Any:
 
 @router.post("/{slug}/proposals/{int:pk}/without", response={201: ProposalOut})
 def leave_out_actions(request: HttpRequest, slug: str, pk: int, body: WithoutIn) -> Any:
-    """Derive a proposal without some of the actions: ordered, measured, priced and sealed anew."""
+    """Derive a proposal without some of the actions, with its own order, measures and seal."""
     actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
     return Status(201, derivation.without(actor, proposal, body.places))
 

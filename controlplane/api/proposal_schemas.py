@@ -56,7 +56,7 @@ BODIES: Final[Mapping[tuple[bool, bool], type[Schema]]] = {
 
 
 class VerbOut(Schema):
-    """A verb that the caller may say now: POST it below the proposal's address."""
+    """A verb that the caller may apply now: POST it below the proposal's address."""
 
     verb: str = below("path")
     about: str
@@ -188,7 +188,7 @@ class MeasureOut(_MEASURE):  # type: ignore[misc]  # as above
 class PlannerOut(Schema):
     """A connected planner: its algorithms, and the measures of its proposals.
 
-    improves: the measures by which its plans are judged.
+    improves: the measures that define the gain of its plans.
     """
 
     name: str = below("adapter.name")

@@ -55,8 +55,10 @@ def list_planners(request: HttpRequest, slug: str) -> Any:
 def request_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
     """Ask a planner for a plan; it is computing until a worker has it ready."""
     actor, cluster = caller(request), cluster_by_slug(slug)
-    asked = requests.request(actor, cluster, body.algorithm, body.parameters, planner=body.planner)
-    return Status(202, asked)
+    proposal = requests.request(
+        actor, cluster, body.algorithm, body.parameters, planner=body.planner
+    )
+    return Status(202, proposal)
 
 
 @router.get("/{slug}/proposals", response=ProposalPage)
@@ -97,8 +99,8 @@ def list_actions(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return one page of the actions in their order; query parameters page, per_page."""
     caller(request)
     proposal = proposal_by_id(cluster_by_slug(slug), pk)
-    found = statuses(proposal, steps_of(proposal))
-    page = actions_page(proposal, found, *numbers_of(request))
+    action_statuses = statuses(proposal, steps_of(proposal))
+    page = actions_page(proposal, action_statuses, *numbers_of(request))
     actions = [_action(proposal, row) for row in page.rows]
     return about(page) | {"seal": proposal.seal, "actions": actions}
 
@@ -149,7 +151,7 @@ def _endpoint(verb: Verb) -> None:
     apply_verb.__doc__ = f"{verb.about}. Role: {verb.role}, or what the policy names instead."
     apply_verb.__annotations__["body"] = shape
     if not (verb.seal or verb.reason):
-        # Nothing must be said, so nothing needs to be sent.
+        # No field is required, so the body may be missing.
         apply_verb.__annotations__["body"] = shape | None
         apply_verb.__defaults__ = (None,)
     add = router.post(

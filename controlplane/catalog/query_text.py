@@ -114,7 +114,7 @@ def _name_faults(field: str, name: str, text: QueryText) -> list[str]:
     if len(name) > MAX_NAME:
         return [f"A name has at most {MAX_NAME} characters"]
     if field == "columns":
-        return []  # of what a name is made, and whether it is taken, the language says
+        return []  # the language checks characters and duplicates of names
     if not name.isidentifier():
         return ["Is no name: letters, digits and _ only"]
     return [f"The key has a column {name} already"] if name in text.key else []

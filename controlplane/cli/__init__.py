@@ -1,5 +1,5 @@
 """The command `weir` for terminals and scripts.
 
-It speaks to them in process, as manage.py does: whoever runs it can read the data directory, and
-is trusted with it. Roles are checked all the same, and the audit log names who acted.
+It calls the services in process, as manage.py does: a user who runs it can read the data directory.
+Roles are checked nevertheless, and the audit log names the acting user.
 """

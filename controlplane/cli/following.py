@@ -21,7 +21,7 @@ MOST_VERSIONS = 20
 class Followed:
     """An observation of a cluster: proposals' states by id, progress of the followed proposal."""
 
-    at: datetime
+    time: datetime
     cluster: int
     state: str
     detail: str
@@ -42,7 +42,7 @@ def followed(cluster_id: int, proposal_id: int | None) -> Followed:
         proposal = Proposal.objects.filter(pk=proposal_id).first()
         states = {} if proposal is None else {proposal.pk: proposal.state}
     return Followed(
-        at=timezone.now(),
+        time=timezone.now(),
         cluster=cluster_id,
         state=cluster.state,
         detail=cluster.state_detail,
@@ -91,4 +91,4 @@ def _sentence(sample: Mapping[str, Any]) -> str:
 
 
 def _event(now: Followed, kind: str, text: str, **more: Any) -> Event:
-    return {"at": now.at, "kind": kind, "text": text, **more}
+    return {"at": now.time, "kind": kind, "text": text, **more}

@@ -41,7 +41,7 @@ def _run_command(given: Namespace) -> int:
         return int(command(given) or Code.DONE)
     except (Refused, KeyboardInterrupt, BrokenPipeError):
         raise
-    except Exception as error:  # noqa: BLE001 - whatever it is, the exit code says what it means
+    except Exception as error:  # noqa: BLE001 - every error has an exit code
         if (refused := refused_by(error)) is not None:
             raise refused from None
         traceback.print_exc()
@@ -50,7 +50,7 @@ def _run_command(given: Namespace) -> int:
 
 def _set_up() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
-    # Warnings and errors still say so; what goes well is for the command to tell.
+    # Logs have errors only: the command prints its result.
     os.environ.setdefault("WEIR_LOG_LEVEL", "ERROR")
     import django  # noqa: PLC0415
     from django.apps import apps  # noqa: PLC0415

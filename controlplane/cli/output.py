@@ -21,7 +21,7 @@ WIDTH: Final = 80
 Columns = Mapping[str, str]
 NamedColumns = Mapping[str, tuple[str, str]]
 Values = Mapping[str, Any]
-# What a page without a row says.
+# The text of a page without rows.
 _EMPTY: Final = {
     "queries": "no query",
     "streams": "no stream",

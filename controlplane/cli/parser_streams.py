@@ -15,7 +15,7 @@ def add_streams(group: Any, command: Command) -> None:
     _stream(sub)
     sub = command(group, "infer", "streams.inferred", "propose a schema from a sample, as YAML")
     _sample(sub)
-    about = "register a stream; without --apply only say what its schema would be"
+    about = "register a stream; without --apply only print its schema"
     sub = command(group, "declare", "streams.declared", about)
     _stream(sub)
     source = sub.add_mutually_exclusive_group(required=True)
@@ -26,7 +26,7 @@ def add_streams(group: Any, command: Command) -> None:
     sub.add_argument("--title", default="")
     sub.add_argument("--rate", type=float, metavar="R", help="declared, in records/s")
     sub.add_argument("--apply", action="store_true", help="do it")
-    about = "change the schema of a stream; without --apply only say what that would do"
+    about = "change the schema of a stream; without --apply only print the effect"
     sub = command(group, "change", "streams.changed", about)
     _stream(sub)
     sub.add_argument("--schema", type=Path, metavar="FILE", help="the whole schema; - is stdin")

@@ -26,10 +26,10 @@ _LISTS: Final = {
     "proposal": "weir proposals list CLUSTER",
 }
 _CONFLICTS: Final = {
-    "stale": "ask for it anew: weir plan",
+    "stale": "request it again: weir plan",
     "wrong_seal": "read the plan again: weir proposals show ID prints its seal",
     "own_proposal": "let another approver approve it",
-    "not_allowed": "weir proposals show ID says what may be done",
+    "not_allowed": "weir proposals show ID lists the possible verbs",
     "schema_incompatible": "end the queries that are named, or declare another stream",
 }
 

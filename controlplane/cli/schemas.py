@@ -30,7 +30,9 @@ def inferred_from(path: Path, named: str | None) -> Inferred:
     kind = Format(named) if named else format_of_file(path.name)
     if kind is None:
         known = ", ".join(item.value for item in Format)
-        raise Refused(Code.WRONG, f"{path}: its name says no format", advice=f"--format: {known}")
+        raise Refused(
+            Code.WRONG, f"{path}: its name has no known extension", advice=f"--format: {known}"
+        )
     return infer(*sample_of_file(path, kind))
 
 

@@ -129,7 +129,7 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
             "algorithm": "refined",
             "parameters": {"seconds": 5, "nu": 0.1},
         },
-        "Tasks of split queries spread anew": {"planner": "migration", "parameters": {"tau": 0.3}},
+        "Tasks of split queries spread again": {"planner": "migration", "parameters": {"tau": 0.3}},
     },
     "ComparisonIn": {
         "Two planners side by side": {
@@ -170,7 +170,7 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         },
     },
     "PolicyIn": {
-        "Placements apply by themselves at night": {
+        "Placements apply automatically at night": {
             "auto_kinds": ["placement"],
             "auto_from": "22:00",
             "auto_until": "05:00",
@@ -200,6 +200,6 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         },
     },
     "WithoutIn": {"Without the first and the fourth move": {"places": [0, 3]}},
-    # What records are is told by the door itself, not by a schema with a name.
+    # The endpoint itself documents the body of records: no named schema does.
     "records": {"Rows": {"records": list(ORDERS)}},
 }

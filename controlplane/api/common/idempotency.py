@@ -97,8 +97,8 @@ def _is_stored(response: HttpResponseBase) -> bool:
 
 
 def _fingerprint(request: HttpRequest, token: int | None) -> str:
-    asked = f"{request.method} {request.get_full_path()} {request.content_type} {token or ''}"
-    return idempotency.fingerprint(asked.encode(), request.body)
+    line = f"{request.method} {request.get_full_path()} {request.content_type} {token or ''}"
+    return idempotency.fingerprint(line.encode(), request.body)
 
 
 def _repeated(kept: KeptAnswer) -> HttpResponse:

@@ -45,14 +45,14 @@ ROOT: Final = "/api/"
 _AWAY: Final = "Not reachable"
 # A database that is locked or away comes back within seconds.
 DATABASE_AWAY_S: Final = 2
-# What a status is called where nobody has given it a code.
+# The code of a status without a code of its own.
 _CODES: Final = {
     400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found",
     405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type", 500: "broken",
 }  # fmt: skip
 _DETAILS: Final = {
     404: "There is nothing here",
-    405: "This address does not take that method: the header Allow says which it does",
+    405: "The address does not accept this method: the header Allow lists the accepted ones",
     500: "Weir broke over this request; its log has the reason under the request's id",
 }
 

@@ -31,7 +31,7 @@ AUTHENTICATION = [TOKEN, SESSION]
 def caller(request: HttpRequest) -> Actor:
     """Return the caller, acting on the cluster in the URL, if there is one.
 
-    Raises `Forbidden` for who may not see it (or no cluster at all), `NotFound` for no cluster.
+    Raises `Forbidden` for a caller without access to it, `NotFound` for an unknown cluster.
     """
     # Ninja puts what authenticate returned on the request.
     actor = _actor(request, request.auth)  # type: ignore[attr-defined]

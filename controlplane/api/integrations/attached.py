@@ -16,12 +16,12 @@ from controlplane.api.common.lists import listed, requested_page
 from controlplane.api.common.problems import problem
 from controlplane.api.common.security import caller
 from controlplane.api.integrations.attached_schemas import (
+    AcceptedOut,
     JobOut,
     JobPage,
     ProgressOut,
     ReportIn,
     RunOut,
-    TakenOut,
 )
 from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import (
@@ -54,7 +54,7 @@ def limited(run: View) -> View:
     return guarded
 
 
-@router.post("/events", response={202: TakenOut})
+@router.post("/events", response={202: AcceptedOut})
 @decorate_view(limited)
 def report_events(request: HttpRequest, body: ReportIn) -> Any:
     """Store a report of a job about its streaming queries; idempotent.
@@ -84,7 +84,7 @@ def remove_job(request: HttpRequest, pk: int) -> Any:
 
 @router.get("/queries/{int:pk}", response=RunOut)
 def get_query(request: HttpRequest, pk: int) -> Any:
-    """Return one run of a query, with its newest progress."""
+    """Return one Spark run with its newest progress."""
     require_viewer(caller(request))
     return RunOut.of(run_by_id(pk))
 

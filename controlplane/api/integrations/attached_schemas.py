@@ -112,7 +112,7 @@ class ReportIn(Schema):
         )
 
 
-class TakenOut(Schema):
+class AcceptedOut(Schema):
     """The number of stored events, and their job."""
 
     job: int
@@ -145,7 +145,7 @@ _RUN: Any = columns_of(
 
 
 class RunOut(_RUN):  # type: ignore[misc]  # the fields are columns
-    """A run of a query; state is running, idle, terminated, failed or lost, detail the reason."""
+    """A Spark run: state is running, idle, terminated, failed or lost, detail the reason."""
 
     job: int
     state: str

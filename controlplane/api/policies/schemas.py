@@ -62,13 +62,13 @@ _BLACKOUT: Any = columns_of(Blackout, "id cron minutes starts_at ends_at reason 
 
 
 class BlackoutOut(_BLACKOUT):  # type: ignore[misc]  # the fields are columns
-    """A blackout; its cron line has a description, until is its end if it is in effect."""
+    """A blackout; description: its cron line in words; until: its end if it is in effect."""
 
-    told: str
+    description: str
     until: datetime | None
 
     @staticmethod
-    def resolve_told(row: Blackout) -> str:
+    def resolve_description(row: Blackout) -> str:
         """Return the cron line in words."""
         return cron_text(row.cron) if row.cron else ""
 

@@ -37,10 +37,11 @@ from controlplane.wire import keys
 router = Router(tags=["queries"])
 # Connections of one process; each holds a connection to Redis.
 MAX_FEEDS: Final = 64
-# Who may follow is looked at when a connection begins: it ends after so long, and goes on anew.
+# Access is checked when a connection starts, so a connection ends after this time; clients
+# reconnect.
 LONGEST_S: Final = 1_800.0
 HEARTBEAT_S: Final = 10.0
-# Changes that come faster are told together.
+# Faster changes are sent together.
 PAUSE_S: Final = 0.2
 _THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="feed")
 _OPEN: set[int] = set()
@@ -116,7 +117,7 @@ class Follower:
         try:
             events, self.place = await _in_thread(look)
         except (RedisError, TryLater):
-            # It comes back; until then nothing is told.
+            # Nothing is sent until Redis returns.
             await asyncio.sleep(1)
         return events
 

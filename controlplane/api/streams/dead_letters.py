@@ -25,7 +25,7 @@ from controlplane.records.dead_letter_list import (
 from controlplane.records.dead_letters import Choice
 
 router = Router(tags=["dead letters"])
-Form = Literal["ndjson", "csv"]
+FileFormat = Literal["ndjson", "csv"]
 # Ninja declares a class here, and calls it a function.
 _FORM: Any = Query("ndjson", alias="format")  # type: ignore[type-arg]
 
@@ -48,7 +48,7 @@ def list_dead_letters(request: HttpRequest, response: HttpResponse, slug: str) -
 def export_dead_letters(
     request: HttpRequest,
     slug: str,
-    form: Form = _FORM,
+    form: FileFormat = _FORM,
 ) -> HttpResponseBase:
     """Return the dead letters as NDJSON or CSV, oldest first.
 
@@ -64,8 +64,8 @@ def replay_dead_letters(request: HttpRequest, slug: str, body: ReplayIn) -> Any:
     """Append dead letters again, under the present schemas; appended ones are deleted.
 
     At most 1,000 at once: `next` is what `after` of a further request takes, null if there is no
-    other. Each has a stamp of its own, so that a request that was cut short is repeated without
-    appending anything twice.
+    other. Each has an idempotency token of its own: an interrupted request can be repeated, and
+    appends nothing twice.
     """
     actor, cluster = caller(request), cluster_of(request)
     choice = _choice(cluster, body)

@@ -89,9 +89,9 @@ def append_records(
     """
     actor = caller(request)
     row = stream_by_key(cluster_by_slug(slug), stream)
-    stamp = append.token_of(producer, sequence)
+    idempotency_token = append.token_of(producer, sequence)
     body, kind = body_of(request), format_of(request)
-    return Status(201, append_body(actor, row, body, kind, stamp, on_bad, zone))
+    return Status(201, append_body(actor, row, body, kind, idempotency_token, on_bad, zone))
 
 
 @router.post("/{slug}/log", response=ClusterOut)

@@ -12,7 +12,7 @@ from controlplane.cli.output import console, print_json
 from controlplane.models import Cluster, Proposal
 from controlplane.proposals.listing import proposal_by_id
 
-# States in which nothing more happens to a proposal by itself, and what it came to.
+# States that a proposal does not leave automatically, and the exit code of each.
 _ENDS: Final[Mapping[str, Code]] = {
     Proposal.State.DONE: Code.DONE,
     Proposal.State.ROLLED_BACK: Code.DONE,
