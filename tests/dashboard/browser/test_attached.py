@@ -68,5 +68,5 @@ def test_a_job_is_removed_after_being_asked_twice(operating: Page, by: Actor) ->
     apart(lambda: told(by, 0, 2))
     operating.get_by_role("button", name="Remove…").click(timeout=15_000)
     operating.get_by_role("button", name="Remove it").click()
-    expect(operating.get_by_text("If it still reports, it comes back")).to_be_visible()
+    expect(operating.get_by_text("If it still reports, it appears again")).to_be_visible()
     expect(operating.get_by_text("No job is attached yet")).to_be_visible()
