@@ -80,7 +80,7 @@ def test_charts_have_the_declared_labels_and_units() -> None:
 def test_the_command_line_prints_labels_and_units(sf: Cluster) -> None:
     before = followed(sf.pk, None)
     values = sample(1000, rf=1.5, imbalance=0.25, p95=1200.0, **{"in": 65.0})
-    MetricSample.objects.create(cluster=sf, resolution=1, t=before.at, values=values)
+    MetricSample.objects.create(cluster=sf, resolution=1, t=before.time, values=values)
     (event,) = events_since(before, followed(sf.pk, None))
     text = "into the log 65 records/s, replication factor 1.500, imbalance 0.250, p95 1,200 ms"
     assert event["text"] == text
