@@ -70,7 +70,7 @@ def test_blackouts_are_added_listed_and_removed(script: Client) -> None:
     answer = send(script, "post", f"{BASE}/blackouts", body)
     assert answer.status_code == 201
     (told,) = script.get(f"{BASE}/blackouts").json()
-    assert (told["told"], told["owner"]) == ("Every minute", "a-admin")
+    assert (told["description"], told["owner"]) == ("Every minute", "a-admin")
     assert told["until"] is not None, "it holds now"
     assert script.delete(f"{BASE}/blackouts/{told['id']}").status_code == 204
     assert script.delete(f"{BASE}/blackouts/{told['id']}").status_code == 404
