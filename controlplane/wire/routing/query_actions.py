@@ -228,8 +228,11 @@ class SetTaskCount(QueryAction):
                 raise InconsistentDelta(message)
             owners += [node] * (stop - first)
         if len(owners) != self.tasks or not LEAST_TASKS <= self.tasks <= MAX_TASKS:
-            message = f"query {self.query} can have {LEAST_TASKS} to {MAX_TASKS} tasks, all of them"
-            raise InconsistentDelta(f"{message} on a node: not {len(owners)} of {self.tasks}")
+            bounds = f"{LEAST_TASKS} to {MAX_TASKS} tasks, each on a node"
+            message = (
+                f"query {self.query} must have {bounds}: {len(owners)} of {self.tasks} have one"
+            )
+            raise InconsistentDelta(message)
         draft.queries[self.query] = with_owners(route, owners)
 
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
