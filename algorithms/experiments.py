@@ -13,10 +13,9 @@ To add one: an `Experiment` in the planner's package, then its name in the tuple
 from collections.abc import Mapping
 from typing import Final
 
-from algorithms.discovery import planner_modules
 from algorithms.errors import UnknownExperiment
 from algorithms.experiment import Axis, Experiment, Panel, Repeated
-from algorithms.registry import planners
+from algorithms.registry import PLANNERS, planner_modules
 from algorithms.tables import Cell, Table, summarised
 
 __all__ = [
@@ -33,9 +32,11 @@ __all__ = [
 ]
 
 _MODULES: Final = planner_modules("experiments")
-# Of the planners that have any, in their order.
+# By planner, for the planners that have experiments.
 EXPERIMENTS: Final[Mapping[str, tuple[Experiment, ...]]] = {
-    name: _MODULES[name].EXPERIMENTS for name in planners() if name in _MODULES
+    planner.name: _MODULES[planner.name].EXPERIMENTS
+    for planner in PLANNERS
+    if planner.name in _MODULES
 }
 
 

@@ -12,12 +12,11 @@ from typing import Any, Final
 import numpy as np
 
 from algorithms.errors import MissingDependency
-from algorithms.placement.offline.greedy import IncrementalCost
 from algorithms.placement.offline.rounds import spread
-from algorithms.placement.offline.solving import solved
+from algorithms.placement.offline.rules import IncrementalCost
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine.pieces import Pieces, assignment_of, cut
-from algorithms.placement.result import PlacementPlan
+from algorithms.placement.result import PlacementPlan, measure_plan
 from algorithms.rows import grouped, picked
 from algorithms.vocabulary import Ints, Parameters, Progress, SmallInts, parameter, silent
 
@@ -61,7 +60,7 @@ class Hypergraph(Parameters):
 
         Raises `Infeasible` when they do not fit, `MissingDependency` without the package.
         """
-        return solved(problem, progress, lambda: self._assignment(problem))
+        return measure_plan(problem, progress, lambda: self._assignment(problem))
 
     def _assignment(self, problem: PlacementProblem) -> SmallInts:
         pool = _thread_pool(self.threads)

@@ -16,7 +16,13 @@ from algorithms.placement.balance import relative_caps, smallest_slack
 from algorithms.placement.bounds import lower_bound
 from algorithms.placement.types import QueryTypes, collapse
 from algorithms.rows import boundaries, normalised
-from algorithms.vocabulary import Floats, Ints, SmallInts
+from algorithms.vocabulary import Floats, Ints, SmallInts, parameter
+
+
+def relative_slack(maximum: float | None = None) -> Any:
+    """Declare the parameter nu, the relative slack."""
+    text = "Relative slack: a server hosts at most (1 + nu) times the mean load."
+    return parameter(0.05, help=text, minimum=0.0, maximum=maximum)
 
 
 @dataclass(frozen=True, eq=False)

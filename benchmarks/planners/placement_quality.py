@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from algorithms.errors import PlanningError
-from algorithms.placement.experiments.solving import configured
+from algorithms.placement.experiments.trials import configured
 from algorithms.placement.online import LeastCost
 from algorithms.placement.problem import PlacementProblem
 from algorithms.registry import PLACEMENT, algorithm, algorithms

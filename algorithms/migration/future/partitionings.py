@@ -4,7 +4,7 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.errors import TooLarge
-from algorithms.migration.windows import lower_bounds
+from algorithms.migration.limits import lower_bounds
 from algorithms.vocabulary import Floats, Ints
 
 

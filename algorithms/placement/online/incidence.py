@@ -60,15 +60,6 @@ def restrided(incidence: Incidence, words: int) -> Incidence:
     return _rebuilt(incidence, holds, len(incidence.keys), stride)
 
 
-def entries_of(incidence: Incidence) -> tuple[Ints, Ints, Ints]:
-    """Return rows, servers and counts of all entries, in order."""
-    alive = incidence.counts > 0
-    stride = incidence.holds.shape[1] << 6
-    rows, servers = np.divmod(incidence.keys[alive], stride)
-    order = np.lexsort((servers, rows))
-    return rows[order], servers[order], incidence.counts[alive][order].astype(np.int64)
-
-
 def _rebuilt(incidence: Incidence, holds: Words, size: int, stride: int) -> Incidence:
     keys, counts = np.full(size, _EMPTY), np.zeros(size, np.int32)
     used = np.zeros(1, np.int64)

@@ -5,7 +5,12 @@ import numpy as np
 from algorithms.compiled import compiled, inlined
 from algorithms.placement.bits import Words, exclude
 from algorithms.placement.online.board import ARRIVALS, CAP, LIVE, Board, enter, expect, leave
-from algorithms.placement.online.choosing import LEAST_COST_RARE, MOST_CASES, chosen, least_cost
+from algorithms.placement.online.server_choice import (
+    LEAST_COST_RARE,
+    MOST_CASES,
+    chosen,
+    least_cost,
+)
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
 
@@ -95,7 +100,7 @@ def _read(
 
 
 @compiled
-def live_through(
+def apply_events(
     board: Board,
     rule: int,
     seed: int,

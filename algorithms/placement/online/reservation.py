@@ -7,10 +7,10 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.placement.bits import is_member
-from algorithms.placement.offline.greedy import IncrementalCost, Mms
+from algorithms.placement.offline.rules import IncrementalCost, Mms
 from algorithms.placement.online.board import ARRIVALS, Board, enter, expect
-from algorithms.placement.online.choosing import LEAST_COST, chosen
 from algorithms.placement.online.pipeline import OnlinePlacement, arrays_of, in_stretches
+from algorithms.placement.online.server_choice import LEAST_COST, chosen
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Ints, Progress, SmallInts, parameter
 

@@ -5,8 +5,7 @@ from typing import Literal
 import numpy as np
 
 from algorithms.errors import BadParameters
-from algorithms.placement.workloads.seeds import Seed
-from algorithms.vocabulary import Floats, Ints
+from algorithms.vocabulary import Floats, Ints, Seed
 
 # How a source's rate goes with its popularity. The paper has "proportional" and "inversely
 # proportional" of rates that are Pareto as well, which admits two readings: the draws sorted by

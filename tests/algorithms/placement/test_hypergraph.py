@@ -8,11 +8,11 @@ from hypothesis import assume, given, settings
 
 from algorithms.errors import MissingDependency
 from algorithms.placement import hypergraph
-from algorithms.placement.certificate import certify
 from algorithms.placement.hypergraph import Hypergraph, repaired
 from algorithms.placement.offline import IncrementalCost
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.workloads import bipartite
+from tests.algorithms.placement.certificate import certify
 from tests.algorithms.placement.instances import chain, problems
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from algorithms.errors import BadParameters
 from algorithms.experiments import experiment, experiments, summarised
-from algorithms.migration.experiments.setup import Migrating
-from algorithms.migration.experiments.waiting import arrivals
-from algorithms.migration.planners import SingleStep
+from algorithms.migration.experiments.chains import arrivals
+from algorithms.migration.experiments.figures import Migrating
 from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.single_step import SingleStep
 
 SMALL = {"seeds": 1, "migrations": 12, "known": 60, "tasks": 32, "rounds": 1, "paths": 2}
 

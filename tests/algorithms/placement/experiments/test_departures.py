@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from algorithms.experiments import experiment
-from algorithms.placement.experiments.living import Churning, Departing
-from algorithms.placement.experiments.moving import CHURN, DEPARTURES
-from algorithms.placement.experiments.replaying import Course, measures
+from algorithms.placement.experiments.departures import CHURN, DEPARTURES, Churning, Departing
+from algorithms.placement.experiments.trials import Course, history_measures
 from algorithms.placement.experiments.trips import LiveTrips
 from tests.algorithms.placement.experiments.plain import plain_course
 
@@ -93,14 +92,14 @@ def test_moments_without_queries_do_not_count() -> None:
         moved=7,
         seconds=0.5,
     )
-    found = measures(course, np.array([0.0, 3.0, 4.0]))
+    found = history_measures(course, np.array([0.0, 3.0, 4.0]))
     assert found["replication_factor"] == 1.5
     assert found["replication_factor_end"] == 1.0
     assert found["live"] == 3.0
     assert found["max_load"] == 4
     assert found["imbalance"] == pytest.approx((0.6 + 0.0) / 2)
-    assert measures(course, np.array([0.0, 3.0, 0.0]))["replication_factor_end"] is None
-    assert measures(course, np.zeros(3))["replication_factor"] is None
+    assert history_measures(course, np.array([0.0, 3.0, 0.0]))["replication_factor_end"] is None
+    assert history_measures(course, np.zeros(3))["replication_factor"] is None
 
 
 def test_live_trips_are_measured_over_the_week() -> None:

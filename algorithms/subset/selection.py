@@ -1,22 +1,23 @@
 """The best subset of a plan's moves within a budget: greedy, repaired, and checked by a program."""
 
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from algorithms.subset.exact import least_excess, least_traffic
-from algorithms.subset.greedy import greedy, groups_of, potentials
+from algorithms.subset.greedy import GreedyRun, groups_of, potentials
 from algorithms.subset.problem import EVEN, SubsetProblem, Value
+from algorithms.vocabulary import Progress, silent
 
 # So many seconds for the greedy runs, and for each of the exact program's two rounds: a person
 # waits for the answer.
 SECONDS: Final = 5.0
 # Larger programs end without an answer in that time.
 MAX_EXACT_MOVES: Final = 10_000
-# What is no better by a thousandth is no better.
+# Subsets within a thousandth of each other are equally good.
 ALIKE: Final = 1e-3
 
 
@@ -38,7 +39,7 @@ class Choice:
 
 def choose(
     problem: SubsetProblem,
-    progress: Callable[[float], None] = lambda _: None,
+    progress: Progress = silent,
     seconds: float = SECONDS,
     *,
     exact: bool = True,
@@ -52,21 +53,21 @@ def choose(
     every = np.ones(len(problem.moves), np.bool_)
     if problem.affordable(every):
         return _choice(problem, every)
-    best = _best(problem, _greedy_ones(problem, progress, until), until)
+    best = _best(problem, _greedy_subsets(problem, progress, until), until)
     progress(0.5)
     if len(problem.moves) > MAX_EXACT_MOVES or not exact:
         return _choice(problem, best)
-    return _checked(problem, best, progress, seconds)
+    return _improve(problem, best, progress, seconds)
 
 
-def _greedy_ones(
-    problem: SubsetProblem, progress: Callable[[float], None], until: float
+def _greedy_subsets(
+    problem: SubsetProblem, progress: Progress, until: float
 ) -> Iterable[np.ndarray]:
     yield np.zeros(len(problem.moves), np.bool_)
     yield _prefix(problem)
     ways = potentials(problem)
     for number, potential in enumerate(ways, start=1):
-        yield greedy(problem, potential, until)
+        yield GreedyRun(problem, potential).run(until)
         progress(0.5 * number / len(ways))
 
 
@@ -77,11 +78,11 @@ def _prefix(problem: SubsetProblem) -> np.ndarray:
 
 
 def _best(problem: SubsetProblem, subsets: Iterable[np.ndarray], until: float) -> np.ndarray:
-    mended = [_mended(problem, subset, until) for subset in subsets]
-    return min(mended, key=problem.value)
+    repaired = [_repair(problem, subset, until) for subset in subsets]
+    return min(repaired, key=problem.value)
 
 
-def _mended(problem: SubsetProblem, chosen: np.ndarray, until: float) -> np.ndarray:
+def _repair(problem: SubsetProblem, chosen: np.ndarray, until: float) -> np.ndarray:
     """Return the choice with the moves that still help, and without those that do not."""
     chosen = chosen.copy()
     value = problem.value(chosen)
@@ -92,10 +93,10 @@ def _mended(problem: SubsetProblem, chosen: np.ndarray, until: float) -> np.ndar
         tried[list(group)] = True
         if problem.affordable(tried) and (now := problem.value(tried)) < value:
             chosen, value = tried, now
-    return _pruned(problem, chosen, value, until)
+    return _prune(problem, chosen, value, until)
 
 
-def _pruned(problem: SubsetProblem, chosen: np.ndarray, value: Value, until: float) -> np.ndarray:
+def _prune(problem: SubsetProblem, chosen: np.ndarray, value: Value, until: float) -> np.ndarray:
     """Return the choice without its useless moves; the costliest are tried first."""
     weights = problem.costs.sum(axis=1)
     for move in sorted(np.flatnonzero(chosen).tolist(), key=lambda move: -weights[move]):
@@ -108,8 +109,8 @@ def _pruned(problem: SubsetProblem, chosen: np.ndarray, value: Value, until: flo
     return chosen
 
 
-def _checked(
-    problem: SubsetProblem, best: np.ndarray, progress: Callable[[float], None], seconds: float
+def _improve(
+    problem: SubsetProblem, best: np.ndarray, progress: Progress, seconds: float
 ) -> Choice:
     value = problem.value(best)
     imbalance_bound, settled = problem.full, value.excess == 0
@@ -128,20 +129,13 @@ def _checked(
         best = _best(problem, [best, solved.chosen], time.monotonic() + seconds)
     traffic = problem.value(best).traffic
     met = solved.bound is not None and traffic <= solved.bound * (1 + ALIKE)
-    return _choice(problem, best, imbalance_bound, solved.bound, settled and met)
-
-
-def _choice(
-    problem: SubsetProblem,
-    chosen: np.ndarray,
-    imbalance_bound: float | None = None,
-    traffic_bound: float | None = None,
-    proven: bool = False,
-) -> Choice:
-    return Choice(
-        tuple(np.flatnonzero(chosen).tolist()),
-        problem.value(chosen),
-        imbalance_bound,
-        traffic_bound,
-        proven,
+    return replace(
+        _choice(problem, best),
+        imbalance_bound=imbalance_bound,
+        traffic_bound=solved.bound,
+        proven=settled and met,
     )
+
+
+def _choice(problem: SubsetProblem, chosen: np.ndarray) -> Choice:
+    return Choice(tuple(np.flatnonzero(chosen).tolist()), problem.value(chosen))

@@ -1,13 +1,11 @@
-"""Operations on a whole board: fill, widen, copy, compare, clear a server."""
-
-import copy
+"""Operations on a whole board: fill, widen, clear a server."""
 
 import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.placement.bits import exclude
 from algorithms.placement.online.board import LIVE, Board, enter, record
-from algorithms.placement.online.incidence import Incidence, counted, entries_of, restrided
+from algorithms.placement.online.incidence import Incidence, counted, restrided
 from algorithms.vocabulary import Ints, SmallInts
 
 
@@ -79,19 +77,3 @@ def widened(board: Board, servers: int) -> Board:
         capacities=np.pad(board.capacities, (0, more), constant_values=1.0),
         open=np.pad(board.open, (0, words - len(board.open))),
     )
-
-
-def copied(board: Board) -> Board:
-    """Return a board that shares no memory."""
-    return copy.deepcopy(board)
-
-
-def same(board: Board, other: Board) -> bool:
-    """Whether two boards have the same rates, active servers, loads and counts."""
-    pairs = (
-        (board.rates, other.rates),
-        (board.active, other.active),
-        (board.loads, other.loads),
-        *zip(entries_of(board.sources), entries_of(other.sources), strict=True),
-    )
-    return all(np.array_equal(left, right) for left, right in pairs)

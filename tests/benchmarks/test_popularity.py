@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from algorithms.errors import BadParameters
-from algorithms.placement.workloads import popularity_zipf
+from benchmarks.planners.popularity import popularity_zipf
 
 
 def test_shares_follow_the_rank() -> None:

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
-from algorithms.errors import Refuted
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
 from algorithms.vocabulary import Ints
@@ -17,7 +16,7 @@ _TOLERANCE = 1e-9
 def certify(
     problem: PlacementProblem, plan: PlacementPlan, caps: Sequence[int] | Ints | None = None
 ) -> None:
-    """Raise `Refuted` unless the plan is feasible at `caps` and its measures are true.
+    """Raise `AssertionError` unless the plan is feasible at `caps` and its measures are true.
 
     Without `caps` at those of section 2, which are computed again from capacities and slack.
     Recomputes loads, traffic and replication factor from the assignment and the queries.
@@ -26,7 +25,7 @@ def certify(
     if not faults:
         faults = measure_faults(problem, plan)
     if faults:
-        raise Refuted(faults)
+        raise AssertionError("; ".join(faults))
 
 
 def offline_caps(problem: PlacementProblem) -> list[int]:

@@ -8,12 +8,18 @@ import pytest
 
 from algorithms.errors import BadParameters
 from algorithms.experiments import experiment, summarised
-from algorithms.placement.certificate import certify
-from algorithms.placement.experiments.rated import NegativeRates, PositiveRates, RandomRates
 from algorithms.placement.experiments.setup import AllAtOnce, OneByOne
-from algorithms.placement.experiments.standing import OFFLINE, ONLINE, RATES
+from algorithms.placement.experiments.static import (
+    OFFLINE,
+    ONLINE,
+    RATES,
+    NegativeRates,
+    PositiveRates,
+    RandomRates,
+)
 from algorithms.placement.planner import promised_caps
 from algorithms.registry import algorithm
+from tests.algorithms.placement.certificate import certify
 
 SMALL = {"queries": 600, "servers": 6, "seeds": 2}
 VALUES: dict[str, list[float]] = {

@@ -2,7 +2,6 @@
 
 import math
 
-from algorithms.errors import Refuted
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan
 
@@ -10,13 +9,13 @@ _TOLERANCE = 1e-9
 
 
 def certify(problem: MigrationProblem, plan: MigrationPlan, *, intervals: bool = True) -> None:
-    """Raise `Refuted` unless the plan places every task and its measures are true.
+    """Raise `AssertionError` unless the plan places every task and its measures are true.
 
     `intervals`: whether each node must have at most one interval.
     """
     faults = _placement_faults(problem, plan, intervals) or _measure_faults(problem, plan)
     if faults:
-        raise Refuted(faults)
+        raise AssertionError("; ".join(faults))
 
 
 def _placement_faults(problem: MigrationProblem, plan: MigrationPlan, intervals: bool) -> list[str]:

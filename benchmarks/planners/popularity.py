@@ -3,9 +3,8 @@
 import numpy as np
 
 from algorithms.errors import BadParameters
-from algorithms.placement.workloads.seeds import Seed
 from algorithms.placement.workloads.subscriptions import Subscriptions, fixed_width
-from algorithms.vocabulary import Floats, Ints
+from algorithms.vocabulary import Floats, Ints, Seed
 
 
 def popularity_zipf(

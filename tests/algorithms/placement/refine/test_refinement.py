@@ -6,20 +6,20 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
-from algorithms.placement.certificate import certify
 from algorithms.placement.offline import IncrementalCost, OffRand
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine import refine
-from algorithms.placement.result import PlacementPlan, measured
+from algorithms.placement.result import PlacementPlan, measure
 from algorithms.placement.workloads import bipartite
 from algorithms.vocabulary import SmallInts
+from tests.algorithms.placement.certificate import certify
 from tests.algorithms.placement.instances import chain, optimum, pairs, problems
 
 
 def refined(problem: PlacementProblem, start: SmallInts, seed: int = 0) -> PlacementPlan:
     """Return the refined placement, measured and certified from scratch."""
     assignment = refine(problem, start, sweeps=200, seed=seed)
-    plan = measured(problem, assignment, problem.caps, 0.0)
+    plan = measure(problem, assignment, problem.caps, 0.0)
     certify(problem, plan, problem.caps)
     return plan
 
@@ -86,7 +86,7 @@ def test_the_time_is_bounded() -> None:
     start = IncrementalCost().solve(problem)
     heard: list[float] = []
     plan = refine(problem, start.assignment, sweeps=1_000_000, seconds=0.0, progress=heard.append)
-    assert measured(problem, plan, problem.caps, 0.0).traffic <= start.traffic
+    assert measure(problem, plan, problem.caps, 0.0).traffic <= start.traffic
     assert len(heard) <= 4
 
 

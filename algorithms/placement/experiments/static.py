@@ -1,12 +1,15 @@
 """Figures 3, 4 and 7: queries that stay, on servers that stay (sections 6.2, 6.3.1, 6.4)."""
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from algorithms.experiment import Axis, Repeated
 from algorithms.placement.experiments import setup
-from algorithms.placement.experiments.rated import NegativeRates, PositiveRates, RandomRates
-from algorithms.placement.experiments.solving import MEASURES, solved_in_turn
+from algorithms.placement.experiments.trials import PLAN_MEASURES, solve_in_turn
+from algorithms.placement.problem import PlacementProblem
+from algorithms.placement.workloads.rates import Correlation, correlated, pareto_rates
 from algorithms.registry import PLACEMENT, algorithms
+from algorithms.vocabulary import parameter
 
 _BOUND: Final = (
     "The paper leaves open how many queries may read one source; here it is largest_degree. "
@@ -24,10 +27,68 @@ _FIGURE_7: Final = (
 )
 
 
-_STANDING: Final[dict[str, Any]] = {
+@dataclass(frozen=True)
+class RandomRates(setup.OneByOne):
+    """Rates of sources are drawn from a Pareto law, independent of their popularity."""
+
+    shape: float = parameter(
+        2.0,
+        help="Shape of the Pareto law of rates: the smaller, the more unequal.",
+        minimum=0.1,
+    )
+
+    def problem(self, seed: int) -> PlacementProblem:
+        """Draw the instance of one seed."""
+        subscriptions = self.subscriptions(self.queries, seed)
+        # Random numbers of their own: the graph of a seed is the one of figures 3 and 4.
+        drawn = pareto_rates(subscriptions.sources, self.shape, (seed, 1))
+        rates = correlated(drawn, subscriptions.readers, self.reading, (seed, 2))
+        return subscriptions.problem(self.servers, self.nu, rates)
+
+    @property
+    def reading(self) -> Correlation:
+        """How rates correlate with popularity."""
+        return "random"
+
+
+@dataclass(frozen=True)
+class PositiveRates(RandomRates):
+    """The more popular a source is, the higher its rate."""
+
+    times_popularity: int = parameter(
+        0,
+        help="0: the Pareto draws sorted by popularity. 1: each draw times the source's readers.",
+        minimum=0,
+        maximum=1,
+    )
+
+    @property
+    def reading(self) -> Correlation:
+        """How rates correlate with popularity."""
+        return "proportional" if self.times_popularity else "positive"
+
+
+@dataclass(frozen=True)
+class NegativeRates(RandomRates):
+    """The more popular a source is, the lower its rate."""
+
+    over_popularity: int = parameter(
+        0,
+        help="0: the Pareto draws sorted by popularity. 1: each draw over the source's readers.",
+        minimum=0,
+        maximum=1,
+    )
+
+    @property
+    def reading(self) -> Correlation:
+        """How rates correlate with popularity."""
+        return "inverse" if self.over_popularity else "negative"
+
+
+_STATIC: Final[dict[str, Any]] = {
     "choices": tuple(algorithm.name for algorithm in algorithms(PLACEMENT)),
-    "measures": MEASURES,
-    "trial": solved_in_turn,
+    "measures": PLAN_MEASURES,
+    "trial": solve_in_turn,
 }
 _SWEEPS: Final = {
     "a": ("source popularity", setup.EXPONENT, setup.EXPONENTS),
@@ -52,7 +113,7 @@ OFFLINE: Final = tuple(
         about=_FIGURE_3.format(panel),
         parameters=setup.AllAtOnce,
         series=("ic", "mms", "mqp", "off_rand"),
-        **_STANDING,
+        **_STATIC,
     )
     for panel, (what, x, values) in _SWEEPS.items()
 )
@@ -65,7 +126,7 @@ ONLINE: Final = tuple(
         about=_FIGURE_4.format(panel),
         parameters=setup.OneByOne,
         series=setup.ONLINE_SERIES,
-        **_STANDING,
+        **_STATIC,
     )
     for panel, (what, x, values) in _SWEEPS.items()
 )
@@ -78,7 +139,7 @@ RATES: Final = tuple(
         about=_FIGURE_7.format(where, how),
         parameters=parameters,
         series=("mms", *setup.ONLINE_SERIES),
-        **_STANDING,
+        **_STATIC,
     )
     for panel, where, how, parameters in _RATES
 )

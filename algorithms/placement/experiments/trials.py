@@ -1,4 +1,4 @@
-"""Online algorithms on one history: replay it, and measure them over its measured span."""
+"""Algorithms on one instance or one history: run them and measure them."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -9,14 +9,24 @@ from typing import Final, Protocol
 import numpy as np
 
 from algorithms.experiment import Measures, part
-from algorithms.placement.experiments.solving import configured
 from algorithms.placement.online import OnlinePlacement
-from algorithms.placement.online.living import LivingCluster
-from algorithms.placement.workloads.history import History
-from algorithms.registry import PLACEMENT, algorithms
-from algorithms.vocabulary import Floats, Ints, Progress
+from algorithms.placement.online.simulation import SimulatedCluster
+from algorithms.placement.problem import PlacementProblem
+from algorithms.placement.result import PlacementPlan
+from algorithms.placement.workloads.events import History
+from algorithms.registry import PLACEMENT, algorithm, algorithms
+from algorithms.vocabulary import Floats, Ints, Parameters, Progress
 
-MEASURES: Final = (
+PLAN_MEASURES: Final = (
+    "replication_factor",
+    "traffic",
+    "max_load",
+    "imbalance",
+    "lower_bound",
+    "sources",
+    "seconds",
+)
+HISTORY_MEASURES: Final = (
     "replication_factor",
     "replication_factor_end",
     "live",
@@ -30,7 +40,21 @@ MEASURES: Final = (
 _REPORTS: Final = 200
 
 
-class Replayable(Protocol):
+class Configurable(Protocol):
+    """Parameters of an experiment that configure the algorithms."""
+
+    def settings(self, seed: int) -> dict[str, float]:
+        """Return the parameters of the algorithms, by the names of their parameters."""
+
+
+class Drawable(Configurable, Protocol):
+    """Parameters of an experiment that make one instance per seed."""
+
+    def problem(self, seed: int) -> PlacementProblem:
+        """Draw the instance of one seed."""
+
+
+class Replayable(Configurable, Protocol):
     """Parameters of an experiment that make one history per seed."""
 
     @property
@@ -39,9 +63,6 @@ class Replayable(Protocol):
 
     def history(self, seed: int) -> History:
         """Draw the history of one seed."""
-
-    def settings(self, seed: int) -> dict[str, float]:
-        """Return the parameters of the algorithms, by the names of their parameters."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,13 +82,46 @@ class Course:
     seconds: float
 
 
+def solve_in_turn(
+    parameters: Drawable, seed: int, series: Sequence[str], report: Progress
+) -> Iterator[tuple[str, Measures]]:
+    """Yield the measures of each algorithm of `series` on the instance of one seed."""
+    problem = parameters.problem(seed)
+    for number, name in enumerate(series):
+        chosen = configured(name, parameters.settings(seed))
+        plan = algorithm(PLACEMENT, name).solve(problem, chosen, part(report, number, len(series)))
+        yield name, plan_measures(problem, plan)
+
+
+def configured(name: str, settings: dict[str, float]) -> Parameters:
+    """Return the parameters of an algorithm, with those of the `settings` that it has."""
+    kind = algorithm(PLACEMENT, name).parameters
+    known = {field.name for field in kind.fields()}
+    chosen: Parameters = kind.from_mapping({k: v for k, v in settings.items() if k in known})
+    return chosen
+
+
+def plan_measures(problem: PlacementProblem, plan: PlacementPlan) -> Measures:
+    """Return the figures of one plan; `imbalance` is the largest load over the mean, less 1."""
+    mean = problem.queries / problem.servers
+    return {
+        "replication_factor": plan.replication_factor,
+        "traffic": plan.traffic,
+        "max_load": plan.max_load,
+        "imbalance": plan.max_load / mean - 1 if mean else None,
+        "lower_bound": plan.lower_bound,
+        "sources": int((problem.readers > 0).sum()),
+        "seconds": plan.seconds,
+    }
+
+
 def replayable() -> tuple[str, ...]:
     """Return the algorithms that can live through a history; reservations are for one workload."""
     names = (algorithm.name for algorithm in algorithms(PLACEMENT, "online"))
     return tuple(name for name in names if name != "reservation")
 
 
-def replayed_in_turn(
+def replay_in_turn(
     parameters: Replayable, seed: int, series: Sequence[str], report: Progress
 ) -> Iterator[tuple[str, Measures]]:
     """Yield the measures of each algorithm of `series` on the history of one seed."""
@@ -77,21 +131,21 @@ def replayed_in_turn(
     for number, name in enumerate(series):
         algorithm = configured(name, parameters.settings(seed))
         assert isinstance(algorithm, OnlinePlacement)
-        course = replayed(algorithm, history, positions, part(report, number, len(series)))
-        yield name, measures(course, rates)
+        course = replay(algorithm, history, positions, part(report, number, len(series)))
+        yield name, history_measures(course, rates)
 
 
-def replayed(
+def replay(
     algorithm: OnlinePlacement, history: History, positions: Ints, report: Progress
 ) -> Course:
     """Replay `history` and sample it after each number of events in `positions`, ascending."""
     started = time.perf_counter()
-    cluster = LivingCluster(algorithm, history.problem)
+    cluster = SimulatedCluster(algorithm, history.problem)
     seen: list[tuple[float, int, int, int]] = []
     for begin, end in pairwise([0, *positions.tolist()]):
         for first, last in pairwise(_stretches(begin, end, int(positions[-1]))):
             report(first / int(positions[-1]))
-            cluster.live_through(history.events, first, last)
+            cluster.apply_events(history.events, first, last)
         loads = cluster.loads
         seen.append((cluster.traffic, int(loads.sum()), int(loads.max()), len(loads)))
     traffic, live, largest, servers = zip(*seen, strict=True)
@@ -105,7 +159,7 @@ def replayed(
     )
 
 
-def measures(course: Course, live_rates: Floats) -> Measures:
+def history_measures(course: Course, live_rates: Floats) -> Measures:
     """Return the means over all samples with a live query, except where noted.
 
     `replication_factor_end` is of the last sample, None without a live query then; `max_load` is

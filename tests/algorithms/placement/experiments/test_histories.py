@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from algorithms.errors import BadParameters
-from algorithms.placement.experiments.living import Churning, Departing
-from algorithms.placement.workloads.events import Events, Happening
-from algorithms.placement.workloads.history import History
+from algorithms.placement.experiments.departures import Churning, Departing
+from algorithms.placement.workloads.events import Events, Happening, History
 from tests.algorithms.placement.instances import chain
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from algorithms.compiled import compiled
-from algorithms.migration.windows import lower_bounds, owners_of, reaches
+from algorithms.migration.limits import lower_bounds, owners_of, reaches
 from algorithms.vocabulary import Floats, Ints
 
 _NEVER = -np.inf
@@ -74,7 +74,7 @@ def best_cuts(
                 without = max(without, gains[part, 0, x] - values[0])
                 with_node = max(with_node, gains[part, 1, x] - values[0])
             gains[part + 1, 0, x], gains[part + 1, 1, x] = without, with_node
-    return _traced(gains, owner, lowest, (farthest, earliest), worths, values[0])
+    return _trace(gains, owner, lowest, (farthest, earliest), worths, values[0])
 
 
 @compiled
@@ -126,7 +126,7 @@ def _gains_at(
     """Return the most gained when one more part ends at x and begins from `first` to `last`.
 
     Without the node of the task before x, and when that may have a part. Choices are not kept, so
-    the loops have no branches; the few that were taken are found again by `_traced`.
+    the loops have no branches; the few that were taken are found again by `_trace`.
     """
     base, bare, keeping, whole = worths.offsets[x], worths.bare, worths.keeping, worths.last
     without, with_node, beyond = _NEVER, _NEVER, _NEVER
@@ -148,7 +148,7 @@ def _gains_at(
 
 
 @compiled
-def _traced(
+def _trace(
     gains: Floats,
     owner: Ints,
     lowest: Ints,

@@ -1,16 +1,16 @@
-"""A cluster over a history of arrivals and departures of queries and servers."""
+"""Simulation of a cluster over a history of arrivals and departures of queries and servers."""
 
 import numpy as np
 
 from algorithms.placement.online.pipeline import OnlinePlacement, arrays_of
-from algorithms.placement.online.replay import live_through, take_all
+from algorithms.placement.online.replay import apply_events, take_all
 from algorithms.placement.online.state import OnlineState
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.workloads.events import Events, Happening
 from algorithms.vocabulary import Ints
 
 
-class LivingCluster:
+class SimulatedCluster:
     """Queries of `problem`, numbered in order of arrival, on the active servers.
 
     `homes` int32[n]: the server of each query, -1 while it is not alive. `moved`: queries placed
@@ -43,26 +43,26 @@ class LivingCluster:
         """Delivered rate."""
         return float(self.state.traffic.sum())
 
-    def live_through(self, events: Events, begin: int, end: int) -> None:
+    def apply_events(self, events: Events, begin: int, end: int) -> None:
         """Apply the events from `begin` to `end`."""
         kinds = events.kinds[begin:end]
         servers = (kinds == Happening.SERVER_ADDED) | (kinds == Happening.SERVER_REMOVED)
         position = begin
         for stop in (*(begin + np.flatnonzero(servers)).tolist(), end):
-            self._queries(events, position, stop)
+            self._apply_queries(events, position, stop)
             if stop < end:
-                self._server(int(events.kinds[stop]), int(events.subjects[stop]))
+                self._apply_server(int(events.kinds[stop]), int(events.subjects[stop]))
             position = stop + 1
 
-    def _queries(self, events: Events, begin: int, end: int) -> None:
+    def _apply_queries(self, events: Events, begin: int, end: int) -> None:
         queries = events.subjects[begin:end].astype(np.int64)
         arrives = (events.kinds[begin:end] == Happening.ARRIVAL).astype(np.int64)
         coming = queries[arrives == 1]
         self._expect(coming)
         rule, seed = self.algorithm.rule, self.algorithm.draws_from
-        live_through(self.state.board, rule, seed, *self._rows, arrives, queries, self.homes)
+        apply_events(self.state.board, rule, seed, *self._rows, arrives, queries, self.homes)
 
-    def _server(self, kind: int, server: int) -> None:
+    def _apply_server(self, kind: int, server: int) -> None:
         if kind == Happening.SERVER_ADDED:
             self.state.activate(server)
             return
