@@ -7,7 +7,6 @@ from typing import Any, Final
 from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.views.decorators.http import require_POST
 
 from controlplane.clusters import demo
 from controlplane.health.fleet import FleetRow, fleet
@@ -15,7 +14,7 @@ from controlplane.health.summary import is_idle
 from controlplane.models import Cluster
 from dashboard import thresholds
 from dashboard.clusters.status import ClusterStatus, cluster_status, fleet_status
-from dashboard.guards import PageRequest, anyone_page
+from dashboard.guards import PageRequest, anyone_action, anyone_page
 from dashboard.responses import notify, render_list
 
 # The order of rows: clusters that need attention first.
@@ -51,8 +50,7 @@ def overview(request: PageRequest) -> HttpResponse:
     return render_list(request, "fleet.html", "_fleet_body.html", context)
 
 
-@require_POST
-@anyone_page
+@anyone_action
 def post_demo(request: PageRequest, slug: str) -> HttpResponse:
     """Create the cluster of a demo and redirect to its page."""
     cluster = demo.add(request.actor, slug)

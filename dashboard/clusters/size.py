@@ -2,18 +2,16 @@
 
 from django.http import HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_POST
 
 from controlplane.access.roles import require_operator
 from controlplane.clusters import partitions
 from controlplane.models import Cluster
 from controlplane.topology import nodes
 from dashboard.dialog_forms import answer, whole_numbers
-from dashboard.guards import PageRequest, cluster_page
+from dashboard.guards import PageRequest, cluster_action
 
 
-@require_POST
-@cluster_page
+@cluster_action
 def set_nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Change the number of nodes."""
     require_operator(request.actor, cluster)
@@ -33,8 +31,7 @@ def set_nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
     )
 
 
-@require_POST
-@cluster_page
+@cluster_action
 def set_limits(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Change the limits of micro-batches."""
     require_operator(request.actor, cluster)

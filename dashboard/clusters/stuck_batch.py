@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from django.http import HttpResponse, HttpResponseRedirect
-from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
+from django.http import HttpResponse
 
 from controlplane.access.roles import ADMIN, require
 from controlplane.errors import Away
@@ -12,7 +10,7 @@ from controlplane.health import skipped_batches
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import notify, notify_refusals, refusal_text, render_page
+from dashboard.responses import cluster_change, refusal_text, render_page
 
 
 @cluster_page
@@ -32,19 +30,11 @@ def detail(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return render_page(request, "stuck_batch.html", context)
 
 
-@require_POST
-@cluster_page
-def skip(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+@cluster_change("stuck-batch")
+def skip(request: PageRequest, cluster: Cluster) -> str:
     """Skip the batch in the form."""
-    values = request.POST
-    with notify_refusals(request):
-        row = skipped_batches.skip(
-            request.actor, cluster, _number(values.get("batch", "")), values.get("reason", "")
-        )
-        notify(request, f"Batch {row.batch} is skipped: {row.total:,} records are lost.")
-    return redirect("stuck-batch", cluster.slug)
-
-
-def _number(text: str) -> int:
-    """Return the number of the batch, -1 if it is invalid, which the service rejects."""
-    return int(text) if text.isascii() and text.isdigit() else -1
+    text, reason = request.POST.get("batch", ""), request.POST.get("reason", "")
+    # The service rejects -1.
+    batch = int(text) if text.isascii() and text.isdigit() else -1
+    row = skipped_batches.skip(request.actor, cluster, batch, reason)
+    return f"Batch {row.batch} is skipped: {row.total:,} records are lost."

@@ -3,6 +3,7 @@
 from typing import Any
 
 from algorithms.experiments import Axis, Experiment, Panel, Table, summarised
+from algorithms.registry import algorithm_title
 from dashboard.figures.parts import (
     COLORS,
     DASHES,
@@ -14,7 +15,6 @@ from dashboard.figures.parts import (
     scatter,
     value_axis,
 )
-from dashboard.figures.series import series_title
 from dashboard.numbers import compact
 
 # More ticks than this are written over each other on a narrow screen.
@@ -58,7 +58,7 @@ def _line(experiment: Experiment, panel: Panel, summary: Table, name: str) -> Tr
     place = experiment.choices.index(name) if name in experiment.choices else 0
     color = COLORS[place % len(COLORS)]
     x, y = [row[experiment.x.name] for row in rows], [row["mean"] for row in rows]
-    return scatter(series_title(experiment.planner, name), x, y, "lines+markers") | {
+    return scatter(algorithm_title(experiment.planner, name), x, y, "lines+markers") | {
         "error_y": {
             "type": "data",
             "array": [row["deviation"] for row in rows],

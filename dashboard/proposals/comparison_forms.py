@@ -17,7 +17,7 @@ from controlplane.proposals.planners import (
     OfferedPlanner,
     offered_planners,
 )
-from dashboard.forms import form_fields, parameters
+from dashboard.forms import form_fields, number, parameters
 
 _SEPARATORS = re.compile(r"[\s,;%]+")
 LEVELS = "levels"
@@ -131,10 +131,7 @@ def budgets_of(sent: Mapping[str, str]) -> list[dict[str, float]]:
 
 
 def _levels(text: str, faults: Fields) -> list[float]:
-    try:
-        levels = [float(word) / 100 for word in _SEPARATORS.split(text) if word]
-    except ValueError:
-        levels = [-1.0]
+    levels = [number(word) / 100 for word in _SEPARATORS.split(text) if word]
     if any(not 0 <= share <= 1 for share in levels):
         faults[LEVELS] = ["Must be percentages from 0 to 100, separated by commas"]
     return levels
@@ -144,10 +141,7 @@ def _number(sent: Mapping[str, str], name: str, faults: Fields) -> float | None:
     text = sent.get(name, "").strip().replace("_", "")
     if not text:
         return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
+    value = number(text)
     if not 0 <= value < float("inf"):
         faults[name] = ["Must be a number of at least 0"]
         return None

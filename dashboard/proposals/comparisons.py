@@ -4,8 +4,8 @@ from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
+from algorithms.registry import algorithm_title
 from controlplane.access.roles import require_operator
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster
@@ -14,10 +14,10 @@ from controlplane.proposals import comparisons, decisions
 from controlplane.proposals.comparison_table import compared, comparison_by_id, comparisons_page
 from controlplane.proposals.listing import proposal_by_id
 from dashboard.figures.comparison import Plan, comparison_figures
-from dashboard.guards import PageRequest, cluster_page
-from dashboard.plan_names import budget_name, parameters_name, series_names, title_of
+from dashboard.guards import PageRequest, cluster_action, cluster_page
+from dashboard.plan_names import budget_name, parameters_name, series_names
 from dashboard.proposals.comparison_forms import budgets_of, comparison_form, requests_in, texts
-from dashboard.responses import notify, notify_refusal, render_list, render_page
+from dashboard.responses import cluster_change, notify_refusal, render_list, render_page
 
 PER_PAGE = 20
 
@@ -28,8 +28,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return _index(request, cluster, comparison_form(cluster))
 
 
-@require_POST
-@cluster_page
+@cluster_action
 def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRedirect:
     """Request a comparison."""
     require_operator(request.actor, cluster)
@@ -51,7 +50,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     rows = [
         {
             "one": candidate,
-            "name": title_of(candidate.planner, candidate.algorithm),
+            "name": algorithm_title(candidate.planner, candidate.algorithm),
             "parameters": parameters_name(candidate.parameters),
             "budget": budget_name(candidate.budget),
             "percent": round(100 * candidate.progress),
@@ -86,22 +85,15 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     return JsonResponse({"figures": drawn})
 
 
-@require_POST
-@cluster_page
-def cancel(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+@cluster_change("comparison", "pk")
+def cancel(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Cancel all candidates that are being computed, or the one in the form."""
     comparison = comparison_by_id(cluster, pk)
-    candidate = whole(request.POST, "proposal", 0)
-    try:
-        if candidate:
-            decisions.cancel(request.actor, proposal_by_id(cluster, candidate))
-            notify(request, f"Proposal {candidate} is cancelled.")
-        else:
-            count = comparisons.cancel(request.actor, comparison)
-            notify(request, f"{count} plan{'' if count == 1 else 's'} cancelled.")
-    except Conflict as refusal:
-        notify_refusal(request, refusal)
-    return redirect("comparison", cluster.slug, pk)
+    if candidate := whole(request.POST, "proposal", 0):
+        decisions.cancel(request.actor, proposal_by_id(cluster, candidate))
+        return f"Proposal {candidate} is cancelled."
+    count = comparisons.cancel(request.actor, comparison)
+    return f"{count} plan{'' if count == 1 else 's'} cancelled."
 
 
 def _refused(request: PageRequest, cluster: Cluster, faults: Fields) -> HttpResponse:

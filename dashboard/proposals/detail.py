@@ -5,12 +5,10 @@ from typing import Any
 
 from django.http import HttpResponse, JsonResponse
 
-from algorithms.errors import UnknownAlgorithm, UnknownPlanner
-from algorithms.registry import algorithm
+from algorithms.registry import algorithm_title
 from controlplane.executions import verbs
 from controlplane.executions.action_status import (
     ActionRow,
-    ActionStatus,
     actions_page,
     counted,
     statuses,
@@ -110,15 +108,16 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
     action_statuses = statuses(proposal, steps_of(proposal))
     page = whole(request.GET, "page", 1)
     ready = proposal.state == Proposal.State.READY
+    has_started = any(status.step is not None for status in action_statuses)
     return {
-        "title": _title(proposal),
+        "title": algorithm_title(proposal.planner, proposal.algorithm),
         "actions": actions_page(proposal, action_statuses, page, ACTIONS_PER_PAGE),
         "measures": measure_rows(
             proposal.planner, proposal.before, proposal.after, proposal.bounds
         ),
         "review": shown_review(proposal),
         "outcome": shown_outcome(proposal),
-        "outcomes": counted(action_statuses) if _has_started(action_statuses) else [],
+        "outcomes": counted(action_statuses) if has_started else [],
         "tasks": sum(proposal.before.get("loads", [])),
         "node_count": len(proposal.before.get("loads", [])),
         "worst": max(proposal.imbalance_after, default=None),
@@ -130,10 +129,6 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "may_request_again": verbs.may_request_again(request.actor, proposal),
         "waits": waiting_for(proposal),
     } | _execution(request, proposal)
-
-
-def _has_started(action_statuses: list[ActionStatus]) -> bool:
-    return any(status.step is not None for status in action_statuses)
 
 
 def _execution(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
@@ -148,13 +143,6 @@ def _execution(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "steps": page,
         "step_rows": [{"step": step, "seconds": step_seconds(step)} for step in page.rows],
     }
-
-
-def _title(proposal: Proposal) -> str:
-    try:
-        return algorithm(proposal.planner, proposal.algorithm).title
-    except (UnknownAlgorithm, UnknownPlanner):
-        return proposal.algorithm
 
 
 def _shown(steps: list[Step]) -> list[StepShown]:

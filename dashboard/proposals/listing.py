@@ -5,7 +5,6 @@ from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
 from algorithms.planner import Algorithm
 from controlplane.access.roles import Actor, require_operator
@@ -17,7 +16,7 @@ from controlplane.planning.adapters import adapters
 from controlplane.proposals import requests
 from controlplane.proposals.listing import ProposalFilters, proposal_by_id, proposals_page
 from dashboard.forms import form_fields, parameters
-from dashboard.guards import PageRequest, cluster_page
+from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.responses import notify, notify_refusals, render_list, render_page
 
 
@@ -36,8 +35,7 @@ def form(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return render_page(request, "_proposal_form.html", context)
 
 
-@require_POST
-@cluster_page
+@cluster_action
 def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRedirect:
     """Request a plan."""
     require_operator(request.actor, cluster)
@@ -62,8 +60,7 @@ def _requested(
     return requests.request(actor, cluster, name, given, planner=planner)
 
 
-@require_POST
-@cluster_page
+@cluster_action
 def apply_verb(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpResponseRedirect:
     """Apply a verb that the proposal's state allows; the form names seal and reason."""
     chosen = verbs.verb_at(verb)
@@ -75,8 +72,7 @@ def apply_verb(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> Ht
     return redirect("proposal", cluster.slug, pk)
 
 
-@require_POST
-@cluster_page
+@cluster_action
 def request_again(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Request the same plan for the cluster as it is now."""
     proposal = requests.request_again(request.actor, proposal_by_id(cluster, pk))

@@ -9,11 +9,10 @@ from controlplane.models import LedgerEntry, Proposal
 from controlplane.planning.adapters import measures_of
 from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.policies.gains import value_text
-from controlplane.policies.planner_record import FIGURES
 from controlplane.policies.store import policy_of
 from controlplane.topology.applicability import OBSTACLES
 from dashboard.numbers import MISSING
-from dashboard.proposals.ledger_values import TITLES, WRITTEN
+from dashboard.proposals.ledger_values import ledger_cells
 
 
 @dataclass(frozen=True)
@@ -87,14 +86,5 @@ def shown_outcome(proposal: Proposal) -> dict[str, Any] | None:
         "skipped": entry.skipped,
         "samples": entry.samples,
         "measured_at": entry.at,
-        "cells": [
-            (
-                TITLES[figure],
-                *(
-                    WRITTEN[figure](values.get(figure))
-                    for values in (entry.approved, entry.expected, entry.measured)
-                ),
-            )
-            for figure in FIGURES
-        ],
+        "cells": ledger_cells(entry),
     }

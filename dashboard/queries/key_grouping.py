@@ -1,87 +1,58 @@
-"""Forms of a query's key grouping, number of tasks and aggregator node."""
-
-from typing import Any
-
-from django.http import HttpResponseRedirect
-from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
+"""Changes of a query's key grouping, number of tasks and aggregator nodes."""
 
 from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.topology import key_groupings, task_counts
 from controlplane.wire.routing.key_groupings import KEY_GROUPINGS
-from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import notify, notify_refusals
+from dashboard.guards import PageRequest
+from dashboard.responses import cluster_change
 
 
-@cluster_page
-def set_key_grouping(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+@cluster_change("query", "pk")
+def set_key_grouping(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Change the key grouping of a query."""
     query, values = query_by_id(cluster, pk), request.POST
-    with notify_refusals(request):
-        query = key_groupings.set_key_grouping(
-            request.actor, query, values.get("key_grouping", ""), values.get("reason", "")
-        )
-        notify(
-            request,
-            f"Keys of {query.name} find their task {KEY_GROUPINGS[query.key_grouping].title}.",
-        )
-    return redirect("query", cluster.slug, pk)
+    query = key_groupings.set_key_grouping(
+        request.actor, query, values.get("key_grouping", ""), values.get("reason", "")
+    )
+    return f"Keys of {query.name} find their task {KEY_GROUPINGS[query.key_grouping].title}."
 
 
-@cluster_page
-def set_task_count(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+@cluster_change("query", "pk")
+def set_task_count(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Change the number of tasks of a query."""
-    query, values = query_by_id(cluster, pk), request.POST
-    with notify_refusals(request):
-        tasks = _count(values.get("tasks", ""))
-        task_counts.set_task_count(request.actor, query, tasks, values.get("reason", ""))
-        notify(request, f"{query.name} has {tasks} tasks.")
-    return redirect("query", cluster.slug, pk)
+    query, tasks = query_by_id(cluster, pk), _count(request.POST.get("tasks", ""))
+    task_counts.set_task_count(request.actor, query, tasks, request.POST.get("reason", ""))
+    return f"{query.name} has {tasks} tasks."
 
 
-@cluster_page
-def set_aggregator(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
-    """Move the aggregation to another node."""
-    query, values = query_by_id(cluster, pk), request.POST
-    with notify_refusals(request):
-        index = _index(values.get("node", ""))
-        query = key_groupings.set_aggregator(request.actor, query, index, values.get("reason", ""))
-        notify(request, f"{query.name} is merged on {query.aggregator}.")
-    return redirect("query", cluster.slug, pk)
+@cluster_change("query", "pk")
+def set_aggregator(request: PageRequest, cluster: Cluster, pk: int) -> str:
+    """Move the aggregation to another node, by default the least loaded one."""
+    query, text = query_by_id(cluster, pk), request.POST.get("node", "").strip()
+    if text and not _is_count(text):
+        raise Invalid({"node": [f"There is no node {text[:40]}"]})
+    index, reason = int(text) if text else None, request.POST.get("reason", "")
+    query = key_groupings.set_aggregator(request.actor, query, index, reason)
+    return f"{query.name} is merged on {query.aggregator}."
 
 
-@cluster_page
-def set_aggregator_count(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+@cluster_change("query", "pk")
+def set_aggregator_count(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Change the number of aggregator nodes of a query."""
-    query, values = query_by_id(cluster, pk), request.POST
-    with notify_refusals(request):
-        count = _count(values.get("count", ""))
-        query = key_groupings.set_aggregator_count(
-            request.actor, query, count, values.get("reason", "")
-        )
-        notify(request, f"{query.name} has {count} aggregator nodes.")
-    return redirect("query", cluster.slug, pk)
+    query, count = query_by_id(cluster, pk), _count(request.POST.get("count", ""))
+    reason = request.POST.get("reason", "")
+    query = key_groupings.set_aggregator_count(request.actor, query, count, reason)
+    return f"{query.name} has {count} aggregator nodes."
 
 
 def _count(text: str) -> int:
     """Return a number of tasks or nodes."""
-    if not text.strip().isdecimal() or len(text) > 6:  # noqa: PLR2004 - no query has a million
+    if not _is_count(text):
         raise Invalid({"tasks": [f"Must be a whole number, not {text[:40] or 'empty'}"]})
     return int(text)
 
 
-def _index(text: str) -> int | None:
-    """Return the node's index, None for the least loaded node."""
-    if not text.strip():
-        return None
-    if not text.strip().isdecimal() or len(text) > 6:  # noqa: PLR2004 - no cluster has a million
-        raise Invalid({"node": [f"There is no node {text[:40]}"]})
-    return int(text)
-
-
-post_key_grouping: Any = require_POST(set_key_grouping)
-post_task_count: Any = require_POST(set_task_count)
-post_aggregator_count: Any = require_POST(set_aggregator_count)
-post_aggregator: Any = require_POST(set_aggregator)
+def _is_count(text: str) -> bool:
+    return text.strip().isdecimal() and len(text) <= 6  # noqa: PLR2004 - less than a million

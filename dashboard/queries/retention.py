@@ -1,10 +1,7 @@
 """The form of a query's retention."""
 
-from typing import Any
-
 from django.http import HttpResponse
 from django.urls import reverse
-from django.views.decorators.http import require_POST
 
 from controlplane.access.roles import require_operator
 from controlplane.catalog import query_retention
@@ -12,11 +9,11 @@ from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from dashboard.dialog_forms import answer
-from dashboard.guards import PageRequest, cluster_page
+from dashboard.guards import PageRequest, cluster_action
 from dashboard.queries.retention_forms import UNITS, retention_of
 
 
-@cluster_page
+@cluster_action
 def set_retention(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Change the retention of a query."""
     require_operator(request.actor, cluster)
@@ -39,6 +36,3 @@ def set_retention(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespon
         context={"cluster": cluster, "query": query, "units": list(UNITS)},
         field="retention_s",
     )
-
-
-post_retention: Any = require_POST(set_retention)

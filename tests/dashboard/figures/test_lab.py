@@ -6,8 +6,8 @@ import plotly.graph_objects as go
 import pytest
 
 from algorithms.experiments import EXPERIMENTS, Experiment, Table
+from algorithms.registry import algorithm_title
 from dashboard.figures.lab import lab_figures, panels_of
-from dashboard.figures.series import series_title
 from dashboard.figures.standalone import drawing, painted
 from tests.support.lab import Small, small_experiment
 
@@ -69,8 +69,8 @@ def test_another_measure_can_be_drawn(small: Experiment) -> None:
 
 
 def test_a_series_is_called_as_its_algorithm() -> None:
-    assert series_title("placement", "least_cost") == "Least cost"
-    assert series_title("placement", "as_it_was") == "as it was"
+    assert algorithm_title("placement", "least_cost") == "Least cost"
+    assert algorithm_title("placement", "as_it_was") == "as it was"
 
 
 @pytest.mark.parametrize("one", [o for f in EXPERIMENTS.values() for o in f], ids=lambda o: o.name)

@@ -1,9 +1,18 @@
-"""The page of internal errors."""
+"""The help page and the page of internal errors."""
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from controlplane.health.disks import full_disks
+from dashboard.glossary import WORDS
+from dashboard.guards import PageRequest, anyone_page
+from dashboard.responses import render_page
+
+
+@anyone_page
+def help_page(request: PageRequest) -> HttpResponse:
+    """Show the glossary."""
+    return render_page(request, "help.html", {"words": WORDS})
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
