@@ -10,7 +10,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
-from controlplane.errors import Fields, Forbidden, Invalid, NotFound, WeirError
+from controlplane.errors import Forbidden, Invalid, NotFound, WeirError
 from controlplane.integrations import deliveries, webhooks
 from controlplane.integrations.delivery_list import STATES, deliveries_page, hook_summaries
 from controlplane.models import Webhook
@@ -69,7 +69,8 @@ def change(request: PageRequest, pk: int) -> HttpResponse:
     try:
         webhooks.change(request.actor, hook, changed_spec(request.POST, hook))
     except Invalid as invalid:
-        return _hook_page(request, hook, {"values": sent(request.POST)}, 422, invalid.fields)
+        more = {"values": sent(request.POST), "errors": invalid.fields}
+        return _hook_page(request, hook, more, 422)
     notify(request, f"{hook.name} was changed.")
     return redirect("webhook", pk)
 
@@ -148,14 +149,9 @@ def _list_page(request: PageRequest, more: dict[str, Any], status: int = 200) ->
 
 
 def _hook_page(
-    request: PageRequest,
-    hook: Webhook,
-    more: dict[str, Any],
-    status: int = 200,
-    errors: Fields | None = None,
+    request: PageRequest, hook: Webhook, more: dict[str, Any], status: int = 200
 ) -> HttpResponse:
-    context = _hook_context(request, hook) | {"errors": errors or {}} | more
-    return render_page(request, "webhook.html", context, status)
+    return render_page(request, "webhook.html", _hook_context(request, hook) | more, status)
 
 
 def _hook_context(request: PageRequest, hook: Webhook) -> dict[str, Any]:

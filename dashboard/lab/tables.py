@@ -9,6 +9,8 @@ from dashboard.figures.lab import lab_figures
 from dashboard.guards import PageRequest, viewer_page
 from dashboard.lab.files import csv_of, html_of, json_of
 
+_CONTENT_TYPES = {"csv": "text/csv", "json": "application/json", "html": "text/html"}
+
 
 @viewer_page
 def charts(request: PageRequest, pk: int) -> JsonResponse:
@@ -19,27 +21,21 @@ def charts(request: PageRequest, pk: int) -> JsonResponse:
 
 
 @viewer_page
-def table_csv(request: PageRequest, pk: int) -> HttpResponse:
-    """Return every row as a file."""
+def download(request: PageRequest, pk: int, kind: str) -> HttpResponse:
+    """Return a run as a file: every row as CSV or JSON, or the figure as standalone HTML."""
     run = run_by_id(pk)
-    return _file(run, csv_of(_table(run)), "csv", "text/csv; charset=utf-8")
-
-
-@viewer_page
-def table_json(request: PageRequest, pk: int) -> HttpResponse:
-    """Return experiment, parameters and every row as a file."""
-    run = run_by_id(pk)
-    text = json_of(run.planner, run.experiment, run.parameters, _table(run))
-    return _file(run, text, "json", "application/json")
-
-
-@viewer_page
-def figure_html(request: PageRequest, pk: int) -> HttpResponse:
-    """Return a standalone HTML file with the figure."""
-    run = run_by_id(pk)
-    chosen = experiment_by_name(run.planner, run.experiment)
-    text = html_of(chosen, run.parameters, _table(run), _measure(request))
-    return _file(run, text, "html", "text/html; charset=utf-8")
+    table = _table(run)
+    if kind == "csv":
+        text = csv_of(table)
+    elif kind == "json":
+        text = json_of(run.planner, run.experiment, run.parameters, table)
+    else:
+        chosen = experiment_by_name(run.planner, run.experiment)
+        text = html_of(chosen, run.parameters, table, _measure(request))
+    name = f"{run.planner}-{run.experiment}-run-{run.pk}.{kind}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    content_type = f"{_CONTENT_TYPES[kind]}; charset=utf-8"
+    return HttpResponse(text, content_type=content_type, headers=headers)
 
 
 def _measure(request: PageRequest) -> str:
@@ -50,10 +46,3 @@ def _table(run: LabRun) -> Table:
     if not run.table:
         raise Http404(f"Run {run.pk} has no table")
     return Table.from_json(run.table)
-
-
-def _file(run: LabRun, text: str, kind: str, content_type: str) -> HttpResponse:
-    answer = HttpResponse(text, content_type=content_type)
-    name = f"{run.planner}-{run.experiment}-run-{run.pk}.{kind}"
-    answer["Content-Disposition"] = f'attachment; filename="{name}"'
-    return answer

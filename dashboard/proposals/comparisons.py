@@ -103,7 +103,7 @@ def _refused(request: PageRequest, cluster: Cluster, faults: Fields) -> HttpResp
         row["field"].name
         for choices in form["planners"].values()
         for choice in choices
-        for row in choice.fields
+        for row in choice["fields"]
     }
     # Errors by the name of a parameter belong to no field of this form.
     form["others"] += [f"{n}: {t}" for n, lines in faults.items() if n not in shown for t in lines]

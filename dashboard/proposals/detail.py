@@ -73,16 +73,15 @@ def actions_json(request: PageRequest, cluster: Cluster, pk: int) -> JsonRespons
     """Return seal and actions as a file."""
     proposal = proposal_by_id(cluster, pk)
     content = {"proposal": pk, "seal": proposal.seal, "actions": proposal.plan.to_json()}
-    answer = JsonResponse(content)
-    answer["Content-Disposition"] = f'attachment; filename="proposal-{pk}-actions.json"'
-    return answer
+    headers = {"Content-Disposition": f'attachment; filename="proposal-{pk}-actions.json"'}
+    return JsonResponse(content, headers=headers)
 
 
 @cluster_page
 def actions_csv(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return the actions as a file, each with its status."""
-    answer = HttpResponse(content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="proposal-{pk}-actions.csv"'
+    headers = {"Content-Disposition": f'attachment; filename="proposal-{pk}-actions.csv"'}
+    answer = HttpResponse(content_type="text/csv; charset=utf-8", headers=headers)
     proposal = proposal_by_id(cluster, pk)
     action_statuses = statuses(proposal, steps_of(proposal))
     writer = csv.writer(answer)

@@ -7,7 +7,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 
 from algorithms.planner import Algorithm
-from controlplane.access.roles import Actor, require_operator
+from controlplane.access.roles import require_operator
 from controlplane.errors import Fields, Invalid
 from controlplane.executions import verbs
 from controlplane.models import Cluster, Proposal
@@ -42,22 +42,16 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
     sent = request.POST.dict()
     planner, name = sent.get("planner", ""), sent.get("algorithm", "")
     try:
-        proposal = _requested(request.actor, cluster, planner, name, sent)
+        # The service rejects unknown names.
+        adapter = _adapter(planner)
+        given = parameters(adapter.fields(_algorithm(adapter, name), cluster), sent)
+        proposal = requests.request(request.actor, cluster, name, given, planner=planner)
     except Invalid as invalid:
         fields = _form(cluster, sent, sent, invalid.fields)
         return render_page(
             request, "proposals.html", _list(cluster, ProposalFilters()) | fields, 422
         )
     return redirect("proposal", cluster.slug, proposal.pk)
-
-
-def _requested(
-    actor: Actor, cluster: Cluster, planner: str, name: str, sent: Mapping[str, str]
-) -> Proposal:
-    """Request the plan of the form; the service rejects unknown names."""
-    adapter = _adapter(planner)
-    given = parameters(adapter.fields(_algorithm(adapter, name), cluster), sent)
-    return requests.request(actor, cluster, name, given, planner=planner)
 
 
 @cluster_action

@@ -1,7 +1,6 @@
 """Rows of a proposal's measures: planned, recomputed, measured."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,30 +14,23 @@ from dashboard.numbers import MISSING
 from dashboard.proposals.ledger_values import ledger_cells
 
 
-@dataclass(frozen=True)
-class MeasureRow:
-    """A measure before and after a plan as text; `note`: unit, better direction, bound."""
-
-    title: str
-    before: str
-    after: str
-    note: str
-
-
 def measure_rows(
     planner: str,
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     bounds: Mapping[str, float] | None = None,
-) -> list[MeasureRow]:
-    """Return the measures of a planner's proposals that have one value for the cluster."""
+) -> list[dict[str, str]]:
+    """Return the measures of a planner's proposals that have one value for the cluster, as text.
+
+    `note`: unit, better direction, bound.
+    """
     return [
-        MeasureRow(
-            measure.title,
-            _text(measure, before.get(measure.name)),
-            _text(measure, after.get(measure.name)),
-            _note(measure, (bounds or {}).get(measure.name)),
-        )
+        {
+            "title": measure.title,
+            "before": _text(measure, before.get(measure.name)),
+            "after": _text(measure, after.get(measure.name)),
+            "note": _note(measure, (bounds or {}).get(measure.name)),
+        }
         for measure in measures_of(planner)
         if not measure.per_node
     ]

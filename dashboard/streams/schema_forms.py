@@ -111,7 +111,7 @@ def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = B
     messages = dict(errors or {})
     rows = [
         ColumnRow(
-            row["name"], row["type"], row["nullable"], " ".join(_faults(messages, row["name"])),
+            row["name"], row["type"], row["nullable"], " ".join(messages.get(row["path"], ())),
             removed=row["removed"],
         )
         for row in _rows_in(values)
@@ -130,9 +130,11 @@ def columns_in(values: QueryDict) -> list[dict[str, Any]]:
 
 
 def _rows_in(values: QueryDict) -> list[dict[str, Any]]:
+    """Return the columns in a form; the errors of a column are those of its `path`."""
     rows = [
         {
-            "name": values.get(f"name-{number}", "").strip(),
+            "name": (name := values.get(f"name-{number}", "").strip()),
+            "path": f"columns.{name}",
             "type": values.get(f"type-{number}", "").strip(),
             "nullable": values.get(f"nullable-{number}") == "1",
             "removed": values.get(f"remove-{number}") == "1",
@@ -165,10 +167,6 @@ def sample_in(upload: "UploadedFile[Any] | None", named: str) -> Inferred:
 
 def _padded(rows: Sequence[ColumnRow], blank: int = BLANK) -> list[ColumnRow]:
     return [*rows, *(ColumnRow() for _ in range(blank))]
-
-
-def _faults(errors: Fields, name: str) -> list[str]:
-    return errors.get(f"columns.{name}", [])
 
 
 def _settings(values: Mapping[str, str], errors: Fields) -> list[SettingRow]:
