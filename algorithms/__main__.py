@@ -8,16 +8,16 @@ import json
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from typing import Final, NoReturn, TextIO
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, Final, NoReturn, TextIO
 
 from algorithms.errors import BadParameters, Infeasible, PlanningError
 from algorithms.interrupts import interruptible
-from algorithms.listing import as_json, as_text
 from algorithms.planner import Algorithm, Planner
 from algorithms.registry import PLANNERS, planner
 from algorithms.strict_json import read_json
-from algorithms.vocabulary import Progress, Value, silent
+from algorithms.vocabulary import ParameterField, Progress, Value, silent
 
 _INVALID: Final = 2
 # Exit code of a process that Ctrl-C ended: 128 + SIGINT.
@@ -26,6 +26,7 @@ _INTERRUPTED: Final = 130
 _OUTPUT_CLOSED: Final = 141
 # A value of the input is quoted in a message; it may be of any length.
 _LONGEST_MESSAGE: Final = 600
+_TYPES: Final = {bool: "true or false", int: "whole number", float: "number", str: "text"}
 
 
 class _Parser(ArgumentParser):
@@ -158,6 +159,67 @@ def _refuse(message: str) -> int:
     short = line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE - 3]}..."
     print(f"algorithms: {short}", file=sys.stderr)  # noqa: T201
     return _INVALID
+
+
+def as_json(planners: Iterable[Planner]) -> dict[str, Any]:
+    """Return planners, their algorithms and the parameters of each as JSON values."""
+    return {
+        "planners": [
+            {
+                "name": planner.name,
+                "title": planner.title,
+                "algorithms": [
+                    _algorithm_json(planner, algorithm) for algorithm in planner.algorithms
+                ],
+            }
+            for planner in planners
+        ]
+    }
+
+
+def as_text(planners: Iterable[Planner]) -> str:
+    """Return the same as text."""
+    return "\n".join(line for planner in planners for line in _lines(planner))
+
+
+def _algorithm_json(planner: Planner, algorithm: Algorithm) -> dict[str, Any]:
+    return {
+        "name": algorithm.name,
+        "title": algorithm.title,
+        "kind": algorithm.kind,
+        "summary": algorithm.summary,
+        "parameters": [_parameter_json(field) for field in planner.fields(algorithm)],
+    }
+
+
+def _parameter_json(field: ParameterField) -> dict[str, Any]:
+    return asdict(field) | {"type": field.type.__name__, "choices": list(field.choices)}
+
+
+def _lines(planner: Planner) -> list[str]:
+    lines = [f"{planner.name}: {planner.title}"]
+    for algorithm in planner.algorithms:
+        lines += [
+            "",
+            f"  {algorithm.name} ({algorithm.kind}): {algorithm.title}",
+            f"    {algorithm.summary}",
+        ]
+        lines += [f"    --param {_describe(field)}" for field in planner.fields(algorithm)]
+    return lines
+
+
+def _describe(field: ParameterField) -> str:
+    facts = [_TYPES[field.type] + (f" [{field.unit}]" if field.unit else "")]
+    if field.choices:
+        facts = ["one of " + ", ".join(field.choices)]
+    if field.minimum is not None:
+        facts.append(f"at least {field.minimum:,.12g}")
+    if field.maximum is not None:
+        facts.append(f"at most {field.maximum:,.12g}")
+    if field.optional:
+        facts.append("or none")
+    default = "none" if field.default is None else str(field.default).lower()
+    return f"{field.name}={default}  ({', '.join(facts)}) {field.help}"
 
 
 if __name__ == "__main__":

@@ -19,9 +19,10 @@ P = ParamSpec("P")
 
 
 class PageRequest(HttpRequest):
-    """An authorized request; actor is read once per request."""
+    """An authorized request; actor and cluster (None for a page of no cluster) are read once."""
 
     actor: Actor
+    cluster: Cluster | None
     htmx: HtmxDetails
 
 
@@ -36,7 +37,7 @@ def anyone_page(view: Page[P]) -> Anyone[P]:
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         page = cast("PageRequest", request)
-        page.actor = actor_of(request)
+        page.actor, page.cluster = actor_of(request), None
         try:
             require_member(page.actor)
             return view(page, *args, **kwargs)
@@ -68,7 +69,7 @@ def cluster_page(view: ClusterPage[...]) -> Callable[..., HttpResponseBase]:
     @wraps(view)
     def loaded(request: PageRequest, slug: str, **parts: Any) -> HttpResponseBase:
         cluster = cluster_by_slug(slug)
-        request.actor = request.actor.on(cluster)
+        request.actor, request.cluster = request.actor.on(cluster), cluster
         require_viewer(request.actor, cluster)
         return view(request, cluster, **parts)
 

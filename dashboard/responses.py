@@ -22,8 +22,8 @@ WITHOUT_DATA = ("stale", "not_allowed", "wrong_seal", "own_proposal")
 def render_page(
     request: PageRequest, template: str, context: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
-    """Render a template with the actor and, for whole pages, the clusters of the navigation."""
-    values = {"actor": request.actor} | (context or {})
+    """Render a template with actor and cluster; a whole page has the clusters of the navigation."""
+    values = {"actor": request.actor, "cluster": request.cluster} | (context or {})
     if not request.htmx:
         values["full_disks"] = full_disks()
         values["clusters"] = list(_clusters(request).only("slug", "name", "state"))

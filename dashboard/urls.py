@@ -5,17 +5,16 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from dashboard import site
 from dashboard.access import audit, tokens
-from dashboard.clusters import fleet, health, size, stuck_batch
+from dashboard.clusters import fleet, incidents
 from dashboard.clusters import views as clusters
 from dashboard.integrations import attached, webhooks
-from dashboard.lab import tables
+from dashboard.lab import files
 from dashboard.lab import views as lab
 from dashboard.policies import views as policies
 from dashboard.proposals import comparisons, effects, ledger
 from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
-from dashboard.queries import key_grouping as tasks
-from dashboard.queries import retention, submission
+from dashboard.queries import changes, submission
 from dashboard.queries import views as queries
 from dashboard.streams import dead_letters, drop_rules, stream_schema
 from dashboard.streams import views as streams
@@ -28,15 +27,15 @@ _cluster: list[URLPattern] = [
     path("aside/", clusters.aside, name="cluster-aside"),
     path("status/", clusters.status, name="cluster-status"),
     path("node-list/", clusters.node_list, name="cluster-node-list"),
-    path("stuck-batch/", stuck_batch.detail, name="stuck-batch"),
-    path("stuck-batch/skip/", stuck_batch.skip, name="skip-batch"),
+    path("stuck-batch/", incidents.stuck_batch_page, name="stuck-batch"),
+    path("stuck-batch/skip/", incidents.skip, name="skip-batch"),
     path("numbers/", clusters.numbers, name="cluster-numbers"),
     path("start/", clusters.set_desired_state, {"verb": "start"}, name="cluster-start"),
     path("stop/", clusters.set_desired_state, {"verb": "stop"}, name="cluster-stop"),
-    path("incidents/<int:pk>/decide/", health.decide, name="incident-decide"),
+    path("incidents/<int:pk>/decide/", incidents.decide, name="incident-decide"),
     path("master/", clusters.set_master, name="cluster-master"),
-    path("nodes/", size.set_nodes, name="cluster-nodes"),
-    path("limits/", size.set_limits, name="cluster-limits"),
+    path("nodes/", clusters.set_nodes, name="cluster-nodes"),
+    path("limits/", clusters.set_limits, name="cluster-limits"),
     path("nodes/<int:index>/capacity/", clusters.set_capacity, name="node-capacity"),
 ]
 _streams: list[URLPattern] = [
@@ -61,15 +60,15 @@ _queries: list[URLPattern] = [
     path("queries/<int:pk>/", queries.detail, name="query"),
     path("queries/<int:pk>/results/", queries.results, name="query-results"),
     path("queries/<int:pk>/charts.json", queries.charts, name="query-charts"),
-    path("queries/<int:pk>/retention/", retention.set_retention, name="query-retention"),
-    path("queries/<int:pk>/key-grouping/", tasks.set_key_grouping, name="query-key-grouping"),
-    path("queries/<int:pk>/tasks/", tasks.set_task_count, name="query-task-count"),
+    path("queries/<int:pk>/retention/", changes.set_retention, name="query-retention"),
+    path("queries/<int:pk>/key-grouping/", changes.set_key_grouping, name="query-key-grouping"),
+    path("queries/<int:pk>/tasks/", changes.set_task_count, name="query-task-count"),
     path(
         "queries/<int:pk>/aggregators/",
-        tasks.set_aggregator_count,
+        changes.set_aggregator_count,
         name="query-aggregator-count",
     ),
-    path("queries/<int:pk>/aggregator/", tasks.set_aggregator, name="query-aggregator"),
+    path("queries/<int:pk>/aggregator/", changes.set_aggregator, name="query-aggregator"),
 ]
 _proposals: list[URLPattern] = [
     path("proposals/", proposals.index, name="proposals"),
@@ -108,10 +107,10 @@ _policies: list[URLPattern] = [
 _lab: list[URLPattern] = [
     path("lab/", lab.index, name="lab"),
     path("lab/runs/<int:pk>/", lab.detail, name="lab-run"),
-    path("lab/runs/<int:pk>/charts.json", tables.charts, name="lab-charts"),
-    path("lab/runs/<int:pk>/table.csv", tables.download, {"kind": "csv"}, name="lab-csv"),
-    path("lab/runs/<int:pk>/table.json", tables.download, {"kind": "json"}, name="lab-json"),
-    path("lab/runs/<int:pk>/figure.html", tables.download, {"kind": "html"}, name="lab-html"),
+    path("lab/runs/<int:pk>/charts.json", files.charts, name="lab-charts"),
+    path("lab/runs/<int:pk>/table.csv", files.download, {"kind": "csv"}, name="lab-csv"),
+    path("lab/runs/<int:pk>/table.json", files.download, {"kind": "json"}, name="lab-json"),
+    path("lab/runs/<int:pk>/figure.html", files.download, {"kind": "html"}, name="lab-html"),
     path("lab/runs/<int:pk>/cancel/", lab.cancel, name="lab-cancel"),
     path("lab/runs/<int:pk>/again/", lab.again, name="lab-again"),
     path("lab/runs/<int:pk>/delete/", lab.delete, name="lab-delete"),

@@ -1,13 +1,15 @@
-"""The page of a cluster: measures, live charts, nodes, start and stop."""
+"""The page of a cluster: measures, live charts, nodes, limits, start and stop."""
 
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
+from django.urls import reverse
 from django.utils import timezone
 
+from controlplane.access.roles import require_operator
 from controlplane.catalog.queries import state_counts
 from controlplane.catalog.routing_versions import routing_between
-from controlplane.clusters import lifecycle
+from controlplane.clusters import lifecycle, partitions
 from controlplane.clusters.listing import node_by_index, node_table
 from controlplane.executions.progress import running
 from controlplane.health.summary import health_of, is_idle
@@ -17,11 +19,12 @@ from controlplane.telemetry.time_series import fitting_resolution, latest_values
 from controlplane.topology import nodes
 from dashboard import thresholds
 from dashboard.clusters.status import cluster_status
+from dashboard.dialog_forms import answer, whole_numbers
 from dashboard.figures.cluster import NodeSeries, cluster_figures
 from dashboard.figures.parts import VersionMark
 from dashboard.figures.thinning import thinned, with_gaps
 from dashboard.forms import number
-from dashboard.guards import PageRequest, cluster_page
+from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.policies.decisions import why
 from dashboard.responses import cluster_change, render_page
 from dashboard.time_range import RANGES, TimeRange, time_range_of
@@ -61,7 +64,7 @@ def node_list(request: PageRequest, cluster: Cluster) -> HttpResponse:
 @cluster_page
 def numbers(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return the headline numbers."""
-    return render_page(request, "_cluster_numbers.html", _numbers(cluster) | {"cluster": cluster})
+    return render_page(request, "_cluster_numbers.html", _numbers(cluster))
 
 
 @cluster_page
@@ -129,6 +132,48 @@ def set_master(request: PageRequest, cluster: Cluster) -> str:
     return f"{cluster.name} runs on {cluster.master}."
 
 
+@cluster_action
+def set_nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Change the number of nodes."""
+    require_operator(request.actor, cluster)
+
+    def change() -> str:
+        count = whole_numbers(request.POST, "nodes")["nodes"]
+        nodes.set_count(request.actor, cluster, count, request.POST.get("reason", ""))
+        return f"{cluster.name} has {count} node{'' if count == 1 else 's'}."
+
+    return answer(
+        request,
+        change,
+        page=reverse("cluster", args=[cluster.slug]),
+        form="_cluster_nodes_form.html",
+        field="nodes",
+    )
+
+
+@cluster_action
+def set_limits(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Change the limits of micro-batches."""
+    require_operator(request.actor, cluster)
+
+    def change() -> str:
+        limits = whole_numbers(request.POST, *partitions.LIMITS)
+        reason = request.POST.get("reason", "")
+        partitions.set_batch_limits(request.actor, cluster, limits, reason)
+        return (
+            f"A micro-batch of {cluster.name} has at most {limits['max_records']:,} records "
+            f"and {limits['max_batch_mb']:,} MiB."
+        )
+
+    return answer(
+        request,
+        change,
+        page=reverse("cluster", args=[cluster.slug]),
+        form="_cluster_limits_form.html",
+        field="max_records",
+    )
+
+
 def _numbers(cluster: Cluster) -> dict[str, Any]:
     sample = latest_values(cluster) or {}
     seen = cluster.last_sample_at
@@ -157,7 +202,6 @@ def _status(cluster: Cluster, sample: dict[str, Any]) -> dict[str, Any]:
 
 def _causes(cluster: Cluster) -> dict[str, Any]:
     return {
-        "cluster": cluster,
         "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
         "progress": running([cluster.pk]).get(cluster.pk),
         "why": why(cluster),
@@ -167,7 +211,6 @@ def _causes(cluster: Cluster) -> dict[str, Any]:
 
 def _nodes(cluster: Cluster, time_range: TimeRange) -> dict[str, Any]:
     return {
-        "cluster": cluster,
         "span": time_range,
         "nodes": [
             {"row": row, "grade": thresholds.LOAD.grade(row.share)} for row in node_table(cluster)

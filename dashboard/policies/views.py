@@ -108,7 +108,6 @@ def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
     filters = DecisionFilters.of(request.GET)
     page = decisions_page(cluster, filters)
     context = {
-        "cluster": cluster,
         "filters": filters,
         "page": page,
         "rows": decision_rows(page.rows),
@@ -131,7 +130,6 @@ def _policy_page(
 ) -> HttpResponse:
     now, settings = timezone.now(), stored_settings(policy)
     context = {
-        "cluster": cluster,
         "policy": policy,
         "summary": summary(settings),
         "sections": form_sections(settings, sent, faults),

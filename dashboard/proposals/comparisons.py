@@ -57,7 +57,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
         }
         for candidate in table.candidates
     ]
-    context = {"cluster": cluster, "found": table, "rows": rows}
+    context = {"found": table, "rows": rows}
     return render_list(request, "comparison.html", "_comparison_body.html", context)
 
 
@@ -114,5 +114,4 @@ def _index(
     request: PageRequest, cluster: Cluster, form: dict[str, Any], status: int = 200
 ) -> HttpResponse:
     page = comparisons_page(cluster, whole(request.GET, "page", 1), PER_PAGE)
-    context = {"cluster": cluster, "page": page} | form
-    return render_page(request, "comparisons.html", context, status)
+    return render_page(request, "comparisons.html", {"page": page} | form, status)

@@ -43,7 +43,7 @@ UNDER_WAY = (Proposal.State.COMPUTING, Proposal.State.APPROVED, *ACTIVE)
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Render a proposal with its measures and the allowed verbs."""
     proposal = proposal_by_id(cluster, pk)
-    context = {"cluster": cluster, "proposal": proposal} | _review(request, proposal)
+    context = {"proposal": proposal} | _review(request, proposal)
     return render_list(request, "proposal.html", "_proposal_body.html", context)
 
 

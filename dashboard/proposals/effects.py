@@ -25,7 +25,6 @@ def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     except Conflict as none:
         raise NotFound("plan of proposal", pk) from none
     context = {
-        "cluster": cluster,
         "proposal": proposal,
         "page": page,
         "budget": budget_name(proposal.parameters.get("budget", {})),

@@ -32,7 +32,6 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         for row in calibration(cluster)
     ]
     context = {
-        "cluster": cluster,
         "page": page,
         "rows": [_row(entry) for entry in page.rows],
         "titles": TITLES,

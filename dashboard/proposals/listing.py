@@ -31,8 +31,8 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 @cluster_page
 def form(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return the fields of the chosen planner and algorithm."""
-    context = {"cluster": cluster} | _form(cluster, request.GET.dict(), {}, {})
-    return render_page(request, "_proposal_form.html", context)
+    fields = _form(cluster, request.GET.dict(), {}, {})
+    return render_page(request, "_proposal_form.html", fields)
 
 
 @cluster_action
@@ -75,7 +75,6 @@ def request_again(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespon
 
 def _list(cluster: Cluster, filters: ProposalFilters) -> dict[str, Any]:
     return {
-        "cluster": cluster,
         "filters": filters,
         "page": proposals_page(cluster, filters),
         "states": list(Proposal.State),

@@ -70,7 +70,6 @@ def _form(
     if errors:
         result = replace(result, fields=errors, computation=None)
     context = {
-        "cluster": cluster,
         "values": filled,
         "errors": errors,
         "key_groupings": KEY_GROUPINGS.values(),

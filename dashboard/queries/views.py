@@ -43,7 +43,6 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a page of queries, live ones by default."""
     filters = QueryFilters.of({"per_page": PER_PAGE, "state": "live"} | request.GET.dict())
     context = {
-        "cluster": cluster,
         "filters": filters,
         "page": queries_page(cluster, filters),
         "counts": state_counts(cluster),
@@ -57,7 +56,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show a query; the charts are drawn by the browser from `charts`."""
     row = row_of(query_by_id(cluster, pk))
-    context = {"cluster": cluster, "row": row, "query": row.query} | _text(row)
+    context = {"row": row, "query": row.query} | _text(row)
     context |= _edges(cluster, row.query) | {"units": list(UNITS)}
     context |= _results(request, cluster, row.query)
     return render_list(request, "query.html", "_query_facts.html", context)
@@ -67,7 +66,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 def results(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return the table of the newest windows."""
     query = query_by_id(cluster, pk)
-    context = {"cluster": cluster, "query": query} | _results(request, cluster, query)
+    context = {"query": query} | _results(request, cluster, query)
     return render_page(request, "_results.html", context)
 
 

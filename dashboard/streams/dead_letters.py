@@ -36,7 +36,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     except RedisError:
         filters, page, away = DeadLetterFilters(), DeadLetterPage([]), True
     context = {
-        "cluster": cluster, "page": page, "filters": filters, "away": away,
+        "page": page, "filters": filters, "away": away,
         "reasons": ABOUT.items(),
         "streams": cluster.streams.order_by("name").values_list("name", flat=True)[:200],
     }  # fmt: skip

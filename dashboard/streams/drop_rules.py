@@ -13,7 +13,7 @@ from dashboard.streams.drop_rule_forms import drop_rules_context, drop_spec
 @cluster_page
 def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Render the drop rules of a stream."""
-    context = {"cluster": cluster} | drop_rules_context(stream_by_id(cluster, pk).stream)
+    context = drop_rules_context(stream_by_id(cluster, pk).stream)
     return render_page(request, "_drops.html", context)
 
 

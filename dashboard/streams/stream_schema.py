@@ -125,7 +125,7 @@ def _new(
     values = {
         name: request.POST.get(name, "") for name in ("stream", "title", "declared_rate", "format")
     }
-    more = {"cluster": cluster, "values": values, "formats": list(Format)}
+    more = {"values": values, "formats": list(Format)}
     return render_page(request, "stream_new.html", more | context, status)
 
 
@@ -138,7 +138,6 @@ def _change(
 ) -> HttpResponse:
     changes = context.get("changes", [])
     more = {
-        "cluster": cluster,
         "row": row,
         "reason": request.POST.get("reason", ""),
         "is_refused": any(change.refusal for change in changes),

@@ -12,13 +12,11 @@ import numpy as np
 
 from algorithms.errors import BadProblem
 from algorithms.migration.future.matching import costs_between
-from algorithms.migration.future.partitionings import partitionings
+from algorithms.migration.future.partitionings import MOST_PAIRS, partitionings
 from algorithms.migration.future.projection import Landscape
 from algorithms.migration.future.transitions import Transitions
 from algorithms.vocabulary import Floats, Ints
 
-# Pairs of partitionings whose costs are kept: 400 MB.
-MOST_PAIRS = 50_000_000
 # Values have converged when none changes by more than this share of all state.
 _CONVERGED = 1e-9
 _MOST_ROUNDS = 10_000

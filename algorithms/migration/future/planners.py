@@ -11,9 +11,9 @@ from algorithms.migration.future.exact import ExactProjection, project
 from algorithms.migration.future.interval_values import best_cuts
 from algorithms.migration.future.learning import Effort, Runner, learn_values
 from algorithms.migration.future.matching import match_nodes, retained_bytes
+from algorithms.migration.future.partitionings import optimal_sequence
 from algorithms.migration.future.projection import Ground, Landscape, Projection
 from algorithms.migration.future.rollout import discounted_cost
-from algorithms.migration.future.sequence import optimal_sequence
 from algorithms.migration.future.transitions import Transitions, futures
 from algorithms.migration.grades import Grades, grades_of
 from algorithms.migration.problem import MigrationProblem

@@ -10,9 +10,12 @@ from scipy.optimize import linear_sum_assignment
 from algorithms.errors import BadProblem, TooLarge
 from algorithms.migration.future.exact import project
 from algorithms.migration.future.matching import costs_between, retained_bytes
-from algorithms.migration.future.partitionings import count_partitionings, partitionings
+from algorithms.migration.future.partitionings import (
+    count_partitionings,
+    optimal_sequence,
+    partitionings,
+)
 from algorithms.migration.future.projection import Landscape
-from algorithms.migration.future.sequence import optimal_sequence
 from algorithms.migration.future.transitions import Transitions
 from algorithms.vocabulary import Floats, Ints
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from algorithms.placement.online import OnlineState
+from algorithms.placement.online.board import ARRIVALS, enter
 from algorithms.placement.online.incidence import Incidence
 from algorithms.vocabulary import Ints
 
@@ -71,6 +72,15 @@ class PlainCluster:
 
     def rate_of(self, sources: Iterable[int]) -> Fraction:
         return sum((self.rates[source] for source in sources), Fraction(0))
+
+
+def add_query(state: OnlineState, sources: Iterable[int], server: int) -> None:
+    """Count one more live query on a server."""
+    wanted = state.sources(sources)
+    kind = state.kind_of(wanted)
+    state.have_room(len(wanted))
+    enter(state.board, wanted, kind, server)
+    state.board.marks[ARRIVALS] += 1
 
 
 def same_state(state: OnlineState, other: OnlineState) -> bool:

@@ -19,7 +19,7 @@ from algorithms.placement.online.state import OnlineState
 from algorithms.placement.problem import PlacementProblem
 from tests.algorithms.placement.certificate import certify
 from tests.algorithms.placement.instances import chain, crowded, pairs, problems
-from tests.algorithms.placement.online.plain import same_state
+from tests.algorithms.placement.online.plain import add_query, same_state
 
 EVERY = [LeastCost(), LeastSource(), LeastQueryTypes(), OnRand(seed=3)]
 
@@ -46,7 +46,7 @@ def test_the_offline_capacity_does_not_bind_arrivals() -> None:
 def test_least_source_goes_where_the_traffic_stays_low() -> None:
     """LeastCost would join the copy of source 0; LeastSource prefers the idle server."""
     state = LeastSource().empty_state(2, [3.0, 1.0])
-    state.add(state.sources([0]), 0)
+    add_query(state, [0], 0)
     assert LeastCost().choose(state, [0, 1]) == 0
     assert LeastSource().choose(state, [1]) == 1
 
@@ -55,7 +55,7 @@ def test_least_query_types_prefers_a_server_that_has_the_type() -> None:
     placement = LeastQueryTypes()
     state = placement.empty_state(2, [1.0, 1.0])
     for sources, server in (([0], 0), ([1], 0), ([0, 1], 1)):
-        state.add(state.sources(sources), server)
+        add_query(state, sources, server)
     assert placement.choose(state, [0, 1]) == 1
     assert placement.choose(state, [0]) == 1
 
@@ -115,10 +115,10 @@ def test_state_in_bulk_is_state_query_by_query(
     bulk = placement.state_from(problem, assignment)
     single = placement.empty_state(problem.servers, problem.rates)
     for query, server in enumerate(assignment):
-        single.add(single.sources(problem.sources_of(query).tolist()), server)
+        add_query(single, problem.sources_of(query).tolist(), server)
     assert same_state(bulk, single)
     assert np.array_equal(bulk.traffic, single.traffic)
-    assert np.array_equal(bulk.kind_totals, single.kind_totals)
+    assert np.array_equal(bulk.board.kind_totals, single.board.kind_totals)
     assert placement.choose(bulk, [0]) == placement.choose(single, [0])
 
 
@@ -133,7 +133,7 @@ def test_what_arrives_and_leaves_leaves_no_trace(
     for row, server in reversed(list(zip(rows, servers, strict=True))):
         state.remove(row, server)
     assert same_state(state, placement.empty_state(problem.servers, problem.rates))
-    assert not state.kind_totals.any()
+    assert not state.board.kind_totals.any()
     assert not state.traffic.any()
 
 

@@ -1,4 +1,4 @@
-"""Stuck batches: losses of a skip, and its request."""
+"""Decisions about incidents and stuck batches of a cluster, with the losses of a skip."""
 
 from typing import Any
 
@@ -7,18 +7,19 @@ from django.http import HttpResponse
 from controlplane.access.roles import ADMIN, require
 from controlplane.errors import Away
 from controlplane.health import skipped_batches
+from controlplane.health.losses import decisions
 from controlplane.health.stuck_batches import losses_of, stuck_batch
+from controlplane.health.summary import incident_by_id
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import cluster_change, refusal_text, render_page
 
 
 @cluster_page
-def detail(request: PageRequest, cluster: Cluster) -> HttpResponse:
+def stuck_batch_page(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the stuck batch with the losses of skipping it, and skipped batches."""
     require(request.actor, ADMIN, cluster)
     context: dict[str, Any] = {
-        "cluster": cluster,
         "stuck": stuck_batch(cluster),
         "skipped": cluster.skipped_batches.all()[:20],
     }
@@ -38,3 +39,11 @@ def skip(request: PageRequest, cluster: Cluster) -> str:
     batch = int(text) if text.isascii() and text.isdigit() else -1
     row = skipped_batches.skip(request.actor, cluster, batch, reason)
     return f"Batch {row.batch} is skipped: {row.total:,} records are lost."
+
+
+@cluster_change("cluster")
+def decide(request: PageRequest, cluster: Cluster, pk: int) -> str:
+    """Apply one of an incident's choices."""
+    choice, reason = request.POST.get("choice", ""), request.POST.get("reason", "")
+    decisions.decide(request.actor, incident_by_id(cluster, pk), choice, reason)
+    return f"Incident {pk} is decided."

@@ -1,11 +1,18 @@
-"""Changes of a query's key grouping, number of tasks and aggregator nodes."""
+"""Changes of a query's key grouping, number of tasks, aggregator nodes and retention."""
 
+from django.http import HttpResponse
+from django.urls import reverse
+
+from controlplane.access.roles import require_operator
+from controlplane.catalog import query_retention
 from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.topology import key_groupings, task_counts
 from controlplane.wire.routing.key_groupings import KEY_GROUPINGS
-from dashboard.guards import PageRequest
+from dashboard.dialog_forms import answer
+from dashboard.guards import PageRequest, cluster_action
+from dashboard.queries.retention_forms import UNITS, retention_of
 from dashboard.responses import cluster_change
 
 
@@ -45,6 +52,31 @@ def set_aggregator_count(request: PageRequest, cluster: Cluster, pk: int) -> str
     reason = request.POST.get("reason", "")
     query = key_groupings.set_aggregator_count(request.actor, query, count, reason)
     return f"{query.name} has {count} aggregator nodes."
+
+
+@cluster_action
+def set_retention(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Change the retention of a query."""
+    require_operator(request.actor, cluster)
+    query = query_by_id(cluster, pk)
+
+    def change() -> str:
+        present = query.retention_s, query.retention_windows
+        seconds, windows, faults = retention_of(request.POST.dict(), present)
+        if faults:
+            raise Invalid(faults)
+        reason = request.POST.get("reason", "")
+        query_retention.retain(request.actor, query, seconds, windows, reason)
+        return f"The retention of {query.name} is changed."
+
+    return answer(
+        request,
+        change,
+        page=reverse("query", args=[cluster.slug, pk]),
+        form="_retention_form.html",
+        context={"query": query, "units": list(UNITS)},
+        field="retention_s",
+    )
 
 
 def _count(text: str) -> int:
