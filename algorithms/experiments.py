@@ -1,10 +1,10 @@
 """Every experiment by planner and name; command line, tasks and pages are derived from here.
 
-    from algorithms.experiments import experiment, summarised
+    from algorithms.experiments import experiment, summarise
 
     found = experiment("placement", "fig4a")
     table = found.run(found.parameters(queries=10_000), values=[1.5, 2.0])
-    print(summarised(table, found.x.name, found.panels[0].y.name))
+    print(summarise(table, found.x.name, found.panels[0].y.name))
 
 To add one: an `Experiment` in the planner's package, then its name in the tuple `EXPERIMENTS` of
 `algorithms/<planner>/experiments/__init__.py`.
@@ -16,7 +16,7 @@ from typing import Final
 from algorithms.errors import UnknownExperiment
 from algorithms.experiment import Axis, Experiment, Panel, Repeated
 from algorithms.registry import PLANNERS, planner_modules
-from algorithms.tables import Cell, Table, summarised
+from algorithms.tables import Cell, Table, summarise
 
 __all__ = [
     "EXPERIMENTS",
@@ -28,7 +28,7 @@ __all__ = [
     "Table",
     "experiment",
     "experiments",
-    "summarised",
+    "summarise",
 ]
 
 _MODULES: Final = planner_modules("experiments")

@@ -42,7 +42,7 @@ class Table:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
-def summarised(table: Table, x: str, y: str) -> Table:
+def summarise(table: Table, x: str, y: str) -> Table:
     """Return `y` over the seeds of each (x, series), in order of first appearance.
 
     Columns: x, "series", "mean", "deviation" (of the sample; 0 for one run), "smallest",

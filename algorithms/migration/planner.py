@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from algorithms.checks import object_fields
 from algorithms.migration import formats
 from algorithms.migration.baselines import ConsistentHashing, Storm, StormMatched
 from algorithms.migration.free import Free
@@ -64,7 +65,7 @@ _ALGORITHMS: Final = (
         "Order of transfers",
         "offline",
         TransferSchedule,
-        read=lambda data, _: formats.transfers_from_json(data),
+        read=lambda data, _: object_fields(data, ("transfers",))["transfers"],
         report=lambda run: formats.schedule_to_json(run.plan),
     ),
 )

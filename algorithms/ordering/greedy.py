@@ -17,7 +17,7 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.ordering.problem import SLACK, MoveSet, Order
-from algorithms.rows import grouped
+from algorithms.rows import group_positions
 from algorithms.vocabulary import Flags, Floats, Ints
 
 NONE: Final = -1
@@ -92,8 +92,8 @@ def _lay_out(moves: MoveSet, limit: float) -> Board:
     place[np.argsort(bucket_of, kind="stable")] = np.arange(count)
     size = np.bincount(bucket_of, minlength=len(keys)).astype(np.int64)
     origin = keys % nodes
-    spot_indptr, entries = grouped(moves.coming, len(moves.readers))
-    out_indptr, out_buckets = grouped(origin, nodes)
+    spot_indptr, entries = group_positions(moves.coming, len(moves.readers))
+    out_indptr, out_buckets = group_positions(origin, nodes)
     return Board(
         loads=moves.loads.copy(),
         capacities=moves.capacities,

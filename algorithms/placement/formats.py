@@ -9,7 +9,7 @@ from algorithms.checks import object_fields
 from algorithms.errors import BadProblem
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
-from algorithms.rows import boundaries, grouped
+from algorithms.rows import boundaries, group_positions
 from algorithms.vocabulary import Ints, is_finite
 
 
@@ -65,7 +65,7 @@ def problem_from_frame(
     indices = np.array(
         [_number_of(name, known, f"{source}[{row}]") for row, name in enumerate(names)], np.int64
     )
-    indptr, order = grouped(owner, len(numbers))
+    indptr, order = group_positions(owner, len(numbers))
     return PlacementProblem.from_arrays(
         list(by_name.values()), indptr, indices[order], servers, nu, capacities
     )
@@ -73,12 +73,10 @@ def problem_from_frame(
 
 def plan_to_json(plan: PlacementPlan, caps: Ints) -> dict[str, Any]:
     """Return a plan as JSON values; `feasible`: whether every load is within `caps`."""
+    names = ("traffic", "replication_factor", "max_load", "lower_bound")
     return {
         "assignment": plan.assignment.tolist(),
-        "traffic": plan.traffic,
-        "replication_factor": plan.replication_factor,
-        "max_load": plan.max_load,
-        "lower_bound": plan.lower_bound,
+        **{name: getattr(plan, name) for name in names},
         "feasible": bool((plan.loads <= caps).all()),
         "seconds": plan.seconds,
     }

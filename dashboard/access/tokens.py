@@ -9,7 +9,7 @@ from django.views.decorators.cache import never_cache
 from controlplane.access import tokens
 from controlplane.access.roles import ROLES, VIEWER
 from controlplane.clusters.listing import cluster_by_slug
-from controlplane.errors import Fields, Invalid, NotFound
+from controlplane.errors import Invalid, NotFound
 from controlplane.models import Cluster
 from dashboard.dialog_forms import whole_number
 from dashboard.guards import PageRequest, anyone_action, anyone_page
@@ -53,13 +53,12 @@ def revoke(request: PageRequest, pk: int) -> HttpResponseRedirect:
 
 
 def _page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:
-    errors: Fields = {}
     context = {
         "tokens": tokens.tokens_of(request.actor),
         "roles": ROLES,
         "values": {"days": tokens.DEFAULT_DAYS, "role": VIEWER},
         "most_days": tokens.MAX_DAYS,
-        "errors": errors,
+        "errors": {},
     }
     return render_page(request, "tokens.html", context | more, status)
 

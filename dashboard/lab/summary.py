@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.experiments import Axis, Cell, Experiment, Table, summarised
+from algorithms.experiments import Axis, Cell, Experiment, Table, summarise
 from algorithms.registry import algorithm_title
 from dashboard.numbers import MISSING
 
@@ -22,7 +22,7 @@ def summary(experiment: Experiment, y: Axis, table: Table) -> Summary:
     """Return the summary of one measure."""
     x = experiment.x
     cells = {
-        (row[x.name], row["series"]): row for row in summarised(table, x.name, y.name).records()
+        (row[x.name], row["series"]): row for row in summarise(table, x.name, y.name).records()
     }
     values = list(dict.fromkeys(value for value, _ in cells))
     series = list(dict.fromkeys(name for _, name in cells))

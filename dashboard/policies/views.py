@@ -17,7 +17,7 @@ from controlplane.policies.store import policy_row, stored_settings, update_poli
 from controlplane.watch.history import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_page
 from dashboard.forms import moment, number
 from dashboard.guards import PageRequest, cluster_action, cluster_page
-from dashboard.policies.decisions import decision_rows, why
+from dashboard.policies.decisions import decision_row, why
 from dashboard.policies.forms import form_sections, policy_changes
 from dashboard.responses import cluster_change, notify, render_list, render_page
 
@@ -110,7 +110,7 @@ def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
     context = {
         "filters": filters,
         "page": page,
-        "rows": decision_rows(page.rows),
+        "rows": [decision_row(row) for row in page.rows],
         "why": why(cluster),
         "loops": LOOP_NAMES,
         "codes": CODE_NAMES,

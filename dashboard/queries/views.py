@@ -30,7 +30,7 @@ from dashboard.queries.results import drawn_values, lines_of, result_rows
 from dashboard.queries.retention_forms import UNITS, retention_values
 from dashboard.queries.sql import pseudo_sql, window_text
 from dashboard.responses import cluster_change, render_list, render_page
-from dashboard.streams.drop_rule_forms import drop_rule_rows
+from dashboard.streams.drop_rule_forms import drop_rule_row
 
 PER_PAGE = 100
 SHOWN_WINDOWS = 100
@@ -92,7 +92,7 @@ def _edges(cluster: Cluster, query: Query) -> dict[str, Any]:
         "key_groupings": KEY_GROUPINGS.values(),
         "aggregators": cluster.nodes.filter(index__in=query.aggregators).order_by("index"),
         "nodes": cluster.nodes.filter(active=True).order_by("index"),
-        "drops": drop_rule_rows(query.drops.select_related("stream", "query")),
+        "drops": list(map(drop_rule_row, query.drops.select_related("stream", "query"))),
     }
 
 

@@ -1,7 +1,7 @@
 """Rows and form of drop rules."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -65,17 +65,12 @@ def drop_rule_row(drop: Drop) -> DropRuleRow:
     )
 
 
-def drop_rule_rows(drops: Iterable[Drop]) -> list[DropRuleRow]:
-    """Return the rows of drop rules."""
-    return [drop_rule_row(drop) for drop in drops]
-
-
 def drop_rules_context(stream: Stream) -> dict[str, Any]:
     """Return the context of a stream's drop rules: rows, and selectable queries."""
     running = Query.objects.filter(streams=stream, state=Query.State.RUNNING).order_by("name")
     readers = running.values_list("name", "window_s")[:MOST_READERS]
     return {
-        "drops": drop_rule_rows(drop_rules_of(stream)),
+        "drops": [drop_rule_row(drop) for drop in drop_rules_of(stream)],
         "readers": [(name, f"{window_s:g} s windows") for name, window_s in readers],
     }
 

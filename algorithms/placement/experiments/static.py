@@ -7,7 +7,7 @@ from algorithms.experiment import Axis, Repeated
 from algorithms.placement.experiments import setup
 from algorithms.placement.experiments.trials import PLAN_MEASURES, solve_in_turn
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.workloads.rates import Correlation, correlated, pareto_rates
+from algorithms.placement.workloads.rates import Correlation, correlate_rates, pareto_rates
 from algorithms.registry import PLACEMENT, algorithms
 from algorithms.vocabulary import parameter
 
@@ -42,7 +42,7 @@ class RandomRates(setup.OneByOne):
         subscriptions = self.subscriptions(self.queries, seed)
         # Random numbers of their own: the graph of a seed is the one of figures 3 and 4.
         drawn = pareto_rates(subscriptions.sources, self.shape, (seed, 1))
-        rates = correlated(drawn, subscriptions.readers, self.reading, (seed, 2))
+        rates = correlate_rates(drawn, subscriptions.readers, self.reading, (seed, 2))
         return subscriptions.problem(self.servers, self.nu, rates)
 
     @property

@@ -88,12 +88,12 @@ def solve_in_turn(
     """Yield the measures of each algorithm of `series` on the instance of one seed."""
     problem = parameters.problem(seed)
     for number, name in enumerate(series):
-        chosen = configured(name, parameters.settings(seed))
+        chosen = configure(name, parameters.settings(seed))
         plan = algorithm(PLACEMENT, name).solve(problem, chosen, part(report, number, len(series)))
         yield name, plan_measures(problem, plan)
 
 
-def configured(name: str, settings: dict[str, float]) -> Parameters:
+def configure(name: str, settings: dict[str, float]) -> Parameters:
     """Return the parameters of an algorithm, with those of the `settings` that it has."""
     kind = algorithm(PLACEMENT, name).parameters
     known = {field.name for field in kind.fields()}
@@ -129,7 +129,7 @@ def replay_in_turn(
     positions = history.positions(parameters.samples)
     rates = history.live_rates(positions)
     for number, name in enumerate(series):
-        algorithm = configured(name, parameters.settings(seed))
+        algorithm = configure(name, parameters.settings(seed))
         assert isinstance(algorithm, OnlinePlacement)
         course = replay(algorithm, history, positions, part(report, number, len(series)))
         yield name, history_measures(course, rates)

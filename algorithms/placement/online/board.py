@@ -9,9 +9,9 @@ from algorithms.placement.bits import Words, exclude, include
 from algorithms.placement.online.incidence import (
     Incidence,
     count_in,
+    count_of,
     count_out,
-    counted,
-    restrided,
+    with_words,
 )
 from algorithms.vocabulary import Flags, Floats, Ints, SmallInts
 
@@ -170,7 +170,7 @@ def least_count(board: Board, sources: SmallInts, server: int) -> int:
     holds, keys, counts, _ = board.sources
     least = board.loads[server]
     for source in sources:
-        least = min(least, counted(holds, keys, counts, source, server))
+        least = min(least, count_of(holds, keys, counts, source, server))
     return int(least)
 
 
@@ -199,13 +199,13 @@ def _clear_counts(incidence: Incidence, server: int, readers: Ints) -> None:
         exclude(holds[row], server)
 
 
-def widened(board: Board, servers: int) -> Board:
+def widen(board: Board, servers: int) -> Board:
     """Return the board with more server numbers; the added ones are inactive."""
     more = servers - len(board.loads)
     words = -(-servers // 64)
     return board._replace(
-        sources=restrided(board.sources, words),
-        kinds=restrided(board.kinds, words),
+        sources=with_words(board.sources, words),
+        kinds=with_words(board.kinds, words),
         kind_totals=np.pad(board.kind_totals, (0, more)),
         loads=np.pad(board.loads, (0, more)),
         traffic=np.pad(board.traffic, ((0, 0), (0, more))),

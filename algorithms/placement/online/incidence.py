@@ -53,7 +53,7 @@ def with_room(incidence: Incidence, entries: int) -> Incidence:
     return _rebuilt(incidence, incidence.holds, _size_for(2 * live + entries), stride)
 
 
-def restrided(incidence: Incidence, words: int) -> Incidence:
+def with_words(incidence: Incidence, words: int) -> Incidence:
     """Return the incidence with so many words per row."""
     stride = incidence.holds.shape[1] << 6
     holds = np.pad(incidence.holds, ((0, 0), (0, words - incidence.holds.shape[1])))
@@ -99,7 +99,7 @@ def count_out(
 
 
 @compiled
-def counted(holds: Words, keys: Ints, counts: SmallInts, row: int, server: int) -> int:
+def count_of(holds: Words, keys: Ints, counts: SmallInts, row: int, server: int) -> int:
     """Return the number of the server's queries for the row."""
     if not is_member(holds[row], server):
         return 0

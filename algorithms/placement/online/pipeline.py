@@ -15,7 +15,7 @@ import numpy as np
 from algorithms.placement.balance import even_caps, online_caps
 from algorithms.placement.online.board import expect
 from algorithms.placement.online.replay import take, take_all, take_all_by_cost
-from algorithms.placement.online.server_choice import LEAST_COST, LEAST_COST_RARE, chosen
+from algorithms.placement.online.server_choice import LEAST_COST, LEAST_COST_RARE, choose_server
 from algorithms.placement.online.state import OnlineState
 from algorithms.placement.problem import PlacementProblem, relative_slack
 from algorithms.placement.result import PlacementPlan, measure
@@ -79,7 +79,7 @@ class OnlinePlacement(Parameters):
         kind = self._kind(state, wanted)
         state.expect(self.nu, self.alpha)
         expect(state.board)
-        return int(chosen(state.board, self.rule, self.draws_from, wanted, kind))
+        return int(choose_server(state.board, self.rule, self.draws_from, wanted, kind))
 
     def place(self, state: OnlineState, sources: Iterable[int]) -> int:
         """Return the server for an arriving query, and count the query in the state.
@@ -101,12 +101,12 @@ class OnlinePlacement(Parameters):
         The problem's own slack plays no part: the parameters' does.
         """
         started = time.perf_counter()
-        assignment = self._placed_in_turn(problem, progress)
+        assignment = self._place_in_turn(problem, progress)
         progress(1.0)
         caps = self.promised_caps(problem)
         return measure(problem, assignment, caps, time.perf_counter() - started)
 
-    def _placed_in_turn(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
+    def _place_in_turn(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
         state = self.state_to_fill(problem)
         homes = np.empty(problem.queries, np.int32)
         rows = arrays_of(problem, with_kinds=self.needs_kinds)

@@ -23,7 +23,7 @@ _ALL = ~_NONE
 
 
 @compiled
-def chosen(board: Board, rule: int, seed: int, sources: SmallInts, kind: int) -> int:
+def choose_server(board: Board, rule: int, seed: int, sources: SmallInts, kind: int) -> int:
     """Return the server for an arriving query, after a call of `expect`."""
     anything = False
     for word in board.open:

@@ -194,7 +194,7 @@ class OnlineState:
     def activate(self, server: int, capacity: float = 1.0) -> None:
         """Add the server of this number, which must not be active."""
         if server >= len(self.board.active):
-            self.board = boards.widened(self.board, server + 1)
+            self.board = boards.widen(self.board, server + 1)
         if self.board.active[server]:
             raise BadProblem("server", f"{server} is there already")
         self.board.active[server] = True

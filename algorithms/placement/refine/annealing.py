@@ -14,7 +14,7 @@ from algorithms.compiled import compiled, inlined
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine.pieces import Pieces
 from algorithms.random_numbers import Words, below, unit
-from algorithms.rows import grouped, picked, within
+from algorithms.rows import group_positions, pick_rows, within
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
 # Readers beyond this count change the power sum by next to nothing.
@@ -57,10 +57,10 @@ class Field(NamedTuple):
 def lay_out(problem: PlacementProblem, pieces: Pieces) -> Field:
     """Return the field with every piece on its server of `pieces`; it shares no memory."""
     types = problem.types
-    indptr, entries = picked(types.indptr, pieces.kinds)
+    indptr, entries = pick_rows(types.indptr, pieces.kinds)
     indices = types.indices[entries]
     owner = np.repeat(np.arange(len(pieces.kinds), dtype=np.int32), np.diff(indptr))
-    spans, order = grouped(indices, len(problem.rates))
+    spans, order = group_positions(indices, len(problem.rates))
     row, counts = _count_readers(problem, np.diff(spans), indices, pieces.servers[owner])
     hosted, starts, numbers, position = _list_hosted(problem, pieces.servers)
     loads = np.bincount(pieces.servers, weights=pieces.sizes, minlength=problem.servers)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.placement.problem import PlacementProblem
-from algorithms.rows import picked
+from algorithms.rows import pick_rows
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
 
@@ -84,7 +84,7 @@ class History:
         """Count, per source, the queries of the events of one kind from `begin` to `end`."""
         problem, events = self.problem, self.events
         queries = events.subjects[begin:end][events.kinds[begin:end] == kind]
-        read = problem.indices[picked(problem.indptr, queries)[1]]
+        read = problem.indices[pick_rows(problem.indptr, queries)[1]]
         return np.bincount(read, minlength=len(problem.rates)).astype(np.int64)
 
 

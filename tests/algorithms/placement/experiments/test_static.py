@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from algorithms.errors import BadParameters
-from algorithms.experiments import experiment, summarised
+from algorithms.experiments import experiment, summarise
 from algorithms.placement.experiments.setup import AllAtOnce, OneByOne
 from algorithms.placement.experiments.static import (
     OFFLINE,
@@ -79,7 +79,7 @@ def test_a_heavier_tail_replicates_more() -> None:
     """Section 6.2, observation 1 on figure 3(a)."""
     one = experiment("placement", "fig3a")
     table = one.run(AllAtOnce(**SMALL), [1.0, 2.0, 3.0], ["mms", "off_rand"])
-    means = summarised(table, "exponent", "replication_factor")
+    means = summarise(table, "exponent", "replication_factor")
     for series in ("mms", "off_rand"):
         factors = [row["mean"] for row in means.records() if row["series"] == series]
         assert len(factors) == 3
