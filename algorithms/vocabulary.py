@@ -128,7 +128,7 @@ class Parameters:
     @classmethod
     def fields(cls) -> tuple[ParameterField, ...]:
         """Return the parameters in the order in which a form should show them."""
-        return tuple(_described(field) for field in dataclasses.fields(cls))
+        return tuple(_describe_field(field) for field in dataclasses.fields(cls))
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
@@ -147,7 +147,7 @@ class Parameters:
         return {field.name: getattr(self, field.name) for field in self.fields()}
 
 
-def _described(field: "dataclasses.Field[Any]") -> ParameterField:
+def _describe_field(field: "dataclasses.Field[Any]") -> ParameterField:
     written = field.type if isinstance(field.type, str) else _name_of(field.type)
     kind, _, rest = written.partition(" | ")
     return ParameterField(

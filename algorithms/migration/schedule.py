@@ -54,7 +54,7 @@ def schedule_transfers(transfers: Any) -> Schedule:
 
     Preemptive: a transfer may be cut over several phases. Raises `BadProblem`.
     """
-    amounts = _checked(transfers)
+    amounts = _check_transfers(transfers)
     whole, scale = _as_whole_numbers(amounts)
     durations, partners = _decompose(whole, _padding(whole))
     phases = []
@@ -71,7 +71,7 @@ def schedule_transfers(transfers: Any) -> Schedule:
     return Schedule(tuple(phases), start * scale)
 
 
-def _checked(transfers: Any) -> Floats:
+def _check_transfers(transfers: Any) -> Floats:
     try:
         amounts = np.array(transfers, dtype=np.float64)
     except (TypeError, ValueError) as error:

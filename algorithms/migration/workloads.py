@@ -30,7 +30,9 @@ def node_numbers(series: str, seed: int = 0, least: int = 8, most: int = 16) -> 
     `daily` is drawn, between `least` and `most`; the others are recorded (8 to 16) and need the
     file `node_demand_hourly.csv.gz` in the folder of data sets. Raises `BadProblem` without it.
     """
-    numbers = _daily(seed, least, most) if series == DAILY else _recorded(data_folder(), series)
+    numbers = (
+        _daily(seed, least, most) if series == DAILY else _read_recorded(data_folder(), series)
+    )
     changes: Ints = numbers[np.concatenate([[True], np.diff(numbers) != 0])]
     return changes
 
@@ -46,7 +48,7 @@ def _daily(seed: int, least: int, most: int, days: int = 240) -> Ints:
 
 
 @lru_cache(maxsize=8)
-def _recorded(folder: Path, series: str) -> Ints:
+def _read_recorded(folder: Path, series: str) -> Ints:
     path = folder / DEMAND_FILE
     try:
         with gzip.open(path, "rt", newline="") as file:

@@ -27,7 +27,7 @@ def problem_from_json(data: object, nu: float) -> PlacementProblem:
     for name, rate in rates.items():
         _check_number(f"rates.{name}", rate)
     known = {name: number for number, name in enumerate(rates)}
-    indptr, indices = _numbered(fields["queries"], known)
+    indptr, indices = _number_sources(fields["queries"], known)
     return PlacementProblem.from_arrays(
         list(rates.values()),
         indptr,
@@ -82,7 +82,7 @@ def plan_to_json(plan: PlacementPlan, caps: Ints) -> dict[str, Any]:
     }
 
 
-def _numbered(queries: object, known: Mapping[str, int]) -> tuple[Ints, Ints]:
+def _number_sources(queries: object, known: Mapping[str, int]) -> tuple[Ints, Ints]:
     """Return the queries as compressed rows of source numbers."""
     if not isinstance(queries, list):
         raise BadProblem("queries", "must be a list with the sources of each query")

@@ -23,7 +23,7 @@ _ORDER: Final = (thresholds.BAD, thresholds.WARN, thresholds.GOOD, thresholds.UN
 def overview(request: PageRequest) -> HttpResponse:
     """Render the visible clusters with their measures."""
     now = timezone.now()
-    rows = [_graded(row, now) for row in fleet(request.actor.clusters)]
+    rows = [_grade_row(row, now) for row in fleet(request.actor.clusters)]
     statuses = [(row["cluster"].name, row["status"]) for row in rows]
     context = {
         "rows": sorted(rows, key=lambda row: _ORDER.index(row["status"].grade)),
@@ -41,7 +41,7 @@ def post_demo(request: PageRequest, slug: str) -> HttpResponse:
     return redirect("cluster", cluster.slug)
 
 
-def _graded(row: FleetRow, now: datetime) -> dict[str, Any]:
+def _grade_row(row: FleetRow, now: datetime) -> dict[str, Any]:
     """Return a row of the fleet with its status and the levels of its measures."""
     sample, cluster, waited = row.sample or {}, row.cluster, row.oldest_waiting
     # A stopped cluster reports no data.

@@ -22,7 +22,7 @@ from dashboard.clusters.status import cluster_status
 from dashboard.dialog_forms import answer, whole_numbers
 from dashboard.figures.cluster import NodeSeries, cluster_figures
 from dashboard.figures.parts import VersionMark
-from dashboard.figures.thinning import thinned, with_gaps
+from dashboard.figures.thinning import thin_samples, with_gaps
 from dashboard.forms import number
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.policies.decisions import why
@@ -71,7 +71,7 @@ def numbers(request: PageRequest, cluster: Cluster) -> HttpResponse:
 def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return figures and the samples for live updates, as JSON."""
     time_range = time_range_of(request.GET, timezone.now())
-    points = thinned(samples(cluster, time_range.start, time_range.end))
+    points = thin_samples(samples(cluster, time_range.start, time_range.end))
     shown_nodes = [NodeSeries(n.index, n.name, n.capacity) for n in cluster.nodes.order_by("index")]
     marks = version_marks(cluster, time_range)
     start, end = time_range.milliseconds

@@ -65,13 +65,13 @@ def detail(request: PageRequest, pk: int) -> HttpResponse:
 @viewer_action
 def cancel(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Cancel a run."""
-    return _decided(request, lambda: lab.cancel(request.actor, run_by_id(pk)), "Run cancelled.")
+    return _apply(request, lambda: lab.cancel(request.actor, run_by_id(pk)), "Run cancelled.")
 
 
 @viewer_action
 def again(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Request another run with the same parameters."""
-    return _decided(request, lambda: lab.repeat(request.actor, run_by_id(pk)), "", pk)
+    return _apply(request, lambda: lab.repeat(request.actor, run_by_id(pk)), "", pk)
 
 
 @viewer_action
@@ -141,7 +141,7 @@ def _run(run: LabRun, measure: str) -> dict[str, Any]:
     }
 
 
-def _decided(
+def _apply(
     request: PageRequest, decide: Callable[[], LabRun], done: str, back: int | None = None
 ) -> HttpResponseRedirect:
     """Apply a change and redirect to the resulting run, or to `back` with the error."""

@@ -36,7 +36,7 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
         wanted, budgets = requests_in(cluster, request.POST), budgets_of(texts(request.POST))
         comparison = comparisons.compare(request.actor, cluster, wanted, budgets)
     except Invalid as invalid:
-        return _refused(request, cluster, invalid.fields)
+        return _refuse(request, cluster, invalid.fields)
     except Conflict as busy:
         notify_refusal(request, busy)
         return redirect("comparisons", cluster.slug)
@@ -96,7 +96,7 @@ def cancel(request: PageRequest, cluster: Cluster, pk: int) -> str:
     return f"{count} plan{'' if count == 1 else 's'} cancelled."
 
 
-def _refused(request: PageRequest, cluster: Cluster, faults: Fields) -> HttpResponse:
+def _refuse(request: PageRequest, cluster: Cluster, faults: Fields) -> HttpResponse:
     form = comparison_form(cluster, request.POST, faults)
     shown = {*form["values"], "asked", "algorithm", "planner"}
     shown |= {

@@ -81,7 +81,7 @@ def form_of(schema: StreamSchema | None, blank: int = BLANK) -> SchemaForm:
         name: _number(getattr(schema, name, default)) for name, (_, _, default) in SETTINGS.items()
     }
     event_time = schema.event_time if schema else ""
-    return SchemaForm(_padded(rows, blank), event_time, _settings(values, {}))
+    return SchemaForm(_pad(rows, blank), event_time, _settings(values, {}))
 
 
 def _number(seconds: float) -> str:
@@ -103,7 +103,7 @@ def form_of_sample(inferred: Inferred) -> SchemaForm:
         name: [why] for name, why in inferred.faults.items() if not name.startswith("columns.")
     }
     settings = _settings(values, {})
-    return SchemaForm(_padded(rows), inferred.event_time, settings, errors, inferred.records)
+    return SchemaForm(_pad(rows), inferred.event_time, settings, errors, inferred.records)
 
 
 def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = BLANK) -> SchemaForm:
@@ -119,7 +119,7 @@ def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = B
     given = {name: values.get(name, "") for name in SETTINGS}
     left = {name: why for name, why in messages.items() if not name.startswith("columns.")}
     return SchemaForm(
-        _padded(rows, blank), values.get("event_time", "").strip(), _settings(given, left), left
+        _pad(rows, blank), values.get("event_time", "").strip(), _settings(given, left), left
     )
 
 
@@ -165,7 +165,7 @@ def sample_in(upload: "UploadedFile[Any] | None", named: str) -> Inferred:
     return infer(head_of(head, kind), kind)
 
 
-def _padded(rows: Sequence[ColumnRow], blank: int = BLANK) -> list[ColumnRow]:
+def _pad(rows: Sequence[ColumnRow], blank: int = BLANK) -> list[ColumnRow]:
     return [*rows, *(ColumnRow() for _ in range(blank))]
 
 

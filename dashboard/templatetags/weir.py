@@ -37,7 +37,7 @@ for formatter in (
 @register.simple_tag
 def sparkline(values: Sequence[float | None], label: str) -> SafeString:
     """Return the SVG of the values from left to right, "" for fewer than two."""
-    known = [value for value in _reduced(values) if value is not None]
+    known = [value for value in _reduce(values) if value is not None]
     if len(known) < 2:  # noqa: PLR2004 - a line has two ends
         return SafeString("")
     points = _points(known)
@@ -60,7 +60,7 @@ def _points(values: Sequence[float]) -> str:
     )
 
 
-def _reduced(values: Sequence[float | None]) -> Sequence[float | None]:
+def _reduce(values: Sequence[float | None]) -> Sequence[float | None]:
     return values[:: max(1, -(-len(values) // MAX_POINTS))]
 
 

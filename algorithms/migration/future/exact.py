@@ -52,7 +52,7 @@ def project(landscape: Landscape) -> ExactProjection:
     gamma, kept, transitions = landscape.gamma, landscape.kept, landscape.transitions
     if not 0 <= gamma < 1:
         raise BadProblem("gamma", f"must be at least 0 and less than 1, not {gamma}")
-    cuts = _listed(landscape)
+    cuts = _list_partitionings(landscape)
     costs = {
         (row, column): costs_between(kept, cuts[row], cuts[column])
         for row, column in np.argwhere(transitions.chances > 0).tolist()
@@ -67,7 +67,7 @@ def project(landscape: Landscape) -> ExactProjection:
     return ExactProjection(gamma, cuts, values)
 
 
-def _listed(landscape: Landscape) -> dict[int, Ints]:
+def _list_partitionings(landscape: Landscape) -> dict[int, Ints]:
     """Return all partitionings for each number of nodes. Raises `TooLarge`."""
     before, counts = landscape.work_before, landscape.transitions.counts.tolist()
     most = int(np.sqrt(MOST_PAIRS / len(counts) ** 2))

@@ -46,11 +46,11 @@ def partitionings(work_before: Floats, limit: float, parts: int, most: int) -> I
             f"{len(work_before) - 1} tasks have {count:,} partitionings into {parts} intervals; "
             f"at most {most:,} can be listed"
         )
-    return _listed(lower_bounds(work_before, limit), parts, count)
+    return _list_partitionings(lower_bounds(work_before, limit), parts, count)
 
 
 @compiled
-def _listed(lowest: Ints, parts: int, count: int) -> Ints:
+def _list_partitionings(lowest: Ints, parts: int, count: int) -> Ints:
     """Enumerate the cuts like an odometer; the earliest begin of the rest cuts off dead ends."""
     tasks = len(lowest) - 1
     earliest = np.full(parts + 1, tasks, np.int64)

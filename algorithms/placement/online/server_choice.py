@@ -173,7 +173,7 @@ def _by_scan(board: Board, rule: int, sources: SmallInts, kind: int) -> int:
             bit = left & (~left + _BIT)
             left ^= bit
             server = (word << 6) + position(bit)
-            penalty, rank = _added(rates, holds, readers, sources, word, bit)
+            penalty, rank = _added_rate_of(rates, holds, readers, sources, word, bit)
             if rule != LEAST_COST_RARE:
                 rank = 0.0
             if rule == LEAST_SOURCE:
@@ -187,7 +187,7 @@ def _by_scan(board: Board, rule: int, sources: SmallInts, kind: int) -> int:
 
 
 @inlined
-def _added(
+def _added_rate_of(
     rates: Floats, holds: Words, readers: Ints, sources: SmallInts, word: int, bit: np.uint64
 ) -> tuple[float, float]:
     """Return the rate that a query adds to a server, and the readers of the sources that it has."""
@@ -209,7 +209,7 @@ def _at_random(words: Words, seed: int, arrival: int) -> int:
         while left:
             left &= left - _BIT
             count += 1
-    skip = int(_mixed(seed, arrival) % np.uint64(count))
+    skip = int(_mix(seed, arrival) % np.uint64(count))
     for index in range(len(words)):
         left = words[index]
         while left:
@@ -221,7 +221,7 @@ def _at_random(words: Words, seed: int, arrival: int) -> int:
 
 
 @compiled
-def _mixed(seed: int, arrival: int) -> np.uint64:
+def _mix(seed: int, arrival: int) -> np.uint64:
     """Return 64 random bits that depend on both: splitmix64 at a position."""
     word = np.uint64(seed) * np.uint64(0xD1342543DE82EF95) + np.uint64(arrival + 1) * np.uint64(
         0x9E3779B97F4A7C15

@@ -149,7 +149,7 @@ def anneal(field: Field, state: Words, temperature: float, steps: int) -> float:
             worth += _worth(
                 other, target, home, rates, indptr, indices, spans, readers, host, row, counts, gain
             )[0]
-        if not _accepted(state, worth, temperature):
+        if not _is_accepted(state, worth, temperature):
             continue
         _move(piece, home, target, indptr, indices, row, counts, host, sizes, loads)
         _rehost(piece, home, target, hosted, starts, numbers, position)
@@ -189,7 +189,7 @@ def _attracting(
 
 
 @inlined
-def _accepted(state: Words, change: float, temperature: float) -> bool:
+def _is_accepted(state: Words, change: float, temperature: float) -> bool:
     if change <= 0.0:
         return True
     if temperature <= 0.0:

@@ -8,7 +8,7 @@ import pytest
 from algorithms.experiments import EXPERIMENTS, Experiment, Table
 from algorithms.registry import algorithm_title
 from dashboard.figures.lab import lab_figures, panels_of
-from dashboard.figures.standalone import drawing, painted
+from dashboard.figures.standalone import apply_theme, drawing
 from tests.support.lab import Small, small_experiment
 
 
@@ -82,7 +82,7 @@ def test_every_experiment_has_a_figure_that_plotly_accepts(one: Experiment) -> N
         for x in one.values
         for name in one.choices
     ]
-    figure = painted(lab_figures(one, Table.from_records(one.columns, records))[y])
+    figure = apply_theme(lab_figures(one, Table.from_records(one.columns, records))[y])
     go.Figure(data=figure["data"], layout=figure["layout"])
     looks = {(t["line"]["color"], t["line"]["dash"], t["marker"]["symbol"]) for t in figure["data"]}
     assert len(looks) == len(one.choices)
