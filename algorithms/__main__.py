@@ -8,24 +8,25 @@ import json
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from typing import Final, NoReturn, TextIO
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any, Final, NoReturn, TextIO
 
 from algorithms.errors import BadParameters, Infeasible, PlanningError
 from algorithms.interrupts import interruptible
-from algorithms.listing import as_json, as_text
 from algorithms.planner import Algorithm, Planner
 from algorithms.registry import PLANNERS, planner
 from algorithms.strict_json import read_json
-from algorithms.vocabulary import Progress, Value, silent
+from algorithms.vocabulary import ParameterField, Progress, Value, silent
 
-_WRONG: Final = 2
+_INVALID: Final = 2
 # Exit code of a process that Ctrl-C ended: 128 + SIGINT.
 _INTERRUPTED: Final = 130
 # Exit code of a process whose output was closed: 128 + SIGPIPE.
-_UNHEARD: Final = 141
+_OUTPUT_CLOSED: Final = 141
 # A value of the input is quoted in a message; it may be of any length.
 _LONGEST_MESSAGE: Final = 600
+_TYPES: Final = {bool: "true or false", int: "whole number", float: "number", str: "text"}
 
 
 class _Parser(ArgumentParser):
@@ -43,18 +44,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one call and return its exit code."""
     try:
         given = _parser().parse_args(arguments)
-        answer = _listed(given) if given.planner == "list" else _planned(given)
-        print(answer, flush=True)  # noqa: T201
+        print(_list(given) if given.planner == "list" else _plan(given), flush=True)  # noqa: T201
     except (PlanningError, _BadCall) as error:
-        return _refused(str(error) + _advice(error))
+        advice = "; raise nu, add servers or drop queries" if isinstance(error, Infeasible) else ""
+        return _refuse(str(error) + advice)
     except MemoryError:
-        return _refused("the problem does not fit into memory; give a smaller one")
+        return _refuse("the problem does not fit into memory; give a smaller one")
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:
         # Or the interpreter would complain when it flushes once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _UNHEARD
+        return _OUTPUT_CLOSED
     return 0
 
 
@@ -87,16 +88,16 @@ def _add_planner(parser: ArgumentParser, planner: Planner) -> None:
     parser.add_argument("--progress", action="store_true", help="print the share done on stderr")
 
 
-def _listed(given: Namespace) -> str:
+def _list(given: Namespace) -> str:
     return json.dumps(as_json(PLANNERS), indent=2) if given.json else as_text(PLANNERS)
 
 
-def _planned(given: Namespace) -> str:
+def _plan(given: Namespace) -> str:
     chosen = planner(given.planner)
     algorithm = chosen.algorithm(given.algorithm)
     values = _values(chosen, algorithm, given.param, given.seed)
     data = read_json(given.input)
-    with interruptible(_printing(sys.stderr) if given.progress else silent) as report:
+    with interruptible(_progress_printer(sys.stderr) if given.progress else silent) as report:
         plan = chosen.run(algorithm, data, values, report)
     return json.dumps(plan, allow_nan=False)
 
@@ -139,7 +140,7 @@ def _check_seed(text: str) -> None:
         raise BadParameters({"seed": [f"must be a whole number of at least 0, not {text!r}"]})
 
 
-def _printing(stream: TextIO) -> Progress:
+def _progress_printer(stream: TextIO) -> Progress:
     """Return a progress that prints each whole percent to a stream once."""
     last = -1
 
@@ -153,15 +154,72 @@ def _printing(stream: TextIO) -> Progress:
     return print_share
 
 
-def _advice(error: Exception) -> str:
-    return "; raise nu, add servers or drop queries" if isinstance(error, Infeasible) else ""
-
-
-def _refused(message: str) -> int:
+def _refuse(message: str) -> int:
     line = " ".join(message.split())
     short = line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE - 3]}..."
     print(f"algorithms: {short}", file=sys.stderr)  # noqa: T201
-    return _WRONG
+    return _INVALID
+
+
+def as_json(planners: Iterable[Planner]) -> dict[str, Any]:
+    """Return planners, their algorithms and the parameters of each as JSON values."""
+    return {
+        "planners": [
+            {
+                "name": planner.name,
+                "title": planner.title,
+                "algorithms": [
+                    _algorithm_json(planner, algorithm) for algorithm in planner.algorithms
+                ],
+            }
+            for planner in planners
+        ]
+    }
+
+
+def as_text(planners: Iterable[Planner]) -> str:
+    """Return the same as text."""
+    return "\n".join(line for planner in planners for line in _lines(planner))
+
+
+def _algorithm_json(planner: Planner, algorithm: Algorithm) -> dict[str, Any]:
+    return {
+        "name": algorithm.name,
+        "title": algorithm.title,
+        "kind": algorithm.kind,
+        "summary": algorithm.summary,
+        "parameters": [_parameter_json(field) for field in planner.fields(algorithm)],
+    }
+
+
+def _parameter_json(field: ParameterField) -> dict[str, Any]:
+    return asdict(field) | {"type": field.type.__name__, "choices": list(field.choices)}
+
+
+def _lines(planner: Planner) -> list[str]:
+    lines = [f"{planner.name}: {planner.title}"]
+    for algorithm in planner.algorithms:
+        lines += [
+            "",
+            f"  {algorithm.name} ({algorithm.kind}): {algorithm.title}",
+            f"    {algorithm.summary}",
+        ]
+        lines += [f"    --param {_describe(field)}" for field in planner.fields(algorithm)]
+    return lines
+
+
+def _describe(field: ParameterField) -> str:
+    facts = [_TYPES[field.type] + (f" [{field.unit}]" if field.unit else "")]
+    if field.choices:
+        facts = ["one of " + ", ".join(field.choices)]
+    if field.minimum is not None:
+        facts.append(f"at least {field.minimum:,.12g}")
+    if field.maximum is not None:
+        facts.append(f"at most {field.maximum:,.12g}")
+    if field.optional:
+        facts.append("or none")
+    default = "none" if field.default is None else str(field.default).lower()
+    return f"{field.name}={default}  ({', '.join(facts)}) {field.help}"
 
 
 if __name__ == "__main__":

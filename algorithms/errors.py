@@ -8,8 +8,8 @@ class PlanningError(Exception):
     """Base of the planners' errors."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions pickle by their message; these pickle by their data.
-        return (_rebuilt, (type(self), self.__dict__.copy(), self.args))
+        # `__init__`, which takes other arguments than the message, is not called again.
+        return BaseException.__new__, (type(self), *self.args), self.__dict__
 
 
 class BadProblem(PlanningError):
@@ -99,8 +99,8 @@ class _UnknownOfPlanner(PlanningError):
     what = ""
 
     def __init__(self, planner: str, name: str, known: Sequence[str]) -> None:
-        there = ", ".join(known) or "none"
-        super().__init__(f"{planner} has no {self.what} {name!r}; known: {there}")
+        names = ", ".join(known) or "none"
+        super().__init__(f"{planner} has no {self.what} {name!r}; known: {names}")
         self.planner, self.name, self.known = planner, name, tuple(known)
 
 
@@ -114,20 +114,3 @@ class UnknownExperiment(_UnknownOfPlanner):
     """No experiment of that name is known for the planner."""
 
     what = "experiment"
-
-
-class Refuted(AssertionError):
-    """A plan's measures are wrong or it is infeasible; `faults` lists every difference."""
-
-    def __init__(self, faults: Sequence[str]) -> None:
-        super().__init__("; ".join(faults))
-        self.faults = list(faults)
-
-
-def _rebuilt(
-    kind: type[PlanningError], data: dict[str, object], arguments: tuple[object, ...]
-) -> PlanningError:
-    error = kind.__new__(kind)
-    error.__dict__.update(data)
-    error.args = arguments
-    return error

@@ -1,10 +1,10 @@
 """Every experiment by planner and name; command line, tasks and pages are derived from here.
 
-    from algorithms.experiments import experiment, summarised
+    from algorithms.experiments import experiment, summarise
 
     found = experiment("placement", "fig4a")
     table = found.run(found.parameters(queries=10_000), values=[1.5, 2.0])
-    print(summarised(table, found.x.name, found.panels[0].y.name))
+    print(summarise(table, found.x.name, found.panels[0].y.name))
 
 To add one: an `Experiment` in the planner's package, then its name in the tuple `EXPERIMENTS` of
 `algorithms/<planner>/experiments/__init__.py`.
@@ -13,11 +13,10 @@ To add one: an `Experiment` in the planner's package, then its name in the tuple
 from collections.abc import Mapping
 from typing import Final
 
-from algorithms.discovery import planner_modules
 from algorithms.errors import UnknownExperiment
 from algorithms.experiment import Axis, Experiment, Panel, Repeated
-from algorithms.registry import planners
-from algorithms.tables import Cell, Table, summarised
+from algorithms.registry import PLANNERS, planner_modules
+from algorithms.tables import Cell, Table, summarise
 
 __all__ = [
     "EXPERIMENTS",
@@ -29,13 +28,15 @@ __all__ = [
     "Table",
     "experiment",
     "experiments",
-    "summarised",
+    "summarise",
 ]
 
 _MODULES: Final = planner_modules("experiments")
-# Of the planners that have any, in their order.
+# By planner, for the planners that have experiments.
 EXPERIMENTS: Final[Mapping[str, tuple[Experiment, ...]]] = {
-    name: _MODULES[name].EXPERIMENTS for name in planners() if name in _MODULES
+    planner.name: _MODULES[planner.name].EXPERIMENTS
+    for planner in PLANNERS
+    if planner.name in _MODULES
 }
 
 

@@ -12,7 +12,7 @@ from algorithms.vocabulary import Kind, ParameterField, Parameters, Progress, si
 class Algorithm:
     """One way to plan: its names, when it decides, its parameter class, which has `solve`.
 
-    `read`, `report`: where its problems or plans look otherwise than its planner's, see there.
+    `read`, `report`: those of `Planner` if the form of its problems or plans is another.
     """
 
     name: str
@@ -33,14 +33,10 @@ class Algorithm:
         `progress` is called with the share done; its exceptions stop the run. Raises what the
         algorithm's own `solve` raises, and `TypeError` on parameters of another algorithm.
         """
-        return self.chosen(parameters).solve(problem, progress)
-
-    def chosen(self, parameters: Any = None) -> Any:
-        """Return the parameters, the defaults for None; `TypeError` on another algorithm's."""
         chosen = self.parameters() if parameters is None else parameters
         if type(chosen) is not self.parameters:
             raise TypeError(f"{self.name} takes {self.parameters.__name__}, not {chosen!r}")
-        return chosen
+        return chosen.solve(problem, progress)
 
 
 @dataclass(frozen=True)
@@ -105,17 +101,17 @@ class Planner:
         self, algorithm: Algorithm, data: object, values: Mapping[str, Any]
     ) -> tuple[Any, Any]:
         """Return the problem and the algorithm's parameters of a run, without running it."""
-        data, values = self._parted(data, values)
-        unknown = set(values) - {field.name for field in self.fields(algorithm)}
+        data, values = self._split(data, values)
+        names = [field.name for field in self.fields(algorithm)]
+        unknown = set(values) - set(names)
         if unknown:
-            known = ", ".join(field.name for field in self.fields(algorithm)) or "none"
-            why = f"is not a parameter of {algorithm.name}; known: {known}"
+            why = f"is not a parameter of {algorithm.name}; known: {', '.join(names) or 'none'}"
             raise BadParameters({name: [why] for name in sorted(unknown)})
-        settings = _taken(self.problem, values)
+        settings = _parameters_of(self.problem, values)
         problem = (algorithm.read or self.read)(data, settings)
-        return problem, _taken(algorithm.parameters, settings.to_mapping() | dict(values))
+        return problem, _parameters_of(algorithm.parameters, settings.to_mapping() | dict(values))
 
-    def _parted(self, data: object, values: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
+    def _split(self, data: object, values: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
         """Return the problem without its parameters, and all parameters."""
         if not isinstance(data, Mapping):
             return data, values
@@ -124,6 +120,6 @@ class Planner:
         return {k: v for k, v in data.items() if k not in names}, inside | dict(values)
 
 
-def _taken(kind: type[Any], values: Mapping[str, Any]) -> Any:
+def _parameters_of(kind: type[Any], values: Mapping[str, Any]) -> Any:
     names = {field.name for field in kind.fields()}
     return kind.from_mapping({name: to for name, to in values.items() if name in names})

@@ -1,17 +1,49 @@
 """Every planner and algorithm by name; forms, API schema, CLI and benchmarks are derived here.
 
-To add a planner: a package with a module `planner` that has a value `PLANNER` (`discovery`). To add
-an algorithm: its parameter class with `solve`, then one row in its planner's value.
+A package of `algorithms` with a module `planner` that has a value `PLANNER` is a planner. Another
+distribution adds a planner by an entry point of the group `weir.planners`: its name is the
+planner's, its value the package. To add an algorithm: its parameter class with `solve`, then one
+row in its planner's value.
 """
 
+import pkgutil
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from types import ModuleType
 from typing import Final, cast
 
-from algorithms.discovery import planner_modules
-from algorithms.errors import UnknownPlanner
+import algorithms as root
+from algorithms.errors import PlanningError, UnknownPlanner
 from algorithms.planner import Algorithm, Planner
 from algorithms.vocabulary import Kind
 
+GROUP: Final = "weir.planners"
 PLACEMENT: Final = "placement"
+
+
+@cache
+def planner_packages() -> Mapping[str, str]:
+    """Return the package of each planner by the planner's name."""
+    packages = {
+        name: f"{root.__name__}.{name}"
+        for _, name, is_package in pkgutil.iter_modules(root.__path__)
+        if is_package
+    }
+    packages |= {point.name: point.value for point in entry_points(group=GROUP)}
+    return {name: path for name, path in packages.items() if find_spec(f"{path}.planner")}
+
+
+def planner_modules(module: str) -> Mapping[str, ModuleType]:
+    """Return the modules of this name of the planners that have it, by planner."""
+    return {
+        name: import_module(f"{path}.{module}")
+        for name, path in planner_packages().items()
+        if find_spec(f"{path}.{module}")
+    }
+
 
 PLANNERS: Final[tuple[Planner, ...]] = tuple(
     sorted(
@@ -46,6 +78,9 @@ def algorithm(planner_name: str, name: str) -> Algorithm:
     return planner(planner_name).algorithm(name)
 
 
-def planners() -> tuple[str, ...]:
-    """Return the names of the planners."""
-    return tuple(item.name for item in PLANNERS)
+def algorithm_title(planner_name: str, name: str) -> str:
+    """Return the title of an algorithm, the words of its name if it is unknown."""
+    try:
+        return algorithm(planner_name, name).title
+    except PlanningError:
+        return name.replace("_", " ")

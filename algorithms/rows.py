@@ -19,19 +19,19 @@ def within(lengths: Ints) -> Ints:
     return places
 
 
-def picked(indptr: Ints, rows: Ints | SmallInts) -> tuple[Ints, Ints]:
+def pick_rows(indptr: Ints, rows: Ints | SmallInts) -> tuple[Ints, Ints]:
     """Return the boundaries of the picked rows, int64[n + 1], and where their entries are."""
     lengths = indptr[rows + 1] - indptr[rows]
     return boundaries(lengths), np.repeat(indptr[rows], lengths) + within(lengths)
 
 
-def grouped(numbers: Ints | SmallInts, groups: int) -> tuple[Ints, Ints]:
+def group_positions(numbers: Ints | SmallInts, groups: int) -> tuple[Ints, Ints]:
     """Return as rows the positions of each number from 0 on: boundaries and positions."""
     indptr = boundaries(np.bincount(numbers, minlength=groups))
     return indptr, np.argsort(numbers, kind="stable")
 
 
-def normalised(indptr: Ints, indices: SmallInts) -> tuple[Ints, SmallInts]:
+def normalise_rows(indptr: Ints, indices: SmallInts) -> tuple[Ints, SmallInts]:
     """Return the rows with the sources of each ascending and each once.
 
     `indptr` int64[n + 1] and `indices` int32[...] are used up: their memory is the result's.

@@ -33,20 +33,16 @@ class Table:
 
     def column(self, name: str) -> tuple[Cell, ...]:
         """Return the values of one column. Raises `KeyError` on others."""
-        position = self._place_of(name)
-        return tuple(row[position] for row in self.rows)
+        if name not in self.columns:
+            raise KeyError(f"{name!r} is not a column; columns: {', '.join(self.columns)}")
+        return tuple(row[self.columns.index(name)] for row in self.rows)
 
     def records(self) -> list[dict[str, Cell]]:
         """Return one mapping per row."""
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
-    def _place_of(self, name: str) -> int:
-        if name not in self.columns:
-            raise KeyError(f"{name!r} is not a column; columns: {', '.join(self.columns)}")
-        return self.columns.index(name)
 
-
-def summarised(table: Table, x: str, y: str) -> Table:
+def summarise(table: Table, x: str, y: str) -> Table:
     """Return `y` over the seeds of each (x, series), in order of first appearance.
 
     Columns: x, "series", "mean", "deviation" (of the sample; 0 for one run), "smallest",

@@ -15,6 +15,10 @@ Ints = NDArray[np.int64]
 SmallInts = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
+# A number, or a number with the numbers of random streams: (seed, 1) and (seed, 2) are independent
+# of each other and of seed.
+Seed = int | tuple[int, ...]
+
 Kind = Literal["offline", "online"]
 # Called with the share done, ascending from 0 to 1. Its exceptions stop the algorithm.
 Progress = Callable[[float], None]
@@ -34,7 +38,6 @@ MAX_SLACK: Final = 10.0
 
 Value = bool | int | float | str | None
 
-_METADATA: Final = "parameter"
 _WORDS: Final[dict[type, str]] = {
     bool: "true or false",
     int: "a whole number",
@@ -49,8 +52,7 @@ _FALSE: Final = ("false", "no", "off", "0")
 class ParameterField:
     """One parameter as a form, an API schema or a command line shows it.
 
-    `optional`: None is a value too, and the help explains it. `choices`: of a text, what it
-    may be.
+    `optional`: None is a value too, and the help explains it. `choices`: the values of a text.
     """
 
     name: str
@@ -71,7 +73,11 @@ class ParameterField:
             return f"must be {_WORDS[self.type]}, not {value!r}"
         if self.choices and value not in self.choices:
             return f"must be one of {', '.join(self.choices)}, not {value!r}"
-        return self._range_problem_with(value)
+        if self.minimum is not None and cast("float", value) < self.minimum:
+            return f"must be at least {self.minimum:g}, not {value:g}"
+        if self.maximum is not None and cast("float", value) > self.maximum:
+            return f"must be at most {self.maximum:g}, not {value:g}"
+        return None
 
     def parsed(self, text: str) -> Value:
         """Return the value of a text. Raises `ValueError` on other texts."""
@@ -84,13 +90,6 @@ class ParameterField:
             return self.type(plain)
         except ValueError:
             raise ValueError(f"must be {_WORDS[self.type]}, not {plain!r}") from None
-
-    def _range_problem_with(self, value: object) -> str | None:
-        if self.minimum is not None and cast("float", value) < self.minimum:
-            return f"must be at least {self.minimum:g}, not {value:g}"
-        if self.maximum is not None and cast("float", value) > self.maximum:
-            return f"must be at most {self.maximum:g}, not {value:g}"
-        return None
 
 
 def parameter(
@@ -106,14 +105,8 @@ def parameter(
 
     `float | None` and the like make it optional.
     """
-    about = {
-        "unit": unit,
-        "help": help,
-        "minimum": minimum,
-        "maximum": maximum,
-        "choices": choices,
-    }
-    return dataclasses.field(default=default, metadata={_METADATA: about})
+    bounds = {"minimum": minimum, "maximum": maximum, "choices": choices}
+    return dataclasses.field(default=default, metadata={"unit": unit, "help": help, **bounds})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +128,7 @@ class Parameters:
     @classmethod
     def fields(cls) -> tuple[ParameterField, ...]:
         """Return the parameters in the order in which a form should show them."""
-        return tuple(_described(field) for field in dataclasses.fields(cls))
+        return tuple(_describe_field(field) for field in dataclasses.fields(cls))
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> Self:
@@ -154,7 +147,7 @@ class Parameters:
         return {field.name: getattr(self, field.name) for field in self.fields()}
 
 
-def _described(field: "dataclasses.Field[Any]") -> ParameterField:
+def _describe_field(field: "dataclasses.Field[Any]") -> ParameterField:
     written = field.type if isinstance(field.type, str) else _name_of(field.type)
     kind, _, rest = written.partition(" | ")
     return ParameterField(
@@ -162,7 +155,7 @@ def _described(field: "dataclasses.Field[Any]") -> ParameterField:
         type=_KINDS[kind],
         default=cast("Value", field.default),
         optional=rest == "None",
-        **field.metadata[_METADATA],
+        **field.metadata,
     )
 
 

@@ -11,14 +11,14 @@ import numpy as np
 from algorithms.errors import PlanningError
 from algorithms.migration.future.planners import ForeseenProblem, Mtm, Sequence, SequenceProblem
 from algorithms.migration.future.transitions import Transitions
-from algorithms.migration.planners import SingleStep
 from algorithms.migration.problem import MigrationProblem
-from algorithms.migration.schedule import scheduled
+from algorithms.migration.schedule import schedule_transfers
+from algorithms.migration.single_step import SingleStep
 from algorithms.migration.ssm import ssm
 from algorithms.ordering import MoveSet, Units, order_moves
 from algorithms.placement.online import LeastCost, OnlinePlacement, OnlineState
-from algorithms.placement.online.living import LivingCluster
 from algorithms.placement.online.service import PlacementService
+from algorithms.placement.online.simulation import SimulatedCluster
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.workloads import bipartite
 from algorithms.placement.workloads.dynamics import comings_and_goings
@@ -51,7 +51,7 @@ def _migrate() -> None:
     before = problem.work_before, problem.state_before, problem.bounds
     SingleStep().solve(problem)
     ssm(*before, float(problem.limits[0]), 3)
-    scheduled([[0, 1], [1, 0]])
+    schedule_transfers([[0, 1], [1, 0]])
     Sequence().solve(SequenceProblem(problem, (3, 2)))
     foreseen = ForeseenProblem(problem, Transitions.from_history([2, 3, 2, 3]))
     for method in ("exact", "learned"):
@@ -64,7 +64,7 @@ def _live(problem: PlacementProblem) -> None:
     for algorithm in algorithms(PLACEMENT, "online"):
         online = algorithm.parameters()
         if isinstance(online, OnlinePlacement):
-            LivingCluster(online, problem).live_through(events, 0, len(events))
+            SimulatedCluster(online, problem).apply_events(events, 0, len(events))
             service = PlacementService(online, 2, problem.rates)
             for query in range(3):
                 service.place(query, problem.sources_of(query))

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from algorithms.migration.future.exact import project
-from algorithms.migration.future.learning import even_cuts, learned
-from algorithms.migration.future.matching import most_kept_between
+from algorithms.migration.future.interval_values import best_cuts
+from algorithms.migration.future.learning import even_cuts, learn_values
+from algorithms.migration.future.matching import retained_bytes
 from algorithms.migration.future.planners import ForeseenProblem, Mtm
 from algorithms.migration.future.projection import BINS, Landscape, Projection
 from algorithms.migration.future.transitions import Transitions, futures
-from algorithms.migration.future.valued import best_cuts
 from algorithms.migration.problem import MigrationProblem
 from algorithms.random_numbers import new_state
 from algorithms.vocabulary import Ints
@@ -53,7 +53,7 @@ def landscape(tasks: int, most: int, tau: float, uneven: bool) -> Landscape:
 def report(given: Landscape, uneven: bool, steps: int) -> None:
     transitions = given.transitions
     exact = project(given)
-    taught = learned(given)
+    taught = learn_values(given)
     future = futures(transitions.totals, 0, 1, steps, new_state(5))[0]
     best = bytes_moved(given, future, lambda cuts, row: exact.best(given.kept, cuts, row)[0])
     rivals = {
@@ -93,7 +93,7 @@ def played_out(given: Landscape, taught: Projection) -> Policy:
         problem = MigrationProblem.of_owner(
             given.work, given.state, owner, len(cuts) - 1, count, given.tau
         )
-        return mtm.decided(ForeseenProblem(problem, given.transitions, taught), taught)
+        return mtm.choose_cuts(ForeseenProblem(problem, given.transitions, taught), taught)
 
     return policy
 
@@ -102,7 +102,7 @@ def bytes_moved(given: Landscape, future: Ints, policy: Policy) -> float:
     cuts, moved = even_cuts(given, 0), 0.0
     for row in future.tolist():
         after = policy(cuts, row)
-        moved += float(given.kept[-1]) - most_kept_between(given.kept, cuts, after)
+        moved += float(given.kept[-1]) - retained_bytes(given.kept, cuts, after)
         cuts = after
     return moved
 

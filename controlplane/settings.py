@@ -70,7 +70,7 @@ WEB_THREADS = env.integer("WEIR_WEB_THREADS", 4, minimum=1, maximum=256)
 ROOT_URLCONF = "controlplane.urls"
 ASGI_APPLICATION = "controlplane.asgi.application"
 # Named, not imported: the control plane imports neither the pages nor the workers.
-WEBSOCKET_URLPATTERNS = "dashboard.routing.websocket_urlpatterns"
+WEBSOCKET_URLPATTERNS = "dashboard.consumers.websocket_urlpatterns"
 TASK_APP = "workers.celery.app"
 
 

@@ -13,7 +13,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok", content_type="text/plain")
 
 
-handler500 = "dashboard.site.errors.server_error"
+handler500 = "dashboard.site.server_error"
 urlpatterns = [
     path("healthz", healthz),
     path("metrics", metrics),

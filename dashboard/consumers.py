@@ -1,10 +1,11 @@
 """The WebSocket of a cluster: live samples and events."""
 
-from typing import Any
+from typing import Any, cast
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.contrib.auth.models import AnonymousUser
+from django.urls import path
 
 from controlplane.access.roles import Actor
 from controlplane.clusters.listing import cluster_by_slug
@@ -61,3 +62,7 @@ class ClusterConsumer(AsyncJsonWebsocketConsumer):
         except NotFound:
             return None
         return cluster if actor.on(cluster).is_viewer else None
+
+
+# The URLs of WebSockets, which controlplane.asgi mounts.
+websocket_urlpatterns = [path("ws/clusters/<slug:slug>/", cast("Any", ClusterConsumer.as_asgi()))]

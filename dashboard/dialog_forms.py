@@ -18,8 +18,8 @@ def answer(
     *,
     page: str,
     form: str,
-    context: Mapping[str, Any],
     field: str,
+    context: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
     """Apply a change and redirect to a page with the message that `change` returns.
 
@@ -33,7 +33,7 @@ def answer(
             notify_refusal(request, refusal)
             return redirect(page)
         errors = {"values": request.POST.dict(), "errors": faults_by_field(refusal, field)}
-        return render_page(request, form, {**context, **errors}, status=422)
+        return render_page(request, form, {**(context or {}), **errors}, status=422)
     return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
 
 

@@ -1,5 +1,6 @@
 """Parsing of form fields into typed values."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,9 +12,17 @@ from controlplane.errors import Fields, Invalid
 _SEPARATORS = re.compile(r"[\s,;]+")
 
 
-def stream_names(text: str) -> list[str]:
-    """Return the names in a text, separated by blanks, lines, commas or semicolons."""
-    return [name for name in _SEPARATORS.split(text) if name]
+def number(text: str) -> float:
+    """Return the number in a text, nan if there is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text, separated by blanks, lines, commas or semicolons."""
+    return [word for word in _SEPARATORS.split(text) if word]
 
 
 def parameters(fields: Sequence[ParameterField], values: Mapping[str, str]) -> dict[str, Any]:

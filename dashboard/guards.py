@@ -1,4 +1,4 @@
-"""Decorators that authorize pages and translate errors into statuses."""
+"""Decorators that authorize pages and actions (POST) and translate errors into statuses."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -7,6 +7,7 @@ from typing import Any, Concatenate, ParamSpec, cast
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseBase
+from django.views.decorators.http import require_POST
 from django_htmx.middleware import HtmxDetails
 
 from controlplane.access.roles import Actor, actor_of, require_member, require_viewer
@@ -18,9 +19,10 @@ P = ParamSpec("P")
 
 
 class PageRequest(HttpRequest):
-    """An authorized request; actor is read once per request."""
+    """An authorized request; actor and cluster (None for a page of no cluster) are read once."""
 
     actor: Actor
+    cluster: Cluster | None
     htmx: HtmxDetails
 
 
@@ -35,7 +37,7 @@ def anyone_page(view: Page[P]) -> Anyone[P]:
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         page = cast("PageRequest", request)
-        page.actor = actor_of(request)
+        page.actor, page.cluster = actor_of(request), None
         try:
             require_member(page.actor)
             return view(page, *args, **kwargs)
@@ -67,8 +69,23 @@ def cluster_page(view: ClusterPage[...]) -> Callable[..., HttpResponseBase]:
     @wraps(view)
     def loaded(request: PageRequest, slug: str, **parts: Any) -> HttpResponseBase:
         cluster = cluster_by_slug(slug)
-        request.actor = request.actor.on(cluster)
+        request.actor, request.cluster = request.actor.on(cluster), cluster
         require_viewer(request.actor, cluster)
         return view(request, cluster, **parts)
 
     return anyone_page(loaded)
+
+
+def anyone_action(view: Page[P]) -> Anyone[P]:
+    """Require a POST by a viewer of any cluster."""
+    return require_POST(anyone_page(view))
+
+
+def viewer_action(view: Page[P]) -> Anyone[P]:
+    """Require a POST by a viewer of all clusters."""
+    return require_POST(viewer_page(view))
+
+
+def cluster_action(view: ClusterPage[...]) -> Callable[..., HttpResponseBase]:
+    """Require a POST by a viewer of the URL's cluster."""
+    return require_POST(cluster_page(view))

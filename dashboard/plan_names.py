@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from algorithms.errors import UnknownAlgorithm, UnknownPlanner
-from algorithms.registry import algorithm
+from algorithms.registry import algorithm_title
 from dashboard.numbers import compact, milliseconds, percent, size
 
 _WRITTEN: Mapping[str, Callable[[float], str]] = {
@@ -13,14 +12,6 @@ _WRITTEN: Mapping[str, Callable[[float], str]] = {
     "pause_ms": lambda value: f"{milliseconds(value)} of pauses",
     "share": lambda value: f"{percent(value)} of its bytes",
 }
-
-
-def title_of(planner: str, name: str) -> str:
-    """Return the title of an algorithm, its name if it is unknown."""
-    try:
-        return algorithm(planner, name).title
-    except (UnknownAlgorithm, UnknownPlanner):
-        return name
 
 
 def parameters_name(parameters: Mapping[str, Any]) -> str:
@@ -32,7 +23,9 @@ def series_names(plans: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[st
     """Return distinct names: the title, and the parameters that differ between its plans."""
     return [
         ", ".join(
-            filter(None, [title_of(*plan[:2]), parameters_name(_distinguishing(plan, plans))])
+            filter(
+                None, [algorithm_title(*plan[:2]), parameters_name(_distinguishing(plan, plans))]
+            )
         )
         for plan in plans
     ]

@@ -1,18 +1,19 @@
 """Responses with pages and fragments, with the context that all pages share."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 from django.contrib import messages
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
 
 from controlplane.errors import Conflict, Forbidden, Invalid, WeirError
 from controlplane.health.disks import full_disks
 from controlplane.models import Cluster
-from dashboard.guards import PageRequest
+from dashboard.guards import PageRequest, cluster_action
 
 # Codes of conflicts whose message already contains the data.
 WITHOUT_DATA = ("stale", "not_allowed", "wrong_seal", "own_proposal")
@@ -21,8 +22,8 @@ WITHOUT_DATA = ("stale", "not_allowed", "wrong_seal", "own_proposal")
 def render_page(
     request: PageRequest, template: str, context: dict[str, Any] | None = None, status: int = 200
 ) -> HttpResponse:
-    """Render a template with the actor and, for whole pages, the clusters of the navigation."""
-    values = {"actor": request.actor} | (context or {})
+    """Render a template with actor and cluster; a whole page has the clusters of the navigation."""
+    values = {"actor": request.actor, "cluster": request.cluster} | (context or {})
     if not request.htmx:
         values["full_disks"] = full_disks()
         values["clusters"] = list(_clusters(request).only("slug", "name", "state"))
@@ -73,3 +74,25 @@ def notify_refusals(request: PageRequest) -> Iterator[None]:
         raise
     except WeirError as refusal:
         notify_refusal(request, refusal)
+
+
+def cluster_change(
+    page: str, *keys: str
+) -> Callable[[Callable[..., str]], Callable[..., HttpResponseBase]]:
+    """Return a decorator of changes of a cluster, which return a message for the next page.
+
+    The view requires a POST and redirects to `page`, whose URL has the slug and the parts `keys` of
+    the view's own URL. Errors are messages, too; `Forbidden` is raised.
+    """
+
+    def decorate(change: Callable[..., str]) -> Callable[..., HttpResponseBase]:
+        @cluster_action
+        @wraps(change)
+        def view(request: PageRequest, cluster: Cluster, **parts: Any) -> HttpResponse:
+            with notify_refusals(request):
+                notify(request, change(request, cluster, **parts))
+            return redirect(page, cluster.slug, *(parts[key] for key in keys))
+
+        return view
+
+    return decorate

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from algorithms.migration.problem import MigrationProblem
-from algorithms.migration.result import MigrationPlan, measured
+from algorithms.migration.result import MigrationPlan, measure
 from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
 
 
@@ -32,7 +32,7 @@ class ConsistentHashing(Parameters):
 
     def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Assign every task to its node on the ring; the last of equal nodes leave."""
-        return planned(problem, progress, self._assign)
+        return measure_assignment(problem, progress, self._assign)
 
     def _assign(self, problem: MigrationProblem) -> tuple[SmallInts, Ints]:
         nodes = target_nodes(problem)
@@ -73,7 +73,7 @@ class Storm(Parameters):
 
     def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Assign the i-th block of tasks to node i, ignoring owners; the last nodes leave."""
-        return planned(problem, progress, _in_node_order)
+        return measure_assignment(problem, progress, _in_node_order)
 
 
 @dataclass(frozen=True)
@@ -86,10 +86,10 @@ class StormMatched(Parameters):
 
     def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Assign each block of tasks to the node that keeps most of it."""
-        return planned(problem, progress, _matched)
+        return measure_assignment(problem, progress, _matched)
 
 
-def planned(
+def measure_assignment(
     problem: MigrationProblem,
     progress: Progress,
     assign: Callable[[MigrationProblem], tuple[SmallInts, Ints]],
@@ -99,7 +99,7 @@ def planned(
     assignment, nodes = assign(problem)
     seconds = time.perf_counter() - started
     progress(1.0)
-    return measured(problem, assignment, nodes.tolist(), seconds)
+    return measure(problem, assignment, nodes.tolist(), seconds)
 
 
 def target_nodes(problem: MigrationProblem) -> Ints:

@@ -36,13 +36,13 @@ def smallest_tau(problem: MigrationProblem, grades: Grades) -> float:
     largest one that its intervals need.
     """
     low, high = 0.0, 1.0
-    while _needed(problem, grades, high) is None:
+    while _needed_factor(problem, grades, high) is None:
         low, high = high, 2 * high
     while True:
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        needed = _needed(problem, grades, middle)
+        needed = _needed_factor(problem, grades, middle)
         if needed is None:
             low = middle
         else:
@@ -50,7 +50,7 @@ def smallest_tau(problem: MigrationProblem, grades: Grades) -> float:
     return max(0.0, (1 + problem.tau) * high - 1)
 
 
-def _needed(problem: MigrationProblem, grades: Grades, factor: float) -> float | None:
+def _needed_factor(problem: MigrationProblem, grades: Grades, factor: float) -> float | None:
     return _largest_share(problem.work_before, grades.limits, grades.counts, factor)
 
 

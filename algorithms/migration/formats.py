@@ -60,11 +60,6 @@ def _transitions(fields: Mapping[str, Any]) -> Transitions:
     return Transitions.from_matrix(matrix)
 
 
-def transfers_from_json(data: object) -> Any:
-    """Return the matrix of bytes to send from node to node."""
-    return object_fields(data, ("transfers",), ())["transfers"]
-
-
 def plan_to_json(plan: MigrationPlan) -> dict[str, Any]:
     """Return a plan as JSON values."""
     names = ("cost", "gain", "max_load", "lower_bound", "feasible", "seconds")

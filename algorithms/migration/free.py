@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
-from scipy.sparse import coo_array, csr_array, vstack
+from scipy.sparse import csr_array
 
 from algorithms.errors import InfeasibleTau, NotProven
 from algorithms.migration.feasible import smallest_tau
-from algorithms.migration.keeping import grades_of
+from algorithms.migration.grades import grades_of
 from algorithms.migration.limits import TOLERANCE, is_within
 from algorithms.migration.problem import MigrationProblem
-from algorithms.migration.result import MigrationPlan, measured
+from algorithms.migration.result import MigrationPlan, measure
 from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
 
 _INFEASIBLE = 2
@@ -41,13 +41,13 @@ class Free(Parameters):
         kept, worth = _kept_by_each(problem)
         nodes = _staying(problem, worth)
         bound = problem.total_state - float(worth[nodes].sum())
-        assignment = _filled(problem, kept, nodes)
+        assignment = _fill(problem, kept, nodes)
         if assignment is None:
             assignment, nodes, least = _by_integer_program(problem, self.seconds)
             bound = max(bound, least)
         progress(1.0)
         seconds = time.perf_counter() - started
-        plan = measured(problem, assignment, nodes.tolist(), seconds)
+        plan = measure(problem, assignment, nodes.tolist(), seconds)
         return replace(plan, lower_bound=min(bound, plan.cost))
 
 
@@ -87,7 +87,7 @@ def _staying(problem: MigrationProblem, worth: Floats) -> Ints:
     return np.sort(candidates[order[: problem.nodes]])
 
 
-def _filled(problem: MigrationProblem, kept: Ints, nodes: Ints) -> SmallInts | None:
+def _fill(problem: MigrationProblem, kept: Ints, nodes: Ints) -> SmallInts | None:
     """Assign tasks without a keeper to nodes with room, largest first; None if some do not fit.
 
     Each goes to the node with most room, in shares of its limit.
@@ -131,19 +131,16 @@ def _rules(problem: MigrationProblem) -> list[LinearConstraint]:
     """Each task on one node; no node above its limit, and none used that leaves; n' nodes stay."""
     tasks, nodes = problem.tasks, len(problem.capacities)
     cells = np.arange(tasks * nodes)
+    numbers = np.arange(nodes)
     once = csr_array((np.ones(len(cells)), (cells // nodes, cells)), (tasks, len(cells) + nodes))
-    limits = problem.limits * (1 + TOLERANCE)
-    load = coo_array(
-        (np.repeat(problem.work, nodes), (cells % nodes, cells)), (nodes, len(cells) + nodes)
-    )
-    room = coo_array(
-        (-limits, (np.arange(nodes), len(cells) + np.arange(nodes))), (nodes, len(cells) + nodes)
-    )
+    values = np.concatenate([np.repeat(problem.work, nodes), -problem.limits * (1 + TOLERANCE)])
+    rows = np.concatenate([cells % nodes, numbers])
+    room = csr_array((values, (rows, np.arange(len(values)))), (nodes, len(values)))
     count = csr_array(np.concatenate([np.zeros(len(cells)), np.ones(nodes)])[None, :])
     return [
         LinearConstraint(once, 1, 1),
-        LinearConstraint(csr_array(load + room), ub=0),
-        LinearConstraint(vstack([count]), problem.nodes, problem.nodes),
+        LinearConstraint(room, ub=0),
+        LinearConstraint(count, problem.nodes, problem.nodes),
     ]
 
 

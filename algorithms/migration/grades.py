@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from algorithms.compiled import compiled
+from algorithms.migration.problem import MigrationProblem
 from algorithms.vocabulary import Floats, Ints
 
 # The grade of a node that must leave.
@@ -23,6 +24,25 @@ class Grades(NamedTuple):
     counts: Ints
 
 
+def grades_of(problem: MigrationProblem) -> Grades:
+    """Return the problem's nodes by grade: equal nodes are one grade, whichever leaves."""
+    grades = grade_of_each(problem)
+    staying = grades != LEAVING
+    _, firsts, counts = np.unique(grades[staying], return_index=True, return_counts=True)
+    if problem.equal_nodes:
+        counts = np.array([problem.nodes])
+    limits = problem.limits[staying][firsts]
+    return Grades(grades[: problem.present].copy(), limits, counts.astype(np.int64))
+
+
+def grade_of_each(problem: MigrationProblem) -> Ints:
+    """Return the grade of each node, by its capacity; `LEAVING` for one that must leave."""
+    positive = problem.capacities > 0
+    grades = np.full(len(positive), LEAVING)
+    grades[positive] = np.unique(problem.capacities[positive], return_inverse=True)[1]
+    return grades
+
+
 @compiled
 def strides_of(counts: Ints) -> Ints:
     """Return by how much one more node of a grade raises the number of a count, int64[g].
@@ -39,7 +59,7 @@ def strides_of(counts: Ints) -> Ints:
 def farthest_reaches(lowest: Ints, counts: Ints, strides: Ints) -> tuple[Ints, Ints]:
     """Return how far each count of intervals reaches, and where it may begin at the earliest.
 
-    `lowest` int64[g, m + 1] as of `windows.lower_bounds`. Both int64[K] over the counts, as
+    `lowest` int64[g, m + 1] as of `limits.lower_bounds`. Both int64[K] over the counts, as
     positions: for intervals from 0 on, and for intervals up to m.
     """
     tasks = lowest.shape[1] - 1

@@ -1,8 +1,9 @@
-"""The limit of a node's work: definition 3.1, and by share on nodes of unequal capacity."""
+"""The limit of a node's work, definition 3.1, and the intervals of tasks within it."""
 
 import numpy as np
 
-from algorithms.vocabulary import Floats
+from algorithms.compiled import compiled
+from algorithms.vocabulary import Floats, Ints
 
 # Work is summed as floats: a load this close above its limit is within it.
 TOLERANCE = 1e-9
@@ -25,3 +26,45 @@ def node_limits(total: float, nodes: int, tau: float, capacities: Floats) -> Flo
 def is_within(load: float, limit: float) -> bool:
     """Return whether a load keeps its limit, up to rounding."""
     return load <= limit * (1.0 + TOLERANCE)
+
+
+@compiled
+def lower_bounds(work_before: Floats, limit: float) -> Ints:
+    """Return the least l for which the tasks [l, x) keep the limit, for each x, int64[m + 1].
+
+    It is x itself where the task before x alone is above the limit.
+    """
+    lowest = np.empty(len(work_before), np.int64)
+    allowed = limit * (1.0 + TOLERANCE)
+    low = 0
+    for x in range(len(work_before)):
+        while work_before[x] - work_before[low] > allowed:
+            low += 1
+        lowest[x] = low
+    return lowest
+
+
+@compiled
+def reaches(lowest: Ints, parts: int) -> tuple[Ints, Ints]:
+    """Return how far k intervals reach at most, and where the last k may begin at the earliest.
+
+    Both int64[parts + 1] over k, as positions 0 to m; intervals beginning at 0, ending at m.
+    """
+    tasks = len(lowest) - 1
+    farthest, earliest = np.zeros(parts + 1, np.int64), np.full(parts + 1, tasks, np.int64)
+    for part in range(1, parts + 1):
+        x = farthest[part - 1]
+        while x < tasks and lowest[x + 1] <= farthest[part - 1]:
+            x += 1
+        farthest[part] = x
+        earliest[part] = lowest[earliest[part - 1]]
+    return farthest, earliest
+
+
+@compiled
+def owners_of(bounds: Ints, tasks: int) -> Ints:
+    """Return the present node of each task; for the end, one past the last node."""
+    owner = np.full(tasks + 1, len(bounds) - 1, np.int64)
+    for node in range(len(bounds) - 1):
+        owner[bounds[node] : bounds[node + 1]] = node
+    return owner

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from algorithms.checks import object_fields
 from algorithms.migration import formats
 from algorithms.migration.baselines import ConsistentHashing, Storm, StormMatched
 from algorithms.migration.free import Free
 from algorithms.migration.future.planners import Mtm, Sequence
-from algorithms.migration.planners import SingleStep
-from algorithms.migration.schedule import Schedule, scheduled
+from algorithms.migration.schedule import Schedule, schedule_transfers
+from algorithms.migration.single_step import SingleStep
 from algorithms.planner import Algorithm, Planner
 from algorithms.vocabulary import MAX_SLACK, Parameters, Progress, parameter, silent
 
@@ -33,7 +34,7 @@ class TransferSchedule(Parameters):
 
     def solve(self, transfers: Any, progress: Progress = silent) -> Schedule:
         """Schedule a square matrix of bytes; row i sends to column j. Raises `BadProblem`."""
-        schedule = scheduled(transfers)
+        schedule = schedule_transfers(transfers)
         progress(1.0)
         return schedule
 
@@ -64,7 +65,7 @@ _ALGORITHMS: Final = (
         "Order of transfers",
         "offline",
         TransferSchedule,
-        read=lambda data, _: formats.transfers_from_json(data),
+        read=lambda data, _: object_fields(data, ("transfers",))["transfers"],
         report=lambda run: formats.schedule_to_json(run.plan),
     ),
 )

@@ -6,9 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from algorithms.checks import amounts, check_count, check_slack
+from algorithms.checks import (
+    amounts,
+    as_integers,
+    check_count,
+    check_slack,
+    numbers_below,
+)
 from algorithms.errors import BadProblem
-from algorithms.migration import checks
 from algorithms.migration.limits import node_limits
 from algorithms.vocabulary import Floats, Ints
 
@@ -49,8 +54,8 @@ class MigrationProblem:
         `starts`: first task of each present node's interval, in position order; node i has the
         tasks [starts[i], starts[i + 1]), the last one those up to m; an interval may be empty.
         """
-        works = checks.works(work)
-        firsts = checks.interval_starts(starts, len(works))
+        works = _works(work)
+        firsts = _interval_starts(starts, len(works))
         owner = np.repeat(np.arange(len(firsts)), np.diff(np.append(firsts, len(works))))
         return cls.of_owner(works, state, owner, len(firsts), nodes, tau, capacities)
 
@@ -66,18 +71,18 @@ class MigrationProblem:
         capacities: Any = None,
     ) -> "MigrationProblem":
         """Build the problem of tasks that are on any present nodes. Raises `BadProblem`."""
-        works = checks.works(work)
+        works = _works(work)
         sizes = amounts("state", state)
         if len(sizes) != len(works):
             raise BadProblem("state", f"has {len(sizes)} entries for {len(works)} tasks")
         check_count("present", present)
-        owners = checks.owners("owner", owner, len(works), int(present))
+        owners = _owners(owner, len(works), int(present))
         check_count("nodes", nodes)
         if nodes > len(works):
             why = f"{nodes} nodes cannot share {len(works)} tasks; at most one node per task"
             raise BadProblem("nodes", why)
         check_slack("tau", tau)
-        speeds = checks.capacities_of(capacities, int(present), int(nodes))
+        speeds = _capacities(capacities, int(present), int(nodes))
         equal = capacities is None
         for array in (works, sizes, owners, speeds):
             array.setflags(write=False)
@@ -123,3 +128,50 @@ class MigrationProblem:
     def limits(self) -> Floats:
         """Most work that each node may do, float64[max(n, n')]; definition 3.1."""
         return node_limits(self.total_work, self.nodes, self.tau, self.capacities)
+
+
+def _works(values: Any) -> Floats:
+    """Return the work of each task as a new vector. Raises `BadProblem` without any task."""
+    array = amounts("work", values)
+    if not len(array):
+        raise BadProblem("work", "names no task")
+    return array
+
+
+def _interval_starts(starts: Any, tasks: int) -> Ints:
+    """Return the first task of each present node: from 0, ascending, at most m."""
+    array = as_integers("starts", starts)
+    if not len(array):
+        raise BadProblem("starts", "names no present node")
+    if array[0] != 0:
+        raise BadProblem("starts[0]", f"must be 0, where the tasks begin, not {array[0]}")
+    falling = np.flatnonzero(np.diff(array) < 0)
+    if len(falling):
+        raise BadProblem(f"starts[{int(falling[0]) + 1}]", "must not fall: position order")
+    if array[-1] > tasks:
+        raise BadProblem(f"starts[{len(array) - 1}]", f"is beyond the {tasks} tasks")
+    return array
+
+
+def _capacities(capacities: Any, present: int, nodes: int) -> Floats:
+    """Return one capacity per node, present ones first; without capacities, ones."""
+    count = max(present, nodes)
+    if capacities is None:
+        return np.ones(count)
+    array = amounts("capacities", capacities)
+    if len(array) != count:
+        why = f"must name {count} nodes, the {present} present ones first, not {len(array)}"
+        raise BadProblem("capacities", why)
+    staying = int((array > 0).sum())
+    if staying != nodes:
+        why = f"{staying} are above 0, but {nodes} nodes are wanted (0 is for one that leaves)"
+        raise BadProblem("capacities", why)
+    return array
+
+
+def _owners(values: Any, tasks: int, present: int) -> Ints:
+    """Return the present node of each task as a new vector."""
+    array = numbers_below("owner", values, present, "node")
+    if len(array) != tasks:
+        raise BadProblem("owner", f"has {len(array)} entries for {tasks} tasks")
+    return array

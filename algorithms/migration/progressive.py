@@ -11,7 +11,7 @@ from algorithms.errors import BadParameters
 from algorithms.migration.limits import is_within
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan
-from algorithms.migration.schedule import Schedule, scheduled
+from algorithms.migration.schedule import Schedule, schedule_transfers
 from algorithms.vocabulary import Floats
 
 
@@ -39,17 +39,6 @@ class Step:
     balanced: bool
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A bar of a Gantt chart: `size` bytes from node to node in a step, times in bytes per link."""
-
-    step: int
-    source: int
-    target: int
-    start: float
-    end: float
-
-
 def moves_of(problem: MigrationProblem, plan: MigrationPlan) -> tuple[Move, ...]:
     """Return the tasks that change their node, in task order."""
     return tuple(
@@ -61,13 +50,6 @@ def moves_of(problem: MigrationProblem, plan: MigrationPlan) -> tuple[Move, ...]
             float(problem.state[task]),
         )
         for task in np.flatnonzero(plan.assignment != problem.owner)
-    )
-
-
-def compensating(moves: Sequence[Move]) -> tuple[Move, ...]:
-    """Return the inverse moves, the last one first; they cost the same bytes."""
-    return tuple(
-        Move(move.task, move.target, move.source, move.work, move.size) for move in reversed(moves)
     )
 
 
@@ -91,20 +73,6 @@ def progressive(problem: MigrationProblem, plan: MigrationPlan, most_in: int) ->
         balanced = all(is_within(load, bound) for load, bound in zip(loads, bounds, strict=True))
         steps.append(Step(tuple(chosen), loads, _schedule(chosen, len(loads)), balanced))
     return tuple(steps)
-
-
-def gantt(steps: Sequence[Step]) -> tuple[Bar, ...]:
-    """Return when which bytes flow between which nodes; steps follow one another."""
-    bars, elapsed = [], 0.0
-    for number, step in enumerate(steps):
-        for phase in step.schedule.phases:
-            start = elapsed + phase.start
-            bars += [
-                Bar(number, sent.source, sent.target, start, start + sent.amount)
-                for sent in phase.transfers
-            ]
-        elapsed += step.schedule.total
-    return tuple(bars)
 
 
 def _step(
@@ -167,4 +135,4 @@ def _schedule(moves: Sequence[Move], nodes: int) -> Schedule:
     amounts = np.zeros((nodes, nodes))
     for move in moves:
         amounts[move.source, move.target] += move.size
-    return scheduled(amounts)
+    return schedule_transfers(amounts)

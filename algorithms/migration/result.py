@@ -44,7 +44,7 @@ class MigrationPlan:
     seconds: float
 
 
-def measured(
+def measure(
     problem: MigrationProblem, assignment: SmallInts, nodes: Iterable[int], seconds: float
 ) -> MigrationPlan:
     """Measure an assignment of the tasks to target nodes."""

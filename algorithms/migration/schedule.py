@@ -49,14 +49,14 @@ class Schedule:
     total: float
 
 
-def scheduled(transfers: Any) -> Schedule:
+def schedule_transfers(transfers: Any) -> Schedule:
     """Return an optimal schedule of a square matrix: row i sends to column j.
 
     Preemptive: a transfer may be cut over several phases. Raises `BadProblem`.
     """
-    amounts = _checked(transfers)
+    amounts = _check_transfers(transfers)
     whole, scale = _as_whole_numbers(amounts)
-    durations, partners = _decomposed(whole, _padding(whole))
+    durations, partners = _decompose(whole, _padding(whole))
     phases = []
     left, start = whole.copy(), 0
     for duration, partner in zip(durations.tolist(), partners.tolist(), strict=True):
@@ -71,7 +71,7 @@ def scheduled(transfers: Any) -> Schedule:
     return Schedule(tuple(phases), start * scale)
 
 
-def _checked(transfers: Any) -> Floats:
+def _check_transfers(transfers: Any) -> Floats:
     try:
         amounts = np.array(transfers, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -123,7 +123,7 @@ def _padding(amounts: Ints) -> Ints:
 
 
 @compiled
-def _decomposed(amounts: Ints, idle: Ints) -> tuple[Ints, Ints]:
+def _decompose(amounts: Ints, idle: Ints) -> tuple[Ints, Ints]:
     """Cut a matrix of equal row and column sums into matchings.
 
     Returns the durations int64[p] and the target of each source int64[p, n] per phase. Each phase

@@ -24,7 +24,7 @@ class SimpleSSM:
     limit: float
     parts: int
 
-    def most_kept(self) -> float:
+    def retained_bytes(self) -> float:
         """Return the most bytes that can stay, minus infinity if no partitioning is feasible."""
 
         @cache

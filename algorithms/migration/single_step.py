@@ -11,15 +11,28 @@ Nodes of equal capacity form a grade. With several grades k is one count per gra
 of such counts, not of tasks or nodes, is what makes a problem large.
 """
 
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.compiled import compiled
-from algorithms.migration.grades import Grades, farthest_reaches, strides_of
-from algorithms.migration.windows import lower_bounds
-from algorithms.vocabulary import Floats, Ints
+from algorithms.migration.feasible import require_feasible
+from algorithms.migration.grades import (
+    LEAVING,
+    Grades,
+    farthest_reaches,
+    grade_of_each,
+    grades_of,
+    strides_of,
+)
+from algorithms.migration.limits import lower_bounds
+from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.result import MigrationPlan, measure
+from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, silent
 
 _NEVER = -np.inf
 # A part that no present node keeps anything of.
@@ -41,6 +54,51 @@ class Parts(NamedTuple):
     grades: Ints
 
 
+@dataclass(frozen=True)
+class SingleStep(Parameters):
+    """The fewest bytes moved now, section 3: optimal over all intervals and all nodes."""
+
+    def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
+        """Plan one migration. Raises `InfeasibleTau`, which names the smallest feasible tau."""
+        grades = grades_of(problem)
+        require_feasible(problem, grades)
+        started = time.perf_counter()
+        parts = best_parts(problem.work_before, problem.state_before, problem.bounds, grades)
+        assignment, nodes = assign_parts(problem, parts)
+        seconds = time.perf_counter() - started
+        progress(1.0)
+        plan = measure(problem, assignment, nodes, seconds)
+        return replace(plan, lower_bound=plan.cost)
+
+
+def assign_parts(problem: MigrationProblem, parts: Parts) -> tuple[SmallInts, list[int]]:
+    """Return the node of each task, int32[m], and the target nodes.
+
+    A part without a keeper goes to the lowest node of its grade that has no part. Where equal
+    nodes leave, they are the last ones without a part.
+    """
+    keepers = set(parts.keepers.tolist()) - {FREE}
+    waiting = _nodes_by_grade(problem, keepers)
+    assignment = np.empty(problem.tasks, np.int32)
+    nodes = []
+    for first, stop, keeper, grade in zip(*(part.tolist() for part in parts), strict=True):
+        node = keeper if keeper != FREE else waiting[grade].pop(0)
+        assignment[first:stop] = node
+        nodes.append(node)
+    idle = sorted(node for row in waiting.values() for node in row)
+    return assignment, nodes + idle[: problem.nodes - len(nodes)]
+
+
+def _nodes_by_grade(problem: MigrationProblem, taken: Collection[int]) -> dict[int, list[int]]:
+    """Return the nodes without a part by grade, lowest first."""
+    grades = grade_of_each(problem).tolist()
+    free: dict[int, list[int]] = {grade: [] for grade in sorted({*grades} - {LEAVING})}
+    for node, grade in enumerate(grades):
+        if grade != LEAVING and node not in taken:
+            free[grade].append(node)
+    return free
+
+
 @compiled
 def best_parts(work_before: Floats, state_before: Floats, bounds: Ints, grades: Grades) -> Parts:
     """Return the intervals within their nodes' limits of which the most stays in place.
@@ -52,7 +110,7 @@ def best_parts(work_before: Floats, state_before: Floats, bounds: Ints, grades: 
     for grade in range(len(grades.limits)):
         lowest[grade] = lower_bounds(work_before, grades.limits[grade])
     gains = _gains(lowest, state_before, bounds, grades)
-    return _traced(gains, lowest, state_before, bounds, grades)
+    return _trace(gains, lowest, state_before, bounds, grades)
 
 
 @compiled
@@ -169,7 +227,7 @@ def _window_maxima(values: Floats, lowest: Ints, start: int, stop: int, maxima: 
 
 
 @compiled
-def _traced(gains: Gains, lowest: Ints, kept: Floats, bounds: Ints, grades: Grades) -> Parts:
+def _trace(gains: Gains, lowest: Ints, kept: Floats, bounds: Ints, grades: Grades) -> Parts:
     """Go back from the best value by the choices that gave it."""
     strides = strides_of(grades.counts)
     parts = np.empty((int(grades.counts.sum()), 4), np.int64)

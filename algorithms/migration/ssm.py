@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.compiled import compiled
+from algorithms.migration.limits import lower_bounds, owners_of
 from algorithms.migration.single_step import FREE, Parts
-from algorithms.migration.windows import lower_bounds, owners_of
 from algorithms.vocabulary import Floats, Ints
 
 # The best choice of a state: the end of P1, its node, the parts it takes.
@@ -36,7 +36,7 @@ def ssm(work_before: Floats, state_before: Floats, bounds: Ints, limit: float, p
         for alpha in range(tasks):
             for taken in range(2):
                 _solve(alpha, taken, count, lowest, state_before, bounds, owner, gains, choices)
-    return _traced(choices, lowest, owner, parts)
+    return _trace(choices, lowest, owner, parts)
 
 
 @compiled
@@ -86,7 +86,7 @@ def _best_before(first: int, x: int, gamma: int, kept: Floats, bounds: Ints, own
 
 
 @compiled
-def _traced(choices: NDArray[np.int64], lowest: Ints, owner: Ints, parts: int) -> Parts:
+def _trace(choices: NDArray[np.int64], lowest: Ints, owner: Ints, parts: int) -> Parts:
     """Follow the choices from the whole problem on; tasks before a kept part are cut greedily."""
     rows = np.empty((parts, 3), np.int64)
     count, alpha, taken, left = 0, 0, 0, parts

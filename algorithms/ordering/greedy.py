@@ -1,4 +1,4 @@
-"""The greedy order of moves as one compiled loop over flat arrays.
+"""The greedy order of the moves of a plan, as one compiled loop over flat arrays.
 
 Moves with the same source and target node form a *bucket*, a binary heap by the load that each
 move would add to the target. A bucket is *ready* while its least addition fits: then the worst
@@ -16,6 +16,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from algorithms.compiled import compiled
+from algorithms.ordering.problem import SLACK, MoveSet, Order
+from algorithms.rows import group_positions
 from algorithms.vocabulary import Flags, Floats, Ints
 
 NONE: Final = -1
@@ -64,8 +66,66 @@ class Board(NamedTuple):
     least: Ints
 
 
+def order_moves(moves: MoveSet) -> Order:
+    """Order moves greedily; the operator can stop after each.
+
+    Among the moves after which the target is no worse off than the worst node at the beginning,
+    those of the worst loaded node come first, and of these the one whose target has the least
+    load/capacity then. Where there is none, the move that does least harm is next: some plans have
+    no safe order, as when two full nodes swap.
+    """
+    start = float((moves.loads / moves.capacities).max(initial=0.0))
+    order = np.empty(len(moves), np.int64)
+    imbalance, worst = np.empty(len(moves)), np.empty(len(moves))
+    if len(moves):
+        board = _lay_out(moves, start + SLACK)
+        _fill(board)
+        _play(board, order, imbalance, worst)
+    safe = bool((worst <= start + SLACK).all())
+    return Order(tuple(order.tolist()), imbalance, worst, start, safe)
+
+
+def _lay_out(moves: MoveSet, limit: float) -> Board:
+    nodes, count = len(moves.loads), len(moves)
+    keys, bucket_of = np.unique(moves.targets * nodes + moves.sources, return_inverse=True)
+    place = np.empty(count, np.int64)
+    place[np.argsort(bucket_of, kind="stable")] = np.arange(count)
+    size = np.bincount(bucket_of, minlength=len(keys)).astype(np.int64)
+    origin = keys % nodes
+    spot_indptr, entries = group_positions(moves.coming, len(moves.readers))
+    out_indptr, out_buckets = group_positions(origin, nodes)
+    return Board(
+        loads=moves.loads.copy(),
+        capacities=moves.capacities,
+        limit=np.array([limit]),
+        readers=moves.readers.copy(),
+        sources=moves.sources,
+        targets=moves.targets,
+        own=moves.own,
+        indptr=moves.indptr,
+        leaving=moves.leaving,
+        coming=moves.coming,
+        rates=moves.rates,
+        spot_indptr=spot_indptr,
+        spot_moves=np.repeat(np.arange(count), np.diff(moves.indptr))[entries],
+        added=np.zeros(count),
+        bucket_of=bucket_of,
+        place=place,
+        heap=np.empty(count, np.int64),
+        first=np.cumsum(size) - size,
+        size=size,
+        origin=origin,
+        ready=np.zeros(len(keys), np.bool_),
+        into=np.searchsorted(keys, np.arange(nodes + 1) * nodes),
+        out_indptr=out_indptr,
+        out_buckets=out_buckets,
+        ready_out=np.zeros(nodes, np.int64),
+        least=np.full(nodes, NONE, np.int64),
+    )
+
+
 @compiled
-def fill(board: Board) -> None:
+def _fill(board: Board) -> None:
     """Compute the load that every move adds, and build the heaps."""
     for move in range(len(board.own)):
         board.added[move] = _addition(board, move)
@@ -78,7 +138,7 @@ def fill(board: Board) -> None:
 
 
 @compiled
-def play(board: Board, order: Ints, imbalance: Floats, worst: Floats) -> None:
+def _play(board: Board, order: Ints, imbalance: Floats, worst: Floats) -> None:
     """Make all moves; write their order, and the balance after each."""
     loads, capacities = board.loads, board.capacities
     for step in range(len(order)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from algorithms.errors import BadProblem
+from algorithms.ordering.problem import checked_capacities
 from algorithms.vocabulary import Floats
 
 
@@ -45,10 +45,8 @@ class Loads:
         capacities: Sequence[float],
         resident: Iterable[tuple[Unit, int]],
     ) -> None:
-        if any(not capacity > 0 for capacity in capacities):
-            raise BadProblem("capacities", "must be above 0")
         self.rates: Floats = np.array(rates, np.float64)
-        self.capacities: Floats = np.array(capacities, np.float64)
+        self.capacities = checked_capacities(capacities)
         self._readers: list[dict[int, int]] = [{} for _ in capacities]
         self.loads: Floats = np.zeros(len(capacities))
         for unit, node in resident:

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 
 from algorithms.errors import BadProblem
-from algorithms.rows import picked
+from algorithms.rows import pick_rows
 from algorithms.vocabulary import Floats, Ints
 
 # Sums of rates in another order differ in the last digits.
@@ -78,7 +78,7 @@ class MoveSet:
         sizes = checked_capacities(capacities)
         known = np.asarray(rates, np.float64)
         resident = np.repeat(units.nodes, np.diff(units.indptr)) * len(known) + units.sources
-        indptr, entries = picked(units.indptr, moving)
+        indptr, entries = pick_rows(units.indptr, moving)
         read = units.sources[entries]
         coming = np.repeat(targets, np.diff(indptr)) * len(known) + read
         keys, spots = np.unique(np.concatenate([resident, coming]), return_inverse=True)

@@ -45,6 +45,8 @@ class Bounds(NamedTuple):
 
 def step_stops(footprints: Footprints, bounds: Bounds) -> Ints:
     """Return where each step stops, int64[steps], ascending; the last is the number of actions."""
+    # In the types for which the code is compiled.
+    bounds = bounds._replace(sent=float(bounds.sent))
     most = int(max(footprints.objects.max(initial=NONE), footprints.shared.max(initial=NONE)))
     nodes = int(footprints.nodes.max(initial=NONE))
     stops = np.empty(len(footprints.sent), np.int64)
@@ -109,8 +111,3 @@ def _add(footprints: Footprints, place: int, step: int, seen: Ints, busy: Ints) 
         if node != NONE:
             busy[1, node] = busy[1, node] + 1 if busy[0, node] == step else 1
             busy[0, node] = step
-
-
-def bounds_of(first: int, actions: int, node_moves: int, sent: float) -> Bounds:
-    """Return bounds in the types of the compiled code."""
-    return Bounds(int(first), int(actions), int(node_moves), float(sent))

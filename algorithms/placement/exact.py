@@ -8,10 +8,9 @@ from scipy.sparse import csr_array
 
 from algorithms.errors import NotProven, TooLarge
 from algorithms.placement.offline.rounds import spread
-from algorithms.placement.offline.solving import solved
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.refine.algorithm import Refined
-from algorithms.placement.result import PlacementPlan
+from algorithms.placement.refine import Refined
+from algorithms.placement.result import PlacementPlan, measure_plan
 from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
 
 # Beyond so many yes-or-no questions (source on server) there is no hope of a proof.
@@ -39,7 +38,7 @@ class Exact(Parameters):
         Raises `Infeasible` when they do not fit, `TooLarge` with the numbers for an instance that
         is hopeless, `NotProven` with the gap when the time is up.
         """
-        plan = solved(problem, progress, lambda: self._assignment(problem))
+        plan = measure_plan(problem, progress, lambda: self._assignment(problem))
         return replace(plan, lower_bound=plan.traffic)
 
     def _assignment(self, problem: PlacementProblem) -> SmallInts:

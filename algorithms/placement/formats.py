@@ -9,7 +9,7 @@ from algorithms.checks import object_fields
 from algorithms.errors import BadProblem
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import PlacementPlan
-from algorithms.rows import boundaries, grouped
+from algorithms.rows import boundaries, group_positions
 from algorithms.vocabulary import Ints, is_finite
 
 
@@ -27,7 +27,7 @@ def problem_from_json(data: object, nu: float) -> PlacementProblem:
     for name, rate in rates.items():
         _check_number(f"rates.{name}", rate)
     known = {name: number for number, name in enumerate(rates)}
-    indptr, indices = _numbered(fields["queries"], known)
+    indptr, indices = _number_sources(fields["queries"], known)
     return PlacementProblem.from_arrays(
         list(rates.values()),
         indptr,
@@ -65,7 +65,7 @@ def problem_from_frame(
     indices = np.array(
         [_number_of(name, known, f"{source}[{row}]") for row, name in enumerate(names)], np.int64
     )
-    indptr, order = grouped(owner, len(numbers))
+    indptr, order = group_positions(owner, len(numbers))
     return PlacementProblem.from_arrays(
         list(by_name.values()), indptr, indices[order], servers, nu, capacities
     )
@@ -73,18 +73,16 @@ def problem_from_frame(
 
 def plan_to_json(plan: PlacementPlan, caps: Ints) -> dict[str, Any]:
     """Return a plan as JSON values; `feasible`: whether every load is within `caps`."""
+    names = ("traffic", "replication_factor", "max_load", "lower_bound")
     return {
         "assignment": plan.assignment.tolist(),
-        "traffic": plan.traffic,
-        "replication_factor": plan.replication_factor,
-        "max_load": plan.max_load,
-        "lower_bound": plan.lower_bound,
+        **{name: getattr(plan, name) for name in names},
         "feasible": bool((plan.loads <= caps).all()),
         "seconds": plan.seconds,
     }
 
 
-def _numbered(queries: object, known: Mapping[str, int]) -> tuple[Ints, Ints]:
+def _number_sources(queries: object, known: Mapping[str, int]) -> tuple[Ints, Ints]:
     """Return the queries as compressed rows of source numbers."""
     if not isinstance(queries, list):
         raise BadProblem("queries", "must be a list with the sources of each query")

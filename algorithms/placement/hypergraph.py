@@ -12,22 +12,15 @@ from typing import Any, Final
 import numpy as np
 
 from algorithms.errors import MissingDependency
-from algorithms.placement.offline.greedy import IncrementalCost
 from algorithms.placement.offline.rounds import spread
-from algorithms.placement.offline.solving import solved
+from algorithms.placement.offline.rules import IncrementalCost
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine.pieces import Pieces, assignment_of, cut
-from algorithms.placement.result import PlacementPlan
-from algorithms.rows import grouped, picked
+from algorithms.placement.result import PlacementPlan, measure_plan
+from algorithms.rows import group_positions, pick_rows
 from algorithms.vocabulary import Ints, Parameters, Progress, SmallInts, parameter, silent
 
-_PRESETS: Final = {
-    "deterministic": "DETERMINISTIC",
-    "default": "DEFAULT",
-    "quality": "QUALITY",
-    "highest_quality": "HIGHEST_QUALITY",
-    "large_k": "LARGE_K",
-}
+_PRESETS: Final = ("deterministic", "default", "quality", "highest_quality", "large_k")
 # Weights are whole numbers there; rates are scaled so that the largest is about this.
 _LARGEST_WEIGHT: Final = 1 << 16
 # Individual block weights bind; this only has to be valid.
@@ -45,7 +38,7 @@ class Hypergraph(Parameters):
     preset: str = parameter(
         "default",
         help="How Mt-KaHyPar works; only deterministic gives the same plan each time.",
-        choices=tuple(_PRESETS),
+        choices=_PRESETS,
     )
     threads: int = parameter(
         1,
@@ -61,20 +54,20 @@ class Hypergraph(Parameters):
 
         Raises `Infeasible` when they do not fit, `MissingDependency` without the package.
         """
-        return solved(problem, progress, lambda: self._assignment(problem))
+        return measure_plan(problem, progress, lambda: self._assignment(problem))
 
     def _assignment(self, problem: PlacementProblem) -> SmallInts:
         pool = _thread_pool(self.threads)
         pieces = cut(problem, IncrementalCost().solve(problem).assignment)
         if min(problem.servers, len(pieces.kinds)) <= 1:
             return assignment_of(problem, pieces)
-        blocks = self._partitioned(pool, problem, pieces)
-        return spread(problem, repaired(pieces.kinds, pieces.sizes, blocks, problem.caps))
+        blocks = self._partition(pool, problem, pieces)
+        return spread(problem, repair_blocks(pieces.kinds, pieces.sizes, blocks, problem.caps))
 
-    def _partitioned(self, pool: Any, problem: PlacementProblem, pieces: Pieces) -> Ints:
+    def _partition(self, pool: Any, problem: PlacementProblem, pieces: Pieces) -> Ints:
         """Return the server of each piece, int64[p], perhaps too many queries on some."""
         package = importlib.import_module("mtkahypar")
-        context = pool.context_from_preset(getattr(package.PresetType, _PRESETS[self.preset]))
+        context = pool.context_from_preset(getattr(package.PresetType, self.preset.upper()))
         context.logging = False
         package.set_seed(self.seed)
         context.set_partitioning_parameters(problem.servers, _EPSILON, package.Objective.KM1)
@@ -101,8 +94,8 @@ def _thread_pool(threads: int) -> Any:
 
 def _edges(problem: PlacementProblem, pieces: Pieces) -> tuple[list[list[int]], list[int]]:
     """Return the pieces that read each source, and its weight; without sources of one piece."""
-    indptr, entries = picked(problem.types.indptr, pieces.kinds)
-    bounds, order = grouped(problem.types.indices[entries], len(problem.rates))
+    indptr, entries = pick_rows(problem.types.indptr, pieces.kinds)
+    bounds, order = group_positions(problem.types.indices[entries], len(problem.rates))
     owner = np.repeat(np.arange(len(pieces.kinds)), np.diff(indptr))[order]
     rows = np.split(owner, bounds[1:-1])
     largest = float(problem.rates.max()) or 1.0
@@ -113,7 +106,7 @@ def _edges(problem: PlacementProblem, pieces: Pieces) -> tuple[list[list[int]], 
     return [rows[source].tolist() for source in shared], weights.tolist()
 
 
-def repaired(kinds: SmallInts, sizes: Ints, blocks: Ints, caps: Ints) -> Ints:
+def repair_blocks(kinds: SmallInts, sizes: Ints, blocks: Ints, caps: Ints) -> Ints:
     """Return (type, server, queries) with no server above its cap, int64[r, 3].
 
     The excess of a server, its smallest pieces first, goes to the servers with most room; a piece

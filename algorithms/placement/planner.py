@@ -15,22 +15,17 @@ from algorithms.placement.online import (
     OnRand,
     Reservation,
 )
-from algorithms.placement.problem import PlacementProblem
+from algorithms.placement.problem import PlacementProblem, relative_slack
 from algorithms.placement.refine import Refined
 from algorithms.planner import Algorithm, Planner
-from algorithms.vocabulary import MAX_SLACK, Ints, Parameters, parameter
+from algorithms.vocabulary import MAX_SLACK, Ints, Parameters
 
 
 @dataclass(frozen=True)
 class Balance(Parameters):
     """How evenly servers must be loaded, section 2."""
 
-    nu: float = parameter(
-        0.05,
-        help="Relative slack: a server hosts at most (1 + nu) times the mean load.",
-        minimum=0.0,
-        maximum=MAX_SLACK,
-    )
+    nu: float = relative_slack(MAX_SLACK)
 
 
 _ALGORITHMS: Final = (

@@ -15,8 +15,14 @@ from algorithms.placement import checks
 from algorithms.placement.balance import relative_caps, smallest_slack
 from algorithms.placement.bounds import lower_bound
 from algorithms.placement.types import QueryTypes, collapse
-from algorithms.rows import boundaries, normalised
-from algorithms.vocabulary import Floats, Ints, SmallInts
+from algorithms.rows import boundaries, normalise_rows
+from algorithms.vocabulary import Floats, Ints, SmallInts, parameter
+
+
+def relative_slack(maximum: float | None = None) -> Any:
+    """Declare the parameter nu, the relative slack."""
+    text = "Relative slack: a server hosts at most (1 + nu) times the mean load."
+    return parameter(0.05, help=text, minimum=0.0, maximum=maximum)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +93,7 @@ class PlacementProblem:
         checks.check_servers(servers)
         check_slack("nu", nu)
         sizes = checks.checked_capacities(capacities, servers)
-        rows, sources = normalised(rows, sources)
+        rows, sources = normalise_rows(rows, sources)
         for array in (checked, rows, sources, sizes):
             array.setflags(write=False)
         return cls(checked, rows, sources, int(servers), float(nu), sizes, round_up)

@@ -1,12 +1,14 @@
 """The plan of a placement algorithm."""
 
 import math
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from algorithms.placement.problem import PlacementProblem
-from algorithms.vocabulary import Ints, SmallInts
+from algorithms.vocabulary import Ints, Progress, SmallInts
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +31,7 @@ class PlacementPlan:
     seconds: float
 
 
-def measured(
+def measure(
     problem: PlacementProblem, assignment: SmallInts, caps: Ints, seconds: float
 ) -> PlacementPlan:
     """Measure an assignment; `caps` int64[k] are the most queries its algorithm allows."""
@@ -46,6 +48,17 @@ def measured(
         lower_bound=problem.lower_bound(caps),
         seconds=seconds,
     )
+
+
+def measure_plan(
+    problem: PlacementProblem, progress: Progress, assign: Callable[[], SmallInts]
+) -> PlacementPlan:
+    """Check feasibility, run an offline algorithm, and measure its result."""
+    problem.require_feasible()
+    started = time.perf_counter()
+    assignment = assign() if problem.queries else np.empty(0, np.int32)
+    progress(1.0)
+    return measure(problem, assignment, problem.caps, time.perf_counter() - started)
 
 
 def delivered_rate(problem: PlacementProblem, assignment: SmallInts) -> float:

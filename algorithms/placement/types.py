@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from algorithms.compiled import compiled
-from algorithms.rows import grouped, picked
+from algorithms.rows import group_positions, pick_rows
 from algorithms.vocabulary import Ints, SmallInts
 
 # 2 ** 64 over the golden ratio, odd: a multiplication by it spreads near values.
@@ -42,7 +42,7 @@ def collapse(indptr: Ints, indices: SmallInts) -> QueryTypes:
     of_query = np.empty(len(indptr) - 1, np.int32)
     # The compiled loop knows one kind of array: those that may be written.
     firsts = _number(np.array(indptr), np.array(indices), of_query)
-    rows, entries = picked(indptr, firsts)
+    rows, entries = pick_rows(indptr, firsts)
     sizes = np.bincount(of_query, minlength=len(firsts)).astype(np.int64)
     return QueryTypes(of_query, sizes, rows, indices[entries])
 
@@ -98,5 +98,5 @@ def _same(indptr: Ints, indices: SmallInts, query: int, other: int) -> bool:
 def readers_by_source(types: QueryTypes, sources: int) -> tuple[Ints, SmallInts]:
     """Return the inverse rows: for each source, the types that read it (indptr, indices)."""
     owner = np.repeat(np.arange(len(types), dtype=np.int32), np.diff(types.indptr))
-    indptr, entries = grouped(types.indices, sources)
+    indptr, entries = group_positions(types.indices, sources)
     return indptr, owner[entries]

@@ -17,11 +17,10 @@ from algorithms.vocabulary import Floats
 
 @dataclass(frozen=True)
 class Solved:
-    """The best subset that was found, None if none was; the bound below all; whether it is met."""
+    """The best subset that was found, and a lower bound of all; None if unknown."""
 
     chosen: np.ndarray | None
     bound: float | None
-    proven: bool
 
 
 def least_excess(problem: SubsetProblem, seconds: float) -> Solved:
@@ -29,7 +28,7 @@ def least_excess(problem: SubsetProblem, seconds: float) -> Solved:
     model = _Model(problem)
     objective = np.zeros(model.width + 1)
     objective[-1] = 1.0
-    return model.solved(objective, model.balanced(problem.full, -1.0), seconds)
+    return model.solve(objective, model.balanced(problem.full, -1.0), seconds)
 
 
 def least_traffic(problem: SubsetProblem, excess: int, seconds: float) -> Solved:
@@ -37,11 +36,9 @@ def least_traffic(problem: SubsetProblem, excess: int, seconds: float) -> Solved
     model = _Model(problem)
     traffic = np.concatenate([np.zeros(len(problem.moves)), problem.rates, [0.0]])
     limit = problem.full + (excess + 1 - 1e-6) * EVEN
-    solved = model.solved(traffic, model.balanced(limit, 0.0), seconds)
-    constant = float(problem.fixed.sum())
-    return Solved(
-        solved.chosen, None if solved.bound is None else solved.bound + constant, solved.proven
-    )
+    solved = model.solve(traffic, model.balanced(limit, 0.0), seconds)
+    bound = None if solved.bound is None else solved.bound + float(problem.fixed.sum())
+    return Solved(solved.chosen, bound)
 
 
 class _Model:
@@ -56,16 +53,9 @@ class _Model:
         problem = self.problem
         nodes = len(problem.capacities)
         moves = np.arange(len(problem.moves))
-        own = csr_array(
-            (
-                np.concatenate([problem.own, -problem.own]),
-                (
-                    np.concatenate([problem.targets, problem.sources]),
-                    np.concatenate([moves, moves]),
-                ),
-            ),
-            shape=(nodes, len(moves)),
-        )
+        cells = np.concatenate([problem.targets, problem.sources]), np.tile(moves, 2)
+        values = np.concatenate([problem.own, -problem.own])
+        own = csr_array((values, cells), shape=(nodes, len(moves)))
         spots = np.arange(len(problem.spots))
         received = csr_array((problem.rates, (problem.nodes, spots)), shape=(nodes, len(spots)))
         weights = hstack([own, received]).toarray() / problem.capacities[:, None]
@@ -74,7 +64,7 @@ class _Model:
         whole = np.hstack([shares, np.full((nodes, 1), excess)])
         return LinearConstraint(csr_array(whole), -np.inf, limit - (fixed - fixed.mean()))
 
-    def solved(self, objective: Floats, balanced: LinearConstraint, seconds: float) -> Solved:
+    def solve(self, objective: Floats, balanced: LinearConstraint, seconds: float) -> Solved:
         moves, spots = len(self.problem.moves), len(self.problem.spots)
         whole = np.concatenate([np.ones(moves), np.zeros(spots + 1)])
         top = np.concatenate([np.ones(moves + spots), [np.inf]])
@@ -87,7 +77,7 @@ class _Model:
         )
         chosen = None if result.x is None else result.x[:moves] > 0.5  # noqa: PLR2004 - of 0 and 1
         bound = getattr(result, "mip_dual_bound", None)
-        return Solved(chosen, None if bound is None else float(bound), result.status == 0)
+        return Solved(chosen, None if bound is None else float(bound))
 
     def _present(self) -> list[LinearConstraint]:
         """Return that a spot receives its source exactly if a unit there reads it."""
@@ -96,16 +86,9 @@ class _Model:
         count = len(change.data)
         rows = np.arange(count)
         # A unit that comes: y >= x; one that leaves: y >= 1 - x.
-        each = csr_array(
-            (
-                np.concatenate([np.ones(count), -change.data.astype(np.float64)]),
-                (
-                    np.concatenate([rows, rows]),
-                    np.concatenate([len(problem.moves) + change.row, change.col]),
-                ),
-            ),
-            shape=(count, self.width + 1),
-        )
+        columns = np.concatenate([len(problem.moves) + change.row, change.col])
+        values = np.concatenate([np.ones(count), -change.data.astype(np.float64)])
+        each = csr_array((values, (np.tile(rows, 2), columns)), shape=(count, self.width + 1))
         least = np.where(change.data > 0, 0.0, 1.0)
         spots = len(problem.spots)
         identity = eye_array(spots, format="csr")

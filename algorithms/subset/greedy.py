@@ -20,10 +20,8 @@ Potential = Callable[[Floats], float]
 
 def potentials(problem: SubsetProblem) -> list[Potential]:
     """Return the potentials of greedy runs, functions of the nodes' shares of their capacities."""
-    scale = float(
-        (problem.loads(np.zeros(len(problem.moves), np.bool_)) / problem.capacities).max()
-    )
-    scale = scale or 1.0
+    before = problem.loads(np.zeros(len(problem.moves), np.bool_))
+    scale = float((before / problem.capacities).max()) or 1.0
 
     def of_power(power: int) -> Potential:
         return lambda shares: float(((shares / scale) ** power).sum())
@@ -34,14 +32,6 @@ def potentials(problem: SubsetProblem) -> list[Potential]:
     return [*map(of_power, POWERS), traffic]
 
 
-def greedy(problem: SubsetProblem, potential: Potential, until: float) -> np.ndarray:
-    """Return the moves that lower the potential most per cost.
-
-    Ends without budget, without gain, or at `until` (of the monotonic clock).
-    """
-    return _Greedy(problem, potential).run(until)
-
-
 def groups_of(problem: SubsetProblem) -> list[tuple[int, ...]]:
     """Return each move alone, and all that leave a spot together."""
     together = (tuple(moves) for moves in problem.leaving if len(moves) > 1)
@@ -49,8 +39,11 @@ def groups_of(problem: SubsetProblem) -> list[tuple[int, ...]]:
     return list(dict.fromkeys([*single, *together]))
 
 
-class _Greedy:
-    """One run; `heap` has the last computed gains of groups, the best first."""
+class GreedyRun:
+    """A search of the moves that lower a potential most per cost.
+
+    `heap` has the last computed gains of groups, the best first.
+    """
 
     def __init__(self, problem: SubsetProblem, potential: Potential) -> None:
         self.problem, self.potential = problem, potential
@@ -72,6 +65,10 @@ class _Greedy:
         self.heap: list[tuple[float, int]] = []
 
     def run(self, until: float) -> np.ndarray:
+        """Return the moves, bool[moves]; stop without budget, without gain, or at `until`.
+
+        `until`: seconds of the monotonic clock.
+        """
         self._push(range(len(self.groups)))
         while self.heap and time.monotonic() < until:
             _, number = heapq.heappop(self.heap)

@@ -64,7 +64,7 @@ class SubsetProblem:
         self.capacities = np.array(capacities, np.float64)
         loads = Loads(rates, capacities, resident)
         self._find_spots(loads, [float(rate) for rate in rates])
-        self.full = self.imbalance(np.ones(len(self.moves), np.bool_))
+        self.full = self._imbalance_of(self.loads(np.ones(len(self.moves), np.bool_)))
 
     def _find_spots(self, loads: Loads, rates: Sequence[float]) -> None:
         leaving: dict[tuple[int, int], list[int]] = {}
@@ -112,11 +112,8 @@ class SubsetProblem:
         np.add.at(loads, self.targets, moved)
         return loads
 
-    def imbalance(self, chosen: np.ndarray) -> float:
-        """Return the largest load/capacity less the mean."""
-        return self._imbalance_of(self.loads(chosen))
-
     def _imbalance_of(self, loads: Floats) -> float:
+        """Return the largest load/capacity less the mean."""
         shares = loads / self.capacities
         return float(shares.max() - shares.mean())
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from algorithms.migration.experiments.chains import Course, History, lived, policy_of
+from algorithms.migration.experiments.chains import Course, History, policy_of, run_policy
 from algorithms.migration.future.planners import Mtm
 from algorithms.migration.future.transitions import Transitions
 from algorithms.migration.workloads import node_numbers
@@ -51,7 +51,7 @@ def history(number: int, tau: float, migrations: int) -> History:
 
 def course(name: str, lives: History, seed: int) -> Course:
     policy, prepared = policy_of(name, lives, Mtm(seed=seed, method="learned"), seed, unheard)
-    return lived(lives, policy, prepared, unheard)
+    return run_policy(lives, policy, prepared, unheard)
 
 
 def report(tau: float, courses: dict[str, list[Course]]) -> None:

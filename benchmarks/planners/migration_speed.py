@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from algorithms.migration.keeping import grades_of
+from algorithms.migration.grades import grades_of
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import runs
-from algorithms.migration.schedule import scheduled
+from algorithms.migration.schedule import schedule_transfers
 from algorithms.migration.single_step import best_parts
 from algorithms.migration.ssm import ssm
 
@@ -59,9 +59,9 @@ def report_schedule(repeats: int) -> None:
     draw = np.random.default_rng(0)
     amounts = draw.integers(1, 2**40, (_LINKS, _LINKS))
     np.fill_diagonal(amounts, 0)
-    seconds = median(lambda: scheduled(amounts), repeats)
+    seconds = median(lambda: schedule_transfers(amounts), repeats)
     optimum = max(amounts.sum(axis=0).max(), amounts.sum(axis=1).max())
-    same = "yes" if scheduled(amounts).total == optimum else "NO"
+    same = "yes" if schedule_transfers(amounts).total == optimum else "NO"
     print(f"{f'schedule, {_LINKS} nodes, dense':48} {seconds * 1e3:9.1f} ms (demanded 1000 ms)")
     print(f"{'  sum of phases equals the optimum':48} {same:>9}")
 

@@ -1,7 +1,8 @@
 """Synthetic placement instances at the defaults of section 6.1, with unit rates."""
 
 from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.workloads import bipartite, popularity_zipf
+from algorithms.placement.workloads import bipartite
+from benchmarks.planners.popularity import popularity_zipf
 
 
 def bipartite_instance(

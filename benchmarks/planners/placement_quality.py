@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from algorithms.errors import PlanningError
-from algorithms.placement.experiments.solving import configured
+from algorithms.placement.experiments.trials import configure
 from algorithms.placement.online import LeastCost
 from algorithms.placement.problem import PlacementProblem
 from algorithms.registry import PLACEMENT, algorithm, algorithms
@@ -76,7 +76,7 @@ def outcome(
     problem: PlacementProblem, name: str, settings: Mapping[str, float]
 ) -> tuple[float, float] | None:
     try:
-        plan = algorithm(PLACEMENT, name).solve(problem, configured(name, dict(settings)))
+        plan = algorithm(PLACEMENT, name).solve(problem, configure(name, dict(settings)))
     except PlanningError as why:
         print(f"  {name}: {why}")
         return None

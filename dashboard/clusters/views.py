@@ -1,31 +1,32 @@
-"""The page of a cluster: measures, live charts, nodes, start and stop."""
+"""The page of a cluster: measures, live charts, nodes, limits, start and stop."""
 
-from datetime import UTC, datetime
 from typing import Any
 
-from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
-from django.shortcuts import redirect
+from django.http import HttpResponse, JsonResponse
+from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_POST
 
+from controlplane.access.roles import require_operator
 from controlplane.catalog.queries import state_counts
 from controlplane.catalog.routing_versions import routing_between
-from controlplane.clusters import lifecycle
+from controlplane.clusters import lifecycle, partitions
 from controlplane.clusters.listing import node_by_index, node_table
 from controlplane.executions.progress import running
 from controlplane.health.summary import health_of, is_idle
-from controlplane.models import Cluster, RoutingVersion
+from controlplane.models import Cluster
 from controlplane.proposals.listing import ProposalFilters, proposals_page
 from controlplane.telemetry.time_series import fitting_resolution, latest_values, samples
 from controlplane.topology import nodes
 from dashboard import thresholds
 from dashboard.clusters.status import cluster_status
+from dashboard.dialog_forms import answer, whole_numbers
 from dashboard.figures.cluster import NodeSeries, cluster_figures
 from dashboard.figures.parts import VersionMark
-from dashboard.figures.thinning import thinned, with_gaps
-from dashboard.guards import PageRequest, cluster_page
+from dashboard.figures.thinning import thin_samples, with_gaps
+from dashboard.forms import number
+from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.policies.decisions import why
-from dashboard.responses import notify, notify_refusals, render_page
+from dashboard.responses import cluster_change, render_page
 from dashboard.time_range import RANGES, TimeRange, time_range_of
 
 SHOWN_VERSIONS = 8
@@ -63,14 +64,14 @@ def node_list(request: PageRequest, cluster: Cluster) -> HttpResponse:
 @cluster_page
 def numbers(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return the headline numbers."""
-    return render_page(request, "_cluster_numbers.html", _numbers(cluster) | {"cluster": cluster})
+    return render_page(request, "_cluster_numbers.html", _numbers(cluster))
 
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return figures and the samples for live updates, as JSON."""
     time_range = time_range_of(request.GET, timezone.now())
-    points = thinned(samples(cluster, time_range.start, time_range.end))
+    points = thin_samples(samples(cluster, time_range.start, time_range.end))
     shown_nodes = [NodeSeries(n.index, n.name, n.capacity) for n in cluster.nodes.order_by("index")]
     marks = version_marks(cluster, time_range)
     start, end = time_range.milliseconds
@@ -88,59 +89,89 @@ def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
 def version_marks(cluster: Cluster, time_range: TimeRange) -> list[VersionMark]:
     """Return the routing versions that took effect in a time range, oldest first."""
-    rows = routing_between(cluster, time_range.start, time_range.end)
-    return [_mark(row) for row in reversed(rows) if row.applied_at]
+    return [
+        VersionMark(
+            int(row.applied_at.timestamp() * 1000), row.version, row.reason, row.proposal_id
+        )
+        for row in reversed(routing_between(cluster, time_range.start, time_range.end))
+        if row.applied_at
+    ]
 
 
-@require_POST
-@cluster_page
-def want(request: PageRequest, cluster: Cluster, verb: str) -> HttpResponseRedirect:
+@cluster_change("cluster")
+def set_desired_state(request: PageRequest, cluster: Cluster, verb: str) -> str:
     """Start or stop the cluster."""
-    ask = lifecycle.start if verb == "start" else lifecycle.stop
-    ask(request.actor, cluster, request.POST.get("reason", ""))
-    notify(request, f"Asked {cluster.name} to {verb}.")
-    return redirect("cluster", cluster.slug)
+    change = lifecycle.start if verb == "start" else lifecycle.stop
+    change(request.actor, cluster, request.POST.get("reason", ""))
+    return f"Asked {cluster.name} to {verb}."
 
 
-@require_POST
-@cluster_page
-def capacity(request: PageRequest, cluster: Cluster, index: int) -> HttpResponseRedirect:
+@cluster_change("cluster")
+def set_capacity(request: PageRequest, cluster: Cluster, index: int) -> str:
     """Change the capacity of a node, and whether planners assign work to it."""
-    node = node_by_index(cluster, index)
-    with notify_refusals(request):
-        value = _capacity(request.POST.get("capacity", ""))
-        nodes.configure(
-            request.actor,
-            node,
-            request.POST.get("reason", ""),
-            capacity=value,
-            emulated=bool(request.POST.get("emulated")),
-            active={"yes": True, "no": False}.get(request.POST.get("active", "")),
-        )
-        state = "takes new work" if node.active else "takes no new work"
-        notify(request, f"{node.name} has a capacity of {value:,.0f} records/s and {state}.")
-    return redirect("cluster", cluster.slug)
+    node, values = node_by_index(cluster, index), request.POST
+    # The service rejects nan.
+    capacity = number(values.get("capacity", ""))
+    nodes.configure(
+        request.actor,
+        node,
+        values.get("reason", ""),
+        capacity=capacity,
+        emulated=bool(values.get("emulated")),
+        active={"yes": True, "no": False}.get(values.get("active", "")),
+    )
+    state = "takes new work" if node.active else "takes no new work"
+    return f"{node.name} has a capacity of {capacity:,.0f} records/s and {state}."
 
 
-@require_POST
-@cluster_page
-def master(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+@cluster_change("cluster")
+def set_master(request: PageRequest, cluster: Cluster) -> str:
     """Set the Spark master of the cluster."""
-    values = request.POST
-    with notify_refusals(request):
-        lifecycle.set_master(
-            request.actor, cluster, values.get("master", ""), values.get("reason", "")
+    master, reason = request.POST.get("master", ""), request.POST.get("reason", "")
+    lifecycle.set_master(request.actor, cluster, master, reason)
+    return f"{cluster.name} runs on {cluster.master}."
+
+
+@cluster_action
+def set_nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Change the number of nodes."""
+    require_operator(request.actor, cluster)
+
+    def change() -> str:
+        count = whole_numbers(request.POST, "nodes")["nodes"]
+        nodes.set_count(request.actor, cluster, count, request.POST.get("reason", ""))
+        return f"{cluster.name} has {count} node{'' if count == 1 else 's'}."
+
+    return answer(
+        request,
+        change,
+        page=reverse("cluster", args=[cluster.slug]),
+        form="_cluster_nodes_form.html",
+        field="nodes",
+    )
+
+
+@cluster_action
+def set_limits(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Change the limits of micro-batches."""
+    require_operator(request.actor, cluster)
+
+    def change() -> str:
+        limits = whole_numbers(request.POST, *partitions.LIMITS)
+        reason = request.POST.get("reason", "")
+        partitions.set_batch_limits(request.actor, cluster, limits, reason)
+        return (
+            f"A micro-batch of {cluster.name} has at most {limits['max_records']:,} records "
+            f"and {limits['max_batch_mb']:,} MiB."
         )
-        notify(request, f"{cluster.name} runs on {cluster.master}.")
-    return redirect("cluster", cluster.slug)
 
-
-def _capacity(text: str) -> float:
-    """Return the number, nan if it is invalid, which the service rejects."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
+    return answer(
+        request,
+        change,
+        page=reverse("cluster", args=[cluster.slug]),
+        form="_cluster_limits_form.html",
+        field="max_records",
+    )
 
 
 def _numbers(cluster: Cluster) -> dict[str, Any]:
@@ -171,7 +202,6 @@ def _status(cluster: Cluster, sample: dict[str, Any]) -> dict[str, Any]:
 
 def _causes(cluster: Cluster) -> dict[str, Any]:
     return {
-        "cluster": cluster,
         "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
         "progress": running([cluster.pk]).get(cluster.pk),
         "why": why(cluster),
@@ -181,20 +211,12 @@ def _causes(cluster: Cluster) -> dict[str, Any]:
 
 def _nodes(cluster: Cluster, time_range: TimeRange) -> dict[str, Any]:
     return {
-        "cluster": cluster,
         "span": time_range,
-        "nodes": _graded_nodes(cluster),
+        "nodes": [
+            {"row": row, "grade": thresholds.LOAD.grade(row.share)} for row in node_table(cluster)
+        ],
         "versions": routing_between(cluster, time_range.start, time_range.end, SHOWN_VERSIONS),
     }
-
-
-def _graded_nodes(cluster: Cluster) -> list[dict[str, Any]]:
-    return [{"row": row, "grade": thresholds.LOAD.grade(row.share)} for row in node_table(cluster)]
-
-
-def _mark(row: RoutingVersion) -> VersionMark:
-    applied = row.applied_at or datetime.now(UTC)
-    return VersionMark(int(applied.timestamp() * 1000), row.version, row.reason, row.proposal_id)
 
 
 def _resolution(time_range: TimeRange, seconds: int) -> int:

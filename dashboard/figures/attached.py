@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dashboard.figures.parts import COLORS, Figure, Trace, figure, line, time_axis, value_axis
-from dashboard.figures.thinning import Sample, thinned, with_gaps
+from dashboard.figures.thinning import Sample, thin_samples, with_gaps
 
 # The whole of a batch; the other phases are its parts.
 WHOLE = "triggerExecution"
@@ -32,7 +32,7 @@ def attached_figures(
     """
     phases = phase_names(progress)
     flattened = [flat(sample, phases, len(sources)) for sample in progress]
-    samples = with_gaps(thinned(flattened), LEAST_GAP_MS)
+    samples = with_gaps(thin_samples(flattened), LEAST_GAP_MS)
     drawn = {"rates": rates(samples), "duration": durations(samples, phases)}
     if any(sample["state_rows"] is not None for sample in progress):
         drawn["state"] = state(samples)

@@ -32,19 +32,12 @@ class Plan:
     pareto: bool
 
 
-@dataclass(frozen=True)
-class _Measure:
-    """What is on the y axis: its title and how its values are written."""
-
-    title: str
-    format: str
-
-
+# The measures on the y axis: title and number format.
 _MEASURES: Final = {
-    "imbalance": _Measure("imbalance", ".3~%"),
-    "replication_factor": _Measure("replication factor", ".3~f"),
+    "imbalance": ("imbalance", ".3~%"),
+    "replication_factor": ("replication factor", ".3~f"),
 }
-# What is on the x axis: its title, and the unit behind a number.
+# The costs on the x axis: title, and the unit behind a number.
 _COSTS: Final = {"bytes": ("bytes of state moved", "B"), "moves": ("moves", "")}
 
 
@@ -58,22 +51,20 @@ def comparison_figures(
     now = {"imbalance": imbalance, "replication_factor": replication_factor}
     return {
         field: figure(
-            [*_lines(plans, cost, field), _now(now[field], measure)],
+            [*_lines(plans, cost, field), _now(now[field], title, form)],
             xaxis=_x_axis(*_COSTS[cost]),
-            yaxis=value_axis(
-                measure.title, rangemode="normal", automargin=True, tickformat=measure.format
-            ),
+            yaxis=value_axis(title, rangemode="normal", automargin=True, tickformat=form),
             margin={"l": 62, "r": 16, "t": 44, "b": 46},
             hovermode="closest",
             showlegend=True,
         )
-        for field, measure in _MEASURES.items()
+        for field, (title, form) in _MEASURES.items()
     }
 
 
 def _lines(plans: Sequence[Plan], cost: str, field: str) -> Iterable[Trace]:
-    measure, unit = _MEASURES[field], _COSTS[cost][1] or " moves"
-    value = f"{measure.title} %{{y:{measure.format}}}"
+    (title, form), unit = _MEASURES[field], _COSTS[cost][1] or " moves"
+    value = f"{title} %{{y:{form}}}"
     series = dict.fromkeys(plan.series for plan in plans)
     for place, name in enumerate(series):
         selected = sorted(
@@ -84,7 +75,9 @@ def _lines(plans: Sequence[Plan], cost: str, field: str) -> Iterable[Trace]:
         color = COLORS[place % len(COLORS)]
         costs, values = ([getattr(p, of) for p in selected] for of in ("cost", field))
         yield scatter(name, costs, values, "lines+markers") | {
-            "customdata": [[plan.url, _plan_title(plan)] for plan in selected],
+            "customdata": [
+                [plan.url, f"{plan.name}{', Pareto' * plan.pareto}"] for plan in selected
+            ],
             "line": {"color": color, "width": 1.2, "dash": "dot"},
             "marker": {
                 "color": color,
@@ -96,13 +89,9 @@ def _lines(plans: Sequence[Plan], cost: str, field: str) -> Iterable[Trace]:
         }
 
 
-def _plan_title(plan: Plan) -> str:
-    return f"{plan.name}{', Pareto' if plan.pareto else ''}"
-
-
-def _now(value: float | None, measure: _Measure) -> Trace:
+def _now(value: float | None, title: str, form: str) -> Trace:
     look = {"color": "--muted", "width": 2}
-    hover = f"nothing moved, {measure.title} %{{y:{measure.format}}}"
+    hover = f"nothing moved, {title} %{{y:{form}}}"
     marker = {"color": "--muted", "size": 11, "symbol": "x-thin", "line": look}
     return scatter("now", [0], [value], "markers", marker=marker, hovertemplate=hover)
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from algorithms.experiments import Axis, Experiment, Panel, Table, summarised
+from algorithms.experiments import Axis, Experiment, Panel, Table, summarise
+from algorithms.registry import algorithm_title
 from dashboard.figures.parts import (
     COLORS,
     DASHES,
@@ -14,7 +15,6 @@ from dashboard.figures.parts import (
     scatter,
     value_axis,
 )
-from dashboard.figures.series import series_title
 from dashboard.numbers import compact
 
 # More ticks than this are written over each other on a narrow screen.
@@ -40,7 +40,7 @@ def lab_figures(experiment: Experiment, table: Table, measure: str = "") -> dict
 
 def panel_figure(experiment: Experiment, panel: Panel, table: Table) -> Figure:
     """Draw the mean of each series with whiskers of one standard deviation over the seeds."""
-    result = summarised(table, experiment.x.name, panel.y.name)
+    result = summarise(table, experiment.x.name, panel.y.name)
     series = list(dict.fromkeys(result.column("series")))
     lines = [_line(experiment, panel, result, str(name)) for name in series]
     return figure(
@@ -58,7 +58,7 @@ def _line(experiment: Experiment, panel: Panel, summary: Table, name: str) -> Tr
     place = experiment.choices.index(name) if name in experiment.choices else 0
     color = COLORS[place % len(COLORS)]
     x, y = [row[experiment.x.name] for row in rows], [row["mean"] for row in rows]
-    return scatter(series_title(experiment.planner, name), x, y, "lines+markers") | {
+    return scatter(algorithm_title(experiment.planner, name), x, y, "lines+markers") | {
         "error_y": {
             "type": "data",
             "array": [row["deviation"] for row in rows],
@@ -88,7 +88,8 @@ def _hover_text(row: dict[str, Any], unit: str) -> str:
 
 
 def _x_axis(x: Axis, values: list[Any]) -> dict[str, Any]:
-    axis = number_axis(_label(x), type="log" if _is_log(x, values) else "linear")
+    is_log = x.log and all(value > 0 for value in values)
+    axis = number_axis(_label(x), type="log" if is_log else "linear")
     points = sorted(set(values))
     if len(points) <= MAX_TICKS:
         axis |= {"tickvals": points, "ticktext": [_tick(point) for point in points]}
@@ -103,10 +104,6 @@ def _y_axis(y: Axis) -> dict[str, Any]:
     # Differences between rivals are the point, not their distance from nothing.
     more = {"type": "log", "dtick": "D1"} if y.log else {"rangemode": "normal"}
     return value_axis(_label(y), **more)
-
-
-def _is_log(x: Axis, values: list[Any]) -> bool:
-    return x.log and all(value > 0 for value in values)
 
 
 def _label(axis: Axis) -> str:

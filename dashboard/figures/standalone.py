@@ -14,19 +14,19 @@ TOKENS = "css/tokens.css"
 _TOKEN = re.compile(r"(--[\w-]+):\s*([^;]+);")
 
 
-def painted(figure: Any) -> Any:
+def apply_theme(figure: Any) -> Any:
     """Return the figure with every "--token" replaced by its value in the light theme."""
     if isinstance(figure, dict):
-        return {name: painted(part) for name, part in figure.items()}
+        return {name: apply_theme(part) for name, part in figure.items()}
     if isinstance(figure, list):
-        return [painted(part) for part in figure]
+        return [apply_theme(part) for part in figure]
     return _tokens()[figure] if isinstance(figure, str) and figure in _tokens() else figure
 
 
 def drawing(figure: Figure, name: str, *, with_plotly: bool) -> str:
     """Return the HTML of a figure; the first one on a page includes Plotly's script."""
     html: str = plotly.io.to_html(
-        {"data": painted(figure["data"]), "layout": painted(figure["layout"])},
+        {"data": apply_theme(figure["data"]), "layout": apply_theme(figure["layout"])},
         config=figure["config"],
         full_html=False,
         include_plotlyjs=with_plotly,

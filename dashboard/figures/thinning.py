@@ -15,15 +15,15 @@ NEWEST = names_of(RollUp.LAST) | {"t"}
 GAP_STEPS = 6
 
 
-def thinned(samples: Sequence[Sample], points: int = MAX_POINTS) -> list[Sample]:
+def thin_samples(samples: Sequence[Sample], points: int = MAX_POINTS) -> list[Sample]:
     """Return at most `points` samples, each standing for as many in a row."""
     size = -(-len(samples) // points)
     if size <= 1:
         return list(samples)
-    return [merged(samples[i : i + size]) for i in range(0, len(samples), size)]
+    return [merge_samples(samples[i : i + size]) for i in range(0, len(samples), size)]
 
 
-def merged(samples: Sequence[Sample]) -> Sample:
+def merge_samples(samples: Sequence[Sample]) -> Sample:
     """Return the merged sample of several: newest counters, worst limits, means of the rest."""
     return {name: _merged(name, [sample.get(name) for sample in samples]) for name in samples[-1]}
 

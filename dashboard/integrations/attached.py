@@ -6,7 +6,6 @@ from typing import Any
 from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.views.decorators.http import require_POST
 
 from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import (
@@ -20,7 +19,7 @@ from controlplane.integrations.attached_list import (
 from controlplane.integrations.attached_progress import lag_of
 from controlplane.models import AttachedQuery
 from dashboard.figures.attached import attached_figures
-from dashboard.guards import PageRequest, viewer_page
+from dashboard.guards import PageRequest, viewer_action, viewer_page
 from dashboard.responses import notify, render_list
 from dashboard.time_range import TimeRange, time_range_of
 
@@ -75,8 +74,7 @@ def charts(request: PageRequest, pk: int) -> JsonResponse:
     return JsonResponse({"figures": attached_figures(progress, names, *time_range.milliseconds)})
 
 
-@require_POST
-@viewer_page
+@viewer_action
 def remove(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Delete a job with its rows."""
     job = job_by_id(pk)

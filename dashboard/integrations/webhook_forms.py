@@ -64,13 +64,6 @@ def sent(values: QueryDict) -> Mapping[str, Any]:
     return {"name": name, "url": url, "cluster": cluster, "kinds": values.getlist("kinds")}
 
 
-def state_of(hook: Webhook) -> str:
-    """Return the state of a webhook: off, on, or not responding."""
-    if not hook.active:
-        return "off"
-    return "not answering" if hook.failures else "on"
-
-
 def webhook_form(summary: HookSummary, now: datetime) -> dict[str, Any]:
     """Return a webhook for a row or a heading."""
     hook = summary.hook
@@ -79,7 +72,7 @@ def webhook_form(summary: HookSummary, now: datetime) -> dict[str, Any]:
         "hook": hook,
         "last": summary.last,
         "waiting": summary.waiting,
-        "state": state_of(hook),
+        "state": "off" if not hook.active else "not answering" if hook.failures else "on",
         "rests_until": hook.rests_until if rests else None,
     }
 

@@ -2,20 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
-from django.http import HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST
 
-from controlplane.errors import Fields, Forbidden, Invalid, NotFound, WeirError
+from controlplane.errors import Forbidden, Invalid, NotFound, WeirError
 from controlplane.integrations import deliveries, webhooks
 from controlplane.integrations.delivery_list import STATES, deliveries_page, hook_summaries
 from controlplane.models import Webhook
 from controlplane.pagination.pages import whole
-from dashboard.guards import PageRequest, anyone_page
+from dashboard.guards import PageRequest, anyone_action, anyone_page
 from dashboard.integrations.webhook_forms import (
     KINDS,
     changed_spec,
@@ -24,7 +24,7 @@ from dashboard.integrations.webhook_forms import (
     sent,
     webhook_form,
 )
-from dashboard.responses import notify, notify_refusal, render_list, render_page
+from dashboard.responses import notify, notify_refusal, notify_refusals, render_list, render_page
 
 
 @anyone_page
@@ -37,24 +37,21 @@ def index(request: PageRequest) -> HttpResponse:
 
 
 @never_cache
-@require_POST
-@anyone_page
+@anyone_action
 def add(request: PageRequest) -> HttpResponse:
     """Create a webhook; only this response has its secret."""
     # A missing role takes precedence over errors of fields.
     webhooks.visible_webhooks(request.actor)
-    try:
-        spec = new_spec(request.POST, places_of(request.actor))
-        hook = webhooks.create(request.actor, spec)
-    except Invalid as invalid:
-        more = {"errors": invalid.fields, "values": sent(request.POST)}
-        return _list_page(request, more, 422)
-    except Forbidden:
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
-        return redirect("webhooks")
-    return _hook_page(request, hook, {"secret": webhooks.secret_of(hook), "is_new": True}, 201)
+    with notify_refusals(request):
+        try:
+            spec = new_spec(request.POST, places_of(request.actor))
+            hook = webhooks.create(request.actor, spec)
+        except Invalid as invalid:
+            more = {"errors": invalid.fields, "values": sent(request.POST)}
+            return _list_page(request, more, 422)
+        secret = webhooks.secret_of(hook)
+        return _hook_page(request, hook, {"secret": secret, "is_new": True}, 201)
+    return redirect("webhooks")
 
 
 @anyone_page
@@ -65,67 +62,68 @@ def detail(request: PageRequest, pk: int) -> HttpResponse:
     return render_list(request, "webhook.html", "_webhook_live.html", context)
 
 
-@require_POST
-@anyone_page
+@anyone_action
 def change(request: PageRequest, pk: int) -> HttpResponse:
     """Change name, URL and kinds."""
     hook = webhooks.webhook_by_id(request.actor, pk)
     try:
         webhooks.change(request.actor, hook, changed_spec(request.POST, hook))
     except Invalid as invalid:
-        return _hook_page(request, hook, {"values": sent(request.POST)}, 422, invalid.fields)
+        more = {"values": sent(request.POST), "errors": invalid.fields}
+        return _hook_page(request, hook, more, 422)
     notify(request, f"{hook.name} was changed.")
     return redirect("webhook", pk)
 
 
 @never_cache
-@require_POST
-@anyone_page
+@anyone_action
 def renew_secret(request: PageRequest, pk: int) -> HttpResponse:
     """Replace the secret; only this response has it."""
     hook = webhooks.renew_secret(request.actor, webhooks.webhook_by_id(request.actor, pk))
     return _hook_page(request, hook, {"secret": webhooks.secret_of(hook)})
 
 
-@require_POST
-@anyone_page
-def switch(request: PageRequest, pk: int) -> HttpResponseRedirect:
+def _webhook_change(change: Callable[..., str]) -> Callable[..., HttpResponseBase]:
+    """Return the view of a change of a webhook, which returns a message for its page."""
+
+    @wraps(change)
+    @anyone_action
+    def view(request: PageRequest, /, pk: int, **parts: Any) -> HttpResponse:
+        hook = webhooks.webhook_by_id(request.actor, pk)
+        try:
+            notify(request, change(request, hook, **parts))
+        except (Forbidden, NotFound):
+            raise
+        except WeirError as refusal:
+            notify_refusal(request, refusal)
+        return redirect("webhook", pk)
+
+    return view
+
+
+@_webhook_change
+def switch(request: PageRequest, hook: Webhook) -> str:
     """Activate or deactivate a webhook."""
-
-    def switched(hook: Webhook) -> str:
-        active = request.POST.get("active") == "1"
-        webhooks.change(request.actor, hook, replace(webhooks.spec_of(hook), active=active))
-        return f"{hook.name} is {'on' if active else 'off'}."
-
-    return _done(request, pk, switched)
+    active = request.POST.get("active") == "1"
+    webhooks.change(request.actor, hook, replace(webhooks.spec_of(hook), active=active))
+    return f"{hook.name} is {'on' if active else 'off'}."
 
 
-@require_POST
-@anyone_page
-def test(request: PageRequest, pk: int) -> HttpResponseRedirect:
+@_webhook_change
+def test(request: PageRequest, hook: Webhook) -> str:
     """Send a message of type test."""
-
-    def tested(hook: Webhook) -> str:
-        webhooks.test(request.actor, hook)
-        return "A test message was sent: its result appears below."
-
-    return _done(request, pk, tested)
+    webhooks.test(request.actor, hook)
+    return "A test message was sent: its result appears below."
 
 
-@require_POST
-@anyone_page
-def again(request: PageRequest, pk: int, delivery: int) -> HttpResponseRedirect:
+@_webhook_change
+def again(request: PageRequest, hook: Webhook, delivery: int) -> str:
     """Send a message now, again or before its next attempt."""
-
-    def sent_again(hook: Webhook) -> str:
-        row = deliveries.send_again(request.actor, hook, delivery)
-        return f"The message {row.kind} was sent."
-
-    return _done(request, pk, sent_again)
+    row = deliveries.send_again(request.actor, hook, delivery)
+    return f"The message {row.kind} was sent."
 
 
-@require_POST
-@anyone_page
+@anyone_action
 def remove(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Delete a webhook with its messages."""
     hook = webhooks.webhook_by_id(request.actor, pk)
@@ -134,19 +132,8 @@ def remove(request: PageRequest, pk: int) -> HttpResponseRedirect:
     return redirect("webhooks")
 
 
-def _done(request: PageRequest, pk: int, act: Callable[[Webhook], str]) -> HttpResponseRedirect:
-    hook = webhooks.webhook_by_id(request.actor, pk)
-    try:
-        notify(request, act(hook))
-    except (Forbidden, NotFound):
-        raise
-    except WeirError as refusal:
-        notify_refusal(request, refusal)
-    return redirect("webhook", pk)
-
-
 def _list_page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:
-    now, errors = timezone.now(), Fields()
+    now = timezone.now()
     hooks = list(webhooks.visible_webhooks(request.actor))
     context = {
         "manages": True,
@@ -154,7 +141,7 @@ def _list_page(request: PageRequest, more: dict[str, Any], status: int = 200) ->
         "places": places_of(request.actor),
         "kinds": KINDS,
         "values": {"kinds": webhooks.KINDS},
-        "errors": errors,
+        "errors": {},
     }
     if request.htmx and not request.htmx.boosted:
         return render_page(request, "_webhooks_table.html", context)
@@ -162,20 +149,14 @@ def _list_page(request: PageRequest, more: dict[str, Any], status: int = 200) ->
 
 
 def _hook_page(
-    request: PageRequest,
-    hook: Webhook,
-    more: dict[str, Any],
-    status: int = 200,
-    errors: Fields | None = None,
+    request: PageRequest, hook: Webhook, more: dict[str, Any], status: int = 200
 ) -> HttpResponse:
-    context = _hook_context(request, hook) | {"errors": errors or {}} | more
-    return render_page(request, "webhook.html", context, status)
+    return render_page(request, "webhook.html", _hook_context(request, hook) | more, status)
 
 
 def _hook_context(request: PageRequest, hook: Webhook) -> dict[str, Any]:
     state = request.GET.get("state", "")
-    state = state if state in STATES else ""
-    now = timezone.now()
+    state, now = state if state in STATES else "", timezone.now()
     return {
         "now": now,
         "row": webhook_form(hook_summaries([hook])[0], now),

@@ -1,30 +1,17 @@
 """The form of a run: parameters, values and series of an experiment."""
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from django.http import QueryDict
 
 from algorithms.experiments import Experiment
+from algorithms.registry import algorithm_title
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Fields, Invalid
 from controlplane.models import LabRun
-from dashboard.figures.series import series_title
-from dashboard.forms import form_fields, parameters
+from dashboard.forms import form_fields, parameters, words_of
 from dashboard.lab.summary import plain
-
-_SEPARATORS = re.compile(r"[\s,;]+")
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """A requested run."""
-
-    parameters: dict[str, Any]
-    values: list[float]
-    series: list[str]
 
 
 def lab_fields(experiment: Experiment) -> list[ParameterField]:
@@ -32,8 +19,10 @@ def lab_fields(experiment: Experiment) -> list[ParameterField]:
     return [field for field in experiment.parameters.fields() if field.name != experiment.x.name]
 
 
-def wanted(experiment: Experiment, sent: QueryDict) -> RunRequest:
-    """Return the requested run. Raises `Invalid` for invalid text."""
+def run_in(
+    experiment: Experiment, sent: QueryDict
+) -> tuple[dict[str, Any], list[float], list[str]]:
+    """Return parameters, values and series of a run. Raises `Invalid` for invalid text."""
     faults: Fields = {}
     given: dict[str, Any] = {}
     values: list[float] = []
@@ -47,7 +36,7 @@ def wanted(experiment: Experiment, sent: QueryDict) -> RunRequest:
         faults["values"] = [str(wrong)]
     if faults:
         raise Invalid(faults)
-    return RunRequest(given, values, sent.getlist("series"))
+    return given, values, sent.getlist("series")
 
 
 def numbers(text: str) -> list[float]:
@@ -55,9 +44,8 @@ def numbers(text: str) -> list[float]:
 
     Raises `ValueError` for other words.
     """
-    words = [word for word in _SEPARATORS.split(text) if word]
     try:
-        return [float(word) for word in words]
+        return [float(word) for word in words_of(text)]
     except ValueError:
         raise ValueError("Must be numbers, separated by blanks or commas") from None
 
@@ -72,7 +60,7 @@ def form_of(
         "fields": form_fields(lab_fields(experiment), sent, errors),
         "values": sent.get("values", defaults),
         "choices": [
-            {"name": name, "title": series_title(experiment.planner, name), "on": name in chosen}
+            {"name": name, "title": algorithm_title(experiment.planner, name), "on": name in chosen}
             for name in experiment.choices
         ],
         "errors": errors,

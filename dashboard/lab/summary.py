@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from algorithms.experiments import Axis, Cell, Experiment, Table, summarised
-from dashboard.figures.series import series_title
+from algorithms.experiments import Axis, Cell, Experiment, Table, summarise
+from algorithms.registry import algorithm_title
 from dashboard.numbers import MISSING
 
 
@@ -22,7 +22,7 @@ def summary(experiment: Experiment, y: Axis, table: Table) -> Summary:
     """Return the summary of one measure."""
     x = experiment.x
     cells = {
-        (row[x.name], row["series"]): row for row in summarised(table, x.name, y.name).records()
+        (row[x.name], row["series"]): row for row in summarise(table, x.name, y.name).records()
     }
     values = list(dict.fromkeys(value for value, _ in cells))
     series = list(dict.fromkeys(name for _, name in cells))
@@ -30,7 +30,7 @@ def summary(experiment: Experiment, y: Axis, table: Table) -> Summary:
         (plain(value), tuple(_cell(cells.get((value, name), {})) for name in series))
         for value in values
     )
-    return Summary(x, y, tuple(series_title(experiment.planner, str(n)) for n in series), rows)
+    return Summary(x, y, tuple(algorithm_title(experiment.planner, str(n)) for n in series), rows)
 
 
 def summary_lines(summary: Summary) -> list[str]:

@@ -6,7 +6,6 @@ from typing import Any
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.views.decorators.http import require_POST
 
 from algorithms.experiments import Experiment, Table
 from controlplane import lab
@@ -23,8 +22,8 @@ from controlplane.lab.runs import (
 )
 from controlplane.models import LabRun
 from dashboard.figures.lab import panels_of
-from dashboard.guards import PageRequest, viewer_page
-from dashboard.lab.forms import form_of, sent_of, wanted
+from dashboard.guards import PageRequest, viewer_action, viewer_page
+from dashboard.lab.forms import form_of, run_in, sent_of
 from dashboard.lab.summary import plain, summary
 from dashboard.numbers import duration
 from dashboard.responses import notify, notify_refusals, render_list, render_page
@@ -63,22 +62,19 @@ def detail(request: PageRequest, pk: int) -> HttpResponse:
     return render_list(request, "lab_run.html", "_lab_run_body.html", context)
 
 
-@require_POST
-@viewer_page
+@viewer_action
 def cancel(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Cancel a run."""
-    return _decided(request, lambda: lab.cancel(request.actor, run_by_id(pk)), "Run cancelled.")
+    return _apply(request, lambda: lab.cancel(request.actor, run_by_id(pk)), "Run cancelled.")
 
 
-@require_POST
-@viewer_page
+@viewer_action
 def again(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Request another run with the same parameters."""
-    return _decided(request, lambda: lab.repeat(request.actor, run_by_id(pk)), "", pk)
+    return _apply(request, lambda: lab.repeat(request.actor, run_by_id(pk)), "", pk)
 
 
-@require_POST
-@viewer_page
+@viewer_action
 def delete(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Delete a run and its table."""
     lab.delete(request.actor, run_by_id(pk))
@@ -89,15 +85,8 @@ def delete(request: PageRequest, pk: int) -> HttpResponseRedirect:
 def _start(request: PageRequest, chosen: Experiment) -> HttpResponse | HttpResponseRedirect:
     require_operator(request.actor)
     try:
-        parsed = wanted(chosen, request.POST)
-        run = lab.request(
-            request.actor,
-            chosen.planner,
-            chosen.name,
-            parsed.parameters,
-            parsed.values,
-            parsed.series,
-        )
+        wanted = run_in(chosen, request.POST)
+        run = lab.request(request.actor, chosen.planner, chosen.name, *wanted)
     except Invalid as invalid:
         sent, series = request.POST.dict(), request.POST.getlist("series")
         return _form(request, chosen, sent, series, errors=invalid.fields)
@@ -152,7 +141,7 @@ def _run(run: LabRun, measure: str) -> dict[str, Any]:
     }
 
 
-def _decided(
+def _apply(
     request: PageRequest, decide: Callable[[], LabRun], done: str, back: int | None = None
 ) -> HttpResponseRedirect:
     """Apply a change and redirect to the resulting run, or to `back` with the error."""

@@ -1,6 +1,5 @@
 """Rows of the watch loops' decisions, with number, limit and age."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -42,11 +41,6 @@ def decision_row(row: Decision) -> DecisionRow:
         number=figure_text(row.number, row.unit),
         limit=figure_text(row.limit, row.unit),
     )
-
-
-def decision_rows(rows: Iterable[Decision]) -> list[DecisionRow]:
-    """Return the rows of decisions."""
-    return [decision_row(row) for row in rows]
 
 
 def why(cluster: Cluster) -> list[DecisionRow]:

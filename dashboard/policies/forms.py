@@ -15,6 +15,7 @@ from controlplane.policies.settings import (
     extra_of,
     kind_of,
 )
+from dashboard.forms import number
 
 
 @dataclass(frozen=True)
@@ -159,14 +160,11 @@ def _many(values: list[str]) -> list[Any]:
 
 
 def _number(setting: Setting, text: str, faults: Fields) -> float | int | None:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
+    value = number(text)
+    if not math.isfinite(value):
         faults[setting.name] = [f"{text[:40]} is not a number" if text else "Must be a number"]
         return None
     if setting.scale == 1.0:
-        return number
+        return value
     # Rounds binary fractions: a tenth of a megabyte is a whole number of bytes.
-    return round(number * setting.scale, 9) if setting.scale < 1 else round(number * setting.scale)
+    return round(value * setting.scale, 9) if setting.scale < 1 else round(value * setting.scale)

@@ -3,10 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
-from django.http import HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.views.decorators.http import require_POST
 
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Blackout, Cluster, Exclusion, Policy
@@ -16,11 +15,14 @@ from controlplane.policies.blackouts import cron_text
 from controlplane.policies.description import summary
 from controlplane.policies.store import policy_row, stored_settings, update_policy
 from controlplane.watch.history import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_page
-from dashboard.forms import moment
-from dashboard.guards import PageRequest, cluster_page
-from dashboard.policies.decisions import decision_rows, why
+from dashboard.forms import moment, number
+from dashboard.guards import PageRequest, cluster_action, cluster_page
+from dashboard.policies.decisions import decision_row, why
 from dashboard.policies.forms import form_sections, policy_changes
-from dashboard.responses import notify, notify_refusals, render_list, render_page
+from dashboard.responses import cluster_change, notify, render_list, render_page
+
+# An exclusion lasts less than a year.
+MOST_HOURS = 24 * 365
 
 
 @cluster_page
@@ -29,8 +31,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return _policy_page(request, cluster, policy_row(cluster))
 
 
-@require_POST
-@cluster_page
+@cluster_action
 def change(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Change the policy, unless it was changed after the form was rendered."""
     before = policy_row(cluster)
@@ -48,69 +49,57 @@ def change(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return redirect("policy", cluster.slug)
 
 
-@require_POST
-@cluster_page
-def blackout_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+@cluster_change("policy")
+def blackout_add(request: PageRequest, cluster: Cluster) -> str:
     """Add a blackout: by a cron line, or a range."""
-    with notify_refusals(request):
-        values, faults = request.POST, dict[str, list[str]]()
-        ranged = values.get("how") == "range"
-        starts_at = moment(values.get("starts_at", ""), faults) if ranged else None
-        ends_at = moment(values.get("ends_at", ""), faults) if ranged else None
-        if faults:
-            raise Invalid({"starts_at": ["A range has two moments"]})
-        blackouts.add_blackout(
-            request.actor,
-            cluster,
-            reason=values.get("reason", ""),
-            cron="" if ranged else values.get("cron", "")[:100] or "-",
-            minutes=0 if ranged else optional_whole(values, "minutes") or 0,
-            starts_at=starts_at,
-            ends_at=ends_at,
-        )
-        notify(request, "The blackout was added.")
-    return redirect("policy", cluster.slug)
+    values, faults = request.POST, dict[str, list[str]]()
+    ranged = values.get("how") == "range"
+    starts_at = moment(values.get("starts_at", ""), faults) if ranged else None
+    ends_at = moment(values.get("ends_at", ""), faults) if ranged else None
+    if faults:
+        raise Invalid({"starts_at": ["A range has two moments"]})
+    blackouts.add_blackout(
+        request.actor,
+        cluster,
+        reason=values.get("reason", ""),
+        cron="" if ranged else values.get("cron", "")[:100] or "-",
+        minutes=0 if ranged else optional_whole(values, "minutes") or 0,
+        starts_at=starts_at,
+        ends_at=ends_at,
+    )
+    return "The blackout was added."
 
 
-@require_POST
-@cluster_page
-def blackout_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+@cluster_change("policy")
+def blackout_remove(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Remove a blackout."""
-    with notify_refusals(request):
-        blackouts.remove_blackout(request.actor, cluster, pk, request.POST.get("reason", ""))
-        notify(request, "The blackout was deleted.")
-    return redirect("policy", cluster.slug)
+    blackouts.remove_blackout(request.actor, cluster, pk, request.POST.get("reason", ""))
+    return "The blackout was deleted."
 
 
-@require_POST
-@cluster_page
-def exclusion_add(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+@cluster_change("policy")
+def exclusion_add(request: PageRequest, cluster: Cluster) -> str:
     """Add an exclusion for some hours."""
-    with notify_refusals(request):
-        values = request.POST
-        row = exclusions.add_exclusion(
-            request.actor,
-            cluster,
-            values.get("kind", ""),
-            values.get("subject", "").strip(),
-            values.get("reason", ""),
-            timezone.now() + timedelta(hours=_hours(values.get("hours", ""))),
-        )
-        notify(
-            request,
-            f"No plan moves {row.kind} {row.subject} until {row.expires_at:%Y-%m-%d %H:%M} UTC.",
-        )
-    return redirect("policy", cluster.slug)
+    values = request.POST
+    hours = number(values.get("hours", ""))
+    # The service rejects an exclusion that ends now.
+    length = timedelta(hours=hours if 0 < hours < MOST_HOURS else 0)
+    row = exclusions.add_exclusion(
+        request.actor,
+        cluster,
+        values.get("kind", ""),
+        values.get("subject", "").strip(),
+        values.get("reason", ""),
+        timezone.now() + length,
+    )
+    return f"No plan moves {row.kind} {row.subject} until {row.expires_at:%Y-%m-%d %H:%M} UTC."
 
 
-@require_POST
-@cluster_page
-def exclusion_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+@cluster_change("policy")
+def exclusion_remove(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Delete an exclusion."""
-    with notify_refusals(request):
-        exclusions.remove_exclusion(request.actor, cluster, pk, request.POST.get("reason", ""))
-        notify(request, "The exclusion was deleted.")
-    return redirect("policy", cluster.slug)
+    exclusions.remove_exclusion(request.actor, cluster, pk, request.POST.get("reason", ""))
+    return "The exclusion was deleted."
 
 
 @cluster_page
@@ -119,10 +108,9 @@ def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
     filters = DecisionFilters.of(request.GET)
     page = decisions_page(cluster, filters)
     context = {
-        "cluster": cluster,
         "filters": filters,
         "page": page,
-        "rows": decision_rows(page.rows),
+        "rows": [decision_row(row) for row in page.rows],
         "why": why(cluster),
         "loops": LOOP_NAMES,
         "codes": CODE_NAMES,
@@ -142,7 +130,6 @@ def _policy_page(
 ) -> HttpResponse:
     now, settings = timezone.now(), stored_settings(policy)
     context = {
-        "cluster": cluster,
         "policy": policy,
         "summary": summary(settings),
         "sections": form_sections(settings, sent, faults),
@@ -167,12 +154,3 @@ def _blackout(row: Blackout) -> dict[str, Any]:
 def _version(policy: Policy) -> str:
     """Return the version of the policy, which detects concurrent changes."""
     return policy.changed_at.isoformat() if policy.changed_at else ""
-
-
-def _hours(text: str) -> float:
-    """Return the hours in a text, or 0, which is rejected."""
-    try:
-        hours = float(text)
-    except ValueError:
-        return 0.0
-    return hours if 0 < hours < 24 * 365 else 0.0

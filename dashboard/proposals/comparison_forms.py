@@ -1,8 +1,8 @@
 """The form of a comparison: algorithms, parameters and budgets."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.http import QueryDict
@@ -17,25 +17,10 @@ from controlplane.proposals.planners import (
     OfferedPlanner,
     offered_planners,
 )
-from dashboard.forms import form_fields, parameters
+from dashboard.forms import form_fields, number, parameters
 
 _SEPARATORS = re.compile(r"[\s,;%]+")
 LEVELS = "levels"
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A selectable algorithm with the fields of its parameters."""
-
-    planner: str
-    offered: OfferedAlgorithm
-    ticked: bool
-    fields: Sequence[Mapping[str, Any]]
-
-    @property
-    def value(self) -> str:
-        """Return the value of its checkbox."""
-        return f"{self.planner}.{self.offered.algorithm.name}"
 
 
 def comparison_form(
@@ -77,13 +62,14 @@ def _choice(
     sent: QueryDict | None,
     errors: Fields,
     counts: tuple[int, int],
-) -> Choice:
+) -> dict[str, Any]:
+    """Return a selectable algorithm with the value of its checkbox and its parameters."""
     adapter = planner.adapter
     name = f"{adapter.name}.{offered.algorithm.name}"
     usual = place < adapter.compared and adapter.can_plan(*counts)
     ticked = name in sent.getlist("asked") if sent is not None else usual
-    fields = _named(adapter.name, offered)
-    return Choice(adapter.name, offered, ticked, form_fields(fields, texts(sent), errors))
+    fields = form_fields(_named(adapter.name, offered), texts(sent), errors)
+    return {"value": name, "offered": offered, "ticked": ticked, "fields": fields}
 
 
 def _named(planner: str, offered: OfferedAlgorithm) -> list[ParameterField]:
@@ -131,10 +117,7 @@ def budgets_of(sent: Mapping[str, str]) -> list[dict[str, float]]:
 
 
 def _levels(text: str, faults: Fields) -> list[float]:
-    try:
-        levels = [float(word) / 100 for word in _SEPARATORS.split(text) if word]
-    except ValueError:
-        levels = [-1.0]
+    levels = [number(word) / 100 for word in _SEPARATORS.split(text) if word]
     if any(not 0 <= share <= 1 for share in levels):
         faults[LEVELS] = ["Must be percentages from 0 to 100, separated by commas"]
     return levels
@@ -144,10 +127,7 @@ def _number(sent: Mapping[str, str], name: str, faults: Fields) -> float | None:
     text = sent.get(name, "").strip().replace("_", "")
     if not text:
         return None
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
+    value = number(text)
     if not 0 <= value < float("inf"):
         faults[name] = ["Must be a number of at least 0"]
         return None

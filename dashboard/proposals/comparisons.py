@@ -4,8 +4,8 @@ from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
+from algorithms.registry import algorithm_title
 from controlplane.access.roles import require_operator
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster
@@ -14,10 +14,10 @@ from controlplane.proposals import comparisons, decisions
 from controlplane.proposals.comparison_table import compared, comparison_by_id, comparisons_page
 from controlplane.proposals.listing import proposal_by_id
 from dashboard.figures.comparison import Plan, comparison_figures
-from dashboard.guards import PageRequest, cluster_page
-from dashboard.plan_names import budget_name, parameters_name, series_names, title_of
+from dashboard.guards import PageRequest, cluster_action, cluster_page
+from dashboard.plan_names import budget_name, parameters_name, series_names
 from dashboard.proposals.comparison_forms import budgets_of, comparison_form, requests_in, texts
-from dashboard.responses import notify, notify_refusal, render_list, render_page
+from dashboard.responses import cluster_change, notify_refusal, render_list, render_page
 
 PER_PAGE = 20
 
@@ -28,8 +28,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     return _index(request, cluster, comparison_form(cluster))
 
 
-@require_POST
-@cluster_page
+@cluster_action
 def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRedirect:
     """Request a comparison."""
     require_operator(request.actor, cluster)
@@ -37,7 +36,7 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
         wanted, budgets = requests_in(cluster, request.POST), budgets_of(texts(request.POST))
         comparison = comparisons.compare(request.actor, cluster, wanted, budgets)
     except Invalid as invalid:
-        return _refused(request, cluster, invalid.fields)
+        return _refuse(request, cluster, invalid.fields)
     except Conflict as busy:
         notify_refusal(request, busy)
         return redirect("comparisons", cluster.slug)
@@ -51,14 +50,14 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     rows = [
         {
             "one": candidate,
-            "name": title_of(candidate.planner, candidate.algorithm),
+            "name": algorithm_title(candidate.planner, candidate.algorithm),
             "parameters": parameters_name(candidate.parameters),
             "budget": budget_name(candidate.budget),
             "percent": round(100 * candidate.progress),
         }
         for candidate in table.candidates
     ]
-    context = {"cluster": cluster, "found": table, "rows": rows}
+    context = {"found": table, "rows": rows}
     return render_list(request, "comparison.html", "_comparison_body.html", context)
 
 
@@ -86,32 +85,25 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     return JsonResponse({"figures": drawn})
 
 
-@require_POST
-@cluster_page
-def cancel(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
+@cluster_change("comparison", "pk")
+def cancel(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Cancel all candidates that are being computed, or the one in the form."""
     comparison = comparison_by_id(cluster, pk)
-    candidate = whole(request.POST, "proposal", 0)
-    try:
-        if candidate:
-            decisions.cancel(request.actor, proposal_by_id(cluster, candidate))
-            notify(request, f"Proposal {candidate} is cancelled.")
-        else:
-            count = comparisons.cancel(request.actor, comparison)
-            notify(request, f"{count} plan{'' if count == 1 else 's'} cancelled.")
-    except Conflict as refusal:
-        notify_refusal(request, refusal)
-    return redirect("comparison", cluster.slug, pk)
+    if candidate := whole(request.POST, "proposal", 0):
+        decisions.cancel(request.actor, proposal_by_id(cluster, candidate))
+        return f"Proposal {candidate} is cancelled."
+    count = comparisons.cancel(request.actor, comparison)
+    return f"{count} plan{'' if count == 1 else 's'} cancelled."
 
 
-def _refused(request: PageRequest, cluster: Cluster, faults: Fields) -> HttpResponse:
+def _refuse(request: PageRequest, cluster: Cluster, faults: Fields) -> HttpResponse:
     form = comparison_form(cluster, request.POST, faults)
     shown = {*form["values"], "asked", "algorithm", "planner"}
     shown |= {
         row["field"].name
         for choices in form["planners"].values()
         for choice in choices
-        for row in choice.fields
+        for row in choice["fields"]
     }
     # Errors by the name of a parameter belong to no field of this form.
     form["others"] += [f"{n}: {t}" for n, lines in faults.items() if n not in shown for t in lines]
@@ -122,5 +114,4 @@ def _index(
     request: PageRequest, cluster: Cluster, form: dict[str, Any], status: int = 200
 ) -> HttpResponse:
     page = comparisons_page(cluster, whole(request.GET, "page", 1), PER_PAGE)
-    context = {"cluster": cluster, "page": page} | form
-    return render_page(request, "comparisons.html", context, status)
+    return render_page(request, "comparisons.html", {"page": page} | form, status)

@@ -5,12 +5,10 @@ from typing import Any
 
 from django.http import HttpResponse, JsonResponse
 
-from algorithms.errors import UnknownAlgorithm, UnknownPlanner
-from algorithms.registry import algorithm
+from algorithms.registry import algorithm_title
 from controlplane.executions import verbs
 from controlplane.executions.action_status import (
     ActionRow,
-    ActionStatus,
     actions_page,
     counted,
     statuses,
@@ -45,7 +43,7 @@ UNDER_WAY = (Proposal.State.COMPUTING, Proposal.State.APPROVED, *ACTIVE)
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Render a proposal with its measures and the allowed verbs."""
     proposal = proposal_by_id(cluster, pk)
-    context = {"cluster": cluster, "proposal": proposal} | _review(request, proposal)
+    context = {"proposal": proposal} | _review(request, proposal)
     return render_list(request, "proposal.html", "_proposal_body.html", context)
 
 
@@ -75,16 +73,15 @@ def actions_json(request: PageRequest, cluster: Cluster, pk: int) -> JsonRespons
     """Return seal and actions as a file."""
     proposal = proposal_by_id(cluster, pk)
     content = {"proposal": pk, "seal": proposal.seal, "actions": proposal.plan.to_json()}
-    answer = JsonResponse(content)
-    answer["Content-Disposition"] = f'attachment; filename="proposal-{pk}-actions.json"'
-    return answer
+    headers = {"Content-Disposition": f'attachment; filename="proposal-{pk}-actions.json"'}
+    return JsonResponse(content, headers=headers)
 
 
 @cluster_page
 def actions_csv(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return the actions as a file, each with its status."""
-    answer = HttpResponse(content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="proposal-{pk}-actions.csv"'
+    headers = {"Content-Disposition": f'attachment; filename="proposal-{pk}-actions.csv"'}
+    answer = HttpResponse(content_type="text/csv; charset=utf-8", headers=headers)
     proposal = proposal_by_id(cluster, pk)
     action_statuses = statuses(proposal, steps_of(proposal))
     writer = csv.writer(answer)
@@ -110,15 +107,16 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
     action_statuses = statuses(proposal, steps_of(proposal))
     page = whole(request.GET, "page", 1)
     ready = proposal.state == Proposal.State.READY
+    has_started = any(status.step is not None for status in action_statuses)
     return {
-        "title": _title(proposal),
+        "title": algorithm_title(proposal.planner, proposal.algorithm),
         "actions": actions_page(proposal, action_statuses, page, ACTIONS_PER_PAGE),
         "measures": measure_rows(
             proposal.planner, proposal.before, proposal.after, proposal.bounds
         ),
         "review": shown_review(proposal),
         "outcome": shown_outcome(proposal),
-        "outcomes": counted(action_statuses) if _has_started(action_statuses) else [],
+        "outcomes": counted(action_statuses) if has_started else [],
         "tasks": sum(proposal.before.get("loads", [])),
         "node_count": len(proposal.before.get("loads", [])),
         "worst": max(proposal.imbalance_after, default=None),
@@ -130,10 +128,6 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "may_request_again": verbs.may_request_again(request.actor, proposal),
         "waits": waiting_for(proposal),
     } | _execution(request, proposal)
-
-
-def _has_started(action_statuses: list[ActionStatus]) -> bool:
-    return any(status.step is not None for status in action_statuses)
 
 
 def _execution(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
@@ -148,13 +142,6 @@ def _execution(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "steps": page,
         "step_rows": [{"step": step, "seconds": step_seconds(step)} for step in page.rows],
     }
-
-
-def _title(proposal: Proposal) -> str:
-    try:
-        return algorithm(proposal.planner, proposal.algorithm).title
-    except (UnknownAlgorithm, UnknownPlanner):
-        return proposal.algorithm
 
 
 def _shown(steps: list[Step]) -> list[StepShown]:

@@ -2,7 +2,6 @@
 
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
 from controlplane.errors import Conflict, Invalid, NotFound
 from controlplane.models import Cluster, Proposal
@@ -10,7 +9,7 @@ from controlplane.pagination.pages import MAX_DIGITS, whole
 from controlplane.proposals import derivation
 from controlplane.proposals.effects import effects_page
 from controlplane.proposals.listing import proposal_by_id
-from dashboard.guards import PageRequest, cluster_page
+from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.plan_names import budget_name
 from dashboard.responses import notify, notify_refusal, render_page
 
@@ -26,7 +25,6 @@ def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     except Conflict as none:
         raise NotFound("plan of proposal", pk) from none
     context = {
-        "cluster": cluster,
         "proposal": proposal,
         "page": page,
         "budget": budget_name(proposal.parameters.get("budget", {})),
@@ -35,8 +33,7 @@ def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     return render_page(request, "_effects_rows.html", context)
 
 
-@require_POST
-@cluster_page
+@cluster_action
 def drop(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Create a proposal without the chosen actions and redirect to it."""
     sent = request.POST.getlist("place")

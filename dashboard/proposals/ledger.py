@@ -2,15 +2,15 @@
 
 from django.http import HttpResponse, JsonResponse
 
+from algorithms.registry import algorithm_title
 from controlplane.models import Cluster, LedgerEntry
 from controlplane.pagination.pages import whole
 from controlplane.planning.adapters import adapters
-from controlplane.policies.planner_record import FIGURES, calibration, ledger_page, record_of
+from controlplane.policies.planner_record import calibration, ledger_page, record_of
 from dashboard.figures.ledger import ledger_figures
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.numbers import compact
-from dashboard.plan_names import title_of
-from dashboard.proposals.ledger_values import TITLES, UNITS, WRITTEN
+from dashboard.proposals.ledger_values import TITLES, UNITS, ledger_cells
 from dashboard.responses import render_list
 
 PER_PAGE = 25
@@ -24,11 +24,14 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     page = ledger_page(cluster, whole(request.GET, "page", 1), PER_PAGE)
     records = {planner: record_of(cluster, planner) for planner in adapters()}
     calibrated = [
-        {"one": row, "title": title_of(row.planner, row.algorithm), "figure": TITLES[row.figure]}
+        {
+            "one": row,
+            "title": algorithm_title(row.planner, row.algorithm),
+            "figure": TITLES[row.figure],
+        }
         for row in calibration(cluster)
     ]
     context = {
-        "cluster": cluster,
         "page": page,
         "rows": [_row(entry) for entry in page.rows],
         "titles": TITLES,
@@ -44,7 +47,7 @@ def charts(request: PageRequest, cluster: Cluster) -> JsonResponse:
     newest = ledger_page(cluster, 1, DRAWN).rows
     entries = [
         (
-            title_of(entry.planner, entry.algorithm),
+            algorithm_title(entry.planner, entry.algorithm),
             f"/clusters/{cluster.slug}/proposals/{entry.proposal_id}/",
             entry.approved,
             entry.measured,
@@ -58,17 +61,8 @@ def charts(request: PageRequest, cluster: Cluster) -> JsonResponse:
 def _row(entry: LedgerEntry) -> dict[str, object]:
     return {
         "entry": entry,
-        "title": title_of(entry.planner, entry.algorithm),
+        "title": algorithm_title(entry.planner, entry.algorithm),
         "applied": compact(entry.applied),
         "skipped": entry.skipped,
-        "cells": [(TITLES[figure], *_cells(entry, figure)) for figure in FIGURES],
+        "cells": ledger_cells(entry),
     }
-
-
-def _cells(entry: LedgerEntry, figure: str) -> tuple[str, str, str]:
-    """Return the approved, expected and measured values of a figure."""
-    written = WRITTEN[figure]
-    approved, expected, measured = (
-        written(values.get(figure)) for values in (entry.approved, entry.expected, entry.measured)
-    )
-    return approved, expected, measured

@@ -1,5 +1,7 @@
 """Titles, units and formats of the figures of the ledger."""
 
+from controlplane.models import LedgerEntry
+from controlplane.policies.planner_record import FIGURES
 from dashboard.numbers import milliseconds, percent, ratio, size
 
 TITLES = {
@@ -23,3 +25,12 @@ WRITTEN = {
     "pause_ms": milliseconds,
     "latency_ms": milliseconds,
 }
+
+
+def ledger_cells(entry: LedgerEntry) -> list[tuple[str, ...]]:
+    """Return title, approved, expected and measured value of each figure."""
+    parts = (entry.approved, entry.expected, entry.measured)
+    return [
+        (TITLES[figure], *(WRITTEN[figure](values.get(figure)) for values in parts))
+        for figure in FIGURES
+    ]

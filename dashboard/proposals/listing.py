@@ -5,10 +5,9 @@ from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
 from algorithms.planner import Algorithm
-from controlplane.access.roles import Actor, require_operator
+from controlplane.access.roles import require_operator
 from controlplane.errors import Fields, Invalid
 from controlplane.executions import verbs
 from controlplane.models import Cluster, Proposal
@@ -17,7 +16,7 @@ from controlplane.planning.adapters import adapters
 from controlplane.proposals import requests
 from controlplane.proposals.listing import ProposalFilters, proposal_by_id, proposals_page
 from dashboard.forms import form_fields, parameters
-from dashboard.guards import PageRequest, cluster_page
+from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.responses import notify, notify_refusals, render_list, render_page
 
 
@@ -32,19 +31,21 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 @cluster_page
 def form(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return the fields of the chosen planner and algorithm."""
-    context = {"cluster": cluster} | _form(cluster, request.GET.dict(), {}, {})
-    return render_page(request, "_proposal_form.html", context)
+    fields = _form(cluster, request.GET.dict(), {}, {})
+    return render_page(request, "_proposal_form.html", fields)
 
 
-@require_POST
-@cluster_page
+@cluster_action
 def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRedirect:
     """Request a plan."""
     require_operator(request.actor, cluster)
     sent = request.POST.dict()
     planner, name = sent.get("planner", ""), sent.get("algorithm", "")
     try:
-        proposal = _requested(request.actor, cluster, planner, name, sent)
+        # The service rejects unknown names.
+        adapter = _adapter(planner)
+        given = parameters(adapter.fields(_algorithm(adapter, name), cluster), sent)
+        proposal = requests.request(request.actor, cluster, name, given, planner=planner)
     except Invalid as invalid:
         fields = _form(cluster, sent, sent, invalid.fields)
         return render_page(
@@ -53,17 +54,7 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
     return redirect("proposal", cluster.slug, proposal.pk)
 
 
-def _requested(
-    actor: Actor, cluster: Cluster, planner: str, name: str, sent: Mapping[str, str]
-) -> Proposal:
-    """Request the plan of the form; the service rejects unknown names."""
-    adapter = _adapter(planner)
-    given = parameters(adapter.fields(_algorithm(adapter, name), cluster), sent)
-    return requests.request(actor, cluster, name, given, planner=planner)
-
-
-@require_POST
-@cluster_page
+@cluster_action
 def apply_verb(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> HttpResponseRedirect:
     """Apply a verb that the proposal's state allows; the form names seal and reason."""
     chosen = verbs.verb_at(verb)
@@ -75,8 +66,7 @@ def apply_verb(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> Ht
     return redirect("proposal", cluster.slug, pk)
 
 
-@require_POST
-@cluster_page
+@cluster_action
 def request_again(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Request the same plan for the cluster as it is now."""
     proposal = requests.request_again(request.actor, proposal_by_id(cluster, pk))
@@ -85,7 +75,6 @@ def request_again(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespon
 
 def _list(cluster: Cluster, filters: ProposalFilters) -> dict[str, Any]:
     return {
-        "cluster": cluster,
         "filters": filters,
         "page": proposals_page(cluster, filters),
         "states": list(Proposal.State),

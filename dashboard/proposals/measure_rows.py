@@ -1,7 +1,6 @@
 """Rows of a proposal's measures: planned, recomputed, measured."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -9,21 +8,10 @@ from controlplane.models import LedgerEntry, Proposal
 from controlplane.planning.adapters import measures_of
 from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.policies.gains import value_text
-from controlplane.policies.planner_record import FIGURES
 from controlplane.policies.store import policy_of
 from controlplane.topology.applicability import OBSTACLES
 from dashboard.numbers import MISSING
-from dashboard.proposals.ledger_values import TITLES, WRITTEN
-
-
-@dataclass(frozen=True)
-class MeasureRow:
-    """A measure before and after a plan as text; `note`: unit, better direction, bound."""
-
-    title: str
-    before: str
-    after: str
-    note: str
+from dashboard.proposals.ledger_values import ledger_cells
 
 
 def measure_rows(
@@ -31,15 +19,18 @@ def measure_rows(
     before: Mapping[str, Any],
     after: Mapping[str, Any],
     bounds: Mapping[str, float] | None = None,
-) -> list[MeasureRow]:
-    """Return the measures of a planner's proposals that have one value for the cluster."""
+) -> list[dict[str, str]]:
+    """Return the measures of a planner's proposals that have one value for the cluster, as text.
+
+    `note`: unit, better direction, bound.
+    """
     return [
-        MeasureRow(
-            measure.title,
-            _text(measure, before.get(measure.name)),
-            _text(measure, after.get(measure.name)),
-            _note(measure, (bounds or {}).get(measure.name)),
-        )
+        {
+            "title": measure.title,
+            "before": _text(measure, before.get(measure.name)),
+            "after": _text(measure, after.get(measure.name)),
+            "note": _note(measure, (bounds or {}).get(measure.name)),
+        }
         for measure in measures_of(planner)
         if not measure.per_node
     ]
@@ -87,14 +78,5 @@ def shown_outcome(proposal: Proposal) -> dict[str, Any] | None:
         "skipped": entry.skipped,
         "samples": entry.samples,
         "measured_at": entry.at,
-        "cells": [
-            (
-                TITLES[figure],
-                *(
-                    WRITTEN[figure](values.get(figure))
-                    for values in (entry.approved, entry.expected, entry.measured)
-                ),
-            )
-            for figure in FIGURES
-        ],
+        "cells": ledger_cells(entry),
     }

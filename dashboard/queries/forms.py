@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 
 from controlplane.catalog.query_text import PREFIX
@@ -15,7 +16,7 @@ from controlplane.topology.queries import Checked
 from controlplane.wire.language.errors import place_of
 from controlplane.wire.language.tree import NUMBERS
 from controlplane.wire.query import SIDES, STREAM, QueryText
-from dashboard.forms import moment, stream_names
+from dashboard.forms import moment, words_of
 from dashboard.queries.retention_forms import retention_of, retention_values
 
 # The values of a new form: the declared defaults, and a text to begin with.
@@ -95,8 +96,8 @@ def summaries(checked: Checked) -> list[tuple[str, str, str]]:
 
 def _summary(column: str) -> str:
     name = column.replace(".", "_")
-    lines = ["records = count(*)", *(f"{word}_{name} = {word}({column})" for word in _SUMMARY)]
-    return "\n".join(lines)
+    own = (f"{word}_{name} = {word}({column})" for word in _SUMMARY)
+    return "\n".join(["records = count(*)", *own])
 
 
 def parsed(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
@@ -126,11 +127,7 @@ def field_groups(declaration: Declaration = DECLARED) -> dict[str, list[QueryFie
     for item in (*declaration.text, *declaration.fields):
         kind = "numbers" if item.kind in _NUMBERS else "expressions"
         groups.setdefault(item.facts.get("group", kind), []).append(item)
-    return {name: sorted(group, key=_is_required) for name, group in groups.items()}
-
-
-def _is_required(item: QueryField) -> bool:
-    return item.is_required
+    return {name: sorted(group, key=attrgetter("is_required")) for name, group in groups.items()}
 
 
 def _is_read(item: QueryField) -> bool:
@@ -278,7 +275,7 @@ _READERS: Final[Mapping[Any, Callable[[QueryField, str, Fields], Any]]] = {
     float: _seconds,
     float | None: _optional_seconds,
     datetime | None: lambda _, text, faults: moment(text, faults),
-    Sequence[str]: lambda _, text, __: stream_names(text),
+    Sequence[str]: lambda _, text, __: words_of(text),
     Sequence[Sequence[str]]: _pairs,
     Mapping[str, str]: _named,
 }

@@ -4,10 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 from controlplane.catalog.query_text import OutputColumn
 from controlplane.results import KeyedWindow
+from dashboard.forms import number
 from dashboard.numbers import MISSING, result
 
 # More lines are indistinguishable.
@@ -73,7 +75,7 @@ def lines_of(windows: Sequence[KeyedWindow], value: str) -> dict[str, list[tuple
         point = (round(window.start.timestamp() * 1000), _drawn(window.values[value]))
         points.setdefault(_name(window.key), []).append(point)
     order = sorted(points, key=lambda name: (-len(points[name]), name))
-    return {name: sorted(points[name], key=_start) for name in order[:SHOWN_KEYS]}
+    return {name: sorted(points[name], key=itemgetter(0)) for name in order[:SHOWN_KEYS]}
 
 
 def _drawn(value: Any) -> Any:
@@ -83,15 +85,8 @@ def _drawn(value: Any) -> Any:
     """
     if not isinstance(value, str):
         return value
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _start(point: tuple[int, Any]) -> int:
-    return point[0]
+    drawn = number(value)
+    return drawn if math.isfinite(drawn) else None
 
 
 def _name(key: Mapping[str, Any]) -> str:

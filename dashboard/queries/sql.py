@@ -17,16 +17,17 @@ def pseudo_sql(
 
     `streams`: of a join, those of its left side; `right`: those of its right side.
     """
+    columns = [f"{name} = {_flat(expression)}" for name, expression in text.columns.items()]
+    aggregates = [f"{_flat(line)} AS {name}" for name, line in text.aggregates.items()]
+    split_by = "what is equal on both sides" if text.on else ", ".join(text.key)
     lines = [
-        *_list(
-            "WITH", [f"{name} = {_flat(expression)}" for name, expression in text.columns.items()]
-        ),
-        *_list("SELECT", [*text.key, *(f"{_flat(line)} AS {n}" for n, line in _aggregates(text))]),
+        *_list("WITH", columns),
+        *_list("SELECT", [*text.key, *aggregates]),
         *(_join(text, streams, right) if right else [_line("FROM", _streams(streams))]),
         *([_line("WHERE", _flat(text.where))] if text.where else []),
-        _line("GROUP BY", ", ".join([*text.key, _window(text)])),
+        _line("GROUP BY", ", ".join([*text.key, f"window of {window_text(text)}"])),
         _line("LATENESS", f"{text.lateness_s:g} s"),
-        *([_line("SPLIT", f"over {tasks:,} tasks by {_split_by(text)}")] if tasks > 1 else []),
+        *([_line("SPLIT", f"over {tasks:,} tasks by {split_by}")] if tasks > 1 else []),
     ]
     return "\n".join(lines)
 
@@ -55,18 +56,6 @@ def _of_side(text: str, side: str) -> str:
         return named_by_side(_flat(text), side)
     except BadExpression:  # an expression was checked before it was stored; this is for the eye
         return f"{side}: {_flat(text)}"
-
-
-def _split_by(text: QueryText) -> str:
-    return "what is equal on both sides" if text.on else ", ".join(text.key)
-
-
-def _aggregates(text: QueryText) -> Sequence[tuple[str, str]]:
-    return list(text.aggregates.items())
-
-
-def _window(text: QueryText) -> str:
-    return f"window of {window_text(text)}"
 
 
 def _streams(names: Sequence[str]) -> str:

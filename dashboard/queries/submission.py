@@ -6,7 +6,6 @@ from typing import Any
 
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
-from django.views.decorators.http import require_POST
 
 from controlplane.access.roles import require_operator
 from controlplane.catalog import language
@@ -16,7 +15,7 @@ from controlplane.models import Cluster
 from controlplane.topology import queries
 from controlplane.topology.queries import Checked
 from controlplane.wire.routing.key_groupings import KEY_GROUPINGS
-from dashboard.guards import PageRequest, cluster_page
+from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.queries.forms import (
     DEFAULTS,
     checked,
@@ -46,7 +45,7 @@ def new(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
     return redirect("query", cluster.slug, query.pk)
 
 
-@cluster_page
+@cluster_action
 def check(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the faults of one field, or of the whole query."""
     values, field = request.POST.dict(), request.POST.get("field", "")
@@ -71,7 +70,6 @@ def _form(
     if errors:
         result = replace(result, fields=errors, computation=None)
     context = {
-        "cluster": cluster,
         "values": filled,
         "errors": errors,
         "key_groupings": KEY_GROUPINGS.values(),
@@ -105,6 +103,3 @@ def _faults(cluster: Cluster, values: dict[str, str]) -> Fields:
     except Invalid as invalid:
         return invalid.rows.get(0) or invalid.fields
     return {}
-
-
-post_check: Any = require_POST(check)

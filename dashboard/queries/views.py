@@ -5,10 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from django.http import HttpResponse, HttpResponseRedirect, JsonResponse
-from django.shortcuts import redirect
-from django.urls import reverse
-from django.views.decorators.http import require_POST
+from django.http import HttpResponse, JsonResponse
 from redis import RedisError
 
 from controlplane.catalog.computations import text_of
@@ -25,14 +22,15 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Query
 from controlplane.results import STATES, WindowFilters, keyed_windows, windows_page
 from controlplane.topology import queries
+from controlplane.wire.routing.key_groupings import HASH, KEY_GROUPINGS
 from dashboard.figures.parts import Figure
 from dashboard.figures.results import results_figure
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.queries.edges import splitting
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 from dashboard.queries.retention_forms import UNITS, retention_values
 from dashboard.queries.sql import pseudo_sql, window_text
-from dashboard.responses import notify, notify_refusals, render_list, render_page
+from dashboard.responses import cluster_change, render_list, render_page
+from dashboard.streams.drop_rule_forms import drop_rule_row
 
 PER_PAGE = 100
 SHOWN_WINDOWS = 100
@@ -45,7 +43,6 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a page of queries, live ones by default."""
     filters = QueryFilters.of({"per_page": PER_PAGE, "state": "live"} | request.GET.dict())
     context = {
-        "cluster": cluster,
         "filters": filters,
         "page": queries_page(cluster, filters),
         "counts": state_counts(cluster),
@@ -59,9 +56,8 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show a query; the charts are drawn by the browser from `charts`."""
     row = row_of(query_by_id(cluster, pk))
-    context = {"cluster": cluster, "row": row, "query": row.query} | _text(row)
-    context |= splitting(cluster, row.query)
-    context |= {"units": list(UNITS)}
+    context = {"row": row, "query": row.query} | _text(row)
+    context |= _edges(cluster, row.query) | {"units": list(UNITS)}
     context |= _results(request, cluster, row.query)
     return render_list(request, "query.html", "_query_facts.html", context)
 
@@ -70,7 +66,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 def results(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return the table of the newest windows."""
     query = query_by_id(cluster, pk)
-    context = {"cluster": cluster, "query": query} | _results(request, cluster, query)
+    context = {"query": query} | _results(request, cluster, query)
     return render_page(request, "_results.html", context)
 
 
@@ -81,18 +77,27 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     return JsonResponse({"figures": _figures(request, cluster, query)})
 
 
-@cluster_page
-def end(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
+@cluster_change("queries")
+def end(request: PageRequest, cluster: Cluster) -> str:
     """End the named queries."""
     names = request.POST.getlist("names")
-    with notify_refusals(request):
-        ended = queries.end(request.actor, cluster, names, request.POST.get("reason", ""))
-        notify(request, "The query is ending." if ended == 1 else f"{ended} queries are ending.")
-    return redirect(reverse("queries", args=[cluster.slug]))
+    ended = queries.end(request.actor, cluster, names, request.POST.get("reason", ""))
+    return "The query is ending." if ended == 1 else f"{ended} queries are ending."
+
+
+def _edges(cluster: Cluster, query: Query) -> dict[str, Any]:
+    """Return key groupings, aggregator nodes and drop rules: a query's own and possible ones."""
+    return {
+        "key_grouping": KEY_GROUPINGS[query.key_grouping or HASH],
+        "key_groupings": KEY_GROUPINGS.values(),
+        "aggregators": cluster.nodes.filter(index__in=query.aggregators).order_by("index"),
+        "nodes": cluster.nodes.filter(active=True).order_by("index"),
+        "drops": list(map(drop_rule_row, query.drops.select_related("stream", "query"))),
+    }
 
 
 def _text(row: QueryRow) -> dict[str, Any]:
-    """Return what a query computes, as people read it."""
+    """Return the text of a query for people, and the number of its tasks by node."""
     text = text_of(row.query)
     sql = pseudo_sql(text, row.left, row.query.task_count, row.right)
     hosted: Counter[int] = Counter()
@@ -107,7 +112,7 @@ def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, 
     context = {
         "filter": request.GET,
         "states": STATES,
-        "is_filtered": _is_filtered(request),
+        "is_filtered": any(map(request.GET.get, ("from", "to", "key", "state", "cursor"))),
         "kept": retention_values(query.retention_s, query.retention_windows),
     }
     try:
@@ -130,10 +135,6 @@ def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, 
     }
 
 
-def _is_filtered(request: PageRequest) -> bool:
-    return any(request.GET.get(name) for name in ("from", "to", "key", "state", "cursor"))
-
-
 def _at_cursor(request: PageRequest, cursor: str) -> str:
     """Return the query string of the windows behind a cursor, "" : of the first ones."""
     values = request.GET.copy()
@@ -154,6 +155,3 @@ def _chosen(request: PageRequest, columns: Sequence[OutputColumn]) -> str:
     """Return the aggregate to draw: the one that is named, or else the first."""
     drawn, named = drawn_values(columns), request.GET.get("value", "")
     return named if named in drawn else next(iter(drawn), "")
-
-
-post_end: Any = require_POST(end)

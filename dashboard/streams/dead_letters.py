@@ -5,7 +5,6 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.http import urlencode
-from django.views.decorators.http import require_POST
 from redis.exceptions import RedisError
 
 from controlplane.errors import Invalid
@@ -19,25 +18,25 @@ from controlplane.records.dead_letter_list import (
     dead_letters_page,
 )
 from controlplane.records.dead_letters import Choice, Replayed
-from dashboard.guards import PageRequest, cluster_page
+from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.responses import notify, notify_refusals, render_list
 
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show a page of dead letters, the newest first."""
-    values = request.GET.dict()
     away = False
     try:
-        filters = DeadLetterFilters.of(cluster, values)
-        page = dead_letters_page(cluster, filters)
-    except Invalid:
-        filters = DeadLetterFilters()
-        page = dead_letters_page(cluster, filters)
+        try:
+            filters = DeadLetterFilters.of(cluster, request.GET.dict())
+            page = dead_letters_page(cluster, filters)
+        except Invalid:
+            filters = DeadLetterFilters()
+            page = dead_letters_page(cluster, filters)
     except RedisError:
         filters, page, away = DeadLetterFilters(), DeadLetterPage([]), True
     context = {
-        "cluster": cluster, "page": page, "filters": filters, "away": away,
+        "page": page, "filters": filters, "away": away,
         "reasons": ABOUT.items(),
         "streams": cluster.streams.order_by("name").values_list("name", flat=True)[:200],
     }  # fmt: skip
@@ -52,8 +51,7 @@ def export(request: PageRequest, cluster: Cluster) -> HttpResponseBase:
     return exported(cluster, filters, form)
 
 
-@require_POST
-@cluster_page
+@cluster_action
 def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Append the selected dead letters again, or all matches of the filters."""
     with notify_refusals(request):
@@ -63,8 +61,7 @@ def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     return _back(request, cluster)
 
 
-@require_POST
-@cluster_page
+@cluster_action
 def delete(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Delete the selected dead letters, or all matches of the filters."""
     reason = request.POST.get("why", "")[:300]

@@ -1,7 +1,7 @@
 """Rows and form of drop rules."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,7 @@ from controlplane.errors import Fields, Invalid
 from controlplane.models import Drop, Query, Stream
 from controlplane.topology.drop_rules import windows_text
 from controlplane.topology.drop_specs import DropSpec
+from dashboard.forms import number
 
 # The maximum length of the list of queries.
 MOST_READERS = 500
@@ -64,17 +65,12 @@ def drop_rule_row(drop: Drop) -> DropRuleRow:
     )
 
 
-def drop_rule_rows(drops: Iterable[Drop]) -> list[DropRuleRow]:
-    """Return the rows of drop rules."""
-    return [drop_rule_row(drop) for drop in drops]
-
-
 def drop_rules_context(stream: Stream) -> dict[str, Any]:
     """Return the context of a stream's drop rules: rows, and selectable queries."""
     running = Query.objects.filter(streams=stream, state=Query.State.RUNNING).order_by("name")
     readers = running.values_list("name", "window_s")[:MOST_READERS]
     return {
-        "drops": drop_rule_rows(drop_rules_of(stream)),
+        "drops": [drop_rule_row(drop) for drop in drop_rules_of(stream)],
         "readers": [(name, f"{window_s:g} s windows") for name, window_s in readers],
     }
 
@@ -99,8 +95,8 @@ def drop_spec(stream: Stream, values: Mapping[str, str]) -> DropSpec:
 
 
 def _own_window(stream: Stream, name: str) -> float:
-    readers = Query.objects.filter(streams=stream, state=Query.State.RUNNING, name=name)
-    query = readers.first()
+    running = Query.objects.filter(streams=stream, state=Query.State.RUNNING)
+    query = running.filter(name=name).first()
     if query is None:
         raise Invalid({"window_s": ["Enter the length of the windows"]})
     return computed_by(query).window.size_ms / 1000
@@ -109,14 +105,11 @@ def _own_window(stream: Stream, name: str) -> float:
 def _number(values: Mapping[str, str], field: str, name: str, faults: Fields) -> float | None:
     """Return the number in a field, None if it is empty."""
     text = values.get(field, "").strip().removesuffix("%")
-    try:
-        number = float(text) if text else None
-    except ValueError:
-        number = math.nan
-    if number is not None and not math.isfinite(number):
+    value = number(text) if text else None
+    if value is not None and not math.isfinite(value):
         faults[name] = [f"{text[:40]} is not a number"]
         return None
-    return number
+    return value
 
 
 def _unless(faults: Fields, spec: DropSpec) -> DropSpec:

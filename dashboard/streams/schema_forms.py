@@ -81,7 +81,7 @@ def form_of(schema: StreamSchema | None, blank: int = BLANK) -> SchemaForm:
         name: _number(getattr(schema, name, default)) for name, (_, _, default) in SETTINGS.items()
     }
     event_time = schema.event_time if schema else ""
-    return SchemaForm(_padded(rows, blank), event_time, _settings(values, {}))
+    return SchemaForm(_pad(rows, blank), event_time, _settings(values, {}))
 
 
 def _number(seconds: float) -> str:
@@ -103,7 +103,7 @@ def form_of_sample(inferred: Inferred) -> SchemaForm:
         name: [why] for name, why in inferred.faults.items() if not name.startswith("columns.")
     }
     settings = _settings(values, {})
-    return SchemaForm(_padded(rows), inferred.event_time, settings, errors, inferred.records)
+    return SchemaForm(_pad(rows), inferred.event_time, settings, errors, inferred.records)
 
 
 def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = BLANK) -> SchemaForm:
@@ -111,7 +111,7 @@ def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = B
     messages = dict(errors or {})
     rows = [
         ColumnRow(
-            row["name"], row["type"], row["nullable"], " ".join(_faults(messages, row["name"])),
+            row["name"], row["type"], row["nullable"], " ".join(messages.get(row["path"], ())),
             removed=row["removed"],
         )
         for row in _rows_in(values)
@@ -119,7 +119,7 @@ def form_of_post(values: QueryDict, errors: Fields | None = None, blank: int = B
     given = {name: values.get(name, "") for name in SETTINGS}
     left = {name: why for name, why in messages.items() if not name.startswith("columns.")}
     return SchemaForm(
-        _padded(rows, blank), values.get("event_time", "").strip(), _settings(given, left), left
+        _pad(rows, blank), values.get("event_time", "").strip(), _settings(given, left), left
     )
 
 
@@ -130,9 +130,11 @@ def columns_in(values: QueryDict) -> list[dict[str, Any]]:
 
 
 def _rows_in(values: QueryDict) -> list[dict[str, Any]]:
+    """Return the columns in a form; the errors of a column are those of its `path`."""
     rows = [
         {
-            "name": values.get(f"name-{number}", "").strip(),
+            "name": (name := values.get(f"name-{number}", "").strip()),
+            "path": f"columns.{name}",
             "type": values.get(f"type-{number}", "").strip(),
             "nullable": values.get(f"nullable-{number}") == "1",
             "removed": values.get(f"remove-{number}") == "1",
@@ -163,12 +165,8 @@ def sample_in(upload: "UploadedFile[Any] | None", named: str) -> Inferred:
     return infer(head_of(head, kind), kind)
 
 
-def _padded(rows: Sequence[ColumnRow], blank: int = BLANK) -> list[ColumnRow]:
+def _pad(rows: Sequence[ColumnRow], blank: int = BLANK) -> list[ColumnRow]:
     return [*rows, *(ColumnRow() for _ in range(blank))]
-
-
-def _faults(errors: Fields, name: str) -> list[str]:
-    return errors.get(f"columns.{name}", [])
 
 
 def _settings(values: Mapping[str, str], errors: Fields) -> list[SettingRow]:

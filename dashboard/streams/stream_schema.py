@@ -37,7 +37,7 @@ def new(request: PageRequest, cluster: Cluster) -> HttpResponse:
         return _new(request, cluster, {"form": form_of(None)})
     match request.POST.get("action"):
         case "sample":
-            return _sampled(request, cluster)
+            return _infer_schema(request, cluster)
         case "more":
             return _new(request, cluster, {"form": form_of_post(request.POST, blank=_MORE + BLANK)})
     try:
@@ -88,7 +88,7 @@ def change(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     return redirect("stream", cluster.slug, pk)
 
 
-def _sampled(request: PageRequest, cluster: Cluster) -> HttpResponse:
+def _infer_schema(request: PageRequest, cluster: Cluster) -> HttpResponse:
     try:
         inferred = sample_in(request.FILES.get("sample"), request.POST.get("format", ""))
     except Invalid as invalid:
@@ -125,7 +125,7 @@ def _new(
     values = {
         name: request.POST.get(name, "") for name in ("stream", "title", "declared_rate", "format")
     }
-    more = {"cluster": cluster, "values": values, "formats": list(Format)}
+    more = {"values": values, "formats": list(Format)}
     return render_page(request, "stream_new.html", more | context, status)
 
 
@@ -138,7 +138,6 @@ def _change(
 ) -> HttpResponse:
     changes = context.get("changes", [])
     more = {
-        "cluster": cluster,
         "row": row,
         "reason": request.POST.get("reason", ""),
         "is_refused": any(change.refusal for change in changes),

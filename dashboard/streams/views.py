@@ -28,7 +28,6 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show a page of streams."""
     filters = StreamFilters.of({"per_page": PER_PAGE} | request.GET.dict())
     context = {
-        "cluster": cluster,
         "filters": filters,
         "page": streams_page(cluster, filters),
         "splits": range(cluster.splits),
@@ -43,7 +42,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     filters = QueryFilters.of(
         {"state": "live", "per_page": PER_PAGE} | request.GET.dict() | {"stream": row.stream.name}
     )
-    context = {"cluster": cluster, "row": row, "page": queries_page(cluster, filters)}
+    context = {"row": row, "page": queries_page(cluster, filters)}
     return render_page(
         request, "stream.html", context | _schema_context(row) | drop_rules_context(row.stream)
     )

@@ -1,6 +1,6 @@
-"""Template filters and tags: numbers with units, ages, levels, links."""
+"""Template filters and tags: numbers with units, sparklines, ages, levels, links."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,28 +11,57 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from dashboard import numbers, thresholds
-from dashboard.sparkline import sparkline
 
 register = template.Library()
+WIDTH, HEIGHT, MARGIN = 120, 28, 2
+# More points than half the pixels are indistinguishable.
+MAX_POINTS = 60
 
 
-def _filter(name: str, write: Callable[[float | None], str]) -> None:
+def _filter(write: Callable[[float | None], str]) -> None:
     """Register a formatter of numbers as a filter, which accepts "" for missing values."""
 
     def shown(value: object) -> str:
         return write(value if isinstance(value, int | float) else None)
 
-    register.filter(name, shown)
+    register.filter(write.__name__, shown)
 
 
-_filter("compact", numbers.compact)
-_filter("ratio", numbers.ratio)
-_filter("percent", numbers.percent)
-_filter("milliseconds", numbers.milliseconds)
-_filter("size", numbers.size)
-_filter("seconds", numbers.seconds)
-_filter("signed", numbers.signed)
-register.simple_tag(sparkline)
+for formatter in (
+    numbers.compact, numbers.ratio, numbers.percent, numbers.milliseconds, numbers.size,
+    numbers.seconds, numbers.signed,
+):  # fmt: skip
+    _filter(formatter)
+
+
+@register.simple_tag
+def sparkline(values: Sequence[float | None], label: str) -> SafeString:
+    """Return the SVG of the values from left to right, "" for fewer than two."""
+    known = [value for value in _reduce(values) if value is not None]
+    if len(known) < 2:  # noqa: PLR2004 - a line has two ends
+        return SafeString("")
+    points = _points(known)
+    return format_html(
+        '<svg class="spark" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}"'
+        ' preserveAspectRatio="none"><polygon points="{}"/><polyline points="{}"/></svg>',
+        label, WIDTH, HEIGHT, WIDTH, HEIGHT,
+        f"{MARGIN},{HEIGHT} {points} {WIDTH - MARGIN},{HEIGHT}", points,
+    )  # fmt: skip
+
+
+def _points(values: Sequence[float]) -> str:
+    # The axis starts at 0, so that small variations look small.
+    top = max(*values, 1e-9)
+    step = (WIDTH - 2 * MARGIN) / (len(values) - 1)
+    drawn = HEIGHT - 2 * MARGIN
+    return " ".join(
+        f"{MARGIN + i * step:.1f},{HEIGHT - MARGIN - drawn * max(value, 0) / top:.1f}"
+        for i, value in enumerate(values)
+    )
+
+
+def _reduce(values: Sequence[float | None]) -> Sequence[float | None]:
+    return values[:: max(1, -(-len(values) // MAX_POINTS))]
 
 
 @register.filter

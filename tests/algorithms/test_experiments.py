@@ -17,7 +17,7 @@ from algorithms.experiments import (
     Table,
     experiment,
     experiments,
-    summarised,
+    summarise,
 )
 from algorithms.vocabulary import Progress, parameter
 
@@ -134,7 +134,7 @@ def test_the_summary_is_over_seeds() -> None:
         (1, "b", 1, None),
         (2, "a", 0, None),
     )
-    table = summarised(Table(("x", "series", "seed", "y"), rows), "x", "y")
+    table = summarise(Table(("x", "series", "seed", "y"), rows), "x", "y")
     assert table.columns == (
         "x",
         "series",

@@ -1,6 +1,6 @@
 import json
 
-from algorithms.listing import as_json, as_text
+from algorithms.__main__ import as_json, as_text
 from algorithms.registry import PLANNERS
 
 

@@ -4,17 +4,17 @@ from algorithms.errors import UnknownAlgorithm, UnknownPlanner
 from algorithms.placement.offline import Mms
 from algorithms.placement.online import LeastCost
 from algorithms.planner import Planner
-from algorithms.registry import PLACEMENT, PLANNERS, algorithm, algorithms, planner, planners
+from algorithms.registry import PLACEMENT, PLANNERS, algorithm, algorithms, planner
 from tests.algorithms.placement.instances import chain
 
 
 def test_algorithms_are_found_by_planner_and_name() -> None:
     assert algorithm(PLACEMENT, "mms").parameters is Mms
-    assert planners() == (PLACEMENT, "migration")
+    assert [known.name for known in PLANNERS] == [PLACEMENT, "migration"]
 
 
 def test_names_are_unique() -> None:
-    names = [(planner, a.name) for planner in planners() for a in algorithms(planner)]
+    names = [(known.name, a.name) for known in PLANNERS for a in known.algorithms]
     assert len(names) == len(set(names))
 
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from algorithms.migration.planners import SingleStep
 from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.single_step import SingleStep
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import (
     Action,

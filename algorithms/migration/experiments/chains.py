@@ -13,12 +13,18 @@ from algorithms.migration.future.learning import even_cuts
 from algorithms.migration.future.planners import ForeseenProblem, Mtm
 from algorithms.migration.future.projection import Landscape
 from algorithms.migration.future.transitions import Transitions
-from algorithms.migration.keeping import assigned, grades_of
-from algorithms.migration.planners import SingleStep
+from algorithms.migration.grades import grades_of
 from algorithms.migration.problem import MigrationProblem
-from algorithms.migration.result import MigrationPlan, measured
+from algorithms.migration.result import MigrationPlan, measure
+from algorithms.migration.schedule import schedule_transfers
+from algorithms.migration.single_step import SingleStep, assign_parts
 from algorithms.migration.ssm import ssm
 from algorithms.vocabulary import Floats, Ints, Progress
+
+# The paper averages the delay over this long after a migration.
+_PERIOD_S = 120.0
+# Bytes that are lost in sums of floats.
+_ROUNDING = 1e-6
 
 Policy = Callable[[MigrationProblem], MigrationPlan]
 
@@ -46,7 +52,7 @@ class Course:
     prepared: float
 
 
-def lived(history: History, policy: Policy, prepared: float, report: Progress) -> Course:
+def run_policy(history: History, policy: Policy, prepared: float, report: Progress) -> Course:
     """Migrate through the whole history from an even partitioning."""
     owner, present = _even_owner(history), int(history.nodes[0])
     plans = []
@@ -57,11 +63,11 @@ def lived(history: History, policy: Policy, prepared: float, report: Progress) -
         )
         plan = policy(problem)
         plans.append(plan)
-        owner, present = renumbered(plan), nodes
+        owner, present = renumber_nodes(plan), nodes
     return Course(tuple(plans), prepared)
 
 
-def renumbered(plan: MigrationPlan) -> Ints:
+def renumber_nodes(plan: MigrationPlan) -> Ints:
     """Return the new present node of each task: nodes with one interval in position order.
 
     Equal nodes may be renamed; those that a hash or a block number names keep their names.
@@ -79,7 +85,7 @@ def policy_of(
 ) -> tuple[Policy, float]:
     """Return a policy and the seconds of its preparation."""
     if name == "mtm":
-        return _foreseeing(history, mtm, report)
+        return _mtm_policy(history, mtm, report)
     policies: dict[str, Policy] = {
         "single_step": SingleStep().solve,
         "ssm": _by_ssm,
@@ -91,7 +97,7 @@ def policy_of(
     return policies[name], 0.0
 
 
-def _foreseeing(history: History, mtm: Mtm, report: Progress) -> tuple[Policy, float]:
+def _mtm_policy(history: History, mtm: Mtm, report: Progress) -> tuple[Policy, float]:
     owner = _even_owner(history)
     first = int(history.nodes[0])
     start = MigrationProblem.of_owner(history.work, history.state, owner, first, first, history.tau)
@@ -102,8 +108,8 @@ def _foreseeing(history: History, mtm: Mtm, report: Progress) -> tuple[Policy, f
     def policy(problem: MigrationProblem) -> MigrationPlan:
         foreseen = ForeseenProblem(problem, history.transitions)
         began = time.perf_counter()
-        cuts = mtm.decided(foreseen, projection)
-        return mtm.planned(problem, cuts, time.perf_counter() - began)
+        cuts = mtm.choose_cuts(foreseen, projection)
+        return mtm.plan_for(problem, cuts, time.perf_counter() - began)
 
     return policy, prepared
 
@@ -115,7 +121,7 @@ def _by_ssm(problem: MigrationProblem) -> MigrationPlan:
     started = time.perf_counter()
     parts = ssm(*before, float(problem.limits[0]), problem.nodes)
     seconds = time.perf_counter() - started
-    return measured(problem, *assigned(problem, parts), seconds)
+    return measure(problem, *assign_parts(problem, parts), seconds)
 
 
 def _even_owner(history: History) -> Ints:
@@ -123,3 +129,49 @@ def _even_owner(history: History) -> Ints:
     landscape = Landscape(history.work, history.state, history.tau, 0.0, rows)
     cuts = even_cuts(landscape, rows.position(int(history.nodes[0])))
     return np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
+
+
+def mean_delay(history: History, course: Course, bandwidth: float) -> float:
+    """Return the mean wait of a record in the two minutes after a migration, in ms.
+
+    A task that moves stands still until its state has arrived, `bandwidth` bytes/s on each link,
+    states in the order of the optimal schedule and within a pair of nodes in task order. Records
+    arrive evenly, so those of the pause p wait p / 2 in the mean.
+    """
+    delays = []
+    owner = None
+    for plan in course.plans:
+        if owner is not None:
+            delays.append(_delay(history, owner, plan, bandwidth))
+        owner = renumber_nodes(plan)
+    return 1000 * float(np.mean(delays)) if delays else 0.0
+
+
+def _delay(history: History, owner: Ints, plan: MigrationPlan, bandwidth: float) -> float:
+    pauses = np.minimum(arrivals(history.state, owner, plan) / bandwidth, _PERIOD_S)
+    shares = history.work / history.work.sum()
+    return float((shares * pauses**2 / 2).sum() / _PERIOD_S)
+
+
+def arrivals(state: Floats, owner: Ints, plan: MigrationPlan) -> Floats:
+    """Return when each task's state arrives, in bytes per link; 0 for tasks that stay."""
+    nodes = int(max(owner.max(), plan.assignment.max())) + 1
+    amounts = np.zeros((nodes, nodes))
+    moved = np.flatnonzero(owner != plan.assignment)
+    np.add.at(amounts, (owner[moved], plan.assignment[moved]), state[moved])
+    sent = {(int(owner[task]), int(plan.assignment[task])): 0.0 for task in moved}
+    waiting: dict[tuple[int, int], list[int]] = {way: [] for way in sent}
+    for task in moved.tolist():
+        waiting[int(owner[task]), int(plan.assignment[task])].append(task)
+    waits = np.zeros(len(state))
+    for phase in schedule_transfers(amounts).phases:
+        for source, target, amount in phase.transfers:
+            way, flown = (source, target), 0.0
+            tasks = waiting[way]
+            while tasks and sent[way] + amount - flown >= state[tasks[0]] - _ROUNDING:
+                task = tasks.pop(0)
+                flown += state[task] - sent[way]
+                sent[way] = 0.0
+                waits[task] = phase.start + flown
+            sent[way] += amount - flown
+    return waits

@@ -1,4 +1,4 @@
-"""Figures 9 to 14 of section 6 as named experiments."""
+"""Figures 9 to 14 of section 6 as named experiments, with the paper's defaults."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,22 +6,41 @@ from typing import Any, Final
 
 import numpy as np
 
-from algorithms.experiment import Axis, Experiment, Measures, Panel, part
-from algorithms.migration.experiments import setup
-from algorithms.migration.experiments.chains import Course, History, lived, policy_of
-from algorithms.migration.experiments.setup import Migrating
-from algorithms.migration.experiments.waiting import mean_delay
+from algorithms.errors import BadParameters
+from algorithms.experiment import Axis, Experiment, Measures, Panel, Repeated, part
+from algorithms.migration.experiments.chains import (
+    Course,
+    History,
+    mean_delay,
+    policy_of,
+    run_policy,
+)
+from algorithms.migration.future.planners import Mtm
+from algorithms.migration.future.transitions import Transitions
+from algorithms.migration.workloads import (
+    DAILY,
+    RECORDED,
+    frequent_patterns,
+    node_numbers,
+    word_count,
+)
 from algorithms.vocabulary import Progress, parameter, portion
 
-MEASURES: Final = (
-    "moved",
-    "imbalance",
-    "infeasible",
-    "entries",
-    "seconds",
-    "prepared",
-    "response",
-)
+MOVED: Final = Axis("moved", "State moved per migration", "% of all")
+SECONDS: Final = Axis("seconds", "Time per plan", "ms", log=True)
+PREPARED: Final = Axis("prepared", "Time beforehand", "s")
+RESPONSE: Final = Axis("response", "Mean delay in the two minutes after", "ms")
+TAU: Final = Axis("tau", "Load balancing factor tau")
+TASKS: Final = Axis("tasks", "Tasks", log=True)
+WINDOW: Final = Axis("window", "Sliding window", "s")
+GAMMA: Final = Axis("gamma", "Discount factor gamma")
+
+TAUS: Final = (0.4, 0.8, 1.2, 1.6, 2.0)
+TASK_COUNTS: Final = (32.0, 64.0, 128.0, 256.0, 512.0, 1024.0)
+WINDOWS: Final = (30.0, 60.0, 90.0, 120.0, 150.0)
+GAMMAS: Final = (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)
+
+MEASURES: Final = ("moved", "imbalance", "infeasible", "entries", "seconds", "prepared", "response")
 _SERIES: Final = ("single_step", "mtm", "consistent_hashing", "storm")
 _CHOICES: Final = (*_SERIES, "storm_matched", "free", "ssm")
 _CHOSEN: Final = (
@@ -32,6 +51,73 @@ _CHOSEN: Final = (
 )
 # Share of a trial's progress that preparing takes.
 _PREPARING: Final = 0.5
+
+
+@dataclass(frozen=True)
+class Migrating(Repeated):
+    """An application on a changing number of nodes."""
+
+    tau: float = parameter(
+        1.2,
+        help="A node does at most (1 + tau) times its share of the work.",
+        minimum=0.0,
+    )
+    tasks: int = parameter(64, unit="tasks", help="Number of tasks, m.", minimum=16)
+    application: str = parameter(
+        "word_count",
+        help="word_count: uneven work, even state. frequent_patterns: both about even.",
+        choices=("word_count", "frequent_patterns"),
+    )
+    window: float = parameter(
+        90.0,
+        unit="s",
+        help="Sliding window of frequent_patterns; its state grows with it.",
+        minimum=1.0,
+    )
+    demand: str = parameter(
+        DAILY,
+        help="Where node numbers come from: daily is drawn, the others are recorded and need the "
+        "data sets.",
+        choices=(DAILY, *RECORDED),
+    )
+    migrations: int = parameter(
+        100, unit="migrations", help="Consecutive migrations that are averaged.", minimum=1
+    )
+    known: int = parameter(
+        300,
+        unit="migrations",
+        help="Changes before the first migration that the transition matrix is counted from.",
+        minimum=2,
+    )
+    gamma: float = parameter(
+        0.8, help="Discount of migrations to come, for mtm.", minimum=0.0, maximum=0.99
+    )
+    rounds: int = parameter(6, help="Rounds of learning, for mtm.", minimum=1)
+    paths: int = parameter(128, help="Futures that mtm plays out a decision on.", minimum=1)
+
+    def history(self, seed: int) -> History:
+        """Draw the history of one seed; each seed has its own start in the recorded demand.
+
+        Raises `BadProblem` without the data, `BadParameters` where a record is too short.
+        """
+        numbers = node_numbers(self.demand, seed)
+        needed = self.known + self.migrations + 1
+        if len(numbers) < needed:
+            why = f"{self.demand} has {len(numbers) - 1} changes, {needed - 1} are needed"
+            raise BadParameters({"known": [why]})
+        begin = (seed * self.migrations) % (len(numbers) - needed + 1)
+        numbers = numbers[begin : begin + needed]
+        if self.application == "word_count":
+            work, state = word_count(self.tasks, seed)
+        else:
+            work, state = frequent_patterns(self.tasks, seed, self.window)
+        # Only the known past counts; the future may have other numbers, too.
+        transitions = Transitions.from_history(numbers[: self.known + 1], also=numbers)
+        return History(work, state, numbers[self.known :], transitions, self.tau)
+
+    def mtm_planner(self, seed: int) -> Mtm:
+        """Return the planner that looks ahead."""
+        return Mtm(gamma=self.gamma, rounds=self.rounds, paths=self.paths, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -54,10 +140,10 @@ def _trial(
     history = parameters.history(seed)
     for number, name in enumerate(series):
         own = part(report, number, len(series))
-        mtm = parameters.foreseeing(seed)
+        mtm = parameters.mtm_planner(seed)
         preparing = portion(own, 0.0, _PREPARING)
         policy, prepared = policy_of(name, history, mtm, seed, preparing)
-        course = lived(history, policy, prepared, portion(own, _PREPARING, 1 - _PREPARING))
+        course = run_policy(history, policy, prepared, portion(own, _PREPARING, 1 - _PREPARING))
         yield name, _measures(parameters, history, course)
 
 
@@ -107,15 +193,15 @@ PLANNED: Final = (
         "fig9",
         "Load balancing factor and migration cost",
         "Section 6, figure 9: 100 migrations each; at tau = 1.2 word_count, m = 64.",
-        (setup.TAU, setup.TAUS),
-        (setup.MOVED,),
+        (TAU, TAUS),
+        (MOVED,),
     ),
     _figure(
         "fig10",
         "Load balancing factor and running time",
         "Section 6, figure 10: the paper's SSM (figure 4, repaired), and Weir's single step.",
-        (setup.TAU, setup.TAUS),
-        (setup.SECONDS,),
+        (TAU, TAUS),
+        (SECONDS,),
         ("ssm", "single_step"),
     ),
     _figure(
@@ -123,16 +209,16 @@ PLANNED: Final = (
         "Load balancing factor and time beforehand",
         "Section 6, figure 11: the paper lists all partitionings, hundreds of minutes on 64 "
         "executors; here values of interval loads are learned.",
-        (setup.TAU, setup.TAUS),
-        (setup.PREPARED,),
+        (TAU, TAUS),
+        (PREPARED,),
         ("mtm",),
     ),
     _figure(
         "fig12",
         "Number of tasks",
         "Section 6, figure 12: finer tasks cost less to move and more time to plan.",
-        (setup.TASKS, setup.TASK_COUNTS),
-        (setup.MOVED, setup.SECONDS),
+        (TASKS, TASK_COUNTS),
+        (MOVED, SECONDS),
         ("single_step", "ssm"),
     ),
     _figure(
@@ -140,8 +226,8 @@ PLANNED: Final = (
         "Window size and response time",
         "Section 6, figure 13. The delay is computed, not measured: a moved task's records wait "
         "until its state has arrived, in the order of the optimal schedule.",
-        (setup.WINDOW, setup.WINDOWS),
-        (setup.RESPONSE,),
+        (WINDOW, WINDOWS),
+        (RESPONSE,),
         ("single_step", "mtm", "consistent_hashing"),
         Responding,
     ),
@@ -149,8 +235,8 @@ PLANNED: Final = (
         "fig14",
         "Discount factor",
         "Section 6, figure 14: the more the future counts, the less is moved in all.",
-        (setup.GAMMA, setup.GAMMAS),
-        (setup.MOVED, setup.PREPARED),
+        (GAMMA, GAMMAS),
+        (MOVED, PREPARED),
         ("mtm", "single_step"),
     ),
 )

@@ -84,12 +84,12 @@ def rows_of(module: str, request: Mapping[str, Any], report: Progress) -> list[d
         [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
-        return _heard(program, request, report)
+        return _read_rows(program, request, report)
     finally:
         _end(program)
 
 
-def _heard(
+def _read_rows(
     program: "subprocess.Popen[str]", request: Mapping[str, Any], report: Progress
 ) -> list[dict[str, Any]]:
     assert program.stdin is not None

@@ -12,13 +12,11 @@ import numpy as np
 
 from algorithms.errors import BadProblem
 from algorithms.migration.future.matching import costs_between
-from algorithms.migration.future.partitionings import partitionings
+from algorithms.migration.future.partitionings import MOST_PAIRS, partitionings
 from algorithms.migration.future.projection import Landscape
 from algorithms.migration.future.transitions import Transitions
 from algorithms.vocabulary import Floats, Ints
 
-# Pairs of partitionings whose costs are kept: 400 MB.
-MOST_PAIRS = 50_000_000
 # Values have converged when none changes by more than this share of all state.
 _CONVERGED = 1e-9
 _MOST_ROUNDS = 10_000
@@ -54,7 +52,7 @@ def project(landscape: Landscape) -> ExactProjection:
     gamma, kept, transitions = landscape.gamma, landscape.kept, landscape.transitions
     if not 0 <= gamma < 1:
         raise BadProblem("gamma", f"must be at least 0 and less than 1, not {gamma}")
-    cuts = _listed(landscape)
+    cuts = _list_partitionings(landscape)
     costs = {
         (row, column): costs_between(kept, cuts[row], cuts[column])
         for row, column in np.argwhere(transitions.chances > 0).tolist()
@@ -69,7 +67,7 @@ def project(landscape: Landscape) -> ExactProjection:
     return ExactProjection(gamma, cuts, values)
 
 
-def _listed(landscape: Landscape) -> dict[int, Ints]:
+def _list_partitionings(landscape: Landscape) -> dict[int, Ints]:
     """Return all partitionings for each number of nodes. Raises `TooLarge`."""
     before, counts = landscape.work_before, landscape.transitions.counts.tolist()
     most = int(np.sqrt(MOST_PAIRS / len(counts) ** 2))

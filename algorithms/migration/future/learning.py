@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from algorithms.migration.future.projection import BINS, Landscape, Projection
-from algorithms.migration.future.rollout import discounted_cost, interval_loads, played
+from algorithms.migration.future.rollout import discounted_cost, interval_loads, play_policy
 from algorithms.migration.future.transitions import futures
 from algorithms.random_numbers import new_state
 from algorithms.vocabulary import Floats, Ints, Progress, silent
@@ -26,7 +26,7 @@ Runner = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 
 @dataclass(frozen=True)
 class Effort:
-    """The size of the learning: rounds, jobs in each round, and priced steps per job.
+    """The size of the learning: rounds, jobs in each round, and price_partitionings steps per job.
 
     `paths`, `horizon`: futures that price a partitioning, and how far they look.
     """
@@ -56,7 +56,7 @@ class Prices(NamedTuple):
     costs: Floats
 
 
-def learned(
+def learn_values(
     landscape: Landscape,
     effort: Effort | None = None,
     seed: int = 0,
@@ -74,7 +74,7 @@ def learned(
             Job(landscape, values, chosen, hash_of(seed, done, number), hash_of(seed, done, -1))
             for number in range(chosen.jobs)
         ]
-        fitted = _fitted(landscape, list(run(priced, jobs)), values)
+        fitted = _fit_values(landscape, list(run(price_partitionings, jobs)), values)
         # The first fit replaces nothing; later ones are averaged, as each is noisy.
         share = max(0.4, 1.0 / (1 + done))
         values = (1 - share) * values + share * fitted
@@ -90,7 +90,7 @@ def hash_of(seed: int, done: int, number: int) -> int:
     return (seed * 1_000_003 + done * 10_007 + number + 1) % 2**63
 
 
-def priced(job: Job) -> Prices:
+def price_partitionings(job: Job) -> Prices:
     """Visit partitionings with a perturbed policy and price each with the unperturbed policy."""
     landscape, effort = job.landscape, job.effort
     draw = np.random.default_rng(job.seed)
@@ -100,7 +100,7 @@ def priced(job: Job) -> Prices:
     spread = float(landscape.state.mean()) * draw.uniform(0.1, 1.3)
     noise = draw.normal(0.0, spread, job.values.shape)
     ground = landscape.ground
-    visited, _ = played(ground, even_cuts(landscape, start), path, job.values + noise)
+    visited, _ = play_policy(ground, even_cuts(landscape, start), path, job.values + noise)
     common = [
         futures(totals, row, effort.paths, effort.horizon, new_state(job.common + row))
         for row in range(len(counts))
@@ -121,7 +121,7 @@ def even_cuts(landscape: Landscape, row: int) -> Ints:
     return np.concatenate([[0], inner, [len(before) - 1]]).astype(np.int64)
 
 
-def _fitted(landscape: Landscape, samples: Sequence[Prices], values: Floats) -> Floats:
+def _fit_values(landscape: Landscape, samples: Sequence[Prices], values: Floats) -> Floats:
     """Fit the values of loads to the prices, by ridge regression with smooth neighbours."""
     rows = np.concatenate([prices.rows for prices in samples])
     loads = np.concatenate([prices.loads for prices in samples])
@@ -153,6 +153,6 @@ class _Comparison:
     def cost(self, values: Floats) -> float:
         ground = self.landscape.ground
         return math.fsum(
-            played(ground, even_cuts(self.landscape, int(path[0])), path, values)[1].sum()
+            play_policy(ground, even_cuts(self.landscape, int(path[0])), path, values)[1].sum()
             for path in self.paths
         )

@@ -10,7 +10,7 @@ from algorithms.vocabulary import Floats, Ints
 
 
 @compiled
-def most_kept_between(kept: Floats, old: Ints, new: Ints) -> float:
+def retained_bytes(kept: Floats, old: Ints, new: Ints) -> float:
     """Return the most bytes that stay when the intervals `new` go to the nodes of `old`.
 
     `kept` float64[m + 1]: bytes before each position. `old` int64[n + 1], `new` int64[n' + 1]:
@@ -40,11 +40,11 @@ def costs_between(kept: Floats, olds: Ints, news: Ints) -> Floats:
     costs = np.empty((len(olds), len(news)))
     for number in range(len(olds)):
         for other in range(len(news)):
-            costs[number, other] = kept[-1] - most_kept_between(kept, olds[number], news[other])
+            costs[number, other] = kept[-1] - retained_bytes(kept, olds[number], news[other])
     return costs
 
 
-def named(kept: Floats, old: Ints, names: Sequence[int], new: Ints) -> list[int]:
+def match_nodes(kept: Floats, old: Ints, names: Sequence[int], new: Ints) -> list[int]:
     """Return the node of each new interval, so that the most bytes stay.
 
     `kept` float64[m + 1]: bytes before each position. `names`: the nodes of the old intervals.

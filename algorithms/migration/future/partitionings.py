@@ -1,11 +1,23 @@
-"""All partitionings of the tasks into intervals within a limit: how many, and which."""
+"""All partitionings of the tasks into intervals within a limit, and the optimal sequences of them.
+
+Section 4.1, the future numbers of nodes are known: figure 5 tries every partitioning after the
+first migration and goes on from there by recursion. What follows depends on the partitioning alone
+(lemma 4.1), so each is priced once, last migration first; the last one is the single step.
+"""
+
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.errors import TooLarge
-from algorithms.migration.windows import lower_bounds
-from algorithms.vocabulary import Floats, Ints
+from algorithms.migration.future.matching import costs_between
+from algorithms.migration.limits import lower_bounds
+from algorithms.vocabulary import Floats, Ints, Progress, silent
+
+# Pairs of partitionings whose costs are kept: 400 MB.
+MOST_PAIRS: Final = 50_000_000
 
 
 def count_partitionings(work_before: Floats, limit: float, parts: int) -> int:
@@ -34,11 +46,11 @@ def partitionings(work_before: Floats, limit: float, parts: int, most: int) -> I
             f"{len(work_before) - 1} tasks have {count:,} partitionings into {parts} intervals; "
             f"at most {most:,} can be listed"
         )
-    return _listed(lower_bounds(work_before, limit), parts, count)
+    return _list_partitionings(lower_bounds(work_before, limit), parts, count)
 
 
 @compiled
-def _listed(lowest: Ints, parts: int, count: int) -> Ints:
+def _list_partitionings(lowest: Ints, parts: int, count: int) -> Ints:
     """Enumerate the cuts like an odometer; the earliest begin of the rest cuts off dead ends."""
     tasks = len(lowest) - 1
     earliest = np.full(parts + 1, tasks, np.int64)
@@ -62,3 +74,38 @@ def _listed(lowest: Ints, parts: int, count: int) -> Ints:
             part += 1
             cuts[part] = max(cuts[part - 1], earliest[parts - part])
     return rows
+
+
+def optimal_sequence(
+    work_before: Floats,
+    kept: Floats,
+    present: Ints,
+    nodes: Sequence[int],
+    taus: Sequence[float],
+    progress: Progress = silent,
+) -> list[Ints]:
+    """Return the cuts after each migration, with the least bytes moved in all.
+
+    `present` int64[n + 1]; `nodes`, `taus`: of each migration. Raises `TooLarge` where there are
+    too many partitionings. A step without any partitioning must be refused before.
+    """
+    total = float(work_before[-1])
+    most = int(np.sqrt(MOST_PAIRS))
+    choices = [
+        partitionings(work_before, (1 + tau) * total / count, count, most)
+        for count, tau in zip(nodes, taus, strict=True)
+    ]
+    after = np.zeros(len(choices[-1]))
+    following: list[Ints] = []
+    for step in range(len(choices) - 1, 0, -1):
+        costs = costs_between(kept, choices[step - 1], choices[step]) + after
+        following.insert(0, costs.argmin(axis=1))
+        after = costs.min(axis=1)
+        progress((len(choices) - step) / len(choices))
+    choice = int((costs_between(kept, present[None, :], choices[0])[0] + after).argmin())
+    sequence = [choices[0][choice]]
+    for step, best in enumerate(following):
+        choice = int(best[choice])
+        sequence.append(choices[step + 1][choice])
+    progress(1.0)
+    return sequence

@@ -8,17 +8,16 @@ import numpy as np
 from algorithms.errors import BadProblem, TooLarge
 from algorithms.migration.feasible import require_feasible
 from algorithms.migration.future.exact import ExactProjection, project
-from algorithms.migration.future.learning import Effort, Runner, learned
-from algorithms.migration.future.matching import most_kept_between, named
+from algorithms.migration.future.interval_values import best_cuts
+from algorithms.migration.future.learning import Effort, Runner, learn_values
+from algorithms.migration.future.matching import match_nodes, retained_bytes
+from algorithms.migration.future.partitionings import optimal_sequence
 from algorithms.migration.future.projection import Ground, Landscape, Projection
 from algorithms.migration.future.rollout import discounted_cost
-from algorithms.migration.future.sequence import optimal_sequence
 from algorithms.migration.future.transitions import Transitions, futures
-from algorithms.migration.future.valued import best_cuts
-from algorithms.migration.grades import Grades
-from algorithms.migration.keeping import grades_of
+from algorithms.migration.grades import Grades, grades_of
 from algorithms.migration.problem import MigrationProblem
-from algorithms.migration.result import MigrationPlan, measured
+from algorithms.migration.result import MigrationPlan, measure
 from algorithms.random_numbers import new_state
 from algorithms.vocabulary import Ints, Parameters, Progress, parameter, portion, silent
 
@@ -83,15 +82,15 @@ class Mtm(Parameters):
         started = time.perf_counter()
         _require_all_feasible(foreseen)
         projection = foreseen.projection or self.projection(foreseen, progress=progress)
-        cuts = self.decided(foreseen, projection)
+        cuts = self.choose_cuts(foreseen, projection)
         progress(1.0)
-        return self.planned(foreseen.problem, cuts, time.perf_counter() - started)
+        return self.plan_for(foreseen.problem, cuts, time.perf_counter() - started)
 
-    def planned(self, problem: MigrationProblem, cuts: Ints, seconds: float) -> MigrationPlan:
+    def plan_for(self, problem: MigrationProblem, cuts: Ints, seconds: float) -> MigrationPlan:
         """Return the plan with these cuts, each interval on the node that keeps most of it."""
-        names = named(problem.state_before, problem.bounds, range(problem.present), cuts)
+        names = match_nodes(problem.state_before, problem.bounds, range(problem.present), cuts)
         assignment = np.repeat(np.array(names, np.int32), np.diff(cuts))
-        return measured(problem, assignment, names, seconds)
+        return measure(problem, assignment, names, seconds)
 
     def projection(
         self, foreseen: ForeseenProblem, run: Runner = map, progress: Progress = silent
@@ -106,7 +105,7 @@ class Mtm(Parameters):
                 if self.method == "exact":
                     raise
         effort = Effort(rounds=self.rounds)
-        return learned(landscape, effort, self.seed, run, portion(progress, 0.0, _LEARNING))
+        return learn_values(landscape, effort, self.seed, run, portion(progress, 0.0, _LEARNING))
 
     def landscape(self, foreseen: ForeseenProblem) -> Landscape:
         """Return the landscape, on which the projected costs depend."""
@@ -116,7 +115,9 @@ class Mtm(Parameters):
         given = problem.work.copy(), problem.state.copy(), problem.tau
         return Landscape(*given, self.gamma, foreseen.transitions)
 
-    def decided(self, foreseen: ForeseenProblem, projection: ExactProjection | Projection) -> Ints:
+    def choose_cuts(
+        self, foreseen: ForeseenProblem, projection: ExactProjection | Projection
+    ) -> Ints:
         """Return the cuts of the best partitioning, int64[n' + 1].
 
         Raises `BadProblem` where the projection is of another landscape.
@@ -134,7 +135,7 @@ class Mtm(Parameters):
         )
 
         def price(cuts: Ints) -> float:
-            now = problem.total_state - most_kept_between(ground.kept, problem.bounds, cuts)
+            now = problem.total_state - retained_bytes(ground.kept, problem.bounds, cuts)
             return now + self.gamma * discounted_cost(ground, cuts, ahead, projection.values)
 
         return min(candidates, key=price)
@@ -200,7 +201,7 @@ def _plans(
     plans = []
     names, cuts = list(range(problem.present)), problem.bounds
     for after in assignments:
-        later = named(problem.state_before, cuts, names, after)
+        later = match_nodes(problem.state_before, cuts, names, after)
         known = max(*names, *later) + 1
         owner = np.repeat(names, np.diff(cuts))
         target = len(after) - 1
@@ -208,6 +209,6 @@ def _plans(
             problem.work, problem.state, owner, known, target, problem.tau
         )
         assignment = np.repeat(np.array(later, np.int32), np.diff(after))
-        plans.append(measured(step, assignment, later, seconds / len(assignments)))
+        plans.append(measure(step, assignment, later, seconds / len(assignments)))
         names, cuts = later, after
     return plans

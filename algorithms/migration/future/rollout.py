@@ -3,9 +3,9 @@
 import numpy as np
 
 from algorithms.compiled import compiled
-from algorithms.migration.future.matching import most_kept_between
+from algorithms.migration.future.interval_values import best_cuts
+from algorithms.migration.future.matching import retained_bytes
 from algorithms.migration.future.projection import Ground
-from algorithms.migration.future.valued import best_cuts
 from algorithms.vocabulary import Floats, Ints
 
 
@@ -19,14 +19,14 @@ def discounted_cost(ground: Ground, cuts: Ints, futures: Ints, values: Floats) -
     total = 0.0
     for path in range(len(futures)):
         discount = 1.0
-        for cost in played(ground, cuts, futures[path], values)[1]:
+        for cost in play_policy(ground, cuts, futures[path], values)[1]:
             total += discount * cost
             discount *= ground.gamma
     return total / len(futures)
 
 
 @compiled
-def played(ground: Ground, cuts: Ints, future: Ints, values: Floats) -> tuple[Ints, Floats]:
+def play_policy(ground: Ground, cuts: Ints, future: Ints, values: Floats) -> tuple[Ints, Floats]:
     """Follow the policy on one future: the cuts after each step and the bytes it moved.
 
     int64[steps, largest count + 1], of which row t has `counts[future[t]] + 1` that count.
@@ -39,7 +39,7 @@ def played(ground: Ground, cuts: Ints, future: Ints, values: Floats) -> tuple[In
         after = best_cuts(
             work_before, kept, present, limits[row], counts[row], gamma * values[row], scale
         )
-        costs[step] = kept[-1] - most_kept_between(kept, present, after)
+        costs[step] = kept[-1] - retained_bytes(kept, present, after)
         visited[step, : len(after)] = after
         present = after
     return visited, costs

@@ -3,8 +3,8 @@
 from typing import Final
 
 from algorithms.experiment import Experiment
-from algorithms.placement.experiments.moving import CHURN, DEPARTURES
-from algorithms.placement.experiments.standing import OFFLINE, ONLINE, RATES
+from algorithms.placement.experiments.departures import CHURN, DEPARTURES
+from algorithms.placement.experiments.static import OFFLINE, ONLINE, RATES
 from algorithms.placement.experiments.trips import LIVE_TRIPS, TRIPS
 
 EXPERIMENTS: Final[tuple[Experiment, ...]] = (

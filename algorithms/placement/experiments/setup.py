@@ -4,20 +4,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from algorithms.experiment import Axis, Experiment, Panel, Repeated
-from algorithms.placement.problem import PlacementProblem
+from algorithms.placement.problem import PlacementProblem, relative_slack
 from algorithms.placement.workloads.bipartite import LARGEST_DEGREE, bipartite
 from algorithms.placement.workloads.subscriptions import Subscriptions
 from algorithms.registry import PLACEMENT
 from algorithms.vocabulary import parameter
-
-
-def relative_slack() -> Any:
-    """Declare the relative slack."""
-    return parameter(
-        0.05,
-        help="Relative slack: a server hosts at most (1 + nu) times the mean load.",
-        minimum=0.0,
-    )
 
 
 def absolute_slack() -> Any:

@@ -9,9 +9,9 @@ import numpy as np
 
 from algorithms.datasets import DATA_FOLDER, data_folder
 from algorithms.experiment import Experiment, Panel, Repeated
-from algorithms.placement.experiments import replaying, setup, solving
-from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.workloads.history import History
+from algorithms.placement.experiments import setup, trials
+from algorithms.placement.problem import PlacementProblem, relative_slack
+from algorithms.placement.workloads.events import History
 from algorithms.placement.workloads.trips import (
     RATES_FILE,
     TRIPS_FILE,
@@ -40,7 +40,7 @@ class RealTrips(Repeated):
         minimum=0,
         maximum=1,
     )
-    nu: float = setup.relative_slack()
+    nu: float = relative_slack()
     alpha: float = setup.absolute_slack()
 
     def problem(self, seed: int) -> PlacementProblem:
@@ -102,8 +102,8 @@ TRIPS: Final = Experiment(
     values=setup.SERVER_COUNTS,
     series=("ic", "mms", "off_rand", *setup.ONLINE_SERIES),
     choices=tuple(algorithm.name for algorithm in algorithms(PLACEMENT)),
-    measures=solving.MEASURES,
-    trial=solving.solved_in_turn,
+    measures=trials.PLAN_MEASURES,
+    trial=trials.solve_in_turn,
 )
 LIVE_TRIPS: Final = Experiment(
     planner=PLACEMENT,
@@ -117,7 +117,7 @@ LIVE_TRIPS: Final = Experiment(
     parameters=LiveTrips,
     values=(2.0, 5.0, 10.0, 20.0, 50.0, 100.0),
     series=setup.ONLINE_SERIES,
-    choices=replaying.replayable(),
-    measures=replaying.MEASURES,
-    trial=replaying.replayed_in_turn,
+    choices=trials.replayable(),
+    measures=trials.HISTORY_MEASURES,
+    trial=trials.replay_in_turn,
 )

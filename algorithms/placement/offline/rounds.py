@@ -68,7 +68,7 @@ def greedy_assignment(
     capacity where capacities differ, else only what the type adds to it (IC). Ties: the least added
     rate, the larger type, the least loaded server, the lowest server, the type that appeared first.
     """
-    board = _laid_out(problem)
+    board = _lay_out(problem)
     pool = heaps.new_pool(4 * len(problem.types) + 16)
     pool = fill_common_heap(board, pool)
     while board.marks[LEFT]:
@@ -89,7 +89,7 @@ def spread(problem: PlacementProblem, given: Ints) -> SmallInts:
     return assignment
 
 
-def _laid_out(problem: PlacementProblem) -> Board:
+def _lay_out(problem: PlacementProblem) -> Board:
     types, servers, sources = problem.types, problem.servers, len(problem.rates)
     reader_indptr, readers = readers_by_source(types, sources)
     return Board(

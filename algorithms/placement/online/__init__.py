@@ -1,6 +1,6 @@
 """Online placement, section 5: each query is placed when it arrives and stays."""
 
-from algorithms.placement.online.caps import alpha_from_epsilon
+from algorithms.placement.balance import alpha_from_epsilon
 from algorithms.placement.online.pipeline import OnlinePlacement
 from algorithms.placement.online.reservation import Reservation
 from algorithms.placement.online.rules import LeastCost, LeastQueryTypes, LeastSource, OnRand

@@ -53,20 +53,11 @@ def with_room(incidence: Incidence, entries: int) -> Incidence:
     return _rebuilt(incidence, incidence.holds, _size_for(2 * live + entries), stride)
 
 
-def restrided(incidence: Incidence, words: int) -> Incidence:
+def with_words(incidence: Incidence, words: int) -> Incidence:
     """Return the incidence with so many words per row."""
     stride = incidence.holds.shape[1] << 6
     holds = np.pad(incidence.holds, ((0, 0), (0, words - incidence.holds.shape[1])))
     return _rebuilt(incidence, holds, len(incidence.keys), stride)
-
-
-def entries_of(incidence: Incidence) -> tuple[Ints, Ints, Ints]:
-    """Return rows, servers and counts of all entries, in order."""
-    alive = incidence.counts > 0
-    stride = incidence.holds.shape[1] << 6
-    rows, servers = np.divmod(incidence.keys[alive], stride)
-    order = np.lexsort((servers, rows))
-    return rows[order], servers[order], incidence.counts[alive][order].astype(np.int64)
 
 
 def _rebuilt(incidence: Incidence, holds: Words, size: int, stride: int) -> Incidence:
@@ -108,7 +99,7 @@ def count_out(
 
 
 @compiled
-def counted(holds: Words, keys: Ints, counts: SmallInts, row: int, server: int) -> int:
+def count_of(holds: Words, keys: Ints, counts: SmallInts, row: int, server: int) -> int:
     """Return the number of the server's queries for the row."""
     if not is_member(holds[row], server):
         return 0

@@ -14,12 +14,12 @@ import numpy as np
 
 from algorithms.placement.balance import even_caps, online_caps
 from algorithms.placement.online.board import expect
-from algorithms.placement.online.choosing import LEAST_COST, LEAST_COST_RARE, chosen
 from algorithms.placement.online.replay import take, take_all, take_all_by_cost
+from algorithms.placement.online.server_choice import LEAST_COST, LEAST_COST_RARE, choose_server
 from algorithms.placement.online.state import OnlineState
-from algorithms.placement.problem import PlacementProblem
-from algorithms.placement.result import PlacementPlan, measured
-from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
+from algorithms.placement.problem import PlacementProblem, relative_slack
+from algorithms.placement.result import PlacementPlan, measure
+from algorithms.vocabulary import Ints, Parameters, Progress, SmallInts, parameter, silent
 
 # Arrivals between two reports of progress: some ten milliseconds.
 _ARRIVALS_PER_REPORT = 10_000
@@ -30,12 +30,9 @@ class OnlinePlacement(Parameters):
     """The pipeline of Figure 2; a subclass chooses the best server."""
 
     needs_kinds: ClassVar[bool] = False
+    metric: ClassVar[int] = LEAST_COST
 
-    nu: float = parameter(
-        0.05,
-        help="Relative slack: a server hosts at most (1 + nu) times the mean load.",
-        minimum=0.0,
-    )
+    nu: float = relative_slack()
     alpha: float = parameter(
         10.0,
         unit="queries",
@@ -46,8 +43,8 @@ class OnlinePlacement(Parameters):
 
     @property
     def rule(self) -> int:
-        """The metric of the choice, one of those in `choosing`."""
-        return LEAST_COST
+        """The metric of the choice, a constant of `server_choice`."""
+        return self.metric
 
     @property
     def draws_from(self) -> int:
@@ -62,10 +59,6 @@ class OnlinePlacement(Parameters):
         """Return the state of a cluster in which query q lives on server `assignment[q]`."""
         return OnlineState.from_assignment(problem, assignment, with_kinds=self.needs_kinds)
 
-    def caps(self, queries: int, capacities: Floats) -> Ints:
-        """Return floor of d(n), equation 7, per server; `queries` counts the one that arrives."""
-        return online_caps(queries, capacities, self.nu, self.alpha)
-
     def promised_caps(self, problem: PlacementProblem) -> Ints:
         """Return the most queries each server may host once all of `problem` has arrived.
 
@@ -73,7 +66,8 @@ class OnlinePlacement(Parameters):
         taken; while queries only arrive it then holds no more than the even share.
         """
         queries, capacities = problem.queries, problem.capacities
-        return np.maximum(self.caps(queries, capacities), even_caps(queries, capacities))
+        caps = online_caps(queries, capacities, self.nu, self.alpha)
+        return np.maximum(caps, even_caps(queries, capacities))
 
     def choose(self, state: OnlineState, sources: Iterable[int]) -> int:
         """Return the server for an arriving query, without a change of the state.
@@ -85,7 +79,7 @@ class OnlinePlacement(Parameters):
         kind = self._kind(state, wanted)
         state.expect(self.nu, self.alpha)
         expect(state.board)
-        return int(chosen(state.board, self.rule, self.draws_from, wanted, kind))
+        return int(choose_server(state.board, self.rule, self.draws_from, wanted, kind))
 
     def place(self, state: OnlineState, sources: Iterable[int]) -> int:
         """Return the server for an arriving query, and count the query in the state.
@@ -107,12 +101,12 @@ class OnlinePlacement(Parameters):
         The problem's own slack plays no part: the parameters' does.
         """
         started = time.perf_counter()
-        assignment = self._placed_in_turn(problem, progress)
+        assignment = self._place_in_turn(problem, progress)
         progress(1.0)
         caps = self.promised_caps(problem)
-        return measured(problem, assignment, caps, time.perf_counter() - started)
+        return measure(problem, assignment, caps, time.perf_counter() - started)
 
-    def _placed_in_turn(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
+    def _place_in_turn(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
         state = self.state_to_fill(problem)
         homes = np.empty(problem.queries, np.int32)
         rows = arrays_of(problem, with_kinds=self.needs_kinds)

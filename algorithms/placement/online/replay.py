@@ -5,7 +5,12 @@ import numpy as np
 from algorithms.compiled import compiled, inlined
 from algorithms.placement.bits import Words, exclude
 from algorithms.placement.online.board import ARRIVALS, CAP, LIVE, Board, enter, expect, leave
-from algorithms.placement.online.choosing import LEAST_COST_RARE, MOST_CASES, chosen, least_cost
+from algorithms.placement.online.server_choice import (
+    LEAST_COST_RARE,
+    MOST_CASES,
+    choose_server,
+    least_cost,
+)
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
 
@@ -13,7 +18,7 @@ from algorithms.vocabulary import Floats, Ints, SmallInts
 def take(board: Board, rule: int, seed: int, sources: SmallInts, kind: int) -> int:
     """Choose a server for an arriving query and count the query on it."""
     expect(board)
-    server = chosen(board, rule, seed, sources, kind)
+    server = choose_server(board, rule, seed, sources, kind)
     board.marks[ARRIVALS] += 1
     enter(board, sources, kind, server)
     return server
@@ -65,7 +70,7 @@ def take_all_by_cost(
                 rates, holds, readers, loads, sizes, within, scratch, indices, first, last, rare
             )
         if server < 0:
-            server = chosen(board, rule, 0, indices[first:last], -1)
+            server = choose_server(board, rule, 0, indices[first:last], -1)
         _read(rates, holds, readers, traffic, indices, first, last, server)
         loads[server] += 1
         if loads[server] >= marks[CAP]:
@@ -95,7 +100,7 @@ def _read(
 
 
 @compiled
-def live_through(
+def apply_events(
     board: Board,
     rule: int,
     seed: int,

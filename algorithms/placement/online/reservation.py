@@ -7,10 +7,10 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.placement.bits import is_member
-from algorithms.placement.offline.greedy import IncrementalCost, Mms
+from algorithms.placement.offline.rules import IncrementalCost, Mms
 from algorithms.placement.online.board import ARRIVALS, Board, enter, expect
-from algorithms.placement.online.choosing import LEAST_COST, chosen
 from algorithms.placement.online.pipeline import OnlinePlacement, arrays_of, in_stretches
+from algorithms.placement.online.server_choice import LEAST_COST, choose_server
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Ints, Progress, SmallInts, parameter
 
@@ -45,7 +45,7 @@ class Reservation(OnlinePlacement):
         "ic", help="The offline algorithm that makes the reservations.", choices=("ic", "mms")
     )
 
-    def _placed_in_turn(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
+    def _place_in_turn(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
         state = self.state_to_fill(problem)
         homes = np.empty(problem.queries, np.int32)
         reserved = self.reserved(problem)
@@ -104,7 +104,7 @@ def _take_reserved(
         expect(board)
         server = _reserved_for(board, reserved, kinds[query])
         if server < 0:
-            server = chosen(board, LEAST_COST, 0, sources, -1)
+            server = choose_server(board, LEAST_COST, 0, sources, -1)
         board.marks[ARRIVALS] += 1
         enter(board, sources, -1, server)
         homes[query] = server

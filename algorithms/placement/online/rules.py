@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from algorithms.placement.online import choosing
+from algorithms.placement.online import server_choice
 from algorithms.placement.online.pipeline import OnlinePlacement
 from algorithms.vocabulary import parameter
 
@@ -24,17 +24,14 @@ class LeastCost(OnlinePlacement):
     @property
     def rule(self) -> int:
         """Least incremental cost."""
-        return choosing.LEAST_COST_RARE if self.prefer == "rare" else choosing.LEAST_COST
+        return server_choice.LEAST_COST_RARE if self.prefer == "rare" else self.metric
 
 
 @dataclass(frozen=True)
 class LeastSource(OnlinePlacement):
     """Least source cost per server first, section 5.1: the server with least traffic then."""
 
-    @property
-    def rule(self) -> int:
-        """Least traffic of the server."""
-        return choosing.LEAST_SOURCE
+    metric: ClassVar[int] = server_choice.LEAST_SOURCE
 
 
 @dataclass(frozen=True)
@@ -42,25 +39,18 @@ class LeastQueryTypes(OnlinePlacement):
     """Least number of query types first (LeastQT), section 5.1."""
 
     needs_kinds: ClassVar[bool] = True
-
-    @property
-    def rule(self) -> int:
-        """Fewest query types."""
-        return choosing.LEAST_QT
+    metric: ClassVar[int] = server_choice.LEAST_QT
 
 
 @dataclass(frozen=True)
 class OnRand(OnlinePlacement):
     """Random baseline, section 6.1: any server that keeps the balance constraint."""
 
+    metric: ClassVar[int] = server_choice.ON_RAND
+
     seed: int = parameter(
         0, help="Same seed, same arrivals, same servers.", minimum=0, maximum=_LARGEST_SEED
     )
-
-    @property
-    def rule(self) -> int:
-        """Any of the candidates."""
-        return choosing.ON_RAND
 
     @property
     def draws_from(self) -> int:

@@ -8,9 +8,9 @@ import numpy as np
 from algorithms.checks import as_integers
 from algorithms.errors import BadProblem
 from algorithms.placement import checks
-from algorithms.placement.online import changing
-from algorithms.placement.online.board import ACTIVE, ARRIVALS, CAP, LIVE, Board, enter, leave
-from algorithms.placement.online.caps import thresholds
+from algorithms.placement.balance import thresholds
+from algorithms.placement.online import board as boards
+from algorithms.placement.online.board import ACTIVE, ARRIVALS, CAP, LIVE, Board, leave
 from algorithms.placement.online.incidence import has_room, new_incidence, with_room
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Floats, Ints, SmallInts
@@ -21,7 +21,7 @@ _MOST_CASES = 16
 
 
 class OnlineState:
-    """Live queries per server and source; a value that copies, compares and pickles.
+    """Live queries per server and source; a value that copies and pickles.
 
     Servers have numbers from 0; one that was removed keeps its number, which a new one may take.
     `with_kinds`: whether the query types of each server are counted, which LeastQT needs.
@@ -79,7 +79,7 @@ class OnlineState:
         state.know_types(problem)
         kinds = problem.types.of_query if with_kinds else np.zeros(0, np.int32)
         rows = problem.indptr.copy(), problem.indices.copy(), kinds.copy()
-        changing.enter_all(state.board, *rows, homes)
+        boards.enter_all(state.board, *rows, homes)
         state.board.marks[ARRIVALS] = problem.queries
         return state
 
@@ -99,7 +99,7 @@ class OnlineState:
         """
         rows = np.array(list(readers), np.int64).reshape(-1, 3)
         state = cls(servers, rates, capacities=capacities, room=max(_ROOM, len(rows)))
-        changing.enter_counts(state.board, rows)
+        boards.enter_counts(state.board, rows)
         state.board.loads[:] = loads
         state.board.marks[[LIVE, ARRIVALS]] = int(np.sum(loads))
         state.forget_slack()
@@ -125,11 +125,6 @@ class OnlineState:
         """f(Q_j) by server number, float64[S]."""
         total: Floats = self.board.traffic.sum(axis=0)
         return total
-
-    @property
-    def kind_totals(self) -> Ints:
-        """Query types by server number, int64[S]; all 0 where they are not counted."""
-        return self.board.kind_totals
 
     @property
     def live(self) -> int:
@@ -173,15 +168,6 @@ class OnlineState:
         }
         self._have_kinds(len(types))
 
-    def add(self, sources: Iterable[int], server: int) -> None:
-        """Count one more live query on a server. Raises `BadProblem` as `sources` does."""
-        wanted = self.sources(sources)
-        self._check_server(server)
-        kind = self.kind_of(wanted)
-        self.have_room(len(wanted))
-        enter(self.board, wanted, kind, server)
-        self.board.marks[ARRIVALS] += 1
-
     def remove(self, sources: Iterable[int], server: int) -> None:
         """Remove a live query of a server.
 
@@ -189,7 +175,7 @@ class OnlineState:
         """
         leaving = self.sources(sources)
         self._check_server(server)
-        hosted = changing.least_count(self.board, leaving, server)
+        hosted = boards.least_count(self.board, leaving, server)
         if self.loads[server] == 0 or not hosted:
             raise BadProblem("server", f"{server} hosts no query on sources {leaving.tolist()}")
         self.remove_sorted(leaving, server)
@@ -208,7 +194,7 @@ class OnlineState:
     def activate(self, server: int, capacity: float = 1.0) -> None:
         """Add the server of this number, which must not be active."""
         if server >= len(self.board.active):
-            self.board = changing.widened(self.board, server + 1)
+            self.board = boards.widen(self.board, server + 1)
         if self.board.active[server]:
             raise BadProblem("server", f"{server} is there already")
         self.board.active[server] = True
@@ -220,7 +206,7 @@ class OnlineState:
     def remove_server(self, server: int) -> None:
         """Remove a server with its queries. Raises `BadProblem` for the last one."""
         self.check_removable(server)
-        changing.clear_server(self.board, server)
+        boards.clear_server(self.board, server)
         self.board.active[server] = False
         self.board.marks[ACTIVE] -= 1
         self._find_equality()
@@ -258,21 +244,6 @@ class OnlineState:
             self.board = board = board._replace(sources=with_room(board.sources, entries))
         if len(board.kinds.keys) and not has_room(board.kinds, entries):
             self.board = board._replace(kinds=with_room(board.kinds, entries))
-
-    def copy(self) -> "OnlineState":
-        """Return an independent state."""
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other.kind_numbers = dict(self.kind_numbers)
-        other.board = changing.copied(self.board)
-        return other
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, OnlineState):
-            return NotImplemented
-        return changing.same(self.board, other.board)
-
-    __hash__ = None  # type: ignore[assignment]  # it changes
 
     def _check_server(self, server: int) -> None:
         known = len(self.board.active)

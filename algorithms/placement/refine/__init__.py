@@ -1,6 +1,5 @@
 """Refinement of placements within the caps."""
 
-from algorithms.placement.refine.algorithm import Refined
-from algorithms.placement.refine.refining import refine
+from algorithms.placement.refine.refinement import Refined, refine
 
 __all__ = ["Refined", "refine"]

@@ -4,7 +4,6 @@ Each is a pure function of its parameters and a seed.
 """
 
 from algorithms.placement.workloads.bipartite import bipartite
-from algorithms.placement.workloads.popularity import popularity_zipf
 from algorithms.placement.workloads.subscriptions import Subscriptions
 
-__all__ = ["Subscriptions", "bipartite", "popularity_zipf"]
+__all__ = ["Subscriptions", "bipartite"]

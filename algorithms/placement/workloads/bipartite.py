@@ -7,9 +7,8 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.errors import BadParameters
-from algorithms.placement.workloads.seeds import Seed
 from algorithms.placement.workloads.subscriptions import Subscriptions, fixed_width
-from algorithms.vocabulary import Ints, SmallInts
+from algorithms.vocabulary import Ints, Seed, SmallInts
 
 # The paper does not name a largest degree. Among those tried this one fits its text best.
 LARGEST_DEGREE = 1_000

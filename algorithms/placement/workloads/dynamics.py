@@ -4,8 +4,7 @@ import numpy as np
 
 from algorithms.errors import BadParameters
 from algorithms.placement.workloads.events import Events, Happening, in_order, of_kind
-from algorithms.placement.workloads.seeds import Seed
-from algorithms.vocabulary import Floats, Ints
+from algorithms.vocabulary import Floats, Ints, Seed
 
 
 def poisson_arrivals(steps: int, mean: float, seed: Seed) -> Floats:

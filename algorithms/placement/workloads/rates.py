@@ -5,8 +5,7 @@ from typing import Literal
 import numpy as np
 
 from algorithms.errors import BadParameters
-from algorithms.placement.workloads.seeds import Seed
-from algorithms.vocabulary import Floats, Ints
+from algorithms.vocabulary import Floats, Ints, Seed
 
 # How a source's rate goes with its popularity. The paper has "proportional" and "inversely
 # proportional" of rates that are Pareto as well, which admits two readings: the draws sorted by
@@ -24,7 +23,7 @@ def pareto_rates(sources: int, shape: float, seed: Seed) -> Floats:
     return 1.0 + np.random.default_rng(seed).pareto(shape, sources)
 
 
-def correlated(rates: Floats, readers: Ints, correlation: Correlation, seed: Seed) -> Floats:
+def correlate_rates(rates: Floats, readers: Ints, correlation: Correlation, seed: Seed) -> Floats:
     """Return the rates of sources that `readers` int64[m] queries read, float64[m].
 
     "random" keeps the order of the draws. "positive" gives the largest to the most popular

@@ -1,7 +1,7 @@
 """The adapters of the connected planners.
 
 A planner of this distribution is connected by a module of its name in this package, one of another
-distribution by a module `adapter` in its own package (`algorithms.discovery`). Each has one value,
+distribution by a module `adapter` in its own package (`algorithms.registry`). Each has one value,
 `ADAPTER`.
 """
 
@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
 
-from algorithms.discovery import planner_packages
+from algorithms.registry import planner_packages
 from controlplane.errors import Invalid
 from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.measures import COMMON, Measure

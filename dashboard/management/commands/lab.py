@@ -17,9 +17,9 @@ from algorithms.experiments import (
     experiments,
 )
 from algorithms.interrupts import interruptible
+from controlplane.cli.output import progress_bar
 from dashboard.lab.files import csv_of, html_of, json_of
 from dashboard.lab.forms import numbers
-from dashboard.lab.progress_bar import ProgressBar
 from dashboard.lab.summary import summary, summary_lines
 
 WRITERS = (".csv", ".json", ".html")
@@ -75,7 +75,7 @@ class Command(BaseCommand):
         _check_file(out)
         parameters = _parameters(chosen, options["param"], options["seeds"])
         values = _values(options["values"])
-        with ProgressBar(self.stderr) as bar, interruptible(bar.show) as report:
+        with progress_bar(chosen.name) as bar, interruptible(bar) as report:
             table = chosen.run(parameters, values, options["series"], report)
         for panel in chosen.panels:
             self.stdout.write(f"{panel.title}: {panel.y.label}")

@@ -7,7 +7,7 @@ from algorithms.migration.problem import MigrationProblem
 from algorithms.vocabulary import Floats, Ints
 
 
-def most_kept(problem: MigrationProblem) -> float:
+def retained_bytes(problem: MigrationProblem) -> float:
     """Return the most bytes that can stay, minus infinity where nothing is feasible."""
     nodes = len(problem.capacities)
     bounds = np.concatenate([problem.bounds, np.full(nodes - problem.present, problem.tasks)])

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from algorithms.migration.baselines import ConsistentHashing, Storm, StormMatched
-from algorithms.migration.certificate import certify
-from algorithms.migration.planners import SingleStep
 from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.single_step import SingleStep
 from tests.algorithms.migration.brute import drawn
+from tests.algorithms.migration.certificate import certify
 
 ALL = [ConsistentHashing(), ConsistentHashing(balanced=False), Storm(), StormMatched()]
 EQUAL_COUNTS = [ConsistentHashing(), Storm(), StormMatched()]

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from algorithms.errors import InfeasibleTau
-from algorithms.migration.certificate import certify
 from algorithms.migration.free import Free
 from algorithms.migration.limits import is_within
-from algorithms.migration.planners import SingleStep
 from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.single_step import SingleStep
 from tests.algorithms.migration.brute import drawn
+from tests.algorithms.migration.certificate import certify
 
 
-def most_kept(problem: MigrationProblem) -> float:
+def retained_bytes(problem: MigrationProblem) -> float:
     """Try every node for every task."""
     best = -np.inf
     for targets in itertools.combinations(np.flatnonzero(problem.capacities > 0), problem.nodes):
@@ -35,7 +35,7 @@ def test_it_is_optimal_on_tiny_instances(unequal: bool) -> None:
         problem = drawn(draw, unequal=unequal, tasks=5)
         if len(problem.capacities) > 4:
             continue
-        best = most_kept(problem)
+        best = retained_bytes(problem)
         if best == -np.inf:
             with pytest.raises(InfeasibleTau):
                 Free().solve(problem)

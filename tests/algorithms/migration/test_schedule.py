@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
-from algorithms.migration.schedule import Schedule, scheduled
+from algorithms.migration.schedule import Schedule, schedule_transfers
 
 
 @st.composite
@@ -43,27 +43,27 @@ def check(matrix: Any, schedule: Schedule) -> None:
 @given(matrices())
 @settings(deadline=None)
 def test_everything_is_sent_in_the_least_time(matrix: Any) -> None:
-    check(matrix, scheduled(matrix))
+    check(matrix, schedule_transfers(matrix))
 
 
 def test_whole_bytes_are_scheduled_exactly() -> None:
     draw = np.random.default_rng(0)
     matrix = draw.integers(0, 2**40, (64, 64))
     np.fill_diagonal(matrix, 0)
-    schedule = scheduled(matrix)
+    schedule = schedule_transfers(matrix)
     assert schedule.total == max(matrix.sum(axis=0).max(), matrix.sum(axis=1).max())
     check(matrix, schedule)
 
 
 def test_two_nodes_exchange_at_once() -> None:
-    schedule = scheduled([[0, 4], [1, 0]])
+    schedule = schedule_transfers([[0, 4], [1, 0]])
     assert schedule.total == 4
     assert [(phase.duration, len(phase.transfers)) for phase in schedule.phases] == [(4, 2)]
 
 
 def test_nothing_to_send_takes_no_time() -> None:
-    assert scheduled([[0, 0], [0, 0]]) == Schedule((), 0.0)
-    assert scheduled(np.zeros((0, 0))) == Schedule((), 0.0)
+    assert schedule_transfers([[0, 0], [0, 0]]) == Schedule((), 0.0)
+    assert schedule_transfers(np.zeros((0, 0))) == Schedule((), 0.0)
 
 
 @pytest.mark.parametrize(
@@ -80,5 +80,5 @@ def test_nothing_to_send_takes_no_time() -> None:
 )
 def test_bad_input_names_its_place(matrix: Any, where: str) -> None:
     with pytest.raises(BadProblem) as refusal:
-        scheduled(matrix)
+        schedule_transfers(matrix)
     assert refusal.value.where == where

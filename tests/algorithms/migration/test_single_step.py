@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from algorithms.errors import InfeasibleTau, TooLarge
-from algorithms.migration.certificate import certify
 from algorithms.migration.feasible import smallest_tau
-from algorithms.migration.keeping import assigned, grades_of
-from algorithms.migration.planners import SingleStep
+from algorithms.migration.grades import grades_of
 from algorithms.migration.problem import MigrationProblem
-from algorithms.migration.result import measured
+from algorithms.migration.result import measure
 from algorithms.migration.simple_ssm import SimpleSSM
+from algorithms.migration.single_step import SingleStep, assign_parts
 from algorithms.migration.ssm import ssm
-from tests.algorithms.migration.brute import drawn, most_kept
+from tests.algorithms.migration.brute import drawn, retained_bytes
+from tests.algorithms.migration.certificate import certify
 
 
 def table_3() -> MigrationProblem:
@@ -32,7 +32,7 @@ def test_it_is_optimal_on_random_instances(unequal: bool) -> None:
     draw = np.random.default_rng(int(unequal))
     for _ in range(5_000):
         problem = drawn(draw, unequal=unequal)
-        best = most_kept(problem)
+        best = retained_bytes(problem)
         try:
             plan = SingleStep().solve(problem)
         except InfeasibleTau:
@@ -53,14 +53,14 @@ def test_the_papers_own_algorithms_agree() -> None:
         reference = SimpleSSM(
             tuple(problem.work), tuple(problem.state), bounds, limit, problem.nodes
         )
-        assert reference.most_kept() == most_kept(problem)
+        assert reference.retained_bytes() == retained_bytes(problem)
     for _ in range(2_000):
         problem = drawn(draw)
-        if (best := most_kept(problem)) > -np.inf:
+        if (best := retained_bytes(problem)) > -np.inf:
             limit = float(problem.limits[0])
             before = problem.work_before, problem.state_before, problem.bounds
             parts = ssm(*before, limit, problem.nodes)
-            plan = measured(problem, *assigned(problem, parts), 0.0)
+            plan = measure(problem, *assign_parts(problem, parts), 0.0)
             certify(problem, plan)
             assert plan.feasible
             assert plan.gain == best
@@ -73,14 +73,14 @@ def test_the_smallest_tau_is_feasible_and_smallest(unequal: bool) -> None:
     refused = 0
     for _ in range(400):
         problem = drawn(draw, unequal=unequal)
-        if most_kept(problem) == -np.inf:
+        if retained_bytes(problem) == -np.inf:
             refused += 1
             with pytest.raises(InfeasibleTau) as refusal:
                 SingleStep().solve(problem)
             smallest = refusal.value.smallest
             assert smallest == smallest_tau(problem, grades_of(problem))
             assert SingleStep().solve(with_tau(problem, smallest)).feasible
-            assert most_kept(with_tau(problem, smallest - 1e-6)) == -np.inf
+            assert retained_bytes(with_tau(problem, smallest - 1e-6)) == -np.inf
     assert refused > 20
 
 

@@ -4,9 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from algorithms.errors import Refuted
-from algorithms.placement.certificate import certify
 from algorithms.placement.offline import Mms
+from tests.algorithms.placement.certificate import certify
 from tests.algorithms.placement.instances import chain
 
 
@@ -30,5 +29,5 @@ def test_a_true_plan_passes() -> None:
 def test_a_false_plan_is_refuted(change: dict[str, Any], fault: str) -> None:
     """A certificate that passes everything would make every other test empty."""
     plan = dataclasses.replace(Mms().solve(chain()), **change)
-    with pytest.raises(Refuted, match=fault):
+    with pytest.raises(AssertionError, match=fault):
         certify(chain(), plan, [4, 4])

@@ -8,11 +8,11 @@ from hypothesis import assume, given, settings
 
 from algorithms.errors import MissingDependency
 from algorithms.placement import hypergraph
-from algorithms.placement.certificate import certify
-from algorithms.placement.hypergraph import Hypergraph, repaired
+from algorithms.placement.hypergraph import Hypergraph, repair_blocks
 from algorithms.placement.offline import IncrementalCost
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.workloads import bipartite
+from tests.algorithms.placement.certificate import certify
 from tests.algorithms.placement.instances import chain, problems
 
 
@@ -45,7 +45,7 @@ def test_the_deterministic_preset_repeats_itself() -> None:
 
 def test_what_is_too_much_goes_where_there_is_room_and_is_split() -> None:
     kinds, sizes = np.array([0, 1, 2], np.int32), np.array([5, 4, 2])
-    given_to = repaired(kinds, sizes, np.array([0, 0, 1]), np.array([5, 3, 3]))
+    given_to = repair_blocks(kinds, sizes, np.array([0, 0, 1]), np.array([5, 3, 3]))
     loads = np.bincount(given_to[:, 1], given_to[:, 2], 3)
     by_kind = np.bincount(given_to[:, 0], given_to[:, 2])
     assert (loads <= [5, 3, 3]).all()

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from dashboard.lab.progress_bar import ProgressBar
 from tests.support.signals import HEARING
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -107,22 +106,3 @@ def test_ctrl_c_ends_it_as_shells_expect(tmp_path: Path) -> None:
     finally:
         os.close(screen)
         os.close(terminal)
-
-
-class Screen(io.StringIO):
-    """A terminal that somebody looks at."""
-
-    def write(self, msg: str = "", ending: str = "\n") -> int:
-        return super().write(msg + ending)
-
-    def isatty(self) -> bool:
-        return True
-
-
-def test_the_bar_grows_in_place_and_leaves_nothing_behind() -> None:
-    screen = Screen()
-    with ProgressBar(screen) as bar:
-        bar.show(0.5)
-    drawn = screen.getvalue()
-    assert f"\r[{'#' * 20}{'.' * 20}]  50%" in drawn
-    assert drawn.endswith("\r\x1b[K")

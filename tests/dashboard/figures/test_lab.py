@@ -6,9 +6,9 @@ import plotly.graph_objects as go
 import pytest
 
 from algorithms.experiments import EXPERIMENTS, Experiment, Table
+from algorithms.registry import algorithm_title
 from dashboard.figures.lab import lab_figures, panels_of
-from dashboard.figures.series import series_title
-from dashboard.figures.standalone import drawing, painted
+from dashboard.figures.standalone import apply_theme, drawing
 from tests.support.lab import Small, small_experiment
 
 
@@ -69,8 +69,8 @@ def test_another_measure_can_be_drawn(small: Experiment) -> None:
 
 
 def test_a_series_is_called_as_its_algorithm() -> None:
-    assert series_title("placement", "least_cost") == "Least cost"
-    assert series_title("placement", "as_it_was") == "as it was"
+    assert algorithm_title("placement", "least_cost") == "Least cost"
+    assert algorithm_title("placement", "as_it_was") == "as it was"
 
 
 @pytest.mark.parametrize("one", [o for f in EXPERIMENTS.values() for o in f], ids=lambda o: o.name)
@@ -82,7 +82,7 @@ def test_every_experiment_has_a_figure_that_plotly_accepts(one: Experiment) -> N
         for x in one.values
         for name in one.choices
     ]
-    figure = painted(lab_figures(one, Table.from_records(one.columns, records))[y])
+    figure = apply_theme(lab_figures(one, Table.from_records(one.columns, records))[y])
     go.Figure(data=figure["data"], layout=figure["layout"])
     looks = {(t["line"]["color"], t["line"]["dash"], t["marker"]["symbol"]) for t in figure["data"]}
     assert len(looks) == len(one.choices)

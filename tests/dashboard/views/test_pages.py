@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from controlplane.models import Cluster, Proposal, Query, QueryStream, Stream, Task
 from controlplane.runtime import checks
-from dashboard.site.errors import server_error
+from dashboard.site import server_error
 from tests.dashboard.conftest import browser_of
 from tests.support import cluster as made
 from tests.support.texts import SUMMARY_TEXT

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from algorithms.errors import BadParameters
-from algorithms.experiments import experiment, experiments, summarised
-from algorithms.migration.experiments.setup import Migrating
-from algorithms.migration.experiments.waiting import arrivals
-from algorithms.migration.planners import SingleStep
+from algorithms.experiments import experiment, experiments, summarise
+from algorithms.migration.experiments.chains import arrivals
+from algorithms.migration.experiments.figures import Migrating
 from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.single_step import SingleStep
 
 SMALL = {"seeds": 1, "migrations": 12, "known": 60, "tasks": 32, "rounds": 1, "paths": 2}
 
@@ -18,7 +18,7 @@ SMALL = {"seeds": 1, "migrations": 12, "known": 60, "tasks": 32, "rounds": 1, "p
 def means(name: str, y: str, values: Any, series: Any = None, **more: Any) -> dict[Any, float]:
     one = experiment("migration", name)
     table = one.run(one.parameters.from_mapping(SMALL | more), values, series)
-    rows = summarised(table, one.x.name, y).rows
+    rows = summarise(table, one.x.name, y).rows
     return {(row[0], row[1]): float(row[2] or 0) for row in rows}
 
 

@@ -9,10 +9,13 @@ from scipy.optimize import linear_sum_assignment
 
 from algorithms.errors import BadProblem, TooLarge
 from algorithms.migration.future.exact import project
-from algorithms.migration.future.matching import costs_between, most_kept_between
-from algorithms.migration.future.partitionings import count_partitionings, partitionings
+from algorithms.migration.future.matching import costs_between, retained_bytes
+from algorithms.migration.future.partitionings import (
+    count_partitionings,
+    optimal_sequence,
+    partitionings,
+)
 from algorithms.migration.future.projection import Landscape
-from algorithms.migration.future.sequence import optimal_sequence
 from algorithms.migration.future.transitions import Transitions
 from algorithms.vocabulary import Floats, Ints
 
@@ -45,7 +48,7 @@ def test_the_staircase_matching_is_optimal() -> None:
     for _ in range(500):
         kept = np.concatenate([[0], np.cumsum(draw.integers(0, 9, 15))]).astype(float)
         old, new = cuts_of(draw, 15), cuts_of(draw, 15)
-        assert most_kept_between(kept, old, new) == matched(kept, old, new)
+        assert retained_bytes(kept, old, new) == matched(kept, old, new)
 
 
 def test_partitionings_are_counted_before_they_are_listed() -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from algorithms.errors import BadProblem, InfeasibleTau, TooLarge
-from algorithms.migration.certificate import certify
 from algorithms.migration.future.exact import project
-from algorithms.migration.future.learning import Effort, even_cuts, learned
+from algorithms.migration.future.interval_values import best_cuts, value_at
+from algorithms.migration.future.learning import Effort, even_cuts, learn_values
 from algorithms.migration.future.partitionings import partitionings
 from algorithms.migration.future.planners import (
     ForeseenProblem,
@@ -17,12 +17,12 @@ from algorithms.migration.future.planners import (
     SequenceProblem,
 )
 from algorithms.migration.future.projection import BINS, Landscape, Projection
-from algorithms.migration.future.rollout import played
+from algorithms.migration.future.rollout import play_policy
 from algorithms.migration.future.transitions import Transitions, futures
-from algorithms.migration.future.valued import best_cuts, value_at
-from algorithms.migration.planners import SingleStep
 from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.single_step import SingleStep
 from algorithms.random_numbers import new_state
+from tests.algorithms.migration.certificate import certify
 from tests.algorithms.migration.future.test_exact import matched
 
 UP_AND_DOWN = [4, 5, 6, 7, 8, 7, 6, 5] * 20 + [4]
@@ -76,10 +76,10 @@ def test_learned_values_come_close_to_exact_ones() -> None:
     transitions = Transitions.from_history([2, 3, 4, 3, 2, 3, 2] * 3)
     landscape = Landscape(np.ones(20), np.ones(20), 0.8, 0.8, transitions)
     exact = project(landscape)
-    projection = learned(landscape, Effort(rounds=4, jobs=4, steps=120))
+    projection = learn_values(landscape, Effort(rounds=4, jobs=4, steps=120))
     future = futures(transitions.totals, 1, 1, 2_000, new_state(9))[0]
     single, taught = (
-        played(landscape.ground, even_cuts(landscape, 1), future, values)[1].sum()
+        play_policy(landscape.ground, even_cuts(landscape, 1), future, values)[1].sum()
         for values in (np.zeros((3, BINS)), projection.values)
     )
     cuts, best = even_cuts(landscape, 1), 0.0
@@ -93,7 +93,7 @@ def test_learned_values_come_close_to_exact_ones() -> None:
 def test_looking_ahead_moves_less_over_a_history() -> None:
     transitions = Transitions.from_history(UP_AND_DOWN)
     landscape = Landscape(np.ones(32), np.ones(32), 0.8, 0.8, transitions)
-    assert learned(landscape, Effort(rounds=3, jobs=3, steps=100)).gain > 0.1
+    assert learn_values(landscape, Effort(rounds=3, jobs=3, steps=100)).gain > 0.1
 
 
 def test_a_projection_is_kept_and_used_again() -> None:
@@ -101,10 +101,10 @@ def test_a_projection_is_kept_and_used_again() -> None:
     projection = mtm.projection(foreseen())
     assert isinstance(projection, Projection)
     again = Projection.read(json.dumps(projection.to_json()))
-    cuts = mtm.decided(foreseen(), projection).tolist()
-    assert mtm.decided(foreseen(), again).tolist() == cuts
+    cuts = mtm.choose_cuts(foreseen(), projection).tolist()
+    assert mtm.choose_cuts(foreseen(), again).tolist() == cuts
     with pytest.raises(BadProblem, match="other tasks"):
-        mtm.decided(foreseen(tau=0.5), again)
+        mtm.choose_cuts(foreseen(tau=0.5), again)
 
 
 @pytest.mark.parametrize("text", ['{"key": "k"}', '{"key": "k", "values": [[1]], "gain": 0}'])

@@ -3,8 +3,7 @@
 from fractions import Fraction
 from itertools import pairwise
 
-from algorithms.placement.workloads.events import Happening
-from algorithms.placement.workloads.history import History
+from algorithms.placement.workloads.events import Happening, History
 
 
 class PlainCluster:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.placement.offline import IncrementalCost, Mms, OffRand, rounds
-from algorithms.placement.offline.single_source import single_source_assignment
+from algorithms.placement.offline.rules import single_source_assignment
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import silent
 from tests.algorithms.placement.instances import chain, figure_1, optimum, pairs, problems

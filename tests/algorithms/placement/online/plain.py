@@ -5,6 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
+import numpy as np
+
+from algorithms.placement.online import OnlineState
+from algorithms.placement.online.board import ARRIVALS, enter
+from algorithms.placement.online.incidence import Incidence
+from algorithms.vocabulary import Ints
+
 Query = tuple[int, ...]
 
 
@@ -65,3 +72,30 @@ class PlainCluster:
 
     def rate_of(self, sources: Iterable[int]) -> Fraction:
         return sum((self.rates[source] for source in sources), Fraction(0))
+
+
+def add_query(state: OnlineState, sources: Iterable[int], server: int) -> None:
+    """Count one more live query on a server."""
+    wanted = state.sources(sources)
+    kind = state.kind_of(wanted)
+    state.have_room(len(wanted))
+    enter(state.board, wanted, kind, server)
+    state.board.marks[ARRIVALS] += 1
+
+
+def same_state(state: OnlineState, other: OnlineState) -> bool:
+    """Return whether two states have the same rates, active servers, loads and counts."""
+    left, right = (
+        (one.board.rates, one.board.active, one.board.loads, *entries_of(one.board.sources))
+        for one in (state, other)
+    )
+    return all(map(np.array_equal, left, right))
+
+
+def entries_of(incidence: Incidence) -> tuple[Ints, Ints, Ints]:
+    """Return rows, servers and counts of all entries, in order."""
+    alive = incidence.counts > 0
+    stride = incidence.holds.shape[1] << 6
+    rows, servers = np.divmod(incidence.keys[alive], stride)
+    order = np.lexsort((servers, rows))
+    return rows[order], servers[order], incidence.counts[alive][order].astype(np.int64)

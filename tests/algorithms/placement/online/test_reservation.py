@@ -2,10 +2,10 @@
 
 import pytest
 
-from algorithms.placement.certificate import certify
 from algorithms.placement.offline import IncrementalCost
 from algorithms.placement.online import LeastCost, Reservation
 from algorithms.placement.workloads import bipartite
+from tests.algorithms.placement.certificate import certify
 from tests.algorithms.placement.instances import chain
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
-from algorithms.placement.expected import expected_random_traffic
+from algorithms.placement.bounds import expected_random_traffic
 from algorithms.placement.online import (
     LeastCost,
     LeastQueryTypes,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from algorithms.placement.certificate import certify
 from algorithms.placement.offline import IncrementalCost, Mms
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine import Refined
 from algorithms.placement.workloads import bipartite
+from tests.algorithms.placement.certificate import certify
 
 
 @pytest.mark.parametrize("start", ["ic", "mms", "better", "least_cost"])

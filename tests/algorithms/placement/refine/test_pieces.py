@@ -3,7 +3,7 @@ from hypothesis import assume, given
 from algorithms.placement.offline import IncrementalCost, OffRand
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine.pieces import assignment_of, cut
-from algorithms.placement.result import measured
+from algorithms.placement.result import measure
 from tests.algorithms.placement.instances import problems
 
 
@@ -13,7 +13,7 @@ def test_a_placement_survives_being_cut(problem: PlacementProblem) -> None:
     assume(problem.caps.sum() >= problem.queries)
     plan = OffRand().solve(problem)
     pieces = cut(problem, plan.assignment)
-    again = measured(problem, assignment_of(problem, pieces), problem.caps, 0.0)
+    again = measure(problem, assignment_of(problem, pieces), problem.caps, 0.0)
     assert again.loads.tolist() == plan.loads.tolist()
     assert again.traffic == plan.traffic
 

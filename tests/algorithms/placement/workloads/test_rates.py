@@ -7,7 +7,7 @@ import pytest
 
 from algorithms.errors import BadParameters
 from algorithms.placement.workloads import bipartite
-from algorithms.placement.workloads.rates import Correlation, correlated, pareto_rates
+from algorithms.placement.workloads.rates import Correlation, correlate_rates, pareto_rates
 
 READERS = bipartite(5_000, 2, 1.2, seed=0).readers
 
@@ -41,7 +41,7 @@ def test_rates_go_with_popularity_as_asked(
     correlation: Correlation, least: float, most: float
 ) -> None:
     """Rank correlation over sources; ties in popularity keep it below 1."""
-    rates = correlated(pareto_rates(len(READERS), 2.0, 1), READERS, correlation, 2)
+    rates = correlate_rates(pareto_rates(len(READERS), 2.0, 1), READERS, correlation, 2)
     assert least <= rank_correlation(rates, READERS) <= most
 
 
@@ -49,22 +49,22 @@ def test_rates_go_with_popularity_as_asked(
 def test_correlating_only_rearranges(correlation: Correlation) -> None:
     """All three cases of the figure have the same rates, so that only who has them differs."""
     drawn = pareto_rates(len(READERS), 1.0, 1)
-    rates = correlated(drawn, READERS, correlation, 2)
+    rates = correlate_rates(drawn, READERS, correlation, 2)
     assert np.sort(rates).tolist() == np.sort(drawn).tolist()
 
 
 def test_equally_popular_sources_are_ranked_at_random() -> None:
     """Else the numbers of sources would decide, and ties between servers go by number too."""
     drawn = pareto_rates(1_000, 2.0, 1)
-    rates = correlated(drawn, np.ones(1_000, np.int64), "positive", 2)
+    rates = correlate_rates(drawn, np.ones(1_000, np.int64), "positive", 2)
     assert abs(rank_correlation(rates, np.arange(1_000))) < 0.1
 
 
 def test_proportional_multiplies_and_inverse_divides() -> None:
     """A source without readers keeps a finite rate."""
     rates, readers = np.array([2.0, 3.0, 5.0]), np.array([4, 1, 0])
-    assert correlated(rates, readers, "proportional", 0).tolist() == [8.0, 3.0, 0.0]
-    assert correlated(rates, readers, "inverse", 0).tolist() == [0.5, 3.0, 5.0]
+    assert correlate_rates(rates, readers, "proportional", 0).tolist() == [8.0, 3.0, 0.0]
+    assert correlate_rates(rates, readers, "inverse", 0).tolist() == [0.5, 3.0, 5.0]
 
 
 def test_a_shape_that_is_not_positive_is_refused() -> None:

@@ -1,0 +1,141 @@
+"""The best subset of a plan's moves within a budget: greedy, repaired, and checked by a program."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from algorithms.subset.exact import least_excess, least_traffic
+from algorithms.subset.greedy import GreedyRun, groups_of, potentials
+from algorithms.subset.problem import EVEN, SubsetProblem, Value
+from algorithms.vocabulary import Progress, silent
+
+# So many seconds for the greedy runs, and for each of the exact program's two rounds: a person
+# waits for the answer.
+SECONDS: Final = 5.0
+# Larger programs end without an answer in that time.
+MAX_EXACT_MOVES: Final = 10_000
+# Subsets within a thousandth of each other are equally good.
+ALIKE: Final = 1e-3
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen moves by position, ascending, and their value.
+
+    `imbalance_bound`, `traffic_bound`: no subset within the budget is below, the second among
+    those as balanced as this one; None where nothing is known. `proven`: whether none is better
+    balanced by `EVEN`, or has a thousandth less traffic.
+    """
+
+    chosen: tuple[int, ...]
+    value: Value
+    imbalance_bound: float | None = None
+    traffic_bound: float | None = None
+    proven: bool = False
+
+
+def choose(
+    problem: SubsetProblem,
+    progress: Progress = silent,
+    seconds: float = SECONDS,
+    *,
+    exact: bool = True,
+) -> Choice:
+    """Return the best moves: as balanced as the whole plan if possible, then of least traffic.
+
+    All of them where all can be afforded. Two subsets count as equally balanced within `EVEN` of
+    a node's capacity. Moves that do not help are left out. Not `exact`: the greedy ones alone.
+    """
+    until = time.monotonic() + seconds
+    every = np.ones(len(problem.moves), np.bool_)
+    if problem.affordable(every):
+        return _choice(problem, every)
+    best = _best(problem, _greedy_subsets(problem, progress, until), until)
+    progress(0.5)
+    if len(problem.moves) > MAX_EXACT_MOVES or not exact:
+        return _choice(problem, best)
+    return _improve(problem, best, progress, seconds)
+
+
+def _greedy_subsets(
+    problem: SubsetProblem, progress: Progress, until: float
+) -> Iterable[np.ndarray]:
+    yield np.zeros(len(problem.moves), np.bool_)
+    yield _prefix(problem)
+    ways = potentials(problem)
+    for number, potential in enumerate(ways, start=1):
+        yield GreedyRun(problem, potential).run(until)
+        progress(0.5 * number / len(ways))
+
+
+def _prefix(problem: SubsetProblem) -> np.ndarray:
+    """Return as many moves as the budget allows, in their order."""
+    spent = problem.costs.cumsum(axis=0)
+    return np.asarray((spent <= problem.limits).all(axis=1))
+
+
+def _best(problem: SubsetProblem, subsets: Iterable[np.ndarray], until: float) -> np.ndarray:
+    repaired = [_repair(problem, subset, until) for subset in subsets]
+    return min(repaired, key=problem.value)
+
+
+def _repair(problem: SubsetProblem, chosen: np.ndarray, until: float) -> np.ndarray:
+    """Return the choice with the moves that still help, and without those that do not."""
+    chosen = chosen.copy()
+    value = problem.value(chosen)
+    for group in groups_of(problem):
+        if time.monotonic() > until:
+            return chosen
+        tried = chosen.copy()
+        tried[list(group)] = True
+        if problem.affordable(tried) and (now := problem.value(tried)) < value:
+            chosen, value = tried, now
+    return _prune(problem, chosen, value, until)
+
+
+def _prune(problem: SubsetProblem, chosen: np.ndarray, value: Value, until: float) -> np.ndarray:
+    """Return the choice without its useless moves; the costliest are tried first."""
+    weights = problem.costs.sum(axis=1)
+    for move in sorted(np.flatnonzero(chosen).tolist(), key=lambda move: -weights[move]):
+        if time.monotonic() > until:
+            break
+        chosen[move] = False
+        now = problem.value(chosen)
+        if (now.excess, now.traffic) > (value.excess, value.traffic):
+            chosen[move] = True
+    return chosen
+
+
+def _improve(
+    problem: SubsetProblem, best: np.ndarray, progress: Progress, seconds: float
+) -> Choice:
+    value = problem.value(best)
+    imbalance_bound, settled = problem.full, value.excess == 0
+    if not settled:
+        solved = least_excess(problem, seconds)
+        if solved.chosen is not None and problem.affordable(solved.chosen):
+            best = _best(problem, [best, solved.chosen], time.monotonic() + seconds)
+            value = problem.value(best)
+        if solved.bound is not None:
+            imbalance_bound = problem.full + max(0.0, solved.bound)
+        # No subset is a whole EVEN better: none counts as better balanced.
+        settled = problem.full + value.excess * EVEN <= imbalance_bound + 1e-6
+    progress(0.75)
+    solved = least_traffic(problem, value.excess, seconds)
+    if solved.chosen is not None and problem.affordable(solved.chosen):
+        best = _best(problem, [best, solved.chosen], time.monotonic() + seconds)
+    traffic = problem.value(best).traffic
+    met = solved.bound is not None and traffic <= solved.bound * (1 + ALIKE)
+    return replace(
+        _choice(problem, best),
+        imbalance_bound=imbalance_bound,
+        traffic_bound=solved.bound,
+        proven=settled and met,
+    )
+
+
+def _choice(problem: SubsetProblem, chosen: np.ndarray) -> Choice:
+    return Choice(tuple(np.flatnonzero(chosen).tolist()), problem.value(chosen))

@@ -1,0 +1,90 @@
+"""Changes of a query's key grouping, number of tasks, aggregator nodes and retention."""
+
+from django.http import HttpResponse
+from django.urls import reverse
+
+from controlplane.access.roles import require_operator
+from controlplane.catalog import query_retention
+from controlplane.catalog.queries import query_by_id
+from controlplane.errors import Invalid
+from controlplane.models import Cluster
+from controlplane.topology import key_groupings, task_counts
+from controlplane.wire.routing.key_groupings import KEY_GROUPINGS
+from dashboard.dialog_forms import answer
+from dashboard.guards import PageRequest, cluster_action
+from dashboard.queries.retention_forms import UNITS, retention_of
+from dashboard.responses import cluster_change
+
+
+@cluster_change("query", "pk")
+def set_key_grouping(request: PageRequest, cluster: Cluster, pk: int) -> str:
+    """Change the key grouping of a query."""
+    query, values = query_by_id(cluster, pk), request.POST
+    query = key_groupings.set_key_grouping(
+        request.actor, query, values.get("key_grouping", ""), values.get("reason", "")
+    )
+    return f"Keys of {query.name} find their task {KEY_GROUPINGS[query.key_grouping].title}."
+
+
+@cluster_change("query", "pk")
+def set_task_count(request: PageRequest, cluster: Cluster, pk: int) -> str:
+    """Change the number of tasks of a query."""
+    query, tasks = query_by_id(cluster, pk), _count(request.POST.get("tasks", ""))
+    task_counts.set_task_count(request.actor, query, tasks, request.POST.get("reason", ""))
+    return f"{query.name} has {tasks} tasks."
+
+
+@cluster_change("query", "pk")
+def set_aggregator(request: PageRequest, cluster: Cluster, pk: int) -> str:
+    """Move the aggregation to another node, by default the least loaded one."""
+    query, text = query_by_id(cluster, pk), request.POST.get("node", "").strip()
+    if text and not _is_count(text):
+        raise Invalid({"node": [f"There is no node {text[:40]}"]})
+    index, reason = int(text) if text else None, request.POST.get("reason", "")
+    query = key_groupings.set_aggregator(request.actor, query, index, reason)
+    return f"{query.name} is merged on {query.aggregator}."
+
+
+@cluster_change("query", "pk")
+def set_aggregator_count(request: PageRequest, cluster: Cluster, pk: int) -> str:
+    """Change the number of aggregator nodes of a query."""
+    query, count = query_by_id(cluster, pk), _count(request.POST.get("count", ""))
+    reason = request.POST.get("reason", "")
+    query = key_groupings.set_aggregator_count(request.actor, query, count, reason)
+    return f"{query.name} has {count} aggregator nodes."
+
+
+@cluster_action
+def set_retention(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Change the retention of a query."""
+    require_operator(request.actor, cluster)
+    query = query_by_id(cluster, pk)
+
+    def change() -> str:
+        present = query.retention_s, query.retention_windows
+        seconds, windows, faults = retention_of(request.POST.dict(), present)
+        if faults:
+            raise Invalid(faults)
+        reason = request.POST.get("reason", "")
+        query_retention.retain(request.actor, query, seconds, windows, reason)
+        return f"The retention of {query.name} is changed."
+
+    return answer(
+        request,
+        change,
+        page=reverse("query", args=[cluster.slug, pk]),
+        form="_retention_form.html",
+        context={"query": query, "units": list(UNITS)},
+        field="retention_s",
+    )
+
+
+def _count(text: str) -> int:
+    """Return a number of tasks or nodes."""
+    if not _is_count(text):
+        raise Invalid({"tasks": [f"Must be a whole number, not {text[:40] or 'empty'}"]})
+    return int(text)
+
+
+def _is_count(text: str) -> bool:
+    return text.strip().isdecimal() and len(text) <= 6  # noqa: PLR2004 - less than a million
