@@ -15,9 +15,9 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from threading import Condition, Event, Thread
-from types import TracebackType
 from typing import Any, Final
 from uuid import uuid4
 
@@ -46,7 +46,7 @@ class _Pending:
     future: "Future[str]" = field(default_factory=Future)
 
 
-class BatchingProducer:
+class BatchingProducer(AbstractContextManager["BatchingProducer"]):
     """A producer that collects records for `linger_ms`, or up to `max_records` or `max_bytes`.
 
     Thread-safe. `buffer_bytes` limits unacknowledged records: beyond it, `send` blocks up to
@@ -139,15 +139,7 @@ class BatchingProducer:
         self._log.close()
         self._schemas.close()
 
-    def __enter__(self) -> "BatchingProducer":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _fits(self, sent: _Pending) -> bool:

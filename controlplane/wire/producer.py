@@ -14,8 +14,8 @@ After `LogUnavailable` this is unknown, and the same append with the same token 
 
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from itertools import count
-from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
@@ -29,7 +29,7 @@ from controlplane.wire.records.schema_registry import SchemaRegistry
 from controlplane.wire.schema import StreamSchema
 
 
-class Producer:
+class Producer(AbstractContextManager["Producer"]):
     """A thread-safe producer for the streams of a cluster."""
 
     def __init__(
@@ -100,15 +100,7 @@ class Producer:
         self._log.close()
         self._schemas.close()
 
-    def __enter__(self) -> "Producer":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -2,10 +2,10 @@
 
 import redis
 
-from controlplane.wire.results.table_codec import pack
+from controlplane.wire.results import Changes
+from controlplane.wire.results.blocks import pack_tables, unpack_tables
 from workers.pipeline.engine.changes import BatchChanges
 from workers.pipeline.exchange import block_rows
-from workers.pipeline.exchange.changes import unpack_changes
 from workers.pipeline.exchange.node_report import NodeReport
 from workers.pipeline.exchange.output import ROW_BYTES
 from workers.pipeline.sink import Blocks, write_results
@@ -26,5 +26,6 @@ def write_batch(
     blocks = Blocks(client, cluster)
     for payload in block_rows.pack_blocks(changed.blocks, ROW_BYTES):
         blocks.take(report.batch, payload)
-    write_results(client, cluster, report, unpack_changes(pack(changed.windows)), blocks)
+    tables = list(unpack_tables(pack_tables(changed.windows)))
+    write_results(client, cluster, report, Changes(tables), blocks, report.merged)
     blocks.write_references()

@@ -5,8 +5,9 @@ order, so a reader sees each record exactly once.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from functools import partial
 from itertools import repeat
 from typing import Any, Final, NamedTuple
 
@@ -114,13 +115,14 @@ def _outcomes_of(aggregate: Aggregate, slots: Sequence[Sequence[Any]]) -> list[A
         return list(slots[0])
     if aggregate.function in ("min", "max") and kind is Kind.INT:
         return list(slots[0])
-    return [_outcome_of(aggregate, numbers) for numbers in zip(*slots, strict=True)]
+    rows = zip(*slots, strict=True)
+    return [_computed(aggregate, partial(value_of, aggregate, numbers)) for numbers in rows]
 
 
-def _outcome_of(aggregate: Aggregate, numbers: Sequence[Any]) -> Any:
-    """Return a value, or an `Outcome` with the error."""
+def _computed(aggregate: Aggregate, compute: Callable[[], Any]) -> Any:
+    """Return what `compute` returns, or an `Outcome` with its error."""
     try:
-        return value_of(aggregate, numbers)
+        return compute()
     except Exception as error:  # noqa: BLE001 - the others can be read
         return _failed(aggregate, f"raised {type(error).__name__}: {error}")
 
@@ -240,20 +242,15 @@ class _SketchValues:
             item.index: _results(item.index, item.aggregate, states, page_s) for item in users
         }
 
-    def outcome(self, place: tuple[Any, ...], index: int, aggregate: Aggregate) -> Outcome:
-        """Return the value of the aggregate at a place among the query's aggregates."""
+    def outcome(self, place: tuple[Any, ...], index: int, aggregate: Aggregate) -> Any:
+        """Return the value of an aggregate, by its index, at a place, or an `Outcome`."""
         if index in self._users:
             return self._results[index].get(place, Outcome())
         assert aggregate.argument is not None
-        cells = self._cells.get((*place, index), [])
-        try:
-            return Outcome(
-                finalize_sketch(
-                    aggregate.kept.sketch, cells, aggregate.setting or 0.0, aggregate.argument.kind
-                )
-            )
-        except Exception as error:  # noqa: BLE001 - the others can be read
-            return _failed(aggregate, f"raised {type(error).__name__}: {error}")
+        cells, kind = self._cells.get((*place, index), []), aggregate.argument.kind
+        setting = aggregate.setting or 0.0
+        work = partial(finalize_sketch, aggregate.kept.sketch, cells, setting, kind)
+        return _computed(aggregate, work)
 
 
 def _results(

@@ -66,14 +66,14 @@ class Call:
 Expression = Literal | Column | Call
 
 
-def columns_of(expression: Expression) -> Iterator[str]:
+def columns_in(expression: Expression) -> Iterator[Column]:
     """Yield the columns that an expression reads, with repetitions."""
     match expression:
         case Column():
-            yield expression.name
+            yield expression
         case Call():
             for argument in expression.arguments:
-                yield from columns_of(argument)
+                yield from columns_in(argument)
 
 
 def size_of(expression: Expression, sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:

@@ -7,8 +7,9 @@ writes the same block again.
 """
 
 import hashlib
+import json
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,11 +18,15 @@ import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.aggregates.state_schema import StateSchema, schema_named
+from controlplane.wire.aggregates.state_schema import (
+    StateSchema,
+    from_bytes,
+    schema_named,
+    to_bytes,
+)
 from controlplane.wire.results.places import members_of, start_bytes, start_of
 from controlplane.wire.results.rows import SLOTS, key_columns, section_of
 from controlplane.wire.results.scripts import PUT
-from controlplane.wire.results.table_codec import pack, unpacked
 
 # Bytes of rows per block, about: a page of windows reads some whole blocks.
 BLOCK_BYTES: Final = 512 << 10
@@ -31,6 +36,8 @@ _ORPHAN_S: Final = 3_600
 # First and last start of the windows, how many there are, the query's incarnation, the batch.
 _REF: Final = struct.Struct(">8s8sIIQ")
 _SIZE: Final = struct.Struct(">Q")
+# Bytes of the names and lengths of tables.
+_NAMES_HEAD: Final = struct.Struct("<I")
 _CODEC: Final = "zstd"
 
 
@@ -75,9 +82,25 @@ class Ref:
                    int(after) if after else None)  # fmt: skip
 
 
+def pack_tables(changes: Iterable[tuple[str, StateSchema, Any]]) -> bytes:
+    """Return tables of changed windows as bytes, without empty tables."""
+    parts = [(name, to_bytes(rows)) for name, _, rows in changes if len(rows)]
+    head = json.dumps([[name, len(data)] for name, data in parts]).encode()
+    return b"".join((_NAMES_HEAD.pack(len(head)), head, *(data for _, data in parts)))
+
+
+def unpack_tables(data: bytes) -> Iterator[tuple[str, Any]]:
+    """Yield the name of the state schema and the rows of each table that `pack_tables` wrote."""
+    (size,) = _NAMES_HEAD.unpack_from(data)
+    offset = _NAMES_HEAD.size + size
+    for name, length in json.loads(data[_NAMES_HEAD.size : offset]):
+        yield name, from_bytes(schema_named(name), data[offset : offset + length])
+        offset += length
+
+
 def encoded(tables: Iterable[tuple[str, StateSchema, Any]]) -> bytes:
     """Return the bytes of a block."""
-    data = pack(tables)
+    data = pack_tables(tables)
     return _SIZE.pack(len(data)) + pa.compress(data, _CODEC, asbytes=True)
 
 
@@ -85,7 +108,7 @@ def decoded(data: bytes) -> list[tuple[str, Any]]:
     """Return the tables of a block with the names of their state schemas."""
     (size,) = _SIZE.unpack_from(data)
     raw = pa.decompress(data[_SIZE.size :], size, _CODEC, asbytes=True)
-    return list(unpacked(raw))
+    return list(unpack_tables(raw))
 
 
 def id_of(data: bytes) -> bytes:

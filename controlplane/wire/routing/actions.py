@@ -5,7 +5,7 @@ travels as JSON (`action_json`), and applying it to equal tables gives equal tab
 """
 
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
 from controlplane.wire.routing.draft import TableDraft
 
@@ -45,3 +45,14 @@ class Action(Protocol):
 
     def subjects(self) -> tuple[Subject, ...]:
         """Return the objects that the action changes."""
+
+
+class SingleAction:
+    """An action that changes one object: its id is in the field with the name of `kind`."""
+
+    __slots__ = ()
+    kind: ClassVar[Kind]
+
+    def subjects(self) -> tuple[Subject, ...]:
+        """Return the object that the action changes."""
+        return (Subject(self.kind, getattr(self, self.kind, 0)),)

@@ -1,5 +1,6 @@
 """A routing table that actions change: the parts of a table as plain dictionaries."""
 
+from copy import copy
 from dataclasses import dataclass, field
 
 from controlplane.wire.errors import InconsistentDelta
@@ -40,10 +41,7 @@ class TableDraft:
 
     def copy(self) -> "TableDraft":
         """Return a draft that changes independently of this one."""
-        return TableDraft(
-            dict(self.queries), dict(self.splits), dict(self.schemas), dict(self.drop_rules),
-            dict(self.nodes), self.node_count, self.split_count,
-        )  # fmt: skip
+        return TableDraft(**{name: copy(part) for name, part in vars(self).items()})
 
     def route(self, query: int) -> Route:
         """Return the route of a query. Raises `InconsistentDelta` if the draft has none."""

@@ -37,13 +37,14 @@ from workers.pipeline.engine.joins import join_windows
 from workers.pipeline.engine.partial_aggregation import partial_aggregates, task_bytes
 from workers.pipeline.engine.storage.idle_streams import LogTimes, StreamClock
 from workers.pipeline.engine.storage.pages import PAGES, SIZES, Pages, page_of, rows_of
-from workers.pipeline.engine.storage.republish import mark_open_changed, windows_to_republish
 from workers.pipeline.engine.storage.watermarks import advance_watermarks, read_watermarks
 from workers.pipeline.engine.storage.window_state import (
     MergedState,
     changed_windows,
     is_closed,
+    mark_open_changed,
     merge_state,
+    windows_to_republish,
 )
 from workers.pipeline.engine.store import Store
 

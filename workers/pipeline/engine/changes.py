@@ -9,22 +9,6 @@ from workers.pipeline.engine.evaluation.records import Int64s
 from workers.pipeline.engine.failures.fault import Fault
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorCost:
-    """What selecting and aggregating cost for the queries of one computation on a node.
-
-    `query`: the first of them, `queries`: how many share it; `records` went in, `selected` were
-    taken, `rows` of panes came out, in `cpu_us` of processor time.
-    """
-
-    query: int
-    queries: int
-    records: int
-    selected: int
-    rows: int
-    cpu_us: int
-
-
 @dataclass
 class BatchChanges:
     """The changes of a batch on a node: windows by state schema, and measures.
@@ -41,7 +25,6 @@ class BatchChanges:
     late: int = 0
     state_bytes: int = 0
     dropped: dict[tuple[int, int], int] = field(default_factory=dict)
-    operators: list[OperatorCost] = field(default_factory=list)
     tasks: list[Int64s] = field(default_factory=list)
     state_us: int = 0
     faults: dict[int, Fault] = field(default_factory=dict)
@@ -55,7 +38,6 @@ class BatchChanges:
         self.state_bytes = other.state_bytes
         for edge, lost in other.dropped.items():
             self.dropped[edge] = self.dropped.get(edge, 0) + lost
-        self.operators += other.operators
         self.tasks += other.tasks
         self.state_us += other.state_us
         self.faults |= other.faults

@@ -57,7 +57,7 @@ def join_sides(
         for side in sides
     ]
     rows = pa.concat_tables(tables)
-    return Panes(rows, None, None, int(taken.sum()), late, dropped)
+    return Panes(rows, None, None, late, dropped)
 
 
 def _side(

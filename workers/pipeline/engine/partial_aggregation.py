@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import (
@@ -15,16 +16,15 @@ from controlplane.wire.aggregates.state_schema import (
 )
 from controlplane.wire.limits import TimeLimit, time_limit
 from workers.pipeline.engine.aggregation.panes import Panes, panes_of
-from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.subscriptions import NOT_OWNED, Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.changes import BatchChanges, OperatorCost
+from workers.pipeline.engine.changes import BatchChanges
 from workers.pipeline.engine.complete_windows import (
     CompleteWindows,
     block_of,
     group_alike,
     split_complete,
 )
-from workers.pipeline.engine.edge_counts import dropped_records, late_records
 from workers.pipeline.engine.evaluation.records import Int64s, Records
 from workers.pipeline.engine.evaluation.samples import sample_of, sample_of_records
 from workers.pipeline.engine.failures.fault import Fault
@@ -35,8 +35,10 @@ from workers.pipeline.engine.failures.isolation import (
     run_isolated,
     run_stage,
 )
+from workers.pipeline.engine.hashing import hash_rows
 from workers.pipeline.engine.joins import join_sides
 
+Mask = NDArray[np.bool_]
 # A query has fewer tasks than this: query and task fit into one number.
 _TASKS: Final = 1 << 20
 # A shortage of memory with so few records is the query's, not the batch's.
@@ -74,15 +76,11 @@ def _group_aggregates(
     complete: CompleteWindows | None,
 ) -> Iterator[tuple[str, Any]]:
     """Yield by state schema the rows that the queries of one computation take of the records."""
-    started = time.thread_time_ns()
     taken = [part for record in records for part in _evaluated(group, record, changes.faults)]
     for some, part in _without_complete(group, taken, changes, complete):
         yield from _assigned(some, part, changes)
     for part in taken:
         _count(group, part, changes)
-    if taken:
-        spent = (time.thread_time_ns() - started) // 1000
-        changes.operators.append(_operator(group, records, taken, spent))
 
 
 def _without_complete(
@@ -234,6 +232,51 @@ def _counted(group: Group, taken: _Taken) -> _Counted:
     )
 
 
+def dropped_records(group: Group, records: Records, dropped: Mask) -> dict[tuple[int, int], int]:
+    """Return the records that each edge (stream, query) of a group dropped on this node.
+
+    `dropped`: bool[n], the records that the edges drop. Records of a query whose task is on another
+    node are counted there.
+    """
+    result: dict[tuple[int, int], int] = {}
+    for stream, _ in group.intake.drop_rules:
+        rows = np.flatnonzero(dropped & (records.stream == stream))
+        for subscription in group.subscriptions if len(rows) else ():
+            result[stream, subscription.query] = int(
+                _is_here(group, subscription, records, stream)[rows].sum()
+            )
+    return result
+
+
+def late_records(group: Group, records: Records, late: Mask) -> int:
+    """Return how many of the late records have their task of the group's first query here.
+
+    `late`: bool[n]. Queries that share a computation have the same late records.
+    """
+    first, result = group.subscriptions[0], 0
+    for stream in first.streams:
+        rows = np.flatnonzero(late & (records.stream == stream))
+        if len(rows):
+            result += int(_is_here(group, first, records, stream)[rows].sum())
+    return result
+
+
+def _is_here(group: Group, subscription: Subscription, records: Records, stream: int) -> Mask:
+    """Return which records of a stream have their task of a query on this node."""
+    if subscription.routed_tasks == 1:
+        return np.ones(len(records), np.bool_)
+    if group.intake.column:
+        task = records.extras[group.intake.column].astype(np.int64)
+    else:
+        computation = group.computation
+        # The condition of a join is about pairs.
+        where = None if computation.join else computation.where
+        keys = records.evaluator.hashable(computation.task_key(stream), where)
+        count = np.uint64(subscription.routed_tasks)
+        task = (hash_rows(keys, len(records)) % count).astype(np.int64)
+    return np.asarray(subscription.task_of[task] != NOT_OWNED)
+
+
 def _taken(group: Group, records: Records) -> _Taken:
     """Return the panes of a group. Raises the errors of its computation."""
     computation = group.computation
@@ -249,22 +292,6 @@ def _taken(group: Group, records: Records) -> _Taken:
 def _under_one_mark(rows: Any) -> Any:
     """Return the rows of joins with the query as their stream: all its streams close a window."""
     return rows.set_column(rows.schema.get_field_index("stream"), "stream", rows["query"])
-
-
-def _operator(
-    group: Group, records: Sequence[Records], taken: Sequence[_Taken], cpu_us: int
-) -> OperatorCost:
-    read = sum(_read_by(group, record) for record in records)
-    first = min(subscription.query for subscription in group.subscriptions)
-    selected = sum(part.panes.selected for part in taken)
-    rows = sum(len(part.panes.rows) for part in taken)
-    return OperatorCost(first, len(group.subscriptions), read, selected, rows, cpu_us)
-
-
-def _read_by(group: Group, records: Records) -> int:
-    if records.streams <= group.streams:
-        return len(records)
-    return int(np.isin(records.stream, list(group.streams)).sum())
 
 
 def task_bytes(rows: Any, size: int) -> Int64s:

@@ -17,10 +17,8 @@ import pyarrow as pa
 
 from controlplane.wire.aggregates.state_schema import StateSchema
 from controlplane.wire.results import Changes
-from controlplane.wire.results.blocks import Block
-from controlplane.wire.results.table_codec import pack
+from controlplane.wire.results.blocks import Block, pack_tables, unpack_tables
 from workers.pipeline.exchange import block_rows, task_states
-from workers.pipeline.exchange.changes import unpack_changes
 from workers.pipeline.exchange.node_report import NodeReport
 
 if TYPE_CHECKING:
@@ -105,12 +103,13 @@ def pack_by_query(tables: Tables, limit: int) -> Iterator[tuple[bytes, bool]]:
     if not filled:
         return
     if size_of(filled) <= limit:
-        yield pack(filled), False
+        yield pack_tables(filled), False
         return
     ordered = [_Ordered.of(*table) for table in filled]
     for first, last, parts in _groups(ordered, limit):
         for part in range(parts):
-            yield pack(item.part(first, last, part, parts) for item in ordered), part < parts - 1
+            pieces = (item.part(first, last, part, parts) for item in ordered)
+            yield pack_tables(pieces), part < parts - 1
 
 
 @dataclass(frozen=True)
@@ -196,7 +195,7 @@ class RowCollector:
 
     def changes(self, row: Mapping[str, Any]) -> Changes | None:
         """Return the changed windows that a row completes; None if its query continues."""
-        result = [*self._partial, *unpack_changes(row["payload"]).tables]
+        result = [*self._partial, *unpack_tables(row["payload"])]
         self._partial = result if row["more"] else []
         return None if row["more"] else Changes(_joined(result))
 

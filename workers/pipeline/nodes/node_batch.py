@@ -6,7 +6,7 @@ goes, then the windows that the node merges, then state that leaves, with all of
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -299,17 +299,14 @@ class TimeSpent:
 
 
 def measures_of(changed: BatchChanges, elapsed_ms: int | None) -> bytes:
-    """Return what was measured of tasks and operators, as the wire has it."""
+    """Return what was measured of tasks, as the wire has it."""
     rows = np.concatenate([np.zeros((0, 4), np.int64), *changed.tasks])
     order = np.lexsort((rows[:, 1], rows[:, 0]))
     rows = rows[order]
     edges = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0, prepend=-1), axis=1))
     result = np.concatenate([rows[edges, :2], np.add.reduceat(rows[:, 2:], edges)], axis=1) if len(
         rows) else rows  # fmt: skip
-    operators = np.array([astuple(operator) for operator in changed.operators], np.int64).reshape(
-        -1, 6
-    )
-    return measures.packed(elapsed_ms or 0, result, operators)
+    return measures.packed(elapsed_ms or 0, result)
 
 
 def _bytes_of(exported: Mapping[Task, Mapping[str, bytes]]) -> int:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.dead_letters import MAX_OF_BATCH, WHOLE_BLOCK, DeadLetter, Reason
 from controlplane.wire.errors import InvalidBlock
+from controlplane.wire.language.functions import common
 from controlplane.wire.log import Entry
 from controlplane.wire.records.record_codec import (
     BlockSchema,
@@ -25,7 +26,7 @@ from controlplane.wire.records.record_codec import (
     nested_column,
     times_ms,
 )
-from controlplane.wire.schema import StreamSchema, widest
+from controlplane.wire.schema import StreamSchema
 from controlplane.wire.types import kind_of
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.exchange.envelope import TIME_COLUMN
@@ -236,7 +237,7 @@ def schema_mismatch(
         if result is None:
             continue
         kind, wanted = kind_of(result.type), schema.kinds[name]
-        if kind is None or widest({kind, wanted}) is not wanted:
+        if kind is None or common((kind, wanted)) is not wanted:
             return f"its column {name} is {result.type}, that of the stream {wanted}"
     return ""
 

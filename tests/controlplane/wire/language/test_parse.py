@@ -9,7 +9,7 @@ from controlplane.wire.language.aggregates import aggregate_parsed
 from controlplane.wire.language.errors import Place
 from controlplane.wire.language.parse import DEEPEST
 from controlplane.wire.language.sides import named_by_side
-from controlplane.wire.language.tree import columns_of, size_of
+from controlplane.wire.language.tree import columns_in, size_of
 
 COLUMNS = {"ts": Kind.TIME, "car": Kind.INT, "speed": Kind.INT, "name": Kind.TEXT, "f": Kind.FLOAT}
 
@@ -26,9 +26,8 @@ def test_precedence_and_kinds_are_those_of_sql() -> None:
     )
     assert parsed("speed / 2", COLUMNS).kind is Kind.FLOAT
     assert parsed("-3", COLUMNS) == Literal(-3, Kind.INT)
-    assert list(columns_of(parsed("coalesce(speed, car) + speed", COLUMNS))) == [
-        "speed", "car", "speed",
-    ]  # fmt: skip
+    columns = columns_in(parsed("coalesce(speed, car) + speed", COLUMNS))
+    assert [column.name for column in columns] == ["speed", "car", "speed"]
 
 
 def test_texts_beside_times_are_times() -> None:

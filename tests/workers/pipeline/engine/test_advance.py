@@ -175,8 +175,6 @@ def test_windows_that_are_kept_are_whole_and_dropped_ones_are_not_there(
             (row["pane"], row["k0"]): (row["s0"], row["s2"])
             for _, _, table in changed_rows(changed) for row in table.to_pylist()
         })  # fmt: skip
-        lost = changed.dropped.get((1, 9), 0)
-        assert lost + changed.operators[0].selected == len(rows)
     exact, subset = found
     starts = np.array(sorted({start for start, _ in exact}))
     kept = set(starts[~is_window_dropped(rule, starts)].tolist())

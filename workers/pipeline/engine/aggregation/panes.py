@@ -31,14 +31,12 @@ class Panes:
 
     `rows`: a table of `stream`, `pane` (its start, ms), keys and slots; `cells`: one of the cells
     of its sketches and `blobs` one of the states of users' aggregates, None without any.
-    `selected`: how many records went in; `late`: which came too late, `gone`: which edges dropped
-    before (None: none).
+    `late`: which records came too late, `dropped`: which ones edges dropped before (None: none).
     """
 
     rows: Any
     cells: Any
     blobs: Any
-    selected: int
     late: Any = None
     dropped: Any = None
 
@@ -63,7 +61,6 @@ def panes_of(
         result.cast(_schema(layout, intake.column)),
         _cells([item for item in sketches if not is_user_aggregate(item.sketch)]),
         _blobs([sketch for sketch in sketches if is_user_aggregate(sketch.sketch)]),
-        len(inputs.table),
         late,
         dropped,
     )
