@@ -62,7 +62,10 @@ def finalize(
         return []
     rows = _readable(_merged(schema_named(slots), tables[slots]))
     columns = {name: rows[name].to_pylist() for name in rows.column_names}
-    slot_names, places = layout.schema.slot_names, _places(columns, layout.schema.key_names)
+    slot_names, key_names = layout.schema.slot_names, layout.schema.key_names
+    # NaN is always the same object, for lookups.
+    plain_keys = [map(plain_float, columns[key]) for key in key_names]
+    places = list(zip(columns["pane"], *plain_keys, strict=True))
     extra = _SketchValues(layout, tables.get(cells), tables.get(blobs), page_s)
     outcomes = [
         [extra.outcome(place, index, aggregate) for place in places]
@@ -125,12 +128,6 @@ def _computed(aggregate: Aggregate, compute: Callable[[], Any]) -> Any:
         return compute()
     except Exception as error:  # noqa: BLE001 - the others can be read
         return _failed(aggregate, f"raised {type(error).__name__}: {error}")
-
-
-def _places(columns: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return window and key of rows; NaN is always the same object, for lookups."""
-    return list(zip(columns["pane"], *(map(plain_float, columns[key]) for key in keys),
-                    strict=True))  # fmt: skip
 
 
 def _plain_column(kind: Kind, column: Sequence[Any]) -> list[Any]:

@@ -12,6 +12,7 @@ Streams have few descriptors, so readers cache them.
 """
 
 import struct
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -30,6 +31,7 @@ _MAGIC: Final = b"WB1"
 # The first bytes of an Arrow message.
 _LEGACY_MAGIC: Final = b"\xff\xff\xff\xff"
 _HEAD: Final = struct.Struct("<3sI")
+_MS: Final[Any] = pa.timestamp("ms", tz="UTC")
 _TICKS_PER_S: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
@@ -101,6 +103,13 @@ def times_ms(column: Any) -> NDArray[np.int64]:
     return ticks if per_s == 10**3 else ticks // (per_s // 1000)
 
 
+def whole_ms(column: Any) -> Any:
+    """Return timestamps as an Arrow array in milliseconds, rounded down as event times are."""
+    missing = np.asarray(column.is_null()) if column.null_count else None
+    plain = column if missing is None else column.fill_null(pa.scalar(0, column.type))
+    return pa.array(times_ms(plain), mask=missing).view(_MS)
+
+
 def encode_block(batch: pa.RecordBatch, event_time: str = "") -> bytes:
     """Return the bytes of one block."""
     descriptor = descriptor_of(batch.schema, event_time)
@@ -159,9 +168,13 @@ def nested_column(batch: pa.RecordBatch, name: str) -> Any:
     index = batch.schema.get_field_index(head)
     if index < 0:
         return None
-    column = batch.column(index)
-    for field in rest:
-        if not pa.types.is_struct(column.type) or column.type.get_field_index(field) < 0:
+    return struct_field(batch.column(index), rest)
+
+
+def struct_field(column: Any, path: Sequence[str]) -> Any:
+    """Return a field of a struct, by the names on the way to it; None if it is missing."""
+    for name in path:
+        if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
             return None
-        column = pc.struct_field(column, field)
+        column = pc.struct_field(column, name)
     return column

@@ -1,13 +1,12 @@
 """The windows of a page that are in blocks, and their rows by state schema."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
 import redis
-from numpy.typing import NDArray
 
 from controlplane.wire import keys
 from controlplane.wire.aggregates.layout import layout_of
@@ -41,7 +40,7 @@ class BlockRows:
 
 
 @dataclass(frozen=True, slots=True)
-class TaskOwnership:
+class StoredBlocks:
     """The blocks of a query that were read, and which windows have left Redis.
 
     `moved`: the last place that has left, `moved_to_ms`: the newest start up to which all have.
@@ -54,7 +53,7 @@ class TaskOwnership:
 
 def read_overlapping(
     client: "redis.Redis", cluster: str, query: int, starts: Sequence[int]
-) -> TaskOwnership:
+) -> StoredBlocks:
     """Return the blocks of a query that may have windows with these starts (ms)."""
     result = cast("dict[bytes, bytes]", client.hgetall(keys.blocks_key(cluster, query)))
     refs = [Ref.from_bytes(name, data) for name, data in result.items()]
@@ -65,10 +64,10 @@ def read_overlapping(
     pipe.hmget(keys.rows_key(cluster, query), "moved", "moved_to")
     *datas, (moved, moved_to) = pipe.execute()
     blocks = [(ref, data) for ref, data in zip(near, datas, strict=True) if data]
-    return TaskOwnership(blocks, moved or b"", None if moved_to is None else int(moved_to))
+    return StoredBlocks(blocks, moved or b"", None if moved_to is None else int(moved_to))
 
 
-def rows_of(computation: Computation, query: int, held: TaskOwnership, wanted: Wanted) -> BlockRows:
+def rows_of(computation: Computation, query: int, held: StoredBlocks, wanted: Wanted) -> BlockRows:
     """Return the rows of the wanted windows, whatever state schema they were written in."""
     parts: dict[str, list[Any]] = {}
     for ref, data in held.blocks:
@@ -83,7 +82,7 @@ def rows_of(computation: Computation, query: int, held: TaskOwnership, wanted: W
     return _near_end(tables, slots, held, wanted)
 
 
-def _within(rows: Any, ref: Ref, held: TaskOwnership, wanted: Wanted) -> Any:
+def _within(rows: Any, ref: Ref, held: StoredBlocks, wanted: Wanted) -> Any:
     """Return the rows in the range that this query has in Redis."""
     limits = [ms for ms in (ref.after_ms, held.moved_to_ms) if ms is not None]
     first = max(wanted.first_ms, *(ms + 1 for ms in limits)) if limits else wanted.first_ms
@@ -116,7 +115,7 @@ def _joined(computation: Computation, parts: Mapping[str, Sequence[Any]]) -> dic
 
 
 def _near_end(
-    tables: Mapping[str, Any], slots: str, held: TaskOwnership, wanted: Wanted
+    tables: Mapping[str, Any], slots: str, held: StoredBlocks, wanted: Wanted
 ) -> BlockRows:
     """Return the rows of at least so many windows from one end, if there are so many."""
     starts = np.asarray(tables[slots]["pane"])
@@ -139,16 +138,13 @@ def _up_to(table: Any, edge: int, newest_first: bool) -> Any:
     return table if selected.all() else table.filter(pa.array(selected))
 
 
-def _of_places(tables: Mapping[str, Any], held: TaskOwnership, wanted: Wanted) -> BlockRows:
+def _of_places(tables: Mapping[str, Any], held: StoredBlocks, wanted: Wanted) -> BlockRows:
     result, members = {}, {}
     for name, table in tables.items():
         every = members_of(table, key_columns(schema_named(name)))
-        selected = _taken(every, held, wanted)
+        places = [place_of(member) for member in every]
+        wants = [place > held.moved and wanted.is_wanted(place) for place in places]
+        selected = np.array(wants, np.bool_)
         members[name] = [member for member, taken in zip(every, selected, strict=True) if taken]
         result[name] = table if selected.all() else table.filter(pa.array(selected))
     return BlockRows(result, members)
-
-
-def _taken(members: Iterable[bytes], held: TaskOwnership, wanted: Wanted) -> NDArray[np.bool_]:
-    places = [place_of(member) for member in members]
-    return np.array([place > held.moved and wanted.is_wanted(place) for place in places], np.bool_)

@@ -111,11 +111,6 @@ def decoded(data: bytes) -> list[tuple[str, Any]]:
     return list(unpack_tables(raw))
 
 
-def id_of(data: bytes) -> bytes:
-    """Return the name of a block."""
-    return hashlib.blake2b(data, digest_size=ID_BYTES).digest()
-
-
 def extent_of(tables: Sequence[tuple[str, StateSchema, Any]]) -> tuple[int, int, int]:
     """Return the first and last start (ms) of the windows in tables, and how many rows they have.
 
@@ -128,7 +123,7 @@ def extent_of(tables: Sequence[tuple[str, StateSchema, Any]]) -> tuple[int, int,
 
 def put(client: "redis.Redis", cluster: str, datas: Sequence[bytes]) -> list[bytes]:
     """Write blocks that queries are going to refer to; return their names."""
-    names = [id_of(data) for data in datas]
+    names = [hashlib.blake2b(data, digest_size=ID_BYTES).digest() for data in datas]
     script = client.register_script(PUT)
     pipe = client.pipeline(transaction=False)
     for name, data in zip(names, datas, strict=True):

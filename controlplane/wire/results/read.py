@@ -15,7 +15,7 @@ from controlplane.wire.query import Computation
 from controlplane.wire.results.assembly import Piece, Stored, StoredWindow, assembled, places_of
 from controlplane.wire.results.block_reader import (
     BlockRows,
-    TaskOwnership,
+    StoredBlocks,
     Wanted,
     read_overlapping,
     rows_of,
@@ -166,7 +166,7 @@ def _page_of(
     names = schema_names(layout_of(computation))
     known = _names_of_forms(client, keys.rows_key(cluster, query), rows, names)
     stored = Stored(members, dict(zip(bounds.sections, rows, strict=True)), known)
-    held = TaskOwnership(_blocks(blocks), moved or b"", _int(moved_to))
+    held = StoredBlocks(_blocks(blocks), moved or b"", _int(moved_to))
     is_wanted = partial(_is_wanted, bounds.least, bounds.most, bounds.key)
     some = Wanted(*bounds.starts, is_wanted, wanted.limit, wanted.newest_first)
     result = rows_of(computation, query, held, some)

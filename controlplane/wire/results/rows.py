@@ -51,7 +51,8 @@ def packed(
     """Return the rows of a table as bytes: the first `lengths[0]` together, and so on."""
     columns = [whole_column(table[column]) for column in columns_of(name, form)]
     fixed = _matrix([column for column in columns if _is_fixed(column.type)], len(table))
-    other = [_cells(column) for column in columns if not _is_fixed(column.type)]
+    # Each value of a column without a fixed width, with its length before it.
+    other = [[*map(_cell, _encoded(item))] for item in columns if not _is_fixed(item.type)]
     number = number_of(name)
     if not other and len(lengths) == len(table):
         # Most values: one row with numbers only.
@@ -142,11 +143,6 @@ def _column(kind: Any, valid: Any, raw: Bytes2D) -> Any:
     bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
     buffers = [bits, pa.py_buffer(raw.tobytes())]
     return pa.Array.from_buffers(kind, len(valid), buffers)
-
-
-def _cells(column: Any) -> list[bytes]:
-    """Return each value of a column without a fixed width, with its length before it."""
-    return [_cell(value) for value in _encoded(column)]
 
 
 def _cell(data: bytes | None) -> bytes:

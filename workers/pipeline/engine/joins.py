@@ -109,8 +109,9 @@ def join_windows(computation: Computation, query: int, rows: Any) -> dict[str, A
     assert join is not None
     pairs = _paired(join, query, rows)
     bare = replace(computation, join=None)
-    names = [column.name for column in (*join.left, *join.right_columns)]
-    columns = dict(zip(names, (pairs[n] for n in _columns(join)), strict=True))
+    sides = (("a", join.left), ("b", join.right_columns))
+    columns = {column.name: pairs[f"{side}{index}"]
+               for side, own in sides for index, column in enumerate(own)}  # fmt: skip
     pane = np.asarray(pairs["pane"])
     task = np.asarray(pairs["task"])
     watermarks = np.full(len(task), NO_WATERMARK)
@@ -124,12 +125,6 @@ def join_windows(computation: Computation, query: int, rows: Any) -> dict[str, A
         for name, table in tables
         if table is not None and len(table)
     }
-
-
-def _columns(join: Join) -> list[str]:
-    return [f"a{index}" for index in range(len(join.left))] + [
-        f"b{index}" for index in range(len(join.right_columns))
-    ]
 
 
 def _paired(join: Join, query: int, rows: Any) -> Any:

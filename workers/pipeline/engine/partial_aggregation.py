@@ -197,7 +197,10 @@ def _owned(
 
     def owned(queries: Sequence[int]) -> Any:
         result = group.of_queries(queries).owned(rows, keys)
-        return _under_one_mark(result) if is_pairs(name) else result
+        if not is_pairs(name):
+            return result
+        # The rows of joins have the query as their stream: all its streams close a window.
+        return result.set_column(result.schema.get_field_index("stream"), "stream", result["query"])
 
     queries = [subscription.query for subscription in group.subscriptions]
     return run_isolated(ASSIGN, queries, owned, faults, lambda _: sample_of(rows))
@@ -287,11 +290,6 @@ def _taken(group: Group, records: Records) -> _Taken:
     sides = join_sides(records, computation, group.streams, group.intake)
     keys = [f"k{index}" for index in range(len(computation.join.on))]
     return _Taken(records, sides, (pairs_name(computation), "", ""), keys)
-
-
-def _under_one_mark(rows: Any) -> Any:
-    """Return the rows of joins with the query as their stream: all its streams close a window."""
-    return rows.set_column(rows.schema.get_field_index("stream"), "stream", rows["query"])
 
 
 def task_bytes(rows: Any, size: int) -> Int64s:

@@ -21,6 +21,8 @@ from workers.pipeline.engine.evaluation.records import BlockRun, Extras, Records
 from workers.pipeline.engine.storage.idle_streams import LogTimes
 
 _HEAD: Final = struct.Struct("<I")
+# The fields of an envelope with a value for each run, in the order of its head.
+_RUNS: Final = ("streams", "appended_ms", "lengths", "newest_ms", "marks_ms")
 # The column of event times; no column of a stream has such a name.
 TIME_COLUMN: Final = "@ts"
 # From values Arrow would make it with the help of pandas, which not every process has.
@@ -63,10 +65,10 @@ class Envelope:
 
     def parts(self) -> list[Any]:
         """Return the bytes of the envelope in pieces, which `decode` takes joined."""
-        runs = (self.streams, self.appended_ms, self.lengths, self.newest_ms, self.marks_ms)
+        runs = [list(getattr(self, name)) for name in _RUNS]
         sizes = {name: values.nbytes for name, values in self.extras.items()}
         columns = descriptor_of(self.records.schema, "").decode() if self.records.num_rows else ""
-        row = [*map(list, runs), sizes, self.source, self.event_time, self.read_ms, columns]
+        row = [*runs, sizes, self.source, self.event_time, self.read_ms, columns]
         head = json.dumps(row, separators=(",", ":")).encode()
         extras = [values.tobytes() for values in self.extras.values()]
         body = self.records.serialize() if self.records.num_rows else b""
@@ -88,19 +90,9 @@ class Envelope:
         if columns:
             schema = parse_descriptor(columns.encode()).schema
             records = pa.ipc.read_record_batch(pa.py_buffer(memoryview(data)[offset:]), schema)
-        streams, appended, lengths, newest, watermarks_ms = runs
-        return cls(
-            streams,
-            appended,
-            lengths,
-            newest,
-            watermarks_ms,
-            records,
-            extras,
-            source,
-            event_time,
-            read_ms,
-        )
+        fields: dict[str, Any] = dict(zip(_RUNS, runs, strict=True))
+        fields |= {"records": records, "extras": extras, "source": source}
+        return cls(event_time=event_time, read_ms=read_ms, **fields)
 
     def slice(self, first: int, stop: int) -> "Envelope":
         """Return the records [first, stop), and the runs without records between them.
@@ -115,12 +107,9 @@ class Envelope:
             if min(offset, stop) > low or ends:
                 kept.append((run, max(0, min(offset, stop) - low), ends))
         return replace(
-            self,
-            streams=[self.streams[run] for run, _, _ in kept],
-            appended_ms=[self.appended_ms[run] for run, _, _ in kept],
+            self._of_runs([run for run, _, _ in kept]),
             lengths=[length for _, length, _ in kept],
             newest_ms=[self.newest_ms[run] if ends else NO_TIME for run, _, ends in kept],
-            marks_ms=[self.marks_ms[run] for run, _, _ in kept],
             records=self.records.slice(first, stop - first),
             extras={name: values[first:stop] for name, values in self.extras.items()},
         )
@@ -130,15 +119,15 @@ class Envelope:
         kept = [run for run, stream in enumerate(self.streams) if stream in streams]
         of_record = np.repeat(np.isin(self.streams, streams), self.lengths)
         return replace(
-            self,
-            streams=[self.streams[run] for run in kept],
-            appended_ms=[self.appended_ms[run] for run in kept],
-            lengths=[self.lengths[run] for run in kept],
-            newest_ms=[self.newest_ms[run] for run in kept],
-            marks_ms=[self.marks_ms[run] for run in kept],
+            self._of_runs(kept),
             records=self.records.filter(pa.array(of_record)),
             extras={name: values[of_record] for name, values in self.extras.items()},
         )
+
+    def _of_runs(self, kept: Sequence[int]) -> "Envelope":
+        """Return the descriptions of these runs, with all records."""
+        runs: dict[str, Any] = {name: [getattr(self, name)[run] for run in kept] for name in _RUNS}
+        return replace(self, **runs)
 
 
 def pack_envelopes(envelopes: Sequence[Envelope]) -> bytes:

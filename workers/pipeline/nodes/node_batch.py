@@ -61,7 +61,7 @@ class NodeBatch:
     input: NodeInput
     # Queries that must not be evaluated, with the reason.
     excluded: Mapping[int, Fault] = field(default_factory=dict)
-    waiting: NodeBacklog = field(init=False)
+    backlog: NodeBacklog = field(init=False)
     table: CompiledTable = field(init=False)
     tasks: Tasks = field(init=False)
     faults: Faults = field(init=False)
@@ -96,8 +96,8 @@ class NodeBatch:
         exported = self._export_states()
         self.backlog.save()
         write_faults(self.store, self.faults)
-        busy_ms = (time.perf_counter() - started) * 1000
-        spent = TimeSpent(busy_ms, (time.thread_time_ns() - cpu) / 1e6, taken)
+        busy_ms = round((time.perf_counter() - started) * 1000, 2)
+        cpu_ms = round((time.thread_time_ns() - cpu) / 1e6, 2)
         return NodeOutput(
             results=[*retired, *changed.windows],
             blocks=changed.blocks,
@@ -105,10 +105,13 @@ class NodeBatch:
             states=exported,
             measures=measures_of(changed, self.input.header.elapsed_ms),
             report=replace(
-                self._report(changed, exported, imported, items, spent),
+                self._report(changed, exported, imported, items),
+                busy_ms=busy_ms,
+                cpu_ms=cpu_ms,
+                taken=taken,
                 emitted=size_of(changed.windows)
                 + size_of(merged)
-                + _bytes_of(exported)
+                + sum(len(data) for forms in exported.values() for data in forms.values())
                 + sum(size_of(block.tables) for block in changed.blocks),
             ),
         )
@@ -254,8 +257,8 @@ class NodeBatch:
         exported: Mapping[Task, Mapping[str, bytes]],
         imported: Sequence[TaskTransfer],
         items: Sequence[WorkItem],
-        spent: "TimeSpent",
     ) -> NodeReport:
+        """Return the report, without the time that was spent."""
         header, queries = self.input.header, self.table.table.queries
         worked = [envelope for work in items for envelope in work.envelopes]
         return NodeReport(
@@ -264,7 +267,7 @@ class NodeBatch:
             version=header.version,
             records=sum(value.records.num_rows for value in self.input.envelopes),
             bytes=self.input.bytes,
-            busy_ms=round(spent.busy_ms, 2),
+            busy_ms=0.0,
             tasks=len(self.tasks.members),
             state_bytes=changed.state_bytes,
             late=changed.late,
@@ -278,24 +281,13 @@ class NodeBatch:
             moves=_moves(exported, self._leaving),
             imported=[[item.query, item.task] for item in imported],
             executor=executor(),
-            taken=spent.taken,
             waiting=self.backlog.records,
             capacity=self.table.table.capacities.get(self.input.node),
-            cpu_ms=round(spent.cpu_ms, 2),
             state_us=changed.state_us,
             elapsed_ms=header.elapsed_ms,
             dropped=[[*edge, lost] for edge, lost in changed.dropped.items() if lost],
             faults=fault_rows(self.faults),
         )
-
-
-@dataclass(frozen=True, slots=True)
-class TimeSpent:
-    """Time at work in all and of the processor (ms), and the records that were taken."""
-
-    busy_ms: float
-    cpu_ms: float
-    taken: int
 
 
 def measures_of(changed: BatchChanges, elapsed_ms: int | None) -> bytes:
@@ -307,10 +299,6 @@ def measures_of(changed: BatchChanges, elapsed_ms: int | None) -> bytes:
     result = np.concatenate([rows[edges, :2], np.add.reduceat(rows[:, 2:], edges)], axis=1) if len(
         rows) else rows  # fmt: skip
     return measures.packed(elapsed_ms or 0, result)
-
-
-def _bytes_of(exported: Mapping[Task, Mapping[str, bytes]]) -> int:
-    return sum(len(data) for forms in exported.values() for data in forms.values())
 
 
 def _moves(

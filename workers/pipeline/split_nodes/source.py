@@ -8,11 +8,12 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
+import redis
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -26,17 +27,13 @@ from workers.pipeline.checkpoints.batch_sequence import first_batch, first_posit
 from workers.pipeline.exchange import task_states
 from workers.pipeline.exchange.messages import ROUTED_DDL, BatchHeader, to_rows
 from workers.pipeline.reports.activity import count_step
+from workers.pipeline.reports.telemetry_row import newest_telemetry
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
-from workers.pipeline.split_nodes.batch_limits import record_limit
+from workers.pipeline.split_nodes.batch_limits import RECENT_BATCHES, BatchLoad, record_limit
 from workers.pipeline.split_nodes.dispatch import dispatch, source_report
-from workers.pipeline.split_nodes.load_feedback import (
-    LoadFeedback,
-    read_load_feedback,
-    recent_loads,
-)
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
 
 logger = logging.getLogger("weir.pipeline")
@@ -89,6 +86,28 @@ class SplitPartition(InputPartition):
     end: str
     signals: NodeLoads
     skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFeedback:
+    """Records that wait at all nodes, and by node its waiting records and utilisation."""
+
+    waiting: int = 0
+    signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+
+
+def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
+    """Return the loads in the newest telemetry row; nothing before the first."""
+    result = newest_telemetry(client, cluster, 1)
+    if not result:
+        return LoadFeedback()
+    row = result[0]
+    nodes = row.get("nodes", [])
+    signals = {
+        str(node["node"]): (node.get("waiting", 0), node.get("utilisation") or 0.0)
+        for node in nodes
+    }
+    return LoadFeedback(row.get("waiting", 0), signals)
 
 
 @dataclass
@@ -152,7 +171,8 @@ class LogReader(DataSourceStreamReader):
 
     def _record_limit(self, before: int, table: CompiledTable | None) -> int:
         """Return the record limit of the next batch; `before`: the last batch's routing version."""
-        loads = recent_loads(client_of(self.redis_url), self.cluster)
+        rows = newest_telemetry(client_of(self.redis_url), self.cluster, RECENT_BATCHES)
+        loads = [BatchLoad.of(row) for row in reversed(rows)]
         old = self._table(before)
         more = 1.0
         if old is not None and table is not None:

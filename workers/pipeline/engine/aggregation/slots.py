@@ -45,7 +45,11 @@ def aggregate_slots(table: Any, names: Sequence[str], layout: Layout) -> Any:
     `table`: what `inputs_of` returns; `names`: its columns of place and keys.
     """
     slots = [(f"s{index}", slot) for index, (_, slot) in enumerate(layout.slots)][1:]
-    plain = [(name, _partial(slot)) for name, slot in slots if _is_plain(slot)]
+    plain = [
+        (name, "count" if slot.of == "values" else _PARTIALS[slot.merge])
+        for name, slot in slots
+        if slot.merge in _PARTIALS
+    ]
     moments = layout.schema.moments
     wanted: list[Any] = [([], "count_all"), *plain, *([("row", "list")] if moments else [])]
     result = table.group_by(list(names), use_threads=False).aggregate(wanted)
@@ -58,14 +62,6 @@ def aggregate_slots(table: Any, names: Sequence[str], layout: Layout) -> Any:
     for name, slot in slots:
         columns[name] = _stored(columns[name], slot)
     return pa.table({name: columns[name] for name in [*names, *layout.schema.slot_names]})
-
-
-def _is_plain(slot: Slot) -> bool:
-    return (slot.of == "values" and slot.merge is Merge.SUM) or slot.merge in _PARTIALS
-
-
-def _partial(slot: Slot) -> str:
-    return "count" if slot.of == "values" else _PARTIALS[slot.merge]
 
 
 def _stored(column: Any, slot: Slot) -> Any:

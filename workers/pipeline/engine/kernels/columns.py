@@ -1,17 +1,13 @@
 """Columns of records as expressions see them: of a kind, whatever the type in the log is."""
 
 from collections.abc import Mapping
-from typing import Any, Final
-
-import numpy as np
+from typing import Any
 
 from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language.tree import Column, Kind
-from workers.pipeline.engine.arrow import pa, pc
+from controlplane.wire.records.record_codec import struct_field, whole_ms
+from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.kernels.units import floats_of_decimals
-
-# Units of timestamps in a millisecond.
-_PER_MS: Final = {"us": 1_000, "ns": 1_000_000}
 
 
 def column_of(columns: Mapping[str, Any], wanted: Column, records: int) -> Any:
@@ -29,18 +25,8 @@ def column_of(columns: Mapping[str, Any], wanted: Column, records: int) -> Any:
 def _named(columns: Mapping[str, Any], name: str) -> Any:
     if name in columns:
         return columns[name]
-    whole, _, path = name.partition(".")
-    if not path or whole not in columns:
-        return None
-    return _field(columns[whole], path.split("."))
-
-
-def _field(column: Any, path: list[str]) -> Any:
-    for name in path:
-        if not pa.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
-            return None
-        column = pc.struct_field(column, name)
-    return column
+    whole, *path = name.split(".")
+    return struct_field(columns[whole], path) if whole in columns else None
 
 
 def as_kind(column: Any, kind: Kind) -> Any:
@@ -48,15 +34,9 @@ def as_kind(column: Any, kind: Kind) -> Any:
     wanted = ARROW[kind]
     if column.type == wanted:
         return column
-    if pa.types.is_timestamp(column.type) and column.type.unit in _PER_MS:
-        return _milliseconds(column).cast(wanted)
+    if pa.types.is_timestamp(column.type) and column.type.unit in ("us", "ns"):
+        return whole_ms(column).cast(wanted)
     if kind is Kind.FLOAT and pa.types.is_decimal(column.type):
         return floats_of_decimals(column.cast(ARROW[Kind.DECIMAL]))
     # Whole numbers beyond 2 ** 53 become the nearest float.
     return column.cast(wanted, safe=kind is not Kind.FLOAT)
-
-
-def _milliseconds(column: Any) -> Any:
-    per_ms = _PER_MS[column.type.unit]
-    ticks = np.asarray(column.cast(pa.int64()).fill_null(0))
-    return pa.array(ticks // per_ms, mask=np.asarray(column.is_null()))

@@ -55,14 +55,8 @@ def _decimal_text(value: Value) -> Value:
     return pc.utf8_rtrim(pc.utf8_rtrim(result, "0"), ".")
 
 
-def _to_time(value: Value) -> Value:
-    return value.cast(_TIME)
-
-
 def _to_date(value: Value) -> Value:
-    if pa.types.is_timestamp(value.type):
-        return _days(value)
-    return value.cast(pa.date32())
+    return _days(value) if pa.types.is_timestamp(value.type) else value.cast(pa.date32())
 
 
 @on_arrays
@@ -86,7 +80,7 @@ CONVERSIONS: Final[dict[str, Kernel]] = {
     "to float": as_float,
     "to decimal": _to_decimal,
     "to text": _to_text,
-    "to time": _to_time,
+    "to time": lambda value: value.cast(_TIME),
     "to date": _to_date,
     "hash": _hashed,
 }
