@@ -24,7 +24,7 @@ from benchmarks.control_plane import (
     wait_until,
 )
 from tests.support.texts import SUMMARY, SUMMARY_TEXT
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 STREAMS: Final = 10_000
 NODES: Final = 100

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from controlplane.api import api
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 ROOT: Final = Path(__file__).parents[1]
 DEMO: Final = frozenset(REPORT.arrow.names)

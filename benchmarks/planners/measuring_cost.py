@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from controlplane.wire.query import QueryText, computation_of
 from tests.support.texts import SUMMARY
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 from workers.pipeline.engine import advance, partial_aggregation
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks

@@ -19,11 +19,10 @@ from django.db import close_old_connections
 from controlplane import env
 from controlplane.runtime.errors import CheckFailed
 from workers.agent.agent import Agent, Wanted
-from workers.agent.driver import Site, pipeline_command
+from workers.agent.driver import Site, pipeline_command, site_of
 from workers.agent.heartbeats import Observer
 from workers.agent.keeper import Keeper, Report, Timeouts
 from workers.agent.progress import Progress
-from workers.agent.site import site_of
 
 logger = logging.getLogger("weir.agent")
 

@@ -10,8 +10,7 @@ import redis
 from controlplane.runtime.beats import beat, record_clusters
 from workers.agent.driver import DriverSpec
 from workers.agent.keeper import Keeper
-from workers.agent.progress import Progress
-from workers.agent.report import Report
+from workers.agent.progress import Progress, Report
 
 logger = logging.getLogger("weir.agent")
 
@@ -52,7 +51,9 @@ class Agent:
         """Stop every driver, and kill it after `patience_s`."""
         deadline = time.monotonic() + patience_s
         nothing: Wanted = dict.fromkeys(self._keepers)
-        while self._take_steps(nothing, time.monotonic()) and not self._all_ended():
+        while self._take_steps(nothing, time.monotonic()) and not all(
+            keeper.has_ended() for keeper in self._keepers.values()
+        ):
             if time.monotonic() > deadline:
                 break
             pause(0.1)
@@ -82,9 +83,6 @@ class Agent:
             held = self._hold(spec, now, not keeper.has_ended())
         report = keeper.step(spec if held is None else None, now)
         return held or report
-
-    def _all_ended(self) -> bool:
-        return all(keeper.has_ended() for keeper in self._keepers.values())
 
     def _publish(self, reports: Mapping[str, Report]) -> None:
         now = time.monotonic()

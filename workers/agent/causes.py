@@ -17,8 +17,8 @@ NOT_STARTED: Final = "not-started"
 SLOTS: Final = "slots"
 SLOW_WORKER: Final = "slow-worker"
 
-# Patterns of a driver's last error, and their causes; the first match decides.
-_SIGNS: Final[tuple[tuple[str, str], ...]] = (
+# Patterns of errors of drivers and of Redis, and their causes; the first match decides.
+SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ("No space left on device", DISK),
     ("Disk quota exceeded", DISK),
     ("File too large", DISK),
@@ -57,7 +57,7 @@ ADVICE: Final[Mapping[str, str]] = {
 
 def cause_of(exit_code: int | None, error: str) -> str:
     """Return the code of the cause, from exit code and last error line."""
-    for sign, cause in _SIGNS:
+    for sign, cause in SIGNS:
         if sign in error:
             return cause
     return KILLED if exit_code == -signal.SIGKILL else EXIT

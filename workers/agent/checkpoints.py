@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.health.losses.detection import CheckpointFacts
+from workers.pipeline.checkpoints.files import batches_in
 
 
 def read_checkpoint(path: Path) -> CheckpointFacts | None:
@@ -18,8 +19,8 @@ def read_checkpoint(path: Path) -> CheckpointFacts | None:
     another one represents the newest batch of that one.
     """
     seed = _seed(path)
-    offsets = _numbers(path / "offsets") if (path / "metadata").exists() else []
-    commits = set(_numbers(path / "commits"))
+    offsets = batches_in(path / "offsets") if (path / "metadata").exists() else []
+    commits = set(batches_in(path / "commits"))
     started = _newest(path, offsets) or seed
     done = _newest(path, [n for n in offsets if n in commits]) or seed
     if started is None:
@@ -61,12 +62,6 @@ def _seed(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError):
         return None
     return row if isinstance(row, dict) else None
-
-
-def _numbers(directory: Path) -> list[int]:
-    if not directory.is_dir():
-        return []
-    return sorted(int(file.name) for file in directory.iterdir() if file.name.isdigit())
 
 
 def _offset(path: Path, batch: int) -> dict[str, Any] | None:

@@ -12,7 +12,7 @@ from controlplane.health.losses.repair import reconcile
 from controlplane.models import Cluster, ClusterHealth, Incident
 from workers.agent.checkpoints import is_settled, read_checkpoint, set_aside
 from workers.agent.driver import DriverSpec, Site, checkpoint_of
-from workers.agent.report import Report
+from workers.agent.progress import Report
 
 logger = logging.getLogger("weir.agent")
 

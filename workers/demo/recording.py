@@ -11,10 +11,24 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from workers.demo.schema import REPORT
+from controlplane.wire.schema import ColumnSpec, StreamSchema
+from workers.demo.program import MAX_FUTURE_S
 from workers.demo.speeds import METRES_PER_TILE, NO_SPEED
 
 Ints = NDArray[np.int64]
+
+# ts: when the taxi was there; x, y: metres on the map; speed: cm/s, whole so that sums are exact.
+REPORT: Final = StreamSchema(
+    (
+        ColumnSpec("ts", "timestamp(ms)", nullable=False),
+        ColumnSpec("car", "int32", nullable=False),
+        ColumnSpec("x", "int32", nullable=False),
+        ColumnSpec("y", "int32", nullable=False),
+        ColumnSpec("speed", "int32"),
+    ),
+    event_time="ts",
+    max_future_s=MAX_FUTURE_S,
+)
 
 DATA: Final = Path(__file__).parent / "data"
 POSITIONS: Final = "positions.parquet"
@@ -108,18 +122,18 @@ class Recording:
 def load_recording(folder: Path = DATA) -> Recording:
     """Read the day that `workers.demo.slice` cut out."""
     reports = pq.read_table(folder / POSITIONS)
-    x, y = _whole(reports, "tile_x"), _whole(reports, "tile_y")
+    x, y = whole_column(reports, "tile_x"), whole_column(reports, "tile_y")
     tiles = _ranked_tiles(x // 10, y // 10)
     numbers = {(tile.x, tile.y): number for number, tile in enumerate(tiles)}
     positions = Positions(
-        at=_whole(reports, "ts") - START_MS,
+        at=whole_column(reports, "ts") - START_MS,
         tile=np.array(
             [numbers[key] for key in zip((x // 10).tolist(), (y // 10).tolist(), strict=True)]
         ),
-        car=_whole(reports, "car"),
+        car=whole_column(reports, "car"),
         x=x * METRES_PER_TILE,
         y=y * METRES_PER_TILE,
-        speed=_whole(reports, "speed"),
+        speed=whole_column(reports, "speed"),
     )
     return Recording(tiles, positions, _trips(pq.read_table(folder / TRIPS), numbers))
 
@@ -134,19 +148,20 @@ def _ranked_tiles(x: Ints, y: Ints) -> tuple[Tile, ...]:
 
 
 def _trips(edges: pa.Table, numbers: dict[tuple[int, int], int]) -> Trips:
-    number, first = np.unique(_whole(edges, "query_id"), return_index=True)
+    number, first = np.unique(whole_column(edges, "query_id"), return_index=True)
     crossed: dict[int, list[int]] = {}
     columns = (edges[name].to_pylist() for name in ("query_id", "tile_x", "tile_y"))
     for trip, x, y in zip(*columns, strict=True):
         crossed.setdefault(trip, []).append(numbers[x, y])
     return Trips(
         number=number,
-        start=_whole(edges, "start")[first] - START_MS,
-        end=_whole(edges, "end")[first] - START_MS,
+        start=whole_column(edges, "start")[first] - START_MS,
+        end=whole_column(edges, "end")[first] - START_MS,
         tiles=tuple(tuple(sorted(crossed[trip])) for trip in number.tolist()),
     )
 
 
-def _whole(table: pa.Table, name: str) -> Ints:
+def whole_column(table: pa.Table, name: str) -> Ints:
+    """Return a column of whole numbers, with -1 instead of null."""
     column = table[name].cast(pa.int64()).combine_chunks()
     return np.asarray(pc.fill_null(column, pa.scalar(NO_SPEED, pa.int64())), np.int64)

@@ -15,7 +15,7 @@ import redis
 
 from controlplane.runtime import processes
 from controlplane.runtime.java import find_java
-from controlplane.runtime.redis_server import find_server
+from controlplane.runtime.redis_server import answers, find_server
 from controlplane.wire import keys, measures
 from controlplane.wire.producer import Producer
 from controlplane.wire.routing import Action, RoutingDelta
@@ -41,19 +41,11 @@ def own_redis(folder: Path) -> Iterator[str]:
     own = find_server(os.environ, folder, lambda _: None)
     server = processes.spawn(own.command(), dict(os.environ), folder / "redis.log")
     try:
-        client = redis.Redis.from_url(own.url)
-        _until(lambda: _answers(client), 20, "an answer of Redis")
+        _until(lambda: answers(own.url), 20, "an answer of Redis")
         yield own.url
     finally:
         server.terminate()
         server.wait(timeout=20)
-
-
-def _answers(client: "redis.Redis") -> bool:
-    try:
-        return bool(client.ping())
-    except redis.RedisError:
-        return False
 
 
 def _until(done: Callable[[], bool], seconds: float, what: str) -> None:

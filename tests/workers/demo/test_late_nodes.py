@@ -8,7 +8,7 @@ from controlplane.models import AuditEntry, Cluster, Node, Query
 from tests.workers.demo.test_keeper import MOUSE
 from workers.demo.api import WeirApi
 from workers.demo.late_nodes import LateNodes
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 pytestmark = pytest.mark.django_db
 

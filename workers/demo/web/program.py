@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from workers.demo.loops import rows_between, slices_by
 from workers.demo.program import Wanted
 from workers.demo.web.queries import PREFIX, long_lived
-from workers.demo.web.recording import load_recording
-from workers.demo.web.timeline import requests_between
+from workers.demo.web.recording import SCHEMA, SPAN_MS, START_MS, TIME, Recording, load_recording
 
 
 class Web:
@@ -34,3 +35,16 @@ class Web:
     def queries_at(self, moment: int) -> Sequence[Wanted]:
         """Return the queries, which are the same at all times."""
         return self._queries
+
+
+def requests_between(recording: Recording, after: int, until: int) -> dict[str, pa.RecordBatch]:
+    """Return the requests of the moments (after, until] by stream, in order of time."""
+    rows, times = rows_between(recording.at, after, until, SPAN_MS, START_MS)
+    order = np.argsort(recording.directory[rows], kind="stable")
+    rows, times = rows[order], times[order]
+    columns = recording.columns.take(rows).combine_chunks()
+    arrays = {TIME: pa.array(times, SCHEMA.field(TIME).type)}
+    arrays |= {name: columns[name].combine_chunks() for name in columns.column_names}
+    batch = pa.RecordBatch.from_arrays([arrays[name] for name in SCHEMA.names], schema=SCHEMA)
+    by_number = slices_by(recording.directory[rows], batch)
+    return {recording.directories[number].name: part for number, part in by_number.items()}

@@ -43,7 +43,7 @@ class Checkpoint:
     @classmethod
     def read(cls, path: Path) -> "Checkpoint":
         """Read a checkpoint that no driver has. Raises `CheckpointUnusable`."""
-        whole, planned = _batches(path / "commits"), _batches(path / "offsets")
+        whole, planned = batches_in(path / "commits"), batches_in(path / "offsets")
         if not whole or whole[-1] not in planned:
             raise CheckpointUnusable(f"{path} holds no whole batch")
         partitions, offset = _offsets(path, whole[-1])
@@ -53,16 +53,17 @@ class Checkpoint:
 
 def has_begun(path: Path) -> bool:
     """Return whether a batch of the checkpoint is whole."""
-    return bool(_batches(path / "commits"))
+    return bool(batches_in(path / "commits"))
 
 
 def partitions_of(path: Path) -> int | None:
     """Return the number of partitions of a checkpoint, None for one without a batch."""
-    planned = _batches(path / "offsets")
+    planned = batches_in(path / "offsets")
     return _offsets(path, planned[-1])[0] if planned else None
 
 
-def _batches(directory: Path) -> list[int]:
+def batches_in(directory: Path) -> list[int]:
+    """Return the numbers of the batches with a file in a directory, in their order."""
     if not directory.is_dir():
         return []
     return sorted(int(file.name) for file in directory.iterdir() if file.name.isdigit())
