@@ -25,9 +25,8 @@ import pyarrow as pa
 
 from controlplane.wire import log
 from controlplane.wire.errors import BufferFull, LogFull, LogUnavailable, Undelivered, WireError
-from controlplane.wire.producer import conform, to_block
+from controlplane.wire.producer import SchemaRegistry, conform, to_block
 from controlplane.wire.records import record_codec
-from controlplane.wire.records.schema_registry import SchemaRegistry
 from controlplane.wire.schema import StreamSchema
 
 _FIRST_PAUSE_S: Final = 0.05

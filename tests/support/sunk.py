@@ -5,9 +5,8 @@ import redis
 from controlplane.wire.results import Changes
 from controlplane.wire.results.blocks import pack_tables, unpack_tables
 from workers.pipeline.engine.changes import BatchChanges
-from workers.pipeline.exchange import block_rows
 from workers.pipeline.exchange.node_report import NodeReport
-from workers.pipeline.exchange.output import ROW_BYTES
+from workers.pipeline.exchange.output import ROW_BYTES, pack_blocks
 from workers.pipeline.sink import Blocks, write_results
 
 
@@ -24,7 +23,7 @@ def write_batch(
 ) -> None:
     """Write blocks and changed windows, and the references of queries that have blocks alone."""
     blocks = Blocks(client, cluster)
-    for payload in block_rows.pack_blocks(changed.blocks, ROW_BYTES):
+    for payload in pack_blocks(changed.blocks, ROW_BYTES):
         blocks.take(report.batch, payload)
     tables = list(unpack_tables(pack_tables(changed.windows)))
     write_results(client, cluster, report, Changes(tables), blocks, report.merged)

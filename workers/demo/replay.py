@@ -18,8 +18,7 @@ import redis
 from controlplane.wire.producer import Producer
 from workers.demo.api import Refused, WeirApi
 from workers.demo.feed import TICK_S, Feed, StoredMoment
-from workers.demo.keeper import QueryKeeper
-from workers.demo.late_nodes import LateNodes
+from workers.demo.keeper import LateNodes, QueryKeeper
 from workers.demo.program import Program, Wanted
 from workers.demo.taxis import Taxis
 from workers.demo.web.program import Web

@@ -13,8 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from workers.demo.recording import DATA, POSITIONS, SPAN_MS, START_MS, TRIPS, Ints, whole_column
-from workers.demo.speeds import NO_SPEED, derive_speeds
+from workers.demo.recording import (
+    DATA,
+    NO_SPEED,
+    POSITIONS,
+    SPAN_MS,
+    START_MS,
+    TRIPS,
+    Ints,
+    derive_speeds,
+    whole_column,
+)
 
 Flags = NDArray[np.bool_]
 

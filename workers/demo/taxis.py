@@ -6,18 +6,58 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from workers.demo.long_lived import TEXT, draw_long_lived
 from workers.demo.loops import Ints, rows_between, slices_by
 from workers.demo.program import Wanted
-from workers.demo.recording import REPORT, SPAN_MS, START_MS, Recording, load_recording
-from workers.demo.speeds import NO_SPEED
+from workers.demo.recording import NO_SPEED, REPORT, SPAN_MS, START_MS, Recording, load_recording
 
+MOST_STREAMS: Final = 4
+EXPONENT: Final = 1.0
+SEED: Final = 20_080_524
+# What every query of the taxis computes: the numbers of one minute by tile; speeds are in cm/s.
+TEXT: Final = {
+    "key": ["stream"],
+    "aggregates": {
+        "records": "count(*)",
+        "mean_speed": "mean(speed)",
+        "lowest_speed": "min(speed)",
+        "highest_speed": "max(speed)",
+    },
+    "window_s": 60.0,
+}
 # One trip in so many is a query, and none over many tiles: a plan must hold for ten minutes, in
 # which all trips are replaced, and a node with a trip over many tiles receives all of these.
 TRIPS_PER_QUERY: Final = 30
 MOST_TILES: Final = 5
 # More tiles than any trip crosses.
 ANY: Final = 1 << 30
+
+
+def draw_long_lived(count: int, streams: Sequence[str], seed: int = SEED) -> list[Wanted]:
+    """Return `count` queries over 1 to 4 streams each; `streams` from the most popular.
+
+    The first queries stay what they are when more are drawn.
+    """
+    draw = np.random.default_rng(seed)
+    weights = np.arange(1, len(streams) + 1) ** -EXPONENT
+    shares = weights / weights.sum()
+    most = min(MOST_STREAMS, len(streams))
+    return [
+        Wanted(query_name(number), _drawn(draw, streams, shares, most), TEXT)
+        for number in range(1, count + 1)
+    ]
+
+
+def query_name(number: int) -> str:
+    """Return the name of a long-lived query, numbered from 1."""
+    return f"mouse-{number:06d}"
+
+
+def _drawn(
+    draw: np.random.Generator, streams: Sequence[str], shares: np.ndarray, most: int
+) -> tuple[str, ...]:
+    size = int(draw.integers(1, most + 1))
+    chosen = draw.choice(len(streams), size=size, replace=False, p=shares)
+    return tuple(streams[index] for index in sorted(chosen.tolist()))
 
 
 class Taxis:

@@ -27,7 +27,7 @@ from controlplane.wire.results import Changes, References, watermarks
 from controlplane.wire.results.blocks import Ref, members_in
 from controlplane.wire.results.blocks import put as put_blocks
 from controlplane.wire.results.feed import followed
-from workers.pipeline.exchange import block_rows, output, task_states
+from workers.pipeline.exchange import output, task_states
 from workers.pipeline.exchange.node_report import NodeReport
 from workers.pipeline.reports.activity import count_step, record_sink_batch
 from workers.pipeline.reports.telemetry_row import telemetry_row
@@ -144,7 +144,7 @@ class Blocks:
         """Write the blocks of a row, and collect the references for its queries."""
         self._batch = batch
         watched = frozenset(self.watched)
-        every = list(block_rows.unpack_blocks(payload))
+        every = list(output.unpack_blocks(payload))
         names = put_blocks(self.client, self.cluster, [sent.data for sent in every])
         for name, sent in zip(names, every, strict=True):
             members: list[bytes] | None = None

@@ -28,7 +28,7 @@ class StateSchema:
     """The schema of a state table: the identity of a row, and how equal rows merge.
 
     `merges`: columns with the aggregation of Arrow that merges each; `moments`: columns of weight,
-    mean, rest and spread, which merge together (`moments.py`).
+    mean, rest and spread, which merge together (`grouping.py`).
     """
 
     arrow: Any

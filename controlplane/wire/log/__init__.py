@@ -17,7 +17,6 @@ from controlplane.wire.log.address import (
     log_identity,
     without_password,
 )
-from controlplane.wire.log.protocol import Log
 from controlplane.wire.log.redis_log import RedisLog, connect
 from controlplane.wire.log.values import (
     DEFAULT_BYTES,
@@ -29,6 +28,7 @@ from controlplane.wire.log.values import (
     Entry,
     IdempotencyToken,
     Limits,
+    Log,
     LogBacklog,
     LogHead,
     LogPosition,

@@ -3,8 +3,11 @@
 Spark writes `offsets/<n>` before batch n runs and `commits/<n>` once it is whole.
 """
 
+import fcntl
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -77,3 +80,23 @@ def _offsets(path: Path, batch: int) -> tuple[int, dict[str, Any]]:
     _, own, source = (path / "offsets" / str(batch)).read_text().splitlines()
     offset: dict[str, Any] = json.loads(source)
     return int(json.loads(own)["conf"][_PARTITIONS]), offset
+
+
+class AlreadyRunning(Exception):
+    """Another process holds the checkpoint."""
+
+
+@contextmanager
+def exclusive_lock(checkpoint: Path) -> Iterator[None]:
+    """Hold the checkpoint's lock file: two processes would spoil it. Raises `AlreadyRunning`."""
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    path = checkpoint.with_name(checkpoint.name + ".lock")
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise AlreadyRunning(f"another driver runs on {checkpoint}: end it first") from error
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield

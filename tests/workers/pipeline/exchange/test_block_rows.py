@@ -11,7 +11,7 @@ from controlplane.wire.aggregates.state_schema import StateSchema, schema_named,
 from controlplane.wire.query import QueryText
 from controlplane.wire.results.blocks import Block, decoded
 from tests.support.stored import HOUR_MS, computed
-from workers.pipeline.exchange.block_rows import pack_blocks, split_tables, unpack_blocks
+from workers.pipeline.exchange.output import pack_blocks, split_tables, unpack_blocks
 
 TOP = computed(QueryText({"n": "count(*)", "t": "top_k(volts, 3)"}, 3600.0, key=("meter",)))
 

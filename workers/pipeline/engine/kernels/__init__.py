@@ -12,8 +12,7 @@ from typing import Final
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.kernels.arithmetic import ARITHMETIC
 from workers.pipeline.engine.kernels.comparison import COMPARISONS
-from workers.pipeline.engine.kernels.conversion import CONVERSIONS
-from workers.pipeline.engine.kernels.rounding import ROUNDING
+from workers.pipeline.engine.kernels.conversion import CONVERSIONS, ROUNDING
 from workers.pipeline.engine.kernels.text import TEXTS
 from workers.pipeline.engine.kernels.types import Value
 

@@ -7,7 +7,7 @@ from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language.tree import Column, Kind
 from controlplane.wire.records.record_codec import struct_field, whole_ms
 from workers.pipeline.engine.arrow import pa
-from workers.pipeline.engine.kernels.units import floats_of_decimals
+from workers.pipeline.engine.kernels.types import floats_of_decimals
 
 
 def column_of(columns: Mapping[str, Any], wanted: Column, records: int) -> Any:
