@@ -83,17 +83,8 @@ class DeadLetterRow:
 
     def to_json(self) -> dict[str, Any]:
         """Return the dead letter as JSON values, by `FIELDS`."""
-        letter = self.letter
-        return {
-            "id": letter.id,
-            "stream": self.stream,
-            "position": letter.position,
-            "index": letter.index,
-            "reason": str(letter.reason),
-            "message": letter.message,
-            "records": letter.records,
-            "record": self.record,
-        }
+        own = {"stream": self.stream, "record": self.record, "reason": str(self.letter.reason)}
+        return {name: own.get(name, getattr(self.letter, name, "")) for name in self.FIELDS}
 
 
 @dataclass(frozen=True)

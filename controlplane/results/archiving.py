@@ -22,22 +22,17 @@ from controlplane.archive.windows import Archived
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
 from controlplane.results.finality import WindowTiming, window_timings
-from controlplane.results.unreadable_windows import (
+from controlplane.results.window_retention import (
     computation_of,
     drop_all,
     drop_until,
     readable,
 )
-from controlplane.wire.results import (
-    Range,
-    StoredWindow,
-    WindowsPage,
-    final_windows,
-    read_pages,
-    watermarks,
-)
+from controlplane.wire.results import final_windows, watermarks
+from controlplane.wire.results.assembly import StoredWindow
 from controlplane.wire.results.feed import followed, note_final
 from controlplane.wire.results.places import start_of
+from controlplane.wire.results.read import Range, WindowsPage, read_pages
 from controlplane.wire.results.watermarks import Watermarks
 
 logger = logging.getLogger(__name__)

@@ -2,8 +2,8 @@
 
 import redis
 
-from controlplane.wire.results import Changes
 from controlplane.wire.results.blocks import pack_tables, unpack_tables
+from controlplane.wire.results.write import Changes
 from workers.pipeline.engine.changes import BatchChanges
 from workers.pipeline.exchange.node_report import NodeReport
 from workers.pipeline.exchange.output import ROW_BYTES, pack_blocks

@@ -45,7 +45,15 @@ class Agent:
 
     def tick(self, now: float) -> dict[str, Report]:
         """Step every cluster and return the reports."""
-        return self._step(self._wanted(), now)
+        wanted = self._wanted()
+        for slug in wanted.keys() - self._keepers.keys():
+            self._keepers[slug] = self._make_keeper(slug)
+        reports = self._take_steps(wanted, now)
+        for slug in [s for s, k in self._keepers.items() if s not in wanted and k.has_ended()]:
+            del self._keepers[slug]
+        self._publish({slug: report for slug, report in reports.items() if slug in wanted})
+        self._beat(reports)
+        return reports
 
     def end(self, patience_s: float, pause: Callable[[float], None] = time.sleep) -> None:
         """Stop every driver, and kill it after `patience_s`."""
@@ -60,16 +68,6 @@ class Agent:
         for keeper in self._keepers.values():
             keeper.kill()
         self._publish({slug: Report("stopped", "the agent has ended") for slug in self._keepers})
-
-    def _step(self, wanted: Wanted, now: float) -> dict[str, Report]:
-        for slug in wanted.keys() - self._keepers.keys():
-            self._keepers[slug] = self._make_keeper(slug)
-        reports = self._take_steps(wanted, now)
-        for slug in [s for s, k in self._keepers.items() if s not in wanted and k.has_ended()]:
-            del self._keepers[slug]
-        self._publish({slug: report for slug, report in reports.items() if slug in wanted})
-        self._beat(reports)
-        return reports
 
     def _take_steps(self, wanted: Wanted, now: float) -> dict[str, Report]:
         return {

@@ -21,12 +21,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from controlplane.wire import dead_letters, keys, measures, results
+from controlplane.wire import dead_letters, keys, measures
 from controlplane.wire.aggregates.state_schema import to_bytes
-from controlplane.wire.results import Changes, References, watermarks
+from controlplane.wire.results import watermarks
 from controlplane.wire.results.blocks import Ref, members_in
 from controlplane.wire.results.blocks import put as put_blocks
 from controlplane.wire.results.feed import followed
+from controlplane.wire.results.write import Changes, References, write
 from workers.pipeline.exchange import output, task_states
 from workers.pipeline.exchange.node_report import NodeReport
 from workers.pipeline.reports.activity import count_step, record_sink_batch
@@ -165,7 +166,7 @@ class Blocks:
         """Write the references of queries that had nothing else in this batch."""
         if self._refs:
             refs = self.of(list(self._refs))
-            results.write(self.client, self.cluster, self._batch, Changes([]), self.watched, refs)
+            write(self.client, self.cluster, self._batch, Changes([]), self.watched, refs)
 
 
 def write_results(
@@ -184,7 +185,7 @@ def write_results(
     own = _without_queries(changed, merged)
     queries = {query for _, rows in own.tables for query in np.asarray(rows["query"]).tolist()}
     refs = blocks.of(sorted(queries))
-    results.write(client, cluster, report.batch, own, blocks.watched, refs)
+    write(client, cluster, report.batch, own, blocks.watched, refs)
     pipe = client.pipeline(transaction=False)
     for query, tables in _rows_by_query(changed, merged).items():
         fields: dict[Any, Any] = {

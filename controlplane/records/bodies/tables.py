@@ -34,19 +34,6 @@ DEFAULT_RULES: Final = Rules()
 _UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, KeyError)
 
 
-def of_arrow(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
-    """Return the records of an Arrow IPC stream; columns by name, in any order.
-
-    Raises `BadBody` and `Invalid`.
-    """
-    return of_table(read_arrow(body), schema, Rules(zone=zone))
-
-
-def of_parquet(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
-    """Return the records of a Parquet file. Raises `BadBody` and `Invalid`."""
-    return of_table(read_parquet(body), schema, Rules(zone=zone))
-
-
 def of_csv(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     """Return the records of CSV with a header line; an empty cell without quotes is null.
 

@@ -18,7 +18,7 @@ from controlplane.wire.aggregates.state_schema import (
     schema_names,
 )
 from controlplane.wire.query import Computation
-from controlplane.wire.results.block_reader import BlockRows
+from controlplane.wire.results.blocks import BlockRows
 from controlplane.wire.results.places import PART_BYTES, place_of, start_of, whole_column
 from controlplane.wire.results.rows import (
     HEAD,

@@ -13,14 +13,14 @@ from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import schema_named, schema_names
 from controlplane.wire.query import Computation
 from controlplane.wire.results.assembly import Piece, Stored, StoredWindow, assembled, places_of
-from controlplane.wire.results.block_reader import (
+from controlplane.wire.results.blocks import (
     BlockRows,
+    Ref,
     StoredBlocks,
     Wanted,
     read_overlapping,
     rows_of,
 )
-from controlplane.wire.results.blocks import Ref
 from controlplane.wire.results.places import START_BYTES, key_bytes, start_bytes, start_of
 from controlplane.wire.results.rows import HEAD, key_columns, number_of, section_of
 from controlplane.wire.results.scripts import PAGE
@@ -207,14 +207,15 @@ def _trimmed(
     nearest = b""
     if bounds:
         nearest = max(bounds) if wanted.newest_first else min(bounds)
-        result = [item for item in result if _is_before(item, nearest, wanted.newest_first)]
+        result = [item for item in result if is_before(item, nearest, wanted.newest_first)]
     if len(result) > wanted.limit:
         result = result[: wanted.limit]
         nearest = result[-1]
     return result, nearest
 
 
-def _is_before(place: bytes, edge: bytes, newest_first: bool) -> bool:
+def is_before(place: bytes, edge: bytes, newest_first: bool) -> bool:
+    """Return whether a place is on this side of an edge, in the order of the page, or begins so."""
     begins = place[: len(edge)]
     return begins >= edge if newest_first else begins <= edge
 

@@ -2,8 +2,14 @@
 
 from dataclasses import dataclass, replace
 
-from controlplane.wire.routing.actions import Action, Kind, SingleAction, Subject
-from controlplane.wire.routing.draft import NodeState, TableDraft
+from controlplane.wire.routing.actions import (
+    Action,
+    Kind,
+    NodeState,
+    SingleAction,
+    Subject,
+    TableDraft,
+)
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.schema import StreamSchema
 

@@ -7,9 +7,8 @@ from typing import Final
 
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.query_text import MAX_TASKS
-from controlplane.wire.routing.actions import Action, Kind, SingleAction
+from controlplane.wire.routing.actions import Action, Kind, SingleAction, TableDraft
 from controlplane.wire.routing.cluster_actions import SetDropRule
-from controlplane.wire.routing.draft import TableDraft
 from controlplane.wire.routing.route import (
     NO_AGGREGATOR,
     Route,

@@ -11,9 +11,10 @@ from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import schema_named, schema_names
 from controlplane.wire.language import Kind
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.results import Changes, watermarks
+from controlplane.wire.results import watermarks
 from controlplane.wire.results.blocks import pack_tables, unpack_tables
 from controlplane.wire.results.feed import entry_of, follow
+from controlplane.wire.results.write import Changes
 from tests.support.sunk import report
 from tests.support.whole_results import read_windows
 from workers.pipeline.exchange.node_report import NodeReport

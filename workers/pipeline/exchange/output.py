@@ -19,7 +19,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from controlplane.wire.aggregates.state_schema import StateSchema
-from controlplane.wire.results import Changes
 from controlplane.wire.results.blocks import (
     BLOCK_BYTES,
     Block,
@@ -29,6 +28,7 @@ from controlplane.wire.results.blocks import (
     unpack_tables,
 )
 from controlplane.wire.results.rows import key_columns
+from controlplane.wire.results.write import Changes
 from workers.pipeline.engine.hashing import hash_rows
 from workers.pipeline.exchange import task_states
 from workers.pipeline.exchange.node_report import NodeReport

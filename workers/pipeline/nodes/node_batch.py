@@ -36,8 +36,13 @@ from workers.pipeline.engine.storage.watermarks import read_watermarks
 from workers.pipeline.engine.storage.widening import Widening, detect_widening
 from workers.pipeline.engine.store import Store
 from workers.pipeline.exchange import task_states
-from workers.pipeline.exchange.envelope import Envelope, log_times_of, newest_of, records_of
-from workers.pipeline.exchange.messages import NodeInput
+from workers.pipeline.exchange.envelope import (
+    Envelope,
+    NodeInput,
+    log_times_of,
+    newest_of,
+    records_of,
+)
 from workers.pipeline.exchange.node_report import NodeReport, arrivals_of
 from workers.pipeline.exchange.output import NodeOutput, size_of
 from workers.pipeline.nodes import aggregator

@@ -25,7 +25,7 @@ from controlplane.wire.log import Log
 from controlplane.wire.routing.publication import latest_version, trim
 from workers.pipeline.checkpoints.batch_sequence import first_batch, first_position
 from workers.pipeline.exchange import task_states
-from workers.pipeline.exchange.messages import ROUTED_DDL, BatchHeader, to_rows
+from workers.pipeline.exchange.envelope import ROUTED_DDL, BatchHeader, to_rows
 from workers.pipeline.reports.activity import count_step
 from workers.pipeline.reports.telemetry_row import newest_telemetry
 from workers.pipeline.routing.compiled_table import CompiledTable
@@ -47,9 +47,7 @@ _DRIVER: Final = uuid.uuid4().hex
 class WeirLog(DataSource):
     """The data source `weir_log`.
 
-    Options: cluster, redis_url, partitions, nodes, splits, max_records, max_bytes, budget
-    (bytes that a batch may deliver to nodes, and that nodes may emit), and log_url where that is
-    elsewhere. `nodes` holds for routing tables without their number.
+    Its option `reader` has the fields of `LogReader` as JSON.
     """
 
     @classmethod
@@ -63,18 +61,7 @@ class WeirLog(DataSource):
 
     def streamReader(self, schema: StructType) -> "LogReader":  # noqa: N802 - Spark's name
         """Return the reader of one streaming query."""
-        return LogReader(
-            cluster=self.options["cluster"],
-            redis_url=self.options["redis_url"],
-            state_partitions=int(self.options["partitions"]),
-            nodes=int(self.options["nodes"]),
-            splits=int(self.options["splits"]),
-            max_records=int(self.options["max_records"]),
-            max_bytes=int(self.options["max_bytes"]),
-            budget=int(self.options["budget"]),
-            log_url=self.options.get("log_url", ""),
-            seed=self.options.get("seed", ""),
-        )
+        return LogReader(**json.loads(self.options["reader"]))
 
 
 @dataclass
@@ -112,7 +99,12 @@ def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
 
 @dataclass
 class LogReader(DataSourceStreamReader):
-    """Reads the log between two offsets; holds nothing that a replay would need."""
+    """Reads the log between two offsets; holds nothing that a replay would need.
+
+    `nodes` holds for routing tables without their number; `budget`: bytes that a batch may deliver
+    to nodes, and that nodes may emit; `seed`: where a checkpoint begins that was made from another
+    one, as JSON.
+    """
 
     cluster: str
     redis_url: str
@@ -123,7 +115,6 @@ class LogReader(DataSourceStreamReader):
     max_bytes: int
     budget: int
     log_url: str = ""
-    # Where a checkpoint begins that was made from another one, as JSON.
     seed: str = ""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name

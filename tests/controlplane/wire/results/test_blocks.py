@@ -7,17 +7,11 @@ import pytest
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.results import (
-    Changes,
-    Range,
-    References,
-    final_windows,
-    read_page,
-    read_places,
-    write,
-)
+from controlplane.wire.results import final_windows
 from controlplane.wire.results.blocks import Ref, encoded, put
 from controlplane.wire.results.places import place_of
+from controlplane.wire.results.read import Range, read_page, read_places
+from controlplane.wire.results.write import Changes, References, write
 from tests.support.stored import HOUR_MS, changes, computed
 from tests.support.whole_results import pages, read_windows
 
