@@ -13,7 +13,7 @@ import pyarrow as pa
 from controlplane.wire.errors import WireError
 from controlplane.wire.language.functions import common
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.types import BadType, arrow_type, kind_of, type_name
+from controlplane.wire.types import BadType, arrow_type, kind_of
 
 MAX_COLUMNS: Final = 500
 MAX_NAME: Final = 100
@@ -123,19 +123,6 @@ class StreamSchema:
     def from_text(text: str | bytes) -> "StreamSchema":
         """Return the cached schema of a text by `to_text`. Raises `BadSchema`."""
         return StreamSchema.from_json(json.loads(text))
-
-    @classmethod
-    def of_arrow(cls, schema: Any, event_time: str = "", **settings: float) -> "StreamSchema":
-        """Return the schema of Arrow data. Raises `BadSchema` by column for unsupported types."""
-        columns, faults = [], {}
-        for item in schema:
-            try:
-                columns.append(ColumnSpec(item.name, type_name(item.type), item.nullable))
-            except BadType as error:
-                faults[f"columns.{item.name}"] = str(error)
-        if faults:
-            raise BadSchema(faults)
-        return cls(tuple(columns), event_time, **settings)
 
 
 def _kinds(name: str, arrow: Any) -> dict[str, Kind]:

@@ -6,8 +6,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from workers.demo.loops import Ints, rows_between, slices_by
-from workers.demo.program import Wanted
+from workers.demo.program import Ints, Wanted, rows_between, slices_by
 from workers.demo.recording import NO_SPEED, REPORT, SPAN_MS, START_MS, Recording, load_recording
 
 MOST_STREAMS: Final = 4

@@ -29,9 +29,11 @@ from workers.pipeline.checkpoints.files import (
     AlreadyRunning,
     Checkpoint,
     CheckpointUnusable,
+    create_draft,
     exclusive_lock,
+    finish_swap,
+    swap,
 )
-from workers.pipeline.checkpoints.swap import create_draft, finish_swap, swap
 from workers.pipeline.spark.connections import client_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.spark.session import session

@@ -29,7 +29,7 @@ from controlplane.wire.results.blocks import put as put_blocks
 from controlplane.wire.results.feed import followed
 from controlplane.wire.results.write import Changes, References, write
 from workers.pipeline.exchange import output, task_states
-from workers.pipeline.exchange.node_report import NodeReport
+from workers.pipeline.exchange.output import NodeReport
 from workers.pipeline.reports.activity import count_step, record_sink_batch
 from workers.pipeline.reports.telemetry_row import telemetry_row
 from workers.pipeline.spark.connections import client_of, freeze_heap

@@ -47,13 +47,12 @@ class Cursor:
 
 
 @dataclass
-class News:
+class News(Cursor):
     """The rows of one read for one cluster; positions are "" if there were none."""
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
     telemetry: str = ""
     progress: str = ""
-    batch_ms: float | None = None
+    rows: list[dict[str, Any]] = field(default_factory=list)
 
 
 async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) -> dict[str, News]:

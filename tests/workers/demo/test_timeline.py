@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.wire.records.record_codec import check_block
-from workers.demo.loops import rows_between
+from workers.demo.program import rows_between
 from workers.demo.recording import (
     REPORT,
     SPAN_MS,

@@ -17,7 +17,7 @@ from controlplane.wire.results.feed import entry_of, follow
 from controlplane.wire.results.write import Changes
 from tests.support.sunk import report
 from tests.support.whole_results import read_windows
-from workers.pipeline.exchange.node_report import NodeReport
+from workers.pipeline.exchange.output import NodeReport
 from workers.pipeline.reports.telemetry_row import telemetry_row
 from workers.pipeline.sink import Blocks, SinkWriter, forget_parts, write_results, write_telemetry
 

@@ -6,8 +6,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from workers.demo.loops import rows_between, slices_by
-from workers.demo.program import Wanted
+from workers.demo.program import Wanted, rows_between, slices_by
 from workers.demo.web.recording import (
     SCHEMA,
     SPAN_MS,

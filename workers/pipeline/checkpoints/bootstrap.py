@@ -6,7 +6,6 @@ batch begins with an empty store and reads the same files. Once it is whole they
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from workers.pipeline.checkpoints.files import WrongPartitions, has_begun, partitions_of
+from workers.pipeline.checkpoints.files import WrongPartitions, fsync_path, has_begun, partitions_of
 from workers.pipeline.engine.store import Store
 
 _FOLDER: Final = "seed"
@@ -125,15 +124,6 @@ class BootstrapWriter:
         table.write_text(json.dumps(row))
         for path in (table, self._folder, self._folder.parent):
             fsync_path(path)
-
-
-def fsync_path(path: Path) -> None:
-    """Wait until the file or directory is on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _file(folder: Path, node: int) -> Path:

@@ -6,6 +6,7 @@ Spark writes `offsets/<n>` before batch n runs and `commits/<n>` once it is whol
 import fcntl
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -100,3 +101,52 @@ def exclusive_lock(checkpoint: Path) -> Iterator[None]:
         file.write(str(os.getpid()))
         file.flush()
         yield
+
+
+def fsync_path(path: Path) -> None:
+    """Wait until the file or directory is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def create_draft(checkpoint: Path) -> Path:
+    """Return an empty directory for the next checkpoint."""
+    draft = checkpoint.with_name(checkpoint.name + ".next")
+    if draft.exists():
+        shutil.rmtree(draft)
+    draft.mkdir(parents=True)
+    return draft
+
+
+def swap(checkpoint: Path, draft: Path, kept: Path) -> None:
+    """Replace the checkpoint with the draft; the old checkpoint gets another name."""
+    plan = _plan(checkpoint)
+    written = plan.with_name(plan.name + ".tmp")
+    written.write_text(json.dumps({"draft": draft.name, "kept": kept.name}))
+    fsync_path(written)
+    written.replace(plan)
+    fsync_path(plan.parent)
+    finish_swap(checkpoint)
+
+
+def finish_swap(checkpoint: Path) -> None:
+    """Finish an interrupted swap; the caller owns the checkpoint."""
+    plan = _plan(checkpoint)
+    if not plan.exists():
+        return
+    names = json.loads(plan.read_text())
+    draft, kept = (checkpoint.with_name(names[name]) for name in ("draft", "kept"))
+    if draft.exists():
+        # Whether the first step was taken: the old checkpoint has its new name.
+        if not kept.exists():
+            checkpoint.rename(kept)
+        draft.rename(checkpoint)
+        fsync_path(checkpoint.parent)
+    plan.unlink()
+
+
+def _plan(checkpoint: Path) -> Path:
+    return checkpoint.with_name(checkpoint.name + ".swap")

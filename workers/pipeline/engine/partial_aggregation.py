@@ -214,25 +214,17 @@ def _count(group: Group, taken: _Taken, changes: BatchChanges) -> None:
     counts = run_isolated(COUNT, queries, lambda some: _counted(group.of_queries(some), taken),
                       changes.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
     # Each part of the queries has the late records of all that share the computation.
-    changes.late += counts[0].late if counts else 0
-    for count in counts:
-        for edge, lost in count.dropped.items():
+    changes.late += counts[0][0] if counts else 0
+    for _, dropped in counts:
+        for edge, lost in dropped.items():
             changes.dropped[edge] = changes.dropped.get(edge, 0) + lost
 
 
-class _Counted(NamedTuple):
-    """Late records, and dropped ones by edge (stream, query)."""
-
-    late: int
-    dropped: dict[tuple[int, int], int]
-
-
-def _counted(group: Group, taken: _Taken) -> _Counted:
+def _counted(group: Group, taken: _Taken) -> tuple[int, dict[tuple[int, int], int]]:
+    """Return the late records, and the dropped ones by edge (stream, query)."""
     records, panes = taken.records, taken.panes
     late = 0 if panes.late is None else late_records(group, records, panes.late)
-    return _Counted(
-        late, {} if panes.dropped is None else dropped_records(group, records, panes.dropped)
-    )
+    return late, {} if panes.dropped is None else dropped_records(group, records, panes.dropped)
 
 
 def dropped_records(group: Group, records: Records, dropped: Mask) -> dict[tuple[int, int], int]:

@@ -43,13 +43,12 @@ from workers.pipeline.exchange.envelope import (
     newest_of,
     records_of,
 )
-from workers.pipeline.exchange.node_report import NodeReport, arrivals_of
-from workers.pipeline.exchange.output import NodeOutput, size_of
+from workers.pipeline.exchange.output import NodeOutput, NodeReport, arrivals_of, size_of
 from workers.pipeline.nodes import aggregator
 from workers.pipeline.nodes.backlog import BACKLOG, NodeBacklog, WorkItem
 from workers.pipeline.nodes.quarantine import find_quarantined
 from workers.pipeline.routing.compiled_table import CompiledTable, TableCache
-from workers.pipeline.spark.executor import executor
+from workers.pipeline.spark.connections import executor
 
 # What the first batch of a checkpoint may take at an emulated capacity: so many ms of it.
 _FIRST_MS: Final = 1_000

@@ -12,8 +12,7 @@ from controlplane.wire.results.blocks import unpack_tables
 from tests.support.sunk import report
 from tests.workers.pipeline.test_sink import FORM
 from workers.pipeline.exchange import output, task_states
-from workers.pipeline.exchange.node_report import NodeReport
-from workers.pipeline.exchange.output import NodeOutput, OutputRow, RowCollector
+from workers.pipeline.exchange.output import NodeOutput, NodeReport, OutputRow, RowCollector
 from workers.pipeline.sink import SinkWriter
 
 # Windows of each query: two that fit together, one that is larger than a row, one of one window.

@@ -27,7 +27,7 @@ from controlplane.wire.aggregates.state_schema import (
 )
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
-from workers.pipeline.engine.aggregation.sketches import cell_names
+from workers.pipeline.engine.aggregation.panes import cell_names
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.assignment.tasks import Member, Tasks, counted_by, counted_in
 from workers.pipeline.engine.evaluation.samples import sample_of
