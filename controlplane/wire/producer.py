@@ -25,7 +25,7 @@ import redis
 from controlplane.wire import keys, log
 from controlplane.wire.errors import BadBlock, LogUnavailable, UnknownSchema
 from controlplane.wire.records import record_codec
-from controlplane.wire.records.conversion import to_record_batch
+from controlplane.wire.records.record_codec import to_record_batch
 from controlplane.wire.schema import StreamSchema
 
 

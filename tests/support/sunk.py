@@ -4,7 +4,7 @@ import redis
 
 from controlplane.wire.results.blocks import pack_tables, unpack_tables
 from controlplane.wire.results.write import Changes
-from workers.pipeline.engine.changes import BatchChanges
+from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.exchange.output import ROW_BYTES, NodeReport, pack_blocks
 from workers.pipeline.sink import Blocks, write_results
 

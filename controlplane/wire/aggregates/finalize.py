@@ -14,10 +14,15 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.floats import decode_float, plain_float
 from controlplane.wire.aggregates.grouping import merge_rows
 from controlplane.wire.aggregates.layout import Layout, layout_of
-from controlplane.wire.aggregates.sketches import Cell, date_of, finalize_sketch
+from controlplane.wire.aggregates.sketches import (
+    Cell,
+    date_of,
+    decode_float,
+    finalize_sketch,
+    plain_float,
+)
 from controlplane.wire.aggregates.state_schema import OWNER, StateSchema, schema_named, schema_names
 from controlplane.wire.aggregates.user_results import Outcome, user_results
 from controlplane.wire.language.aggregates import Aggregate

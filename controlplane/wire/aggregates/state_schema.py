@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.floats import float_codes
 from controlplane.wire.aggregates.layout import ARROW, AggregateSchema, Layout, Moments
+from controlplane.wire.aggregates.sketches import float_codes
 from controlplane.wire.language.aggregates import Merge
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation

@@ -16,8 +16,15 @@ from sqlglot.errors import ParseError, TokenError
 from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import FUNCTIONS, OPERATORS, Function
 from controlplane.wire.language.registered import names, registered
-from controlplane.wire.language.times import literal_of
-from controlplane.wire.language.tree import NUMBERS, Call, Column, Expression, Kind, Literal
+from controlplane.wire.language.tree import (
+    NUMBERS,
+    Call,
+    Column,
+    Expression,
+    Kind,
+    Literal,
+    literal_of,
+)
 
 LONGEST: Final = 4_000
 # Readers of expressions are recursive; brackets alone are no level.

@@ -10,7 +10,7 @@ from django.test import Client
 from controlplane.access import tokens
 from controlplane.models import Cluster
 from tests.support.redis_server import running_redis
-from workers.demo.api import WeirApi
+from workers.demo.keeper import WeirApi
 from workers.demo.recording import REPORT, Recording, load_recording
 
 

@@ -4,8 +4,7 @@ import httpx
 import pytest
 
 from controlplane.models import Query
-from workers.demo.api import Refused, WeirApi
-from workers.demo.keeper import Changes, QueryKeeper, changes
+from workers.demo.keeper import Changes, QueryKeeper, Refused, WeirApi, changes
 from workers.demo.program import Wanted
 from workers.demo.taxis import TEXT
 

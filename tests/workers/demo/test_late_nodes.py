@@ -6,8 +6,7 @@ import redis
 
 from controlplane.models import AuditEntry, Cluster, Node, Query
 from tests.workers.demo.test_keeper import MOUSE
-from workers.demo.api import WeirApi
-from workers.demo.keeper import LateNodes
+from workers.demo.keeper import LateNodes, WeirApi
 from workers.demo.recording import REPORT
 
 pytestmark = pytest.mark.django_db

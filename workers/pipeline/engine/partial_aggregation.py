@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -9,24 +10,24 @@ from numpy.typing import NDArray
 
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import (
+    StateSchema,
     is_pairs,
     pairs_name,
     schema_named,
     schema_names,
 )
 from controlplane.wire.limits import TimeLimit, time_limit
+from controlplane.wire.results.blocks import Block
 from workers.pipeline.engine.aggregation.panes import Panes, panes_of
 from workers.pipeline.engine.assignment.subscriptions import NOT_OWNED, Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.changes import BatchChanges
 from workers.pipeline.engine.complete_windows import (
     CompleteWindows,
     block_of,
     group_alike,
     split_complete,
 )
-from workers.pipeline.engine.evaluation.records import Int64s, Records
-from workers.pipeline.engine.evaluation.samples import sample_of, sample_of_records
+from workers.pipeline.engine.evaluation.records import Int64s, Records, sample_of, sample_of_records
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.isolation import (
     ASSIGN,
@@ -45,6 +46,40 @@ _TASKS: Final = 1 << 20
 LEAST_SLICE: Final = 1_000
 # The search for the record on which a query fails may take so long.
 _SEARCH_SECONDS: Final = 1.0
+
+
+@dataclass
+class BatchChanges:
+    """The changes of a batch on a node: windows by state schema, and measures.
+
+    `blocks`: windows that were complete immediately, each once for several queries. `dropped`:
+    records by edge (stream, query); `tasks`: rows of query, task, records imported and bytes of
+    state, of the tasks that were looked at; `state_us`: processor time of the state; `faults`: by
+    query what of it could not be computed: nothing of it was taken then.
+    """
+
+    windows: list[tuple[str, StateSchema, Any]] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    ended: set[int] = field(default_factory=set)
+    late: int = 0
+    state_bytes: int = 0
+    dropped: dict[tuple[int, int], int] = field(default_factory=dict)
+    tasks: list[Int64s] = field(default_factory=list)
+    state_us: int = 0
+    faults: dict[int, Fault] = field(default_factory=dict)
+
+    def take(self, other: "BatchChanges") -> None:
+        """Add what another part of the batch changed after this."""
+        self.windows += other.windows
+        self.blocks += other.blocks
+        self.ended |= other.ended
+        self.late += other.late
+        self.state_bytes = other.state_bytes
+        for edge, lost in other.dropped.items():
+            self.dropped[edge] = self.dropped.get(edge, 0) + lost
+        self.tasks += other.tasks
+        self.state_us += other.state_us
+        self.faults |= other.faults
 
 
 def partial_aggregates(

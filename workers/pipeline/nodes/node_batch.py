@@ -21,7 +21,6 @@ from controlplane.wire.routing.state_transfer import AGGREGATOR_TASK, TaskTransf
 from workers.pipeline.engine import final_aggregation
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.tasks import Task, Tasks
-from workers.pipeline.engine.changes import BatchChanges
 from workers.pipeline.engine.failures.fault import (
     Fault,
     Faults,
@@ -30,6 +29,7 @@ from workers.pipeline.engine.failures.fault import (
     write_faults,
 )
 from workers.pipeline.engine.failures.isolation import EXPORT, IMPORT, no_sample, run_stage
+from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.engine.storage import state_transfer
 from workers.pipeline.engine.storage.idle_streams import LogTimes, StreamClock
 from workers.pipeline.engine.storage.watermarks import read_watermarks

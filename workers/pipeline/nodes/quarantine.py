@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, cast
 
 from controlplane.wire import keys
-from workers.pipeline.engine.evaluation.samples import sample_of_records
+from workers.pipeline.engine.evaluation.records import sample_of_records
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.probe import find_culprits
 from workers.pipeline.engine.store import Store

@@ -22,9 +22,9 @@ from workers.pipeline.engine.assignment.subscriptions import (
     TaskOwnership,
 )
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.changes import BatchChanges
 from workers.pipeline.engine.evaluation.drop_rules import is_window_dropped, sample_hashes
 from workers.pipeline.engine.evaluation.records import Int64s, task_column
+from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.engine.storage.state_transfer import export_state, import_state
 
 assert TestRange is not None  # registers test_range

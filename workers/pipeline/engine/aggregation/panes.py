@@ -11,7 +11,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from controlplane.wire.aggregates.floats import float_codes
 from controlplane.wire.aggregates.grouping import (
     EXACT_VALUES,
     coarsen_full_sketches,
@@ -29,6 +28,7 @@ from controlplane.wire.aggregates.sketches import (
     HASH,
     QUANTILE,
     coarse_cells,
+    float_codes,
     hash_cells,
     value_cells,
 )

@@ -1,4 +1,4 @@
-"""Casts, and the hash of a value."""
+"""Casts, rounding of floats and decimals, and the hash of a value."""
 
 from typing import Final
 
@@ -78,13 +78,6 @@ def _each_rounded(wide: Value, digits: Value) -> Value:
     return result
 
 
-ROUNDING: Final[dict[str, Kernel]] = {
-    "ceil": to_whole(pc.ceil),
-    "floor": to_whole(pc.floor),
-    "round": _rounded,
-}
-
-
 def _to_decimal(value: Value) -> Value:
     if is_float(value):
         value = pc.if_else(pc.is_nan(value), pa.scalar(None, FLOAT), value)
@@ -137,6 +130,9 @@ def _hashed(value: Value) -> Value:
 
 
 CONVERSIONS: Final[dict[str, Kernel]] = {
+    "ceil": to_whole(pc.ceil),
+    "floor": to_whole(pc.floor),
+    "round": _rounded,
     "to int": to_whole(pc.trunc),
     "to float": as_float,
     "to decimal": _to_decimal,

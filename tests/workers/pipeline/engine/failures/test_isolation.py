@@ -19,10 +19,10 @@ from workers.pipeline.engine import advance, final_aggregation, partial_aggregat
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Group, Intake, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.changes import BatchChanges
 from workers.pipeline.engine.evaluation.records import task_column
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.final_aggregation import merge_parts
+from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.engine.storage import pages, state_transfer
 
 BAD = 7
