@@ -3,7 +3,7 @@
 from typing import Any
 
 from controlplane.models import Cluster, Query
-from controlplane.wire.routing.key_groupings import HASH, KEY_GROUPINGS
+from controlplane.wire.routing.route import HASH, KEY_GROUPINGS
 from dashboard.streams.drop_rule_forms import drop_rule_rows
 
 

@@ -10,7 +10,7 @@ from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.topology import key_groupings, task_counts
-from controlplane.wire.routing.key_groupings import KEY_GROUPINGS
+from controlplane.wire.routing.route import KEY_GROUPINGS
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import notify, notify_refusals
 

@@ -14,7 +14,7 @@ from workers.pipeline.checkpoints.bootstrap import existing_partitions
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock, finish_swap
 from workers.pipeline.reports.heartbeat import Heartbeat, ProgressListener
 from workers.pipeline.spark.connections import client_of
-from workers.pipeline.spark.cores import partition_warning, partitions_for
+from workers.pipeline.spark.partition_keys import partition_warning, partitions_for
 from workers.pipeline.spark.session import SparkSettings, session
 
 logger = logging.getLogger("weir.pipeline")

@@ -20,7 +20,7 @@ from workers.pipeline.engine.assignment.subscriptions import Intake
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK, Int64s, Records
 from workers.pipeline.engine.failures.fault import QueryFault
 from workers.pipeline.engine.kernels.types import canonical
-from workers.pipeline.engine.storage.window_state import windows_of_records
+from workers.pipeline.engine.storage.window_state import windows_of
 
 # Pairs of one batch and task at most; more is an error of the query, not of the machine.
 MAX_PAIRS: Final = 20_000_000
@@ -70,7 +70,7 @@ def _side(
     for key in keys:
         valid &= np.asarray(key.is_valid())
     keys, selected = [key.filter(pa.array(valid)) for key in keys], selected[valid]
-    row, start = windows_of_records(records.ts_ms[selected], computation.window)
+    row, start = windows_of(records.ts_ms[selected], computation.window, 1)
     result: dict[str, Any] = {
         "stream": pa.array(records.stream[selected][row]),
         "pane": pa.array(start),

@@ -23,7 +23,7 @@ from controlplane.wire.generation import read_generation
 from controlplane.wire.limits import limit_memory
 from controlplane.wire.log import Log
 from controlplane.wire.routing.publication import latest_version, trim
-from workers.pipeline.checkpoints.batch_sequence import first_batch, first_position
+from workers.pipeline.checkpoints.bootstrap import first_batch, first_position
 from workers.pipeline.exchange import task_states
 from workers.pipeline.exchange.envelope import ROUTED_DDL, BatchHeader, to_rows
 from workers.pipeline.reports.activity import count_step

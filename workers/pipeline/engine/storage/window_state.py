@@ -126,7 +126,7 @@ def changed_windows(
     """
     if window.panes == 1:
         return whole_windows(form, merged_state)
-    row, start = windows_containing(np.asarray(merged_state.rows["pane"]), window)
+    row, start = windows_of(np.asarray(merged_state.rows["pane"]), window, window.pane_ms)
     spread = merged_state.rows.take(pa.array(row))
     column_index = spread.schema.get_field_index("pane")
     moved = MergedState(
@@ -164,17 +164,11 @@ def whole_windows(form: StateSchema, merged_state: MergedState) -> Any:
     return rows.take(pc.list_flatten(changed["row_list"]))
 
 
-def windows_containing(pane: Int64s, window: Window) -> tuple[Int64s, Int64s]:
-    """Return the windows of panes that begin at `pane`: (which pane, start of the window)."""
-    return _spread(pane, window, window.pane_ms)
+def windows_of(pane: Int64s, window: Window, length_ms: int) -> tuple[Int64s, Int64s]:
+    """Return the windows of panes of a length, or of records (1 ms): (which pane, window's start).
 
-
-def windows_of_records(ts_ms: Int64s, window: Window) -> tuple[Int64s, Int64s]:
-    """Return, for records at these times, every window they are in: (which record, its start)."""
-    return _spread(ts_ms, window, 1)
-
-
-def _spread(pane: Int64s, window: Window, length_ms: int) -> tuple[Int64s, Int64s]:
+    `pane`: where the panes begin (ms).
+    """
     slide = window.slide_ms
     first = -((window.size_ms - length_ms - pane) // slide)
     last = pane // slide

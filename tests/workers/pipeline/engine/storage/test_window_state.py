@@ -22,7 +22,7 @@ from workers.pipeline.engine.storage.window_state import (
     changed_windows,
     is_closed,
     merge_state,
-    windows_containing,
+    windows_of,
 )
 
 COLUMNS = {"ts": Kind.TIME, "car": Kind.INT, "name": Kind.TEXT, "speed": Kind.INT}
@@ -82,7 +82,7 @@ def test_aggregates_share_their_slots() -> None:
 
 def test_every_record_is_in_the_windows_around_it() -> None:
     window = Window(1_000, 400)
-    row, start = windows_containing(np.array([0, 200, 800, -200]), window)
+    row, start = windows_of(np.array([0, 200, 800, -200]), window, window.pane_ms)
     for pane in (0, 200, 800, -200):
         mine = start[row == [0, 200, 800, -200].index(pane)].tolist()
         assert mine == [
