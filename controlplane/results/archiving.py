@@ -95,7 +95,7 @@ class Pass:
         """Return True if the deadline of the pass has passed."""
         return time.monotonic() > self.deadline
 
-    def goes_on(self, since: float) -> bool:
+    def has_time_for(self, since: float) -> bool:
         """Return True if there is time for windows that have waited since then."""
         now = time.monotonic()
         return now < min(self.deadline, self.started_at + SHARE_S) or (
@@ -140,7 +140,7 @@ def archive_cluster(sweep: Pass) -> int:
     slug = sweep.cluster.slug
     # The watermarks first: what is complete for them is in Redis by now.
     watermarks_now = watermarks.read(sweep.client, slug)
-    present = final_windows.stored(sweep.client, slug)
+    present = final_windows.stored_queries(sweep.client, slug)
     live = _live(sweep, present)
     moved = _archive_live(sweep, watermarks_now, live)
     moved += _archive_ended(sweep, watermarks_now, sorted(set(present) - set(live)))
@@ -173,7 +173,7 @@ def _archive_live(sweep: Pass, watermarks_now: Watermarks, live: Sequence[int]) 
     moved = 0
     for start in range(0, len(queries), TOGETHER):
         some = queries[start : start + TOGETHER]
-        if start and not sweep.goes_on(min(known.since[query] for query in some)):
+        if start and not sweep.has_time_for(min(known.since[query] for query in some)):
             break
         moved += _freeze_and_move(sweep, {query: due[query] for query in some})
     return moved

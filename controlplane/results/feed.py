@@ -165,4 +165,4 @@ def _is_over(cluster: Cluster, query: Query) -> bool:
     state = Query.objects.filter(pk=query.pk).values_list("state", flat=True).first()
     if state in (Query.State.PENDING, Query.State.RUNNING, Query.State.ENDING):
         return False
-    return query.pk not in final_windows.stored(redis_client(), cluster.slug)
+    return query.pk not in final_windows.stored_queries(redis_client(), cluster.slug)

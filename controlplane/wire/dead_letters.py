@@ -198,7 +198,7 @@ def add_count(
     client.hincrby(keys.dead_counts_key(cluster), f"{stream}:{reason}", records)
 
 
-def counted(client: "redis.Redis", cluster: str) -> dict[int, dict[Reason, int]]:
+def read_counts(client: "redis.Redis", cluster: str) -> dict[int, dict[Reason, int]]:
     """Return the numbers of all dead letters ever, by stream and reason."""
     result: dict[int, dict[Reason, int]] = {}
     rows = cast("dict[bytes, bytes]", client.hgetall(keys.dead_counts_key(cluster)))

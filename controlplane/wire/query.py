@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controlplane.wire.errors import WireError
-from controlplane.wire.language.aggregates import Aggregate, aggregate_parsed
+from controlplane.wire.language.aggregates import Aggregate, parse_aggregate
 from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import common
 from controlplane.wire.language.parse import DEEPEST, no_column, parsed
@@ -244,7 +244,7 @@ class _Reader:
         for name, text in texts.items():
             where = f"aggregates.{name}"
             try:
-                aggregate = aggregate_parsed(text, self.kinds)
+                aggregate = parse_aggregate(text, self.kinds)
             except BadExpression as error:
                 self.faults[where] = error.fault
                 continue

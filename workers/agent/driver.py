@@ -155,7 +155,7 @@ class Driver:
         """Return the last line of its output with an error, or the last line."""
         return last_error(self._log, self._log_start)
 
-    def ask_to_end(self) -> None:
+    def request_stop(self) -> None:
         """Send SIGTERM to the main process, which stops Spark and exits."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)

@@ -155,7 +155,7 @@ class Keeper:
         return Report("starting", f"Spark starts{again}")
 
     def _begin_to_end(self, run: _DriverRun, wanted: DriverSpec | None, now: float) -> Report:
-        run.driver.ask_to_end()
+        run.driver.request_stop()
         run.ending_since = now
         return replace(self._last, detail="ending" if wanted is None else "ending before a restart")
 

@@ -40,15 +40,15 @@ def main() -> None:
     parser.add_argument("source", type=Path, help="folder of the source data")
     parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
     arguments = parser.parse_args()
-    positions = sliced_positions(pq.read_table(arguments.source / "cab_sf_events.parquet"))
-    trips = sliced_trips(pq.read_table(arguments.source / "cab_sf_trip_queries.parquet"), positions)
+    positions = slice_positions(pq.read_table(arguments.source / "cab_sf_events.parquet"))
+    trips = slice_trips(pq.read_table(arguments.source / "cab_sf_trip_queries.parquet"), positions)
     for name, table in ((POSITIONS, positions), (TRIPS, trips)):
         pq.write_table(table, arguments.out / name, compression="zstd", compression_level=19)
         size = (arguments.out / name).stat().st_size
         sys.stdout.write(f"{name}: {table.num_rows:,} rows, {size:,} bytes\n")
 
 
-def sliced_positions(events: pa.Table) -> pa.Table:
+def slice_positions(events: pa.Table) -> pa.Table:
     """Return the day's reports in its busiest tiles, with their speed: int16, null if unknown."""
     values = {name: whole_column(events, name) for name in ("car", "ts", "tile_x", "tile_y")}
     speeds = derive_speeds(values["car"], values["ts"], values["tile_x"], values["tile_y"])
@@ -58,7 +58,7 @@ def sliced_positions(events: pa.Table) -> pa.Table:
     return day.filter(np.isin(tiles, busiest(tiles, TILES)))
 
 
-def sliced_trips(trips: pa.Table, positions: pa.Table) -> pa.Table:
+def slice_trips(trips: pa.Table, positions: pa.Table) -> pa.Table:
     """Return, one row per trip and tile, the trips that start in the day and cross its tiles."""
     watched = np.unique(tile_keys(positions, _PER_KM))
     day = trips.filter(_in_day(trips, "start")).drop_columns(["source_id"])

@@ -208,7 +208,7 @@ class Course:
         if self.request.series == "live":
             self._publish([change])
             return driver
-        driver.ask_to_end()
+        driver.request_stop()
         _until(lambda: driver.exit_code() is not None, 60, "the end of the driver")
         driver.kill()
         self._publish([change])

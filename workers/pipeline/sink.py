@@ -107,7 +107,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
                     parts = report.merged if kind == output.RESULTS else ()
                     write_results(client, self.cluster, report, changes, blocks, parts)
             case output.STATES:
-                states = task_states.unpacked(row["payload"])
+                states = task_states.unpack(row["payload"])
                 task_states.write(client, self.cluster, report.batch, states)
             case output.MEASURES:
                 measures.write(client, self.cluster, report.node, report.batch, row["payload"])

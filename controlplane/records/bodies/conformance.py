@@ -55,7 +55,9 @@ class Conformed:
         ]
 
 
-def converted(schema: StreamSchema, convert: Callable[[Any], Converted]) -> dict[str, Converted]:
+def convert_columns(
+    schema: StreamSchema, convert: Callable[[Any], Converted]
+) -> dict[str, Converted]:
     """Return every column of a schema; `convert` returns that of an Arrow field.
 
     Raises `Invalid` for a column with more than `MAX_FAULTS` faults.
@@ -72,7 +74,7 @@ def converted(schema: StreamSchema, convert: Callable[[Any], Converted]) -> dict
     return columns
 
 
-def conformed(
+def conform_columns(
     schema: StreamSchema,
     columns: Mapping[str, Converted],
     faults: dict[int, Fields],

@@ -14,8 +14,8 @@ from controlplane.records.bodies.conformance import (
     MISSING,
     Conformed,
     check_count,
-    conformed,
-    converted,
+    conform_columns,
+    convert_columns,
     unknown_columns,
 )
 from controlplane.records.bodies.conversion import Converted, Rules
@@ -78,8 +78,8 @@ def of_table(table: Any, schema: StreamSchema, rules: Rules = DEFAULT_RULES) -> 
     def record_at(index: int) -> Any:
         return table.slice(index, 1).to_pylist()[0]
 
-    columns = converted(schema, column)
-    return conformed(schema, columns, {}, table.num_rows, record_at)
+    columns = convert_columns(schema, column)
+    return conform_columns(schema, columns, {}, table.num_rows, record_at)
 
 
 def _column(table: Any, field: Any, rules: Rules) -> Converted:

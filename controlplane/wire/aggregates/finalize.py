@@ -83,7 +83,7 @@ def finalize(
     return _rows(computation, columns, keys, outcomes)
 
 
-def has_users_aggregates(computation: Computation) -> bool:
+def has_user_aggregates(computation: Computation) -> bool:
     """Return whether the last step of a computation calls users' code."""
     return any(registered_aggregate(sketch.aggregate.kept.sketch)
                for sketch in layout_of(computation).sketches)  # fmt: skip

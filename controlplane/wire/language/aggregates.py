@@ -108,7 +108,7 @@ AGGREGATES: Final[Mapping[str, Function]] = {
 }  # fmt: skip
 
 
-def aggregate_parsed(text: str, columns: Mapping[str, Kind]) -> Aggregate:
+def parse_aggregate(text: str, columns: Mapping[str, Kind]) -> Aggregate:
     """Return the aggregate that a text is over these columns. Raises `BadExpression`."""
     node = tree_of(text)
     checker = Checker(text, columns)

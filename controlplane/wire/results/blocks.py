@@ -102,13 +102,13 @@ def unpack_tables(data: bytes) -> Iterator[tuple[str, Any]]:
         offset += length
 
 
-def encoded(tables: Iterable[tuple[str, StateSchema, Any]]) -> bytes:
+def encode_tables(tables: Iterable[tuple[str, StateSchema, Any]]) -> bytes:
     """Return the bytes of a block."""
     data = pack_tables(tables)
     return _SIZE.pack(len(data)) + pa.compress(data, _CODEC, asbytes=True)
 
 
-def decoded(data: bytes) -> list[tuple[str, Any]]:
+def decode_tables(data: bytes) -> list[tuple[str, Any]]:
     """Return the tables of a block with the names of their state schemas."""
     (size,) = _SIZE.unpack_from(data)
     raw = pa.decompress(data[_SIZE.size :], size, _CODEC, asbytes=True)
@@ -141,7 +141,7 @@ def members_in(data: bytes) -> list[bytes]:
     """Return the members of the windows in a block, for the query that wrote it."""
     return [
         member
-        for name, rows in decoded(data)
+        for name, rows in decode_tables(data)
         if section_of(name) == SLOTS
         for member in members_of(rows, key_columns(schema_named(name)))
     ]
@@ -201,7 +201,7 @@ def rows_of(computation: Computation, query: int, held: StoredBlocks, wanted: Wa
     """Return the rows of the wanted windows, whatever state schema they were written in."""
     parts: dict[str, list[Any]] = {}
     for ref, data in held.blocks:
-        for name, rows in decoded(data):
+        for name, rows in decode_tables(data):
             selected = _within(rows, ref, held, wanted)
             if len(selected):
                 parts.setdefault(name, []).append(_as_of(selected, query, ref))

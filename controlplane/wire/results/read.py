@@ -8,11 +8,17 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.aggregates.finalize import has_users_aggregates
+from controlplane.wire.aggregates.finalize import has_user_aggregates
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import schema_named, schema_names
 from controlplane.wire.query import Computation
-from controlplane.wire.results.assembly import Piece, Stored, StoredWindow, assembled, places_of
+from controlplane.wire.results.assembly import (
+    Piece,
+    Stored,
+    StoredWindow,
+    assemble_windows,
+    places_of,
+)
 from controlplane.wire.results.blocks import (
     BlockRows,
     Ref,
@@ -102,7 +108,7 @@ def read_pages(
         pages[query], pieces[query] = _page_of(client, cluster, query, value, answer)
     for queries in _alike(bounds, pieces):
         group = [pieces[query] for query in queries]
-        result = assembled(bounds[queries[0]].computation, group, page_s)
+        result = assemble_windows(bounds[queries[0]].computation, group, page_s)
         for query, windows in zip(queries, result, strict=True):
             pages[query] = replace(pages[query], windows=windows)
     return pages
@@ -117,7 +123,7 @@ def _alike(bounds: Mapping[int, "_RangeBounds"], pieces: Mapping[int, Piece]) ->
     for query, piece in pieces.items():
         if piece.places:
             computation = bounds[query].computation
-            apart = query if has_users_aggregates(computation) else 0
+            apart = query if has_user_aggregates(computation) else 0
             result.setdefault((id(computation), apart), []).append(query)
     return list(result.values())
 
@@ -254,7 +260,7 @@ def read_places(
     stored = Stored(members, dict(zip(sections, rows, strict=True)), known)
     result = rows_of(computation, query, held, whole)
     every = sorted(places_of(computation, stored, result))
-    (windows,) = assembled(computation, [Piece(query, stored, result, every)])
+    (windows,) = assemble_windows(computation, [Piece(query, stored, result, every)])
     final, final_at = answers[-1][:2]
     return WindowsPage(windows, b"", _int(final), _int(final_at))
 

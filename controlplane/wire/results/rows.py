@@ -45,7 +45,7 @@ def key_columns(form: StateSchema) -> list[str]:
     return [column for column in form.identity if column[0] == "k" and column[1:].isdigit()]
 
 
-def packed(
+def pack_rows(
     name: str, form: StateSchema, table: Any, lengths: Sequence[int], batch: int
 ) -> list[bytes]:
     """Return the rows of a table as bytes: the first `lengths[0]` together, and so on."""
@@ -69,10 +69,10 @@ def packed(
     return result
 
 
-def unpacked(
+def unpack_rows(
     name: str, form: StateSchema, values: Sequence[bytes]
 ) -> tuple[Any, list[int], list[int]]:
-    """Return the columns that `packed` took as a table, and rows and batch of each value."""
+    """Return the columns that `pack_rows` took as a table, and rows and batch of each value."""
     heads = [HEAD.unpack_from(value) for value in values]
     lengths = [head[2] for head in heads]
     fields = [form.arrow.field(column) for column in columns_of(name, form)]

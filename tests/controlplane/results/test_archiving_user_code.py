@@ -158,5 +158,5 @@ def test_after_its_end_they_wait_for_its_retention(unreadable: Query) -> None:
     Query.objects.filter(pk=unreadable.pk).update(retention_s=3600)
     passed(2)
     assert not redis_client().exists(keys.windows_key("sf", unreadable.pk))
-    assert final_windows.stored(redis_client(), "sf") == []
+    assert final_windows.stored_queries(redis_client(), "sf") == []
     assert AuditEntry.objects.get(action="query.drop-windows").after == {"rows": 40}

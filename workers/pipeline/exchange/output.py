@@ -23,7 +23,7 @@ from controlplane.wire.aggregates.state_schema import StateSchema
 from controlplane.wire.results.blocks import (
     BLOCK_BYTES,
     Block,
-    encoded,
+    encode_tables,
     extent_of,
     pack_tables,
     unpack_tables,
@@ -153,7 +153,7 @@ def pack_blocks(blocks: Iterable[Block], limit: int) -> Iterator[bytes]:
 
 
 def _packed(recipients: Sequence[tuple[int, int]], tables: Tables) -> bytes:
-    data = encoded(tables)
+    data = encode_tables(tables)
     pairs = np.array(recipients, np.int64).tobytes()
     return _HEAD.pack(*extent_of(tables), len(recipients), len(data)) + pairs + data
 

@@ -46,7 +46,7 @@ def pack(states: States) -> bytes:
     return b"".join((_HEAD.pack(len(text)), text, *parts))
 
 
-def unpacked(data: bytes) -> dict[Task, dict[str, bytes]]:
+def unpack(data: bytes) -> dict[Task, dict[str, bytes]]:
     """Return the states that `pack` wrote."""
     (size,) = _HEAD.unpack_from(data)
     offset = _HEAD.size + size

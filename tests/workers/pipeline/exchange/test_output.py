@@ -74,7 +74,7 @@ def test_the_rows_together_are_what_was_changed() -> None:
 def test_states_are_split_by_form_and_none_is_left_out() -> None:
     """A task without state is handed on, too."""
     groups = [
-        task_states.unpacked(piece.payload)
+        task_states.unpack(piece.payload)
         for piece in emitted(report(4)).rows(LIMIT)
         if piece.kind == output.STATES
     ]
