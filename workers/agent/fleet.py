@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, ClusterHealth, DriverRestart
-from workers.agent.deaths import KEPT, WITHIN_S, Death
+from workers.agent.causes import KEPT, WITHIN_S, Death
 from workers.agent.driver import DriverSpec
 from workers.agent.progress import Progress, Report
 

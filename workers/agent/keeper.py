@@ -8,7 +8,7 @@ from typing import Final
 
 from controlplane.runtime.checks import is_full
 from workers.agent import causes
-from workers.agent.deaths import KEPT, Death, Loop, loop_of
+from workers.agent.causes import KEPT, Death, Loop, loop_of
 from workers.agent.driver import CommandFactory, Driver, DriverSpec, Site, checkpoint_of, end_strays
 from workers.agent.heartbeats import Look, Observation, Unknown
 from workers.agent.progress import Problem, Progress, Report, Timeouts, behind

@@ -17,7 +17,7 @@ from controlplane.runtime import checks, processes
 from controlplane.wire.log import Block, RedisLog
 from tests.controlplane.runtime.waiting import is_gone, wait_for
 from tests.support.redis_server import running_redis
-from workers.agent.deaths import Death
+from workers.agent.causes import Death
 from workers.agent.driver import MARK, DriverSpec, Site
 from workers.agent.heartbeats import Heartbeat, Observation, Observer, Unknown
 from workers.agent.keeper import LONGEST_S, BackOff, Keeper, Report, Timeouts
