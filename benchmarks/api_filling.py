@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tests.support.texts import SUMMARY_TEXT
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 NODES = 16
 MOVES = 60

@@ -21,7 +21,7 @@ from controlplane.wire.producer import Producer
 from controlplane.wire.routing import Action, AddQuery
 from tests.support.driver import Application, Driver, Telemetry
 from tests.support.texts import SUMMARY_TEXT
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 STREAMS: Final = 80
 EVENT_START_MS: Final = 1_211_000_000_000

@@ -16,7 +16,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 EVENTS: Final = Path(__file__).parents[2] / "shared" / "data" / "cab_sf_events.parquet"
 STREAMS: Final = 20

@@ -55,7 +55,7 @@ from controlplane.wire.routing.publication import publish
 from tests.support.driver import KeptDriver, Telemetry
 from tests.support.redis_server import running_redis
 from tests.support.texts import SUMMARY_TEXT
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 CLUSTER: Final = "bench"
 SPLITS: Final = 2

@@ -24,7 +24,7 @@ from benchmarks.control_plane import (
     wait_until,
 )
 from tests.support.texts import SUMMARY, SUMMARY_TEXT
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 STREAMS: Final = 10_000
 NODES: Final = 100
@@ -128,7 +128,7 @@ def _write_measures(cluster: Any) -> None:
         rows = np.zeros((len(queries), 4), np.int64)
         rows[:, 0], rows[:, 2], rows[:, 3] = queries, 10, 1_000
         for batch in range(1, 17):
-            data = packed(1_000, rows, np.zeros((0, 6), np.int64))
+            data = packed(1_000, rows)
             write(redis_client(), cluster.slug, node, batch, data)
 
 

@@ -42,7 +42,7 @@ from controlplane.wire.routing import Action, AddQuery, AssignStream, RoutingDel
 from controlplane.wire.routing.publication import publish
 from tests.support.redis_server import running_redis
 from tests.support.whole_results import read_windows
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 SPLITS: Final = 2
 # As many as the cores of the session's master, local[2].

@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 
 from controlplane.wire import log
 from controlplane.wire.records.record_codec import decode_block
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 from workers.pipeline.spark.connections import log_of
 from workers.pipeline.spark.session import SparkSettings, session
 

@@ -34,7 +34,7 @@ from controlplane.wire.routing import Action, AssignStream, RoutingDelta, SetSch
 from controlplane.wire.routing.publication import publish
 from tests.support.driver import Driver
 from tests.support.redis_server import running_redis
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 CLUSTER = "bench"
 

@@ -22,7 +22,7 @@ from benchmarks.control_plane import (
     wait_until,
 )
 from tests.support.texts import SUMMARY
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 STREAMS: Final = 1437
 NODES: Final = 4

@@ -92,7 +92,7 @@ def table_of(query: Any, first: int, keys: int = KEYS) -> Any:
 def written(query: Any, hours: int, changes: int = 50) -> dict[str, Any]:
     """Write the windows of so many hours, then change the newest of each key so many times."""
     from controlplane.connections import redis_client  # noqa: PLC0415
-    from controlplane.wire.results import Changes, write  # noqa: PLC0415
+    from controlplane.wire.results.write import Changes, write  # noqa: PLC0415
 
     client = redis_client()
 

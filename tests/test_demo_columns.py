@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from controlplane.api import api
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 ROOT: Final = Path(__file__).parents[1]
 DEMO: Final = frozenset(REPORT.arrow.names)
@@ -84,7 +84,7 @@ def test_the_demo_alone_declares_its_columns() -> None:
 
 def test_declarations_are_recognised() -> None:
     """The check above cannot pass because it sees nothing: it sees the demo's own."""
-    schema = ROOT / "workers" / "demo" / "schema.py"
+    schema = ROOT / "workers" / "demo" / "recording.py"
     assert set(declared(ast.parse(schema.read_text(encoding="utf-8")))) == DEMO
     migration = ROOT / "controlplane" / "migrations" / "0024_schemas_of_streams.py"
     assert set(declared(ast.parse(migration.read_text(encoding="utf-8")))) == DEMO

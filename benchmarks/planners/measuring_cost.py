@@ -1,4 +1,4 @@
-"""What measuring tasks and operators costs a node, as a share of its processor time.
+"""What measuring tasks costs a node, as a share of its processor time.
 
     .venv/bin/python -m benchmarks.planners.measuring_cost [--batches 60]
 
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from controlplane.wire.query import QueryText, computation_of
 from tests.support.texts import SUMMARY
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 from workers.pipeline.engine import advance, partial_aggregation
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
@@ -67,7 +67,6 @@ def main() -> None:
 def _without_measures(stack: ExitStack) -> None:
     stack.enter_context(patch.object(partial_aggregation, "_task_records", lambda _: NOTHING))
     stack.enter_context(patch.object(advance, "task_bytes", lambda *_: NOTHING))
-    stack.enter_context(patch.object(partial_aggregation, "_operator", lambda *_: None))
 
 
 def all_tasks() -> Tasks:

@@ -23,11 +23,6 @@ class Raised:
 
 
 _PLAIN: Final = frozenset({int, float, str, bool, type(None)})
-_DECIMAL: Final = "decimal"
-_RAISED: Final = "raised"
-_DATE: Final = "date"
-_TIME: Final = "time"
-_BYTES: Final = "bytes"
 
 
 def to_json(values: Sequence[Any]) -> str:
@@ -57,13 +52,13 @@ def _written(value: Any) -> Any:
         case list() | tuple():
             return [_written(item) for item in value]
         case Decimal():
-            return {_DECIMAL: str(value)}
+            return {"decimal": str(value)}
         case datetime() | date():
-            return {_TIME if isinstance(value, datetime) else _DATE: value.isoformat()}
+            return {"time" if isinstance(value, datetime) else "date": value.isoformat()}
         case bytes():
-            return {_BYTES: base64.b64encode(value).decode()}
+            return {"bytes": base64.b64encode(value).decode()}
     # A user's aggregate may return anything.
-    return {_RAISED: value.error} if isinstance(value, Raised) else str(value)
+    return {"raised": value.error} if isinstance(value, Raised) else str(value)
 
 
 def _read(value: Any) -> Any:
@@ -76,9 +71,9 @@ def _read(value: Any) -> Any:
 
 
 _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
-    _DECIMAL: Decimal,
-    _DATE: date.fromisoformat,
-    _TIME: datetime.fromisoformat,
-    _BYTES: base64.b64decode,
-    _RAISED: Raised,
+    "decimal": Decimal,
+    "date": date.fromisoformat,
+    "time": datetime.fromisoformat,
+    "bytes": base64.b64decode,
+    "raised": Raised,
 }

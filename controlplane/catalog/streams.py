@@ -125,7 +125,7 @@ def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:
     counts: dict[int, dict[str, int]] = {}
     try:
         for slug in clusters.values_list("slug", flat=True):
-            for stream, reasons in dead_letters.counted(redis_client(), slug).items():
+            for stream, reasons in dead_letters.read_counts(redis_client(), slug).items():
                 counts[stream] = {str(reason): count for reason, count in reasons.items()}
     except RedisError:
         return None

@@ -10,7 +10,7 @@ from controlplane.cli.codes import Code, Refused
 from controlplane.cli.documents import text_of
 from controlplane.cli.output import print_facts, print_sentence, print_table
 from controlplane.cluster_spec.text import parse_schema
-from controlplane.records.bodies.formats import Format, format_of_file
+from controlplane.records.bodies import Format, format_of_file
 from controlplane.topology.schema_change import schema_from
 from controlplane.topology.schemas.assessment import Assessed
 from controlplane.topology.schemas.inference import Inferred, infer

@@ -21,7 +21,7 @@ def summary(value, window_s):
 def write_texts(apps, schema_editor):
     """Store the text of each query that has none; there are few different ones.
 
-    Routing versions and snapshots stay as they are: `controlplane.wire.routing.upgrade` reads
+    Routing versions and snapshots stay as they are: `controlplane.wire.routing.action_json` reads
     them, so that batches planned before the upgrade can be replayed.
     """
     queries = apps.get_model("controlplane", "Query").objects.using(schema_editor.connection.alias)

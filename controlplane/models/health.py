@@ -35,7 +35,7 @@ class ClusterHealth(models.Model):
 class DriverRestart(models.Model):
     """An unexpected end of a driver, with its cause.
 
-    `cause`: a code of `workers.agent.causes`; `detail`: the error line or the measurement;
+    `cause`: a code of `workers.agent.deaths`; `detail`: the error line or the measurement;
     `exit_code`: negative for a signal, None if the agent killed the driver. `batch`: the batch in
     progress; `unread`: the backlog in records; `uptime_s`: the driver's uptime.
     """

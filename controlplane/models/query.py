@@ -15,7 +15,7 @@ class Query(models.Model):
     `text`: the query as JSON (controlplane.wire.query.QueryText); text, because the order of its
     names matters and jsonb does not preserve it. `window_s`: the length of its windows in seconds.
     `task_count`: the number of tasks that its key is split into; `key_grouping`: the assignment of
-    keys to tasks (controlplane.wire.routing.key_groupings; blank: by hash, without aggregator);
+    keys to tasks (controlplane.wire.routing.route; blank: by hash, without aggregator);
     `aggregator`: the node that merges its windows, or the first of several; `more_aggregators`: the
     indices of the others. `incarnation`: a move without state increments
     it. `retention_s`, `retention_windows`: the retention of windows in event time, and their

@@ -24,7 +24,7 @@ from controlplane.wire.routing import (
     Subject,
     kind_of,
 )
-from controlplane.wire.routing.key_groupings import KEY_GROUPINGS, key_grouping_name
+from controlplane.wire.routing.route import KEY_GROUPINGS, key_grouping_name
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from controlplane.plans.snapshot import (
 )
 from controlplane.wire.query import QueryText, is_join
 from controlplane.wire.routing import NO_AGGREGATOR, task_ranges_from
-from controlplane.wire.routing.key_groupings import key_grouping_text
+from controlplane.wire.routing.route import key_grouping_text
 
 # Concurrent versions are rare.
 TRIES = 20

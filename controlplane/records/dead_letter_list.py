@@ -1,9 +1,14 @@
 """Lists of a cluster's dead letters: pages with filters, and all of them for export."""
 
+import csv
+import io
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
+
+from django.http import StreamingHttpResponse
 
 from controlplane.catalog.streams import stream_by_key
 from controlplane.connections import redis_client
@@ -16,6 +21,7 @@ from controlplane.wire.dead_letters import DeadLetter, Reason
 from controlplane.wire.errors import InvalidBlock
 from controlplane.wire.records.record_codec import decode_block
 
+_NDJSON: Final = "application/x-ndjson"
 PER_PAGE: Final = 50
 MAX_PER_PAGE: Final = 500
 _ID: Final = re.compile(r"[\w-]{1,60}:\d{1,18}:-?\d{1,9}")
@@ -77,17 +83,8 @@ class DeadLetterRow:
 
     def to_json(self) -> dict[str, Any]:
         """Return the dead letter as JSON values, by `FIELDS`."""
-        letter = self.letter
-        return {
-            "id": letter.id,
-            "stream": self.stream,
-            "position": letter.position,
-            "index": letter.index,
-            "reason": str(letter.reason),
-            "message": letter.message,
-            "records": letter.records,
-            "record": self.record,
-        }
+        own = {"stream": self.stream, "record": self.record, "reason": str(self.letter.reason)}
+        return {name: own.get(name, getattr(self.letter, name, "")) for name in self.FIELDS}
 
 
 @dataclass(frozen=True)
@@ -155,3 +152,38 @@ def _rows(cluster: Cluster, letters: Iterable[DeadLetter]) -> Iterator[DeadLette
     names = dict(Stream.objects.filter(cluster=cluster).values_list("pk", "name"))
     for letter in letters:
         yield DeadLetterRow(letter, names.get(letter.stream, ""), record_text(letter))
+
+
+def exported(cluster: Cluster, filters: DeadLetterFilters, form: str) -> StreamingHttpResponse:
+    """Return a streamed response with dead letters as `ndjson` or `csv`."""
+    rows = every_row(cluster, filters)
+    csv_form = form == "csv"
+    lines, kind = (csv_lines(rows), "text/csv") if csv_form else (ndjson_lines(rows), _NDJSON)
+    response = StreamingHttpResponse(lines, content_type=f"{kind}; charset=utf-8")
+    name = f"{cluster.slug}-dead-letters.{form}"
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def ndjson_lines(rows: Iterable[DeadLetterRow]) -> Iterator[str]:
+    """Yield a JSON object per line."""
+    for row in rows:
+        yield f"{json.dumps(row.to_json(), ensure_ascii=False)}\n"
+
+
+def csv_lines(rows: Iterable[DeadLetterRow]) -> Iterator[str]:
+    """Yield a header and a line per dead letter, safe for spreadsheets."""
+    yield _line(DeadLetterRow.FIELDS)
+    for row in rows:
+        yield _line([_cell(value) for value in row.to_json().values()])
+
+
+def _line(cells: Sequence[Any]) -> str:
+    sink = io.StringIO()
+    csv.writer(sink).writerow(cells)
+    return sink.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    # A spreadsheet would take such text for a formula.
+    return f"'{value}" if isinstance(value, str) and value[:1] in {"=", "+", "-", "@"} else value

@@ -22,22 +22,17 @@ from controlplane.archive.windows import Archived
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, Query
 from controlplane.results.finality import WindowTiming, window_timings
-from controlplane.results.unreadable_windows import (
+from controlplane.results.window_retention import (
     computation_of,
     drop_all,
     drop_until,
     readable,
 )
-from controlplane.wire.results import (
-    Range,
-    StoredWindow,
-    WindowsPage,
-    final_windows,
-    read_pages,
-    watermarks,
-)
+from controlplane.wire.results import final_windows, watermarks
+from controlplane.wire.results.assembly import StoredWindow
 from controlplane.wire.results.feed import followed, note_final
 from controlplane.wire.results.places import start_of
+from controlplane.wire.results.read import Range, WindowsPage, read_pages
 from controlplane.wire.results.watermarks import Watermarks
 
 logger = logging.getLogger(__name__)
@@ -100,7 +95,7 @@ class Pass:
         """Return True if the deadline of the pass has passed."""
         return time.monotonic() > self.deadline
 
-    def goes_on(self, since: float) -> bool:
+    def has_time_for(self, since: float) -> bool:
         """Return True if there is time for windows that have waited since then."""
         now = time.monotonic()
         return now < min(self.deadline, self.started_at + SHARE_S) or (
@@ -145,7 +140,7 @@ def archive_cluster(sweep: Pass) -> int:
     slug = sweep.cluster.slug
     # The watermarks first: what is complete for them is in Redis by now.
     watermarks_now = watermarks.read(sweep.client, slug)
-    present = final_windows.stored(sweep.client, slug)
+    present = final_windows.stored_queries(sweep.client, slug)
     live = _live(sweep, present)
     moved = _archive_live(sweep, watermarks_now, live)
     moved += _archive_ended(sweep, watermarks_now, sorted(set(present) - set(live)))
@@ -178,7 +173,7 @@ def _archive_live(sweep: Pass, watermarks_now: Watermarks, live: Sequence[int]) 
     moved = 0
     for start in range(0, len(queries), TOGETHER):
         some = queries[start : start + TOGETHER]
-        if start and not sweep.goes_on(min(known.since[query] for query in some)):
+        if start and not sweep.has_time_for(min(known.since[query] for query in some)):
             break
         moved += _freeze_and_move(sweep, {query: due[query] for query in some})
     return moved

@@ -20,9 +20,10 @@ from controlplane.models import Cluster, Query
 from controlplane.results.filters import WindowState, cursor_of, cursor_read
 from controlplane.results.pages import raw_of_archived, raw_of_stored
 from controlplane.results.values import KeyedWindow, Names, window_row
-from controlplane.wire.results import feed, final_windows, read_places
+from controlplane.wire.results import feed, final_windows
 from controlplane.wire.results.feed import FeedEntry
 from controlplane.wire.results.places import place_of
+from controlplane.wire.results.read import read_places
 
 # Changed windows of one reading; a gap is reported for more.
 MOST: Final = 500
@@ -164,4 +165,4 @@ def _is_over(cluster: Cluster, query: Query) -> bool:
     state = Query.objects.filter(pk=query.pk).values_list("state", flat=True).first()
     if state in (Query.State.PENDING, Query.State.RUNNING, Query.State.ENDING):
         return False
-    return query.pk not in final_windows.stored(redis_client(), cluster.slug)
+    return query.pk not in final_windows.stored_queries(redis_client(), cluster.slug)

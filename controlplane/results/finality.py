@@ -1,9 +1,9 @@
 """Finality of windows: their end, and the streams and lateness that keep them open."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from controlplane.models import Query, QueryStream, Stream
 from controlplane.wire.query import QueryText
@@ -43,21 +43,21 @@ def _window_timings(cluster_id: int, ids: list[int]) -> dict[int, WindowTiming]:
     links = QueryStream.objects.filter(query__in=ids).values_list("query_id", "stream_id")
     for query, stream in links:
         streams.setdefault(query, []).append(stream)
-    idle = _idle_after(sorted({query_id for some in streams.values() for query_id in some}))
+    idle = _idle_after(sorted({stream for some in streams.values() for stream in some}))
     rows = Query.objects.filter(pk__in=ids, cluster=cluster_id).values_list(
         "pk", "text", "key_grouping", "submitted_at"
     )
-    return {
-        pk: _times(text, _reading(streams.get(pk, []), idle, key_grouping, submitted_at))
-        for pk, text, key_grouping, submitted_at in rows
-    }
-
-
-def _times(text: str, reading: Reading) -> WindowTiming:
-    query = QueryText.from_json(json.loads(text))
-    size = round(query.window_s * 1000)
-    slide = size if query.slide_s is None else round(query.slide_s * 1000)
-    return WindowTiming(size, slide, round(query.lateness_s * 1000), reading)
+    timings: dict[int, WindowTiming] = {}
+    for pk, text, key_grouping, submitted_at in rows:
+        computed = QueryText.from_json(json.loads(text))
+        idle_ms = {stream: idle[stream] for stream in streams.get(pk, ()) if stream in idle}
+        # A query has an aggregator node during its whole life or never.
+        since_ms = round(submitted_at.timestamp() * 1000)
+        reading = Reading(list(idle_ms), bool(key_grouping), since_ms, idle_ms)
+        size = round(computed.window_s * 1000)
+        slide = size if computed.slide_s is None else round(computed.slide_s * 1000)
+        timings[pk] = WindowTiming(size, slide, round(computed.lateness_s * 1000), reading)
+    return timings
 
 
 def _idle_after(streams: Sequence[int]) -> dict[int, int]:
@@ -65,19 +65,6 @@ def _idle_after(streams: Sequence[int]) -> dict[int, int]:
     idle: dict[int, int] = {}
     for start in range(0, len(streams), _CHUNK):
         rows = Stream.objects.filter(pk__in=streams[start : start + _CHUNK])
-        idle |= {pk: _idle_ms(schema) for pk, schema in rows.values_list("pk", "schema")}
+        for pk, schema in rows.values_list("pk", "schema"):
+            idle[pk] = round(float(schema.get("idle_after_s", DEFAULT_IDLE_AFTER_S)) * 1000)
     return idle
-
-
-def _reading(
-    streams: Sequence[int], idle: Mapping[int, int], key_grouping: str, submitted_at: Any
-) -> Reading:
-    idle_streams = {pk: idle[pk] for pk in streams if pk in idle}
-    # A query has an aggregator node during its whole life or never.
-    return Reading(
-        list(idle_streams), bool(key_grouping), round(submitted_at.timestamp() * 1000), idle_streams
-    )
-
-
-def _idle_ms(schema: Mapping[str, Any]) -> int:
-    return round(float(schema.get("idle_after_s", DEFAULT_IDLE_AFTER_S)) * 1000)

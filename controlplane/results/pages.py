@@ -23,9 +23,10 @@ from controlplane.results.filters import (
 )
 from controlplane.results.values import KeyedWindow, Names, RawWindow
 from controlplane.wire.query import Computation
-from controlplane.wire.results import Range, StoredWindow, WindowsPage, final_windows, read_page
+from controlplane.wire.results import final_windows
+from controlplane.wire.results.assembly import StoredWindow
 from controlplane.wire.results.places import START_BYTES, start_bytes
-from controlplane.wire.results.read import bytes_of_key
+from controlplane.wire.results.read import Range, WindowsPage, bytes_of_key, is_before, read_page
 
 
 @dataclass(frozen=True)
@@ -98,15 +99,12 @@ class _Reader:
         if edges:
             # After the nearest edge, one of both has windows that were not read.
             nearest = max(edges) if self.wanted.newest_first else min(edges)
-            windows = [raw for raw in windows if self._is_within(raw.place, nearest)]
+            newest_first = self.wanted.newest_first
+            windows = [raw for raw in windows if is_before(raw.place, nearest, newest_first)]
         limit = self.wanted.limit
         if len(windows) > limit:
             return windows[:limit], windows[limit - 1].place
         return windows, nearest if edges else b""
-
-    def _is_within(self, place: bytes, edge: bytes) -> bool:
-        begins = place[: len(edge)]
-        return begins >= edge if self.wanted.newest_first else begins <= edge
 
     def _stored(self) -> tuple[list[RawWindow], bytes]:
         """Return the windows in Redis, and the place after which there are more."""
@@ -154,12 +152,11 @@ class _Reader:
         after = wanted.after[:START_BYTES] if by_start else wanted.after
         if wanted.newest_first:
             return least, min(stop, after)
-        behind = _next_start(after) if by_start else after + b"\x00"
+        if by_start:
+            behind = (int.from_bytes(after, "big") + 1).to_bytes(START_BYTES, "big")
+        else:
+            behind = after + b"\x00"
         return max(least, behind), stop
-
-
-def _next_start(start: bytes) -> bytes:
-    return (int.from_bytes(start, "big") + 1).to_bytes(START_BYTES, "big")
 
 
 def raw_of_stored(page: WindowsPage, window: StoredWindow) -> RawWindow:

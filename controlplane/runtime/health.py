@@ -113,11 +113,7 @@ def _runs(client: "redis.Redis", slug: str, state: str, since_ms: int) -> bool:
     if state not in {"running", "catching up", "degraded"}:
         return False
     newest = cast("list[Any]", client.xrevrange(keys.telemetry_key(slug), count=1))
-    return bool(newest) and _emitted_ms(newest[0][1]) >= since_ms
-
-
-def _emitted_ms(fields: Mapping[bytes, bytes]) -> int:
-    return int(json.loads(fields[b"t"])["emitted_ms"])
+    return bool(newest) and int(json.loads(newest[0][1][b"t"])["emitted_ms"]) >= since_ms
 
 
 def _safely(probe: Probe, name: str) -> str | None:

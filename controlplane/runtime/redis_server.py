@@ -13,6 +13,7 @@ import redis
 from controlplane.runtime.checks import is_free, is_full
 from controlplane.runtime.errors import CheckFailed
 from controlplane.runtime.java import run_briefly, wheel_folder
+from controlplane.wire.log.address import without_password
 
 # The log is trimmed with XTRIM MINID, which came with 6.2.
 MINIMUM: Final = (6, 2)
@@ -143,8 +144,3 @@ def why_blocked(data: Path, url: str) -> str:
         # A stopped Redis is restarted, or reported by the process that needs it.
         return ""
     return ""
-
-
-def without_password(url: str) -> str:
-    """Return the URL without its password."""
-    return re.sub(r"//[^@/]*@", "//***@", url)

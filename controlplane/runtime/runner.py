@@ -137,13 +137,17 @@ def start_all(
     if own is not None:
         _start_redis(supervisor, own)
     say("preparing the database")
-    supervisor.run_step(_migrate())
+    advice = "check DATABASE_URL, and that the database is of this version of Weir or older"
+    command = children.django("migrate_all", "--verbosity", "1")
+    supervisor.run_step(ChildSpec("migrate", command, advice))
     supervisor.start(children.agent_child())
     for spec in children.service_children(place):
         supervisor.start(spec)
     if options.demos:
         say(f"preparing the demo: {', '.join(options.demos)}")
-        supervisor.run_step(_setup_demo(options.demos))
+        advice = "read logs/setup_demo.log; WEIR_DEMO=0 make run starts without the demo"
+        command = children.django("setup_demo", *options.demos)
+        supervisor.run_step(ChildSpec("setup_demo", command, advice))
         supervisor.start(children.replayer_child(place))
     with redis.Redis.from_url(place.redis_url, socket_timeout=5) as client:
         probes = _probes(place, client, since_ms)
@@ -178,22 +182,6 @@ def _broker_options() -> dict[str, Any]:
     from controlplane import settings  # noqa: PLC0415
 
     return dict(settings.CELERY_BROKER_TRANSPORT_OPTIONS)
-
-
-def _migrate() -> ChildSpec:
-    return ChildSpec(
-        "migrate",
-        children.django("migrate_all", "--verbosity", "1"),
-        "check DATABASE_URL, and that the database is of this version of Weir or older",
-    )
-
-
-def _setup_demo(names: tuple[str, ...]) -> ChildSpec:
-    return ChildSpec(
-        "setup_demo",
-        children.django("setup_demo", *names),
-        "read logs/setup_demo.log; WEIR_DEMO=0 make run starts without the demo",
-    )
 
 
 def _print_login(login: Login | None, say: Say) -> None:

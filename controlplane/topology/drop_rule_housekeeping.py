@@ -25,8 +25,7 @@ from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.log.values import position_key
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import SetDropRule
-from controlplane.wire.routing.drop_rule_steps import needed_since, remove_old_steps
-from controlplane.wire.routing.drop_rules import INPUT
+from controlplane.wire.routing.drop_rules import INPUT, needed_since, remove_old_steps
 
 # The time in which the shown records/s follow a change by 63 %.
 PER_S_TAU: Final = 10.0

@@ -17,8 +17,7 @@ from controlplane.topology.drop_specs import DropSpec, spec_faults
 from controlplane.topology.event_time import ahead_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import SetDropRule
-from controlplane.wire.routing.drop_rule_steps import add_step, first_group
-from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule, add_step, first_group
 
 # Changes that are not forgotten yet: more are a script gone wild, and each costs every batch.
 MAX_STEPS: Final = 32

@@ -13,7 +13,7 @@ from controlplane.topology.aggregators import AggregatorNodes
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import SetAggregator, SetAggregators, SetKeyGrouping
-from controlplane.wire.routing.key_groupings import (
+from controlplane.wire.routing.route import (
     HASH,
     KEY_GROUPINGS,
     key_grouping_text,

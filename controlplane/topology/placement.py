@@ -20,7 +20,7 @@ from controlplane.topology.apply import Change, apply
 from controlplane.topology.task_ranges import task_ranges_over
 from controlplane.topology.versions import TRIES, is_at
 from controlplane.wire.routing import NO_AGGREGATOR, Action, AddQuery, RemoveQuery, TaskRange
-from controlplane.wire.routing.key_groupings import key_grouping_text
+from controlplane.wire.routing.route import key_grouping_text
 
 logger = logging.getLogger(__name__)
 

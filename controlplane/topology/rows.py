@@ -20,7 +20,7 @@ from controlplane.wire.routing import (
     task_ranges_from,
 )
 from controlplane.wire.routing.drop_rules import Edge
-from controlplane.wire.routing.key_groupings import key_grouping_text
+from controlplane.wire.routing.route import key_grouping_text
 
 # Databases limit the values of one statement.
 CHUNK: Final = 500

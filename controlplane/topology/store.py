@@ -18,7 +18,7 @@ from controlplane.models import Cluster, Drop, Node, Query, Stream, Task
 from controlplane.topology.schemas.evolution import retired_after
 from controlplane.wire.routing import NO_AGGREGATOR, NodeState, Route, TableDraft, TaskRange
 from controlplane.wire.routing.drop_rules import INPUT, Edge
-from controlplane.wire.routing.key_groupings import key_grouping_name
+from controlplane.wire.routing.route import key_grouping_name
 
 CHUNK: Final = 500
 

@@ -15,9 +15,9 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from threading import Condition, Event, Thread
-from types import TracebackType
 from typing import Any, Final
 from uuid import uuid4
 
@@ -25,9 +25,8 @@ import pyarrow as pa
 
 from controlplane.wire import log
 from controlplane.wire.errors import BufferFull, LogFull, LogUnavailable, Undelivered, WireError
-from controlplane.wire.producer import conform, to_block
+from controlplane.wire.producer import SchemaRegistry, conform, to_block
 from controlplane.wire.records import record_codec
-from controlplane.wire.records.schema_registry import SchemaRegistry
 from controlplane.wire.schema import StreamSchema
 
 _FIRST_PAUSE_S: Final = 0.05
@@ -46,7 +45,7 @@ class _Pending:
     future: "Future[str]" = field(default_factory=Future)
 
 
-class BatchingProducer:
+class BatchingProducer(AbstractContextManager["BatchingProducer"]):
     """A producer that collects records for `linger_ms`, or up to `max_records` or `max_bytes`.
 
     Thread-safe. `buffer_bytes` limits unacknowledged records: beyond it, `send` blocks up to
@@ -139,15 +138,7 @@ class BatchingProducer:
         self._log.close()
         self._schemas.close()
 
-    def __enter__(self) -> "BatchingProducer":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _fits(self, sent: _Pending) -> bool:

@@ -7,7 +7,7 @@ independent of the stored dead letters.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, cast
@@ -125,29 +125,15 @@ def page(
     client: "redis.Redis", cluster: str, *, after: int = 0, limit: int = 100
 ) -> list[DeadLetter]:
     """Return stored dead letters in the order of their numbers, after number `after`."""
-    order, data, _ = _names(cluster)
-    result = cast(
-        "list[tuple[bytes, float]]",
-        client.zrangebyscore(
-            order, f"({after}", "+inf", start=0, num=min(limit, MAX_PAGE), withscores=True
-        ),
-    )
-    return _with_data(client, data, result)
+    return _page(client, cluster, client.zrangebyscore, f"({after}", "+inf", limit)
 
 
 def newest(
     client: "redis.Redis", cluster: str, *, before: int = 0, limit: int = 100
 ) -> list[DeadLetter]:
     """Return stored dead letters, the newest first, before a number (0: all)."""
-    order, data, _ = _names(cluster)
-    result = cast(
-        "list[tuple[bytes, float]]",
-        client.zrevrangebyscore(
-            order, f"({before}" if before else "+inf", "-inf", start=0, num=min(limit, MAX_PAGE),
-            withscores=True,
-        ),
-    )  # fmt: skip
-    return _with_data(client, data, result)
+    stop = f"({before}" if before else "+inf"
+    return _page(client, cluster, client.zrevrangebyscore, stop, "-inf", limit)
 
 
 def by_ids(client: "redis.Redis", cluster: str, ids: Sequence[str]) -> list[DeadLetter]:
@@ -158,9 +144,14 @@ def by_ids(client: "redis.Redis", cluster: str, ids: Sequence[str]) -> list[Dead
     return [_decoded(name, row) for name, row in zip(ids, rows, strict=True) if row is not None]
 
 
-def _with_data(
-    client: "redis.Redis", data: str, result: Sequence[tuple[bytes, float]]
+def _page(
+    client: "redis.Redis", cluster: str, read: Callable[..., Any], start: str, stop: str, limit: int
 ) -> list[DeadLetter]:
+    """Return dead letters with numbers from start to stop, read by a command of sorted sets."""
+    order, data, _ = _names(cluster)
+    result: list[tuple[bytes, float]] = read(
+        order, start, stop, start=0, num=min(limit, MAX_PAGE), withscores=True
+    )
     if not result:
         return []
     rows = cast("list[bytes | None]", client.hmget(data, [name.decode() for name, _ in result]))
@@ -207,7 +198,7 @@ def add_count(
     client.hincrby(keys.dead_counts_key(cluster), f"{stream}:{reason}", records)
 
 
-def counted(client: "redis.Redis", cluster: str) -> dict[int, dict[Reason, int]]:
+def read_counts(client: "redis.Redis", cluster: str) -> dict[int, dict[Reason, int]]:
     """Return the numbers of all dead letters ever, by stream and reason."""
     result: dict[int, dict[Reason, int]] = {}
     rows = cast("dict[bytes, bytes]", client.hgetall(keys.dead_counts_key(cluster)))

@@ -78,7 +78,6 @@ class BadMessage(WireError):
 
     def __init__(self, offset: int, why: str) -> None:
         super().__init__(f"message {offset}: {why}")
-        self.offset = offset
 
 
 class InvalidIdempotencyToken(WireError):
@@ -173,15 +172,12 @@ class RoutingMissing(WireError):
 
     def __init__(self, cluster: str, version: int) -> None:
         super().__init__(f"routing table {version} of cluster {cluster!r} is not in Redis")
-        self.cluster = cluster
-        self.version = version
 
 
 class RoutingTaken(WireError):
     """A routing version was published before, with other contents."""
 
     def __init__(self, cluster: str, version: int) -> None:
-        self.version = version
         super().__init__(f"version {version} of {cluster} was published with other contents")
 
 

@@ -7,8 +7,8 @@ checkpoint start above it.
 """
 
 import uuid
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import asdict, dataclass
+from typing import Any, cast
 
 import redis
 
@@ -34,12 +34,8 @@ def read_generation(client: "redis.Redis", cluster: str) -> Generation:
 
 def write_generation(client: "redis.Redis", cluster: str, generation: Generation) -> None:
     """Write a generation. Raises `redis.RedisError`."""
-    values: dict[str, str | int] = {
-        "id": generation.id,
-        "restored": generation.restored,
-        "floor": generation.floor,
-    }
-    client.hset(keys.generation_key(cluster), mapping=values)  # type: ignore[arg-type]
+    values: dict[Any, Any] = asdict(generation)
+    client.hset(keys.generation_key(cluster), mapping=values)
 
 
 def new_id() -> str:

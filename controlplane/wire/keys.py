@@ -17,6 +17,11 @@ def _key(name: str) -> Callable[[str], str]:
     return lambda cluster: f"{cluster_prefix(cluster)}{name}"
 
 
+def _key_of(name: str) -> Callable[[str, int | str], str]:
+    """Return a function that returns the key of an object of a cluster, for which `name` has {}."""
+    return lambda cluster, of: f"{cluster_prefix(cluster)}{name.format(of)}"
+
+
 # The log's index: one entry per append, over all streams.
 index_key = _key("index")
 # The newest event time of each stream: hash of milliseconds by stream.
@@ -61,62 +66,39 @@ dead_data_key = _key("dead:data")
 dead_state_key = _key("dead:state")
 # The counts of all dead letters ever: hash by `stream:reason`, and `batch`.
 dead_counts_key = _key("dead:counts")
+# The prefix of the keys of the streams' logs; the stream's id follows.
+log_prefix = _key("log:")
+# The prefix of the keys of blocks of windows; the block's name in hex follows.
+block_prefix = _key("block:")
 
+# One stream's durable log (a Redis Stream of Arrow blocks), by stream.
+log_key = _key_of("log:{}")
+# The immutable delta that leads to a routing version, and the whole table at it, by version.
+route_delta_key = _key_of("route:{}")
+route_snapshot_key = _key_of("route:{}:full")
+# The order of one query's windows (a sorted set of members, all scores 0), by query. A member is
+# the window's start, its key and the part (`controlplane.wire.results.places`).
+windows_key = _key_of("windows:{}")
+# The newest row of each part of one query's windows (hash by member), by query. It also has data
+# about the whole query: its newest batch, and its final windows.
+rows_key = _key_of("windows:{}:rows")
+# The blocks with windows of one query (hash of references by block), by query.
+blocks_key = _key_of("windows:{}:blocks")
+# A query's change feed, a Redis Stream that exists while followed, by query.
+feed_key = _key_of("windows:{}:feed")
+# A node's measures of its tasks, a Redis Stream with an entry per batch, by node.
+measures_key = _key_of("measures:{}")
+# The queries that nodes must not evaluate in a batch (hash by node), by batch.
+quarantine_key = _key_of("quarantine:{}")
+# The set of tasks that were exported in a batch, by batch.
+transfers_key = _key_of("transfers:{}")
 
-def log_key(cluster: str, stream: int) -> str:
-    """Return the key of one stream's durable log (a Redis Stream of Arrow blocks)."""
-    return f"{log_prefix(cluster)}{stream}"
-
-
-def log_prefix(cluster: str) -> str:
-    """Return the prefix of the keys of the streams' logs; the stream's id follows."""
-    return f"{cluster_prefix(cluster)}log:"
-
-
-def producer_key(cluster: str, producer: str) -> str:
-    """Return the key of a producer's last sequences with their positions, and `high`: a hash."""
-    return f"{cluster_prefix(cluster)}producer:{producer}"
-
-
-def kafka_prefixes_key(cluster: str, topic: str) -> str:
-    """Return the key of the derived state of a topic at each position: hash of JSON by position."""
-    return f"{cluster_prefix(cluster)}kafka:{topic}:prefixes"
-
-
-def kafka_committed_key(cluster: str, topic: str) -> str:
-    """Return the key of the committed position and total of a topic: a hash."""
-    return f"{cluster_prefix(cluster)}kafka:{topic}:committed"
-
-
-def route_delta_key(cluster: str, version: int) -> str:
-    """Return the key of the immutable delta that leads to `version`."""
-    return f"{cluster_prefix(cluster)}route:{version}"
-
-
-def route_snapshot_key(cluster: str, version: int) -> str:
-    """Return the key of the whole routing table at `version`."""
-    return f"{cluster_prefix(cluster)}route:{version}:full"
-
-
-def windows_key(cluster: str, query: int) -> str:
-    """Return the key of the order of one query's windows (a sorted set of members, all scores 0).
-
-    A member is the window's start, its key and the part (`controlplane.wire.results.places`).
-    """
-    return f"{cluster_prefix(cluster)}windows:{query}"
-
-
-def rows_key(cluster: str, query: int) -> str:
-    """Return the key of the newest row of each part of one query's windows: hash by member.
-
-    It also has data about the whole query: its newest batch, and its final windows.
-    """
-    return f"{cluster_prefix(cluster)}windows:{query}:rows"
-
-
-def blocks_key(cluster: str, query: int) -> str:
-    """Return the key of the blocks with windows of one query: hash of references by block."""
-    return f"{cluster_prefix(cluster)}windows:{query}:blocks"
+# A producer's last sequences with their positions, and `high`: a hash, by producer.
+producer_key = _key_of("producer:{}")
+# The derived state of a topic of Kafka at each position (hash of JSON by position), by topic.
+kafka_prefixes_key = _key_of("kafka:{}:prefixes")
+# The committed position and total of a topic of Kafka: a hash, by topic.
+kafka_committed_key = _key_of("kafka:{}:committed")
 
 
 def page_keys(cluster: str, query: int) -> list[str]:
@@ -129,11 +111,6 @@ def block_key(cluster: str, block: bytes) -> str:
     return f"{block_prefix(cluster)}{block.hex()}"
 
 
-def block_prefix(cluster: str) -> str:
-    """Return the prefix of the keys of blocks of windows; the block's name in hex follows."""
-    return f"{cluster_prefix(cluster)}block:"
-
-
 def part_key(cluster: str, query: int, node: int) -> str:
     """Return the key of a node's partial results of a query, for its aggregator node.
 
@@ -142,26 +119,6 @@ def part_key(cluster: str, query: int, node: int) -> str:
     return f"{cluster_prefix(cluster)}parts:{query}:{node}"
 
 
-def feed_key(cluster: str, query: int) -> str:
-    """Return the key of a query's change feed, a Redis Stream that exists while followed."""
-    return f"{cluster_prefix(cluster)}windows:{query}:feed"
-
-
-def measures_key(cluster: str, node: int) -> str:
-    """Return the key of a node's measures of its tasks and operators, by batch."""
-    return f"{cluster_prefix(cluster)}measures:{node}"
-
-
-def quarantine_key(cluster: str, batch: int) -> str:
-    """Return the key of the queries that nodes must not evaluate in a batch: hash by node."""
-    return f"{cluster_prefix(cluster)}quarantine:{batch}"
-
-
 def transfer_key(cluster: str, batch: int, query: int, task: int) -> str:
     """Return the key of a task's state that was exported in a batch: hash of bytes by form."""
     return f"{cluster_prefix(cluster)}transfer:{batch}:{query}:{task}"
-
-
-def transfers_key(cluster: str, batch: int) -> str:
-    """Return the key of the set of tasks that were exported in a batch."""
-    return f"{cluster_prefix(cluster)}transfers:{batch}"

@@ -1,12 +1,11 @@
-"""Measures of tasks and operators, the input of planners.
+"""Measures of tasks, the input of planners.
 
-In every batch a node writes two small tables of integers; planners read the last ones.
+In every batch a node writes a small table of integers; planners read the last ones.
 """
 
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -17,9 +16,9 @@ from controlplane.wire import keys
 
 # Batches kept per node.
 KEPT: Final = 64
+# Milliseconds, number of tasks, and number of further rows, which only an earlier release wrote.
 _HEAD: Final = struct.Struct("<qqq")
 _TASK_COLUMNS: Final = 4
-_OPERATOR_COLUMNS: Final = 6
 # More than the tasks of any query, so that query and task fit into one number.
 _TASKS: Final = 1 << 20
 Int64s = NDArray[np.int64]
@@ -35,46 +34,19 @@ class TaskMeasure(NamedTuple):
     state_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorMeasure:
-    """The cost of selection and aggregation on a node for the queries of one computation.
-
-    `query`: the first of the `queries` that share it; `cpu_us`: processor time per record;
-    `selectivity`: the share of selected records; `rows`: panes per record.
-    """
-
-    query: int
-    queries: int
-    node: int
-    records: int
-    cpu_us: float
-    selectivity: float
-    rows: float
+def packed(elapsed_ms: int, tasks: Int64s) -> bytes:
+    """Return a node's table of one batch as bytes: query, task, records, bytes of state."""
+    return _HEAD.pack(elapsed_ms, len(tasks), 0) + tasks.astype("<i8").tobytes()
 
 
-def packed(elapsed_ms: int, tasks: Int64s, operators: Int64s) -> bytes:
-    """Return a node's tables of one batch as bytes.
-
-    `tasks`: query, task, records, bytes of state; `operators`: query, queries, records, selected,
-    rows, µs of processor time.
-    """
-    head = _HEAD.pack(elapsed_ms, len(tasks), len(operators))
-    return b"".join((head, tasks.astype("<i8").tobytes(), operators.astype("<i8").tobytes()))
-
-
-def _unpacked(data: bytes) -> tuple[int, Int64s, Int64s]:
-    elapsed, tasks, operators = _HEAD.unpack_from(data)
-    numbers = np.frombuffer(data, "<i8", offset=_HEAD.size)
-    edge = tasks * _TASK_COLUMNS
-    return (
-        elapsed,
-        numbers[:edge].reshape(tasks, _TASK_COLUMNS),
-        numbers[edge:].reshape(operators, _OPERATOR_COLUMNS),
-    )
+def _unpacked(data: bytes) -> tuple[int, Int64s]:
+    elapsed, tasks, _ = _HEAD.unpack_from(data)
+    numbers = np.frombuffer(data, "<i8", tasks * _TASK_COLUMNS, _HEAD.size)
+    return elapsed, numbers.reshape(tasks, _TASK_COLUMNS)
 
 
 def write(client: "redis.Redis", cluster: str, node: int, batch: int, data: bytes) -> None:
-    """Store a node's tables of a batch; idempotent."""
+    """Store a node's table of a batch; idempotent."""
     # The id of a replayed batch exists already.
     with suppress(redis.ResponseError):
         key = keys.measures_key(cluster, node)
@@ -82,7 +54,7 @@ def write(client: "redis.Redis", cluster: str, node: int, batch: int, data: byte
 
 
 def _tables(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> Iterator[Any]:
-    """Yield node, ms, tasks and operators of the stored batches, the oldest first."""
+    """Yield node, ms and tasks of the stored batches, the oldest first."""
     pipe = client.pipeline(transaction=False)
     for node in nodes:
         pipe.xrange(keys.measures_key(cluster, node))
@@ -100,7 +72,7 @@ def read_tasks(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> lis
     """Return the newest measures of each task with records, on its present node."""
     elapsed = dict.fromkeys(nodes, 0)
     result: list[Int64s] = []
-    for node, ms, tasks, _ in _tables(client, cluster, nodes):
+    for node, ms, tasks in _tables(client, cluster, nodes):
         elapsed[node] += ms
         result.append(np.column_stack([tasks, np.full(len(tasks), node, np.int64)]))
     if not result:
@@ -117,23 +89,3 @@ def read_tasks(client: "redis.Redis", cluster: str, nodes: Sequence[int]) -> lis
     return [
         TaskMeasure(query, task, node, rate, size) for (query, task, node, size), rate in columns
     ]
-
-
-def read_operators(
-    client: "redis.Redis", cluster: str, nodes: Sequence[int]
-) -> list[OperatorMeasure]:
-    """Return cost and selectivity of each computation on each node, over the last batches."""
-    result: dict[tuple[int, int], Int64s] = {}
-    shared: dict[tuple[int, int], int] = {}
-    for node, _, _, operators in _tables(client, cluster, nodes):
-        for row in operators:
-            place = int(row[0]), node
-            result[place] = result.get(place, 0) + row[2:]
-            shared[place] = int(row[1])
-    return [
-        OperatorMeasure(
-            query, shared[query, node], node, int(n), cpu / max(1, n), taken / max(1, n),
-            rows / max(1, n),
-        )
-        for (query, node), (n, taken, rows, cpu) in sorted(result.items())
-    ]  # fmt: skip

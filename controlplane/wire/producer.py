@@ -14,22 +14,71 @@ After `LogUnavailable` this is unknown, and the same append with the same token 
 
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from itertools import count
-from types import TracebackType
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pyarrow as pa
+import redis
 
-from controlplane.wire import log
-from controlplane.wire.errors import BadBlock, LogUnavailable
+from controlplane.wire import keys, log
+from controlplane.wire.errors import BadBlock, LogUnavailable, UnknownSchema
 from controlplane.wire.records import record_codec
-from controlplane.wire.records.conversion import to_record_batch
-from controlplane.wire.records.schema_registry import SchemaRegistry
+from controlplane.wire.records.record_codec import to_record_batch
 from controlplane.wire.schema import StreamSchema
 
 
-class Producer:
+class SchemaRegistry:
+    """The schemas of one cluster's streams, each read once and again on `refresh`.
+
+    The control plane writes each stream's schema to one hash per cluster when it publishes the
+    routing version with the schema.
+    """
+
+    def __init__(
+        self,
+        client: "redis.Redis | None",
+        cluster: str,
+        given: Mapping[int, StreamSchema] | None = None,
+    ) -> None:
+        """Read from the hash of `client` (None: nowhere); `given` schemas take precedence."""
+        self._client = client
+        self._cluster = cluster
+        self._given = dict(given or {})
+        self._known: dict[int, StreamSchema] = {}
+
+    def of(self, stream: int) -> StreamSchema:
+        """Return the schema of a stream. Raises `UnknownSchema` or `LogUnavailable`."""
+        result = self._given.get(stream) or self._known.get(stream)
+        return result or self.refresh(stream)
+
+    def refresh(self, stream: int) -> StreamSchema:
+        """Return the schema as it is published now; raises as `of`."""
+        if stream in self._given:
+            return self._given[stream]
+        text = self._published(stream)
+        if text is None:
+            raise UnknownSchema(self._cluster, stream)
+        result = self._known[stream] = StreamSchema.from_text(text)
+        return result
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._client is not None:
+            self._client.close()
+
+    def _published(self, stream: int) -> bytes | None:
+        if self._client is None:
+            return None
+        try:
+            result = self._client.hget(keys.schemas_key(self._cluster), str(stream))
+        except redis.RedisError as error:
+            raise LogUnavailable(str(error)) from error
+        return cast("bytes | None", result)
+
+
+class Producer(AbstractContextManager["Producer"]):
     """A thread-safe producer for the streams of a cluster."""
 
     def __init__(
@@ -100,15 +149,7 @@ class Producer:
         self._log.close()
         self._schemas.close()
 
-    def __enter__(self) -> "Producer":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -5,16 +5,16 @@ event time. A join first pairs the records of two sides.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from controlplane.wire.errors import WireError
-from controlplane.wire.language.aggregates import Aggregate, aggregate_parsed
+from controlplane.wire.language.aggregates import Aggregate, parse_aggregate
 from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import common
 from controlplane.wire.language.parse import DEEPEST, no_column, parsed
-from controlplane.wire.language.tree import Call, Column, Expression, Kind, columns_of, size_of
+from controlplane.wire.language.tree import Call, Column, Expression, Kind, columns_in, size_of
 from controlplane.wire.query_text import QueryText
 
 __all__ = [
@@ -164,16 +164,6 @@ def _join(
     return Join(frozenset(query.right), on, left, right)
 
 
-def columns_in(expression: Expression) -> Iterator[Column]:
-    """Yield the columns that an expression reads."""
-    match expression:
-        case Column():
-            yield expression
-        case Call():
-            for argument in expression.arguments:
-                yield from columns_in(argument)
-
-
 class _Reader:
     """A parser of the parts of a query, which collects errors."""
 
@@ -225,7 +215,7 @@ class _Reader:
 
         An error is reported once, not again for each column that uses the expression.
         """
-        if self.too_large.intersection(columns_of(expression)):
+        if self.too_large.intersection(column.name for column in columns_in(expression)):
             return False
         operations, depth = size_of(expression, self.sizes)
         if operations <= MOST_OPERATIONS and depth <= DEEPEST:
@@ -254,7 +244,7 @@ class _Reader:
         for name, text in texts.items():
             where = f"aggregates.{name}"
             try:
-                aggregate = aggregate_parsed(text, self.kinds)
+                aggregate = parse_aggregate(text, self.kinds)
             except BadExpression as error:
                 self.faults[where] = error.fault
                 continue

@@ -11,8 +11,9 @@ from zlib import crc32
 import pyarrow as pa
 
 from controlplane.wire.errors import WireError
+from controlplane.wire.language.functions import common
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.types import BadType, arrow_type, kind_of, type_name
+from controlplane.wire.types import BadType, arrow_type, kind_of
 
 MAX_COLUMNS: Final = 500
 MAX_NAME: Final = 100
@@ -118,27 +119,10 @@ class StreamSchema:
             raise BadSchema({"schema": f"is not as it should be: {error}"[:200]}) from error
 
     @staticmethod
+    @lru_cache(maxsize=4096)
     def from_text(text: str | bytes) -> "StreamSchema":
         """Return the cached schema of a text by `to_text`. Raises `BadSchema`."""
-        return _from_text(text)
-
-    @classmethod
-    def of_arrow(cls, schema: Any, event_time: str = "", **settings: float) -> "StreamSchema":
-        """Return the schema of Arrow data. Raises `BadSchema` by column for unsupported types."""
-        columns, faults = [], {}
-        for item in schema:
-            try:
-                columns.append(ColumnSpec(item.name, type_name(item.type), item.nullable))
-            except BadType as error:
-                faults[f"columns.{item.name}"] = str(error)
-        if faults:
-            raise BadSchema(faults)
-        return cls(tuple(columns), event_time, **settings)
-
-
-@lru_cache(maxsize=4096)
-def _from_text(text: str | bytes) -> StreamSchema:
-    return StreamSchema.from_json(json.loads(text))
+        return StreamSchema.from_json(json.loads(text))
 
 
 def _kinds(name: str, arrow: Any) -> dict[str, Kind]:
@@ -194,7 +178,7 @@ def common_kinds(schemas: Iterable[StreamSchema]) -> tuple[dict[str, Kind], dict
     refused: dict[str, str] = {}
     for name in dict.fromkeys(name for kinds in every for name in kinds):
         there = {kinds[name] for kinds in every if name in kinds}
-        kind = widest(there)
+        kind = common(list(there))
         if any(name not in kinds for kinds in every):
             refused[name] = "not every stream has it"
         elif kind is None:
@@ -202,13 +186,3 @@ def common_kinds(schemas: Iterable[StreamSchema]) -> tuple[dict[str, Kind], dict
         else:
             result[name] = kind
     return result, refused
-
-
-def widest(kinds: Iterable[Kind]) -> Kind | None:
-    """Return the common kind of these kinds, None without one."""
-    known = set(kinds)
-    if len(known) == 1:
-        return known.pop()
-    if known <= {Kind.INT, Kind.DECIMAL}:
-        return Kind.DECIMAL
-    return Kind.FLOAT if known <= {Kind.INT, Kind.DECIMAL, Kind.FLOAT} else None

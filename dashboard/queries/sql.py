@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from controlplane.wire.language.errors import BadExpression
-from controlplane.wire.language.sides import named_by_side
+from controlplane.wire.language.sides import qualify_columns
 from controlplane.wire.query import SIDES, QueryText
 
 # More names than these make the line unreadable; the page lists all of them elsewhere.
@@ -53,7 +53,7 @@ def _join(text: QueryText, left: Sequence[str], right: Sequence[str]) -> list[st
 
 def _of_side(text: str, side: str) -> str:
     try:
-        return named_by_side(_flat(text), side)
+        return qualify_columns(_flat(text), side)
     except BadExpression:  # an expression was checked before it was stored; this is for the eye
         return f"{side}: {_flat(text)}"
 

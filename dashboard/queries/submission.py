@@ -14,7 +14,7 @@ from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.topology import queries
 from controlplane.topology.queries import Checked
-from controlplane.wire.routing.key_groupings import KEY_GROUPINGS
+from controlplane.wire.routing.route import KEY_GROUPINGS
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.queries.forms import (
     DEFAULTS,

@@ -10,12 +10,12 @@ from redis.exceptions import RedisError
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.records import dead_letters
-from controlplane.records.dead_letter_export import exported
 from controlplane.records.dead_letter_list import (
     ABOUT,
     DeadLetterFilters,
     DeadLetterPage,
     dead_letters_page,
+    exported,
 )
 from controlplane.records.dead_letters import Choice, Replayed
 from dashboard.guards import PageRequest, cluster_action, cluster_page

@@ -10,7 +10,7 @@ from controlplane.catalog.computations import schema_of
 from controlplane.catalog.streams import StreamRow, stream_by_id
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, WeirError
 from controlplane.models import Cluster
-from controlplane.records.bodies.formats import Format
+from controlplane.records.bodies import Format
 from controlplane.topology import streams
 from controlplane.topology.schema_change import preview, set_schema
 from controlplane.topology.streams import StreamSpec

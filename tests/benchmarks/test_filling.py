@@ -25,7 +25,7 @@ from controlplane.models import Cluster, Query, Task
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.wire import log
 from controlplane.wire.producer import Producer
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 pytestmark = pytest.mark.django_db
 

@@ -11,7 +11,7 @@ from controlplane.wire import keys
 from controlplane.wire.routing import Action, RoutingDelta
 from controlplane.wire.routing.publication import publish
 from tests.workers.pipeline.engine.test_advance import Memory
-from workers.pipeline.exchange.messages import node_input
+from workers.pipeline.exchange.envelope import node_input
 from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.sink import SinkWriter
 from workers.pipeline.spark.connections import client_of, log_of, tables_of

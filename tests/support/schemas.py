@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from controlplane.wire.routing import AssignStream, SetSchema
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT
 
 # Reports of taxis, as the demo has them.
 REPORTS: Final = REPORT

@@ -9,7 +9,7 @@ from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import PLACE, schema_named, schema_names
 from controlplane.wire.language import Kind
 from controlplane.wire.query import Computation, QueryText, computation_of
-from controlplane.wire.results import Changes
+from controlplane.wire.results.write import Changes
 
 COLUMNS: Final = {
     "meter": Kind.TEXT,

@@ -2,12 +2,10 @@
 
 import redis
 
-from controlplane.wire.results.table_codec import pack
-from workers.pipeline.engine.changes import BatchChanges
-from workers.pipeline.exchange import block_rows
-from workers.pipeline.exchange.changes import unpack_changes
-from workers.pipeline.exchange.node_report import NodeReport
-from workers.pipeline.exchange.output import ROW_BYTES
+from controlplane.wire.results.blocks import pack_tables, unpack_tables
+from controlplane.wire.results.write import Changes
+from workers.pipeline.engine.partial_aggregation import BatchChanges
+from workers.pipeline.exchange.output import ROW_BYTES, NodeReport, pack_blocks
 from workers.pipeline.sink import Blocks, write_results
 
 
@@ -24,7 +22,8 @@ def write_batch(
 ) -> None:
     """Write blocks and changed windows, and the references of queries that have blocks alone."""
     blocks = Blocks(client, cluster)
-    for payload in block_rows.pack_blocks(changed.blocks, ROW_BYTES):
+    for payload in pack_blocks(changed.blocks, ROW_BYTES):
         blocks.take(report.batch, payload)
-    write_results(client, cluster, report, unpack_changes(pack(changed.windows)), blocks)
+    tables = list(unpack_tables(pack_tables(changed.windows)))
+    write_results(client, cluster, report, Changes(tables), blocks, report.merged)
     blocks.write_references()

@@ -7,7 +7,7 @@ import redis
 
 from controlplane.wire.aggregates.finalize import WindowRow
 from controlplane.wire.query import Computation
-from controlplane.wire.results import Range, WindowsPage, read_page
+from controlplane.wire.results.read import Range, WindowsPage, read_page
 
 
 def read_windows(

@@ -10,11 +10,11 @@ import pyarrow as pa
 from controlplane.catalog.computations import computation_of_query
 from controlplane.connections import redis_client
 from controlplane.models import Query
-from controlplane.wire.aggregates.floats import float_codes
 from controlplane.wire.aggregates.layout import layout_of
+from controlplane.wire.aggregates.sketches import float_codes
 from controlplane.wire.aggregates.state_schema import PLACE, schema_named, schema_names
-from controlplane.wire.results import Changes, write
 from controlplane.wire.results.feed import followed
+from controlplane.wire.results.write import Changes, write
 
 
 def write_windows(query: Query, batch: int, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -19,8 +19,7 @@ from controlplane.models import Cluster, MetricSample, Stream
 from controlplane.wire.keys import progress_key, telemetry_key
 from tests.support import redis_server
 from tests.support.cluster import actor, small_cluster, telemetry
-from workers.relay.rates import RateMeter
-from workers.relay.relay import Relay
+from workers.relay.relay import RateMeter, Relay
 
 pytestmark = pytest.mark.django_db(transaction=True)
 BEGIN_MS = 1_700_000_000_000

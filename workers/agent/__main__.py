@@ -1,6 +1,5 @@
 """Run the agent: `python -m workers.agent`."""
 
-import fcntl
 import logging
 import os
 import signal
@@ -9,7 +8,6 @@ import threading
 import time
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import django
@@ -19,11 +17,11 @@ from django.db import close_old_connections
 from controlplane import env
 from controlplane.runtime.errors import CheckFailed
 from workers.agent.agent import Agent, Wanted
-from workers.agent.driver import Site, pipeline_command
+from workers.agent.driver import Site, pipeline_command, site_of
 from workers.agent.heartbeats import Observer
 from workers.agent.keeper import Keeper, Report, Timeouts
 from workers.agent.progress import Progress
-from workers.agent.site import site_of
+from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock
 
 logger = logging.getLogger("weir.agent")
 
@@ -41,13 +39,15 @@ def main() -> int:
         signal.signal(number, lambda *_: stop.set())
     try:
         site = site_of(env.data_dir())
+        # In the file agent.lock.
+        with exclusive_lock(site.data / "agent"):
+            _run(_agent(site), stop)
     except CheckFailed as error:
         logger.error("%s: %s", error, error.advice)
         return 1
-    if not _lock(site.data):
-        logger.error("another agent manages %s: stop it first", site.data)
+    except AlreadyRunning:
+        logger.error("another agent manages %s: stop it first", env.data_dir())
         return 1
-    _run(_agent(site), stop)
     return 0
 
 
@@ -95,16 +95,6 @@ def _agent(site: Site) -> Agent:
 
     gate = Gate(site)
     return Agent(client, wanted, write, keeper, gate.hold)
-
-
-def _lock(data: Path) -> bool:
-    """Take the agent's lock of the data directory until this process ends, or return False."""
-    descriptor = os.open(data / "agent.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 if __name__ == "__main__":

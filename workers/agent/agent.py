@@ -10,8 +10,7 @@ import redis
 from controlplane.runtime.beats import beat, record_clusters
 from workers.agent.driver import DriverSpec
 from workers.agent.keeper import Keeper
-from workers.agent.progress import Progress
-from workers.agent.report import Report
+from workers.agent.progress import Progress, Report
 
 logger = logging.getLogger("weir.agent")
 
@@ -46,21 +45,7 @@ class Agent:
 
     def tick(self, now: float) -> dict[str, Report]:
         """Step every cluster and return the reports."""
-        return self._step(self._wanted(), now)
-
-    def end(self, patience_s: float, pause: Callable[[float], None] = time.sleep) -> None:
-        """Stop every driver, and kill it after `patience_s`."""
-        deadline = time.monotonic() + patience_s
-        nothing: Wanted = dict.fromkeys(self._keepers)
-        while self._take_steps(nothing, time.monotonic()) and not self._all_ended():
-            if time.monotonic() > deadline:
-                break
-            pause(0.1)
-        for keeper in self._keepers.values():
-            keeper.kill()
-        self._publish({slug: Report("stopped", "the agent has ended") for slug in self._keepers})
-
-    def _step(self, wanted: Wanted, now: float) -> dict[str, Report]:
+        wanted = self._wanted()
         for slug in wanted.keys() - self._keepers.keys():
             self._keepers[slug] = self._make_keeper(slug)
         reports = self._take_steps(wanted, now)
@@ -69,6 +54,20 @@ class Agent:
         self._publish({slug: report for slug, report in reports.items() if slug in wanted})
         self._beat(reports)
         return reports
+
+    def end(self, patience_s: float, pause: Callable[[float], None] = time.sleep) -> None:
+        """Stop every driver, and kill it after `patience_s`."""
+        deadline = time.monotonic() + patience_s
+        nothing: Wanted = dict.fromkeys(self._keepers)
+        while self._take_steps(nothing, time.monotonic()) and not all(
+            keeper.has_ended() for keeper in self._keepers.values()
+        ):
+            if time.monotonic() > deadline:
+                break
+            pause(0.1)
+        for keeper in self._keepers.values():
+            keeper.kill()
+        self._publish({slug: Report("stopped", "the agent has ended") for slug in self._keepers})
 
     def _take_steps(self, wanted: Wanted, now: float) -> dict[str, Report]:
         return {
@@ -82,9 +81,6 @@ class Agent:
             held = self._hold(spec, now, not keeper.has_ended())
         report = keeper.step(spec if held is None else None, now)
         return held or report
-
-    def _all_ended(self) -> bool:
-        return all(keeper.has_ended() for keeper in self._keepers.values())
 
     def _publish(self, reports: Mapping[str, Report]) -> None:
         now = time.monotonic()

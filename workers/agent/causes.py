@@ -1,9 +1,14 @@
-"""Causes of the ends of drivers: codes, and advice for operators."""
+"""Unexpected ends of drivers: codes of their causes, advice for operators, and crash loops."""
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+# Consecutive ends at one batch, or of one cause, that make a crash loop.
+LOOP: Final = 3
+WITHIN_S: Final = 3600.0
+KEPT: Final = 50
 EXIT: Final = "exit"
 KILLED: Final = "killed"
 MEMORY: Final = "memory"
@@ -17,8 +22,8 @@ NOT_STARTED: Final = "not-started"
 SLOTS: Final = "slots"
 SLOW_WORKER: Final = "slow-worker"
 
-# Patterns of a driver's last error, and their causes; the first match decides.
-_SIGNS: Final[tuple[tuple[str, str], ...]] = (
+# Patterns of errors of drivers and of Redis, and their causes; the first match decides.
+SIGNS: Final[tuple[tuple[str, str], ...]] = (
     ("No space left on device", DISK),
     ("Disk quota exceeded", DISK),
     ("File too large", DISK),
@@ -57,7 +62,7 @@ ADVICE: Final[Mapping[str, str]] = {
 
 def cause_of(exit_code: int | None, error: str) -> str:
     """Return the code of the cause, from exit code and last error line."""
-    for sign, cause in _SIGNS:
+    for sign, cause in SIGNS:
         if sign in error:
             return cause
     return KILLED if exit_code == -signal.SIGKILL else EXIT
@@ -70,3 +75,55 @@ def described(exit_code: int | None, error: str) -> str:
         ending = f"ended by signal {-exit_code} {name}".rstrip()
         return f"{ending}: {error}"[:300] if error else ending
     return (error or f"ended with code {exit_code}")[:300]
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """An unexpected end of a driver (`models.health.DriverRestart`); `at_s`: seconds since 1970."""
+
+    at_s: float
+    cause: str
+    detail: str
+    exit_code: int | None = None
+    batch: int | None = None
+    unread: int | None = None
+    uptime_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A crash loop: number of consecutive ends, their cause, and their batch if it is the same."""
+
+    count: int
+    cause: str
+    detail: str
+    batch: int | None
+
+    def __str__(self) -> str:
+        what = "the driver" if self.batch is None else f"batch {self.batch}"
+        how = "has ended" if self.batch is None else "has ended the driver"
+        advice = ADVICE.get(self.cause, ADVICE["exit"])
+        return f"{what} {how} {self.count} times: {self.detail} [{self.cause}]. {advice}"
+
+
+def loop_of(deaths: Sequence[Death], now_s: float) -> Loop | None:
+    """Return the crash loop of the newest deaths (ordered by time), None without one.
+
+    Ends at the same batch are a loop whatever their causes, and so are ends of the same cause.
+    """
+    recent = [death for death in deaths if now_s - death.at_s <= WITHIN_S]
+    if not recent:
+        return None
+    last = recent[-1]
+    same_batch = _in_a_row([death.batch == last.batch for death in recent])
+    same_cause = _in_a_row([death.cause == last.cause for death in recent])
+    if last.batch is not None and same_batch >= LOOP:
+        return Loop(same_batch, last.cause, last.detail, last.batch)
+    if same_cause >= LOOP:
+        return Loop(same_cause, last.cause, last.detail, None)
+    return None
+
+
+def _in_a_row(same: Sequence[bool]) -> int:
+    """Return the number of True values at the end."""
+    return next((index for index, item in enumerate(reversed(same)) if not item), len(same))

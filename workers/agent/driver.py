@@ -5,11 +5,14 @@ The JVM and the Python workers of a driver inherit the environment variable
 Spark's Python daemon, and unlike a process id it survives restarts of the agent and is not reused.
 """
 
+import logging
 import os
+import shlex
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -17,9 +20,13 @@ from typing import Final
 
 import psutil
 
+from controlplane import env
 from controlplane.runtime import processes
+from controlplane.runtime.java import find_java
 from controlplane.runtime.logs import last_error, rotate
 from controlplane.wire.log import log_identity
+
+logger = logging.getLogger("weir.agent")
 
 MARK: Final = "WEIR_DRIVER"
 
@@ -70,6 +77,24 @@ class Site:
     def log(self, cluster: str) -> Path:
         """Return the file of the driver's output."""
         return self.data / "logs" / f"driver-{cluster}.log"
+
+
+def site_of(data: Path) -> Site:
+    """Create a data directory and return its site. Raises `CheckFailed` without Java."""
+    data.mkdir(parents=True, exist_ok=True, mode=0o700)
+    java = find_java(os.environ, data / "java", logger.warning)
+    checkpoints = env.text("WEIR_CHECKPOINTS")
+    # Checked here, where errors are visible; the drivers' workers inherit them.
+    env.integer("WEIR_CALL_SECONDS", 10, 1, 3_600)
+    env.integer("WEIR_WORKER_MEMORY_MB", 2_048, 256)
+    return Site(
+        data,
+        env.redis_url(),
+        {"JAVA_HOME": str(java.home)},
+        Path(checkpoints).expanduser().resolve() if checkpoints else None,
+        env.text("WEIR_DRIVER_HOST"),
+        tuple(shlex.split(env.text("WEIR_SPARK_CONF"))),
+    )
 
 
 # Returns the command line of a driver.
@@ -130,7 +155,7 @@ class Driver:
         """Return the last line of its output with an error, or the last line."""
         return last_error(self._log, self._log_start)
 
-    def ask_to_end(self) -> None:
+    def request_stop(self) -> None:
         """Send SIGTERM to the main process, which stops Spark and exits."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
@@ -139,14 +164,9 @@ class Driver:
         """Kill (-9) all processes of the driver; return whether all have exited."""
         all_ended = processes.kill_all(lambda: strays(self._mark))
         if all_ended:
-            self._wait()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=5)
         return all_ended
-
-    def _wait(self) -> None:
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            return
 
     def _environment(self, site: Site) -> dict[str, str]:
         here = {"SPARK_LOCAL_IP": "127.0.0.1"} if self.spec.master.startswith("local") else {}

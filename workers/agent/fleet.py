@@ -10,10 +10,9 @@ from django.utils import timezone
 
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, ClusterHealth, DriverRestart
-from workers.agent.deaths import KEPT, WITHIN_S, Death
+from workers.agent.causes import KEPT, WITHIN_S, Death
 from workers.agent.driver import DriverSpec
-from workers.agent.progress import Progress
-from workers.agent.report import Report
+from workers.agent.progress import Progress, Report
 
 # The number of restarts kept per cluster.
 _KEPT_RESTARTS = 1000
@@ -23,7 +22,10 @@ _STORED = tuple(item.name for item in fields(Death) if item.name != "at_s")
 
 def wanted_drivers() -> dict[str, DriverSpec | None]:
     """Return the desired driver of each cluster, None for a stopped cluster."""
-    return {cluster.slug: _spec(cluster) for cluster in Cluster.objects.all()}
+    return {
+        cluster.slug: spec_of(cluster) if cluster.desired == Cluster.Desired.RUNNING else None
+        for cluster in Cluster.objects.all()
+    }
 
 
 def write_reports(reports: Mapping[str, Report]) -> None:
@@ -109,10 +111,6 @@ def record_death(slug: str, death: Death) -> None:
     DriverRestart.objects.filter(pk__in=list(old)).delete()
     batch = "" if death.batch is None else f" at batch {death.batch}"
     announce(cluster.pk, event("alert", f"driver restarted{batch}: {death.detail}", state="failed"))
-
-
-def _spec(cluster: Cluster) -> DriverSpec | None:
-    return spec_of(cluster) if cluster.desired == Cluster.Desired.RUNNING else None
 
 
 def spec_of(cluster: Cluster) -> DriverSpec:

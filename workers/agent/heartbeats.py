@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import redis
 
@@ -12,13 +12,7 @@ from controlplane.wire import keys
 from controlplane.wire.errors import LogUnavailable
 from controlplane.wire.log import Log, open_log
 from controlplane.wire.log.values import position_key
-
-# Codes of Redis' reasons to reject a write.
-_REFUSALS: Final[Mapping[str, str]] = {
-    "command not allowed when used memory": "redis-memory",
-    "MISCONF": "redis-disk",
-    "READONLY": "redis-read-only",
-}
+from workers.agent.causes import SIGNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +149,8 @@ class Observer:
             self._client.hset(keys.activity_key(cluster), "looked", 1)
         except (redis.ResponseError, redis.exceptions.ReadOnlyError) as error:
             text = str(error)
-            code = next((code for sign, code in _REFUSALS.items() if sign in text), "redis")
-            return code, text
+            known = (code for sign, code in SIGNS if code.startswith("redis-") and sign in text)
+            return next(known, "redis"), text
         return "", ""
 
 

@@ -1,19 +1,42 @@
 """Reconciliation of a cluster's driver with the desired one, in short non-blocking steps."""
 
+import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Final
 
 from controlplane.runtime.checks import is_full
 from workers.agent import causes
-from workers.agent.backoff import HEALTHY_S, BackOff
-from workers.agent.deaths import KEPT, Death, Loop, loop_of
+from workers.agent.causes import KEPT, Death, Loop, loop_of
 from workers.agent.driver import CommandFactory, Driver, DriverSpec, Site, checkpoint_of, end_strays
 from workers.agent.heartbeats import Look, Observation, Unknown
-from workers.agent.progress import Problem, Progress, Timeouts
-from workers.agent.report import Report, behind
+from workers.agent.progress import Problem, Progress, Report, Timeouts, behind
 
 __all__ = ["Keeper", "Report", "Timeouts"]
+
+FIRST_S: Final = 1.0
+LONGEST_S: Final = 60.0
+# After a healthy minute, the next failure counts as the first.
+HEALTHY_S: Final = 60.0
+
+
+@dataclass(slots=True)
+class BackOff:
+    """A delay that doubles from a second to a minute, with jitter."""
+
+    chance: random.Random = field(default_factory=random.Random)
+    deaths: int = 0
+
+    def next_delay(self) -> float:
+        """Count a failure and return the seconds to wait: 75 to 125 % of the doubled delay."""
+        delay = min(LONGEST_S, FIRST_S * 2.0 ** min(self.deaths, 10))
+        self.deaths += 1
+        return delay * self.chance.uniform(0.75, 1.25)
+
+    def reset(self) -> None:
+        """Reset the count of failures."""
+        self.deaths = 0
 
 
 @dataclass(slots=True)
@@ -132,7 +155,7 @@ class Keeper:
         return Report("starting", f"Spark starts{again}")
 
     def _begin_to_end(self, run: _DriverRun, wanted: DriverSpec | None, now: float) -> Report:
-        run.driver.ask_to_end()
+        run.driver.request_stop()
         run.ending_since = now
         return replace(self._last, detail="ending" if wanted is None else "ending before a restart")
 

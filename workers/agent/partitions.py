@@ -15,7 +15,7 @@ from controlplane.models import Cluster
 from workers.agent.driver import DriverSpec, Site, pipeline_command
 from workers.agent.fleet import spec_of
 from workers.pipeline.checkpoints.bootstrap import existing_partitions
-from workers.pipeline.spark.cores import partitions_for
+from workers.pipeline.spark.partition_keys import partitions_for
 
 
 def change_partitions(

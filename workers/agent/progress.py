@@ -1,4 +1,4 @@
-"""Progress of a driver, measured with a monotonic clock.
+"""Progress of a driver, measured with a monotonic clock, and the reports that the agent stores.
 
 Heartbeats show that the Python process is alive, responses of the JVM that Spark's process is; only
 finished micro-batches and finished steps of a batch show progress.
@@ -6,13 +6,34 @@ finished micro-batches and finished steps of a batch show progress.
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from workers.agent import causes
 from workers.agent.heartbeats import Heartbeat, Observation
 
 # The period of rates.
 _PERIOD_S: Final = 60.0
+State = Literal[
+    "starting", "running", "catching up", "degraded", "stuck", "stopped", "failed", "crash loop",
+    "needs decision",
+]  # fmt: skip
+
+# The time to read a backlog (s) from which on it is reported.
+_BEHIND_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report of a cluster: state, sentence, and the code of its subject."""
+
+    state: State
+    detail: str = ""
+    code: str = ""
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """Return a key that is equal for reports that differ in their numbers only."""
+        return self.state, self.code or self.detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +190,22 @@ class Progress:
         self._points.append(_Point(now, observed.total, observed.unread))
         while now - self._points[0].time_s > _PERIOD_S:
             self._points.popleft()
+
+
+def behind(progress: Progress) -> Report | None:
+    """Return the report of a backlog of more than ten seconds, else None."""
+    pace, seen = progress.pace(), progress.observed
+    if pace is None or seen is None or not seen.unread or seen.unread <= pace.read * _BEHIND_S:
+        return None
+    if not pace.read:
+        # `Progress.problem` detects stuck drivers.
+        return None
+    if pace.drained_s is None:
+        trend = f"the backlog grows by {pace.grows:,.0f}/s"
+    else:
+        trend = f"drained in about {pace.drained_s:,.0f} s"
+    detail = f"{seen.unread:,} records unread, {pace.read:,.0f}/s read, {trend}"
+    return Report("catching up", detail, "backlog")
 
 
 def _todo(observed: Observation) -> str:

@@ -11,7 +11,7 @@ import django
 from controlplane import env
 from controlplane.errors import WeirError
 from controlplane.runtime.errors import CheckFailed
-from workers.agent.site import site_of
+from workers.agent.driver import site_of
 
 logger = logging.getLogger("weir.agent")
 

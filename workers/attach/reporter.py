@@ -11,10 +11,10 @@ import logging
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from .event_queue import EventQueue
 from .events import IDLE, PROGRESS, Event
 from .post import Answer, Poster, Unreachable
 
@@ -30,6 +30,8 @@ MOST_SENT_CHARS: Final = 256 * 1024
 # An event with twenty long source descriptions stays below this.
 MOST_EVENT_CHARS: Final = 64 * 1024
 
+# With 2 KB an event about 2 MB of the job's memory while Weir is unreachable.
+MOST_EVENTS: Final = 1000
 # No answer came.
 NOBODY: Final = Answer(0)
 _REFUSED: Final = (401, 403)
@@ -39,6 +41,56 @@ _SPOILED: Final = (400, 413, 422)
 # later messages are sent.
 _STUMBLED: Final = 500
 _MOST_STUMBLES: Final = 8
+
+
+class EventQueue:
+    """A queue of JSON texts that drops the oldest one when it is full, and counts; thread-safe."""
+
+    def __init__(self, most: int = MOST_EVENTS) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        # (text, whether it is dropped first): a gap in a chart is better than a lost start or end
+        # of a query.
+        self._events: deque[tuple[str, bool]] = deque()
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def put(self, text: str, *, passing: bool) -> None:
+        """Add an event; a full queue drops its oldest passing one, else its oldest."""
+        with self._lock:
+            if len(self._events) >= self._most:
+                self._drop()
+            self._events.append((text, passing))
+
+    def take(self, most: int, most_chars: int) -> list[str]:
+        """Remove and return the oldest events, at least one if there is any."""
+        taken: list[str] = []
+        size = 0
+        with self._lock:
+            while self._events and len(taken) < most:
+                size += len(self._events[0][0])
+                if taken and size > most_chars:
+                    break
+                taken.append(self._events.popleft()[0])
+        return taken
+
+    def give_up(self, count: int) -> None:
+        """Count removed events that could not be delivered."""
+        with self._lock:
+            self.dropped += count
+
+    def clear(self) -> None:
+        """Drop everything."""
+        with self._lock:
+            self.dropped += len(self._events)
+            self._events.clear()
+
+    def _drop(self) -> None:
+        index = next((i for i, (_, passing) in enumerate(self._events) if passing), 0)
+        del self._events[index]
+        self.dropped += 1
 
 
 def delay_before(failures: int, draw: Callable[[], float] = random.random) -> float:

@@ -7,8 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
+Ints = NDArray[np.int64]
 # Event time is replayed faster than it passed, loop behind loop: one day it is ahead of the clock.
 MAX_FUTURE_S: Final = 10 * 365 * 86_400.0
 # Demonstrations end thousands of queries an hour: their rows and windows go after six hours.
@@ -60,3 +63,30 @@ class Program(Protocol):
 
     def queries_at(self, moment: int) -> Sequence[Wanted]:
         """Return the queries that should be live at a moment."""
+
+
+def rows_between(
+    moments: Ints, after: int, until: int, span_ms: int, start_ms: int
+) -> tuple[Ints, Ints]:
+    """Return the rows of the moments (after, until], in order, and their event times (ms).
+
+    `moments` int64[n]: milliseconds into the recording, ascending and less than `span_ms`.
+    `start_ms`: event time of the first moment.
+    """
+    rows, times = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    for loop in range((after + 1) // span_ms, until // span_ms + 1):
+        begin = loop * span_ms
+        first, stop = np.searchsorted(moments, [after - begin, until - begin], side="right")
+        rows.append(np.arange(first, stop))
+        times.append(moments[first:stop] + start_ms + begin)
+    return np.concatenate(rows), np.concatenate(times)
+
+
+def slices_by(numbers: Ints, batch: pa.RecordBatch) -> dict[int, pa.RecordBatch]:
+    """Return the slice of a batch for each number; `numbers`: that of each row, ascending."""
+    known, starts = np.unique(numbers, return_index=True)
+    stops = [*starts[1:], len(numbers)] if len(numbers) else []
+    return {
+        int(number): batch.slice(int(start), int(stop - start))
+        for number, start, stop in zip(known, starts, stops, strict=True)
+    }

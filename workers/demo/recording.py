@@ -11,10 +11,30 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from workers.demo.schema import REPORT
-from workers.demo.speeds import METRES_PER_TILE, NO_SPEED
+from controlplane.wire.schema import ColumnSpec, StreamSchema
+from workers.demo.program import MAX_FUTURE_S
 
 Ints = NDArray[np.int64]
+
+NO_SPEED: Final = -1
+# A car reports about once a minute; after five minutes the way in between is unknown.
+LONGEST_GAP_MS: Final = 5 * 60_000
+# 216 km/h: above it one of the two positions must be wrong.
+FASTEST_CM_S: Final = 6_000
+METRES_PER_TILE: Final = 100
+
+# ts: when the taxi was there; x, y: metres on the map; speed: cm/s, whole so that sums are exact.
+REPORT: Final = StreamSchema(
+    (
+        ColumnSpec("ts", "timestamp(ms)", nullable=False),
+        ColumnSpec("car", "int32", nullable=False),
+        ColumnSpec("x", "int32", nullable=False),
+        ColumnSpec("y", "int32", nullable=False),
+        ColumnSpec("speed", "int32"),
+    ),
+    event_time="ts",
+    max_future_s=MAX_FUTURE_S,
+)
 
 DATA: Final = Path(__file__).parent / "data"
 POSITIONS: Final = "positions.parquet"
@@ -30,6 +50,28 @@ _WEST, _SOUTH = -123.0, 37.2
 _METRES_PER_LATITUDE = 111_320.0
 _METRES_PER_LONGITUDE = _METRES_PER_LATITUDE * math.cos(math.radians(37.76))
 _TILE_METRES = 1_000
+
+
+def derive_speeds(car: Ints, ts_ms: Ints, tile_x: Ints, tile_y: Ints) -> Ints:
+    """Return the speed at each report in cm/s, rounded, int64[n]; -1 where it is not known.
+
+    Derived where the reports are produced: the previous report may lie in another tile, which a
+    query on this tile's stream does not read (docs/decisions/0002-speed-at-the-producer.md).
+
+    Reports may come in any order of cars but must be in order of time within a car. Positions are
+    100 m tiles. Not known: at a car's first report, after a gap over five minutes, between two
+    reports of one instant, and above 60 m/s.
+    """
+    order = np.argsort(car, kind="stable")
+    passed_ms = np.diff(ts_ms[order])
+    metres = METRES_PER_TILE * np.hypot(np.diff(tile_x[order]), np.diff(tile_y[order]))
+    known = (np.diff(car[order]) == 0) & (passed_ms > 0) & (passed_ms <= LONGEST_GAP_MS)
+    speeds = np.full(len(metres), NO_SPEED, np.int64)
+    speeds[known] = np.rint(metres[known] * 100_000 / passed_ms[known]).astype(np.int64)
+    speeds[speeds > FASTEST_CM_S] = NO_SPEED
+    derived = np.full(len(car), NO_SPEED, np.int64)
+    derived[order[1:]] = speeds
+    return derived
 
 
 @dataclass(frozen=True)
@@ -108,18 +150,18 @@ class Recording:
 def load_recording(folder: Path = DATA) -> Recording:
     """Read the day that `workers.demo.slice` cut out."""
     reports = pq.read_table(folder / POSITIONS)
-    x, y = _whole(reports, "tile_x"), _whole(reports, "tile_y")
+    x, y = whole_column(reports, "tile_x"), whole_column(reports, "tile_y")
     tiles = _ranked_tiles(x // 10, y // 10)
     numbers = {(tile.x, tile.y): number for number, tile in enumerate(tiles)}
     positions = Positions(
-        at=_whole(reports, "ts") - START_MS,
+        at=whole_column(reports, "ts") - START_MS,
         tile=np.array(
             [numbers[key] for key in zip((x // 10).tolist(), (y // 10).tolist(), strict=True)]
         ),
-        car=_whole(reports, "car"),
+        car=whole_column(reports, "car"),
         x=x * METRES_PER_TILE,
         y=y * METRES_PER_TILE,
-        speed=_whole(reports, "speed"),
+        speed=whole_column(reports, "speed"),
     )
     return Recording(tiles, positions, _trips(pq.read_table(folder / TRIPS), numbers))
 
@@ -134,19 +176,20 @@ def _ranked_tiles(x: Ints, y: Ints) -> tuple[Tile, ...]:
 
 
 def _trips(edges: pa.Table, numbers: dict[tuple[int, int], int]) -> Trips:
-    number, first = np.unique(_whole(edges, "query_id"), return_index=True)
+    number, first = np.unique(whole_column(edges, "query_id"), return_index=True)
     crossed: dict[int, list[int]] = {}
     columns = (edges[name].to_pylist() for name in ("query_id", "tile_x", "tile_y"))
     for trip, x, y in zip(*columns, strict=True):
         crossed.setdefault(trip, []).append(numbers[x, y])
     return Trips(
         number=number,
-        start=_whole(edges, "start")[first] - START_MS,
-        end=_whole(edges, "end")[first] - START_MS,
+        start=whole_column(edges, "start")[first] - START_MS,
+        end=whole_column(edges, "end")[first] - START_MS,
         tiles=tuple(tuple(sorted(crossed[trip])) for trip in number.tolist()),
     )
 
 
-def _whole(table: pa.Table, name: str) -> Ints:
+def whole_column(table: pa.Table, name: str) -> Ints:
+    """Return a column of whole numbers, with -1 instead of null."""
     column = table[name].cast(pa.int64()).combine_chunks()
     return np.asarray(pc.fill_null(column, pa.scalar(NO_SPEED, pa.int64())), np.int64)

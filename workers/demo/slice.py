@@ -13,8 +13,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from workers.demo.recording import DATA, POSITIONS, SPAN_MS, START_MS, TRIPS, Ints
-from workers.demo.speeds import NO_SPEED, derive_speeds
+from workers.demo.recording import (
+    DATA,
+    NO_SPEED,
+    POSITIONS,
+    SPAN_MS,
+    START_MS,
+    TRIPS,
+    Ints,
+    derive_speeds,
+    whole_column,
+)
 
 Flags = NDArray[np.bool_]
 
@@ -31,17 +40,17 @@ def main() -> None:
     parser.add_argument("source", type=Path, help="folder of the source data")
     parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
     arguments = parser.parse_args()
-    positions = sliced_positions(pq.read_table(arguments.source / "cab_sf_events.parquet"))
-    trips = sliced_trips(pq.read_table(arguments.source / "cab_sf_trip_queries.parquet"), positions)
+    positions = slice_positions(pq.read_table(arguments.source / "cab_sf_events.parquet"))
+    trips = slice_trips(pq.read_table(arguments.source / "cab_sf_trip_queries.parquet"), positions)
     for name, table in ((POSITIONS, positions), (TRIPS, trips)):
         pq.write_table(table, arguments.out / name, compression="zstd", compression_level=19)
         size = (arguments.out / name).stat().st_size
         sys.stdout.write(f"{name}: {table.num_rows:,} rows, {size:,} bytes\n")
 
 
-def sliced_positions(events: pa.Table) -> pa.Table:
+def slice_positions(events: pa.Table) -> pa.Table:
     """Return the day's reports in its busiest tiles, with their speed: int16, null if unknown."""
-    values = {name: _whole(events, name) for name in ("car", "ts", "tile_x", "tile_y")}
+    values = {name: whole_column(events, name) for name in ("car", "ts", "tile_x", "tile_y")}
     speeds = derive_speeds(values["car"], values["ts"], values["tile_x"], values["tile_y"])
     column = pa.array(speeds.astype(np.int16), mask=speeds == NO_SPEED)
     day = events.append_column("speed", column).filter(_in_day(events, "ts"))
@@ -49,7 +58,7 @@ def sliced_positions(events: pa.Table) -> pa.Table:
     return day.filter(np.isin(tiles, busiest(tiles, TILES)))
 
 
-def sliced_trips(trips: pa.Table, positions: pa.Table) -> pa.Table:
+def slice_trips(trips: pa.Table, positions: pa.Table) -> pa.Table:
     """Return, one row per trip and tile, the trips that start in the day and cross its tiles."""
     watched = np.unique(tile_keys(positions, _PER_KM))
     day = trips.filter(_in_day(trips, "start")).drop_columns(["source_id"])
@@ -58,7 +67,7 @@ def sliced_trips(trips: pa.Table, positions: pa.Table) -> pa.Table:
 
 def tile_keys(table: pa.Table, tiles_per_km: int) -> Ints:
     """Return the 1 km tile of each row as one number."""
-    x, y = _whole(table, "tile_x") // tiles_per_km, _whole(table, "tile_y") // tiles_per_km
+    x, y = (whole_column(table, name) // tiles_per_km for name in ("tile_x", "tile_y"))
     return x * _KEY + y
 
 
@@ -70,14 +79,9 @@ def busiest(keys: Ints, count: int) -> Ints:
 
 
 def _in_day(table: pa.Table, column: str) -> Flags:
-    times = _whole(table, column)
+    times = whole_column(table, column)
     inside: Flags = (times >= START_MS) & (times < START_MS + SPAN_MS)
     return inside
-
-
-def _whole(table: pa.Table, name: str) -> Ints:
-    values: Ints = table[name].cast(pa.int64()).to_numpy()
-    return values
 
 
 if __name__ == "__main__":

@@ -3,17 +3,60 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
-from workers.demo.long_lived import draw_long_lived
-from workers.demo.program import Wanted
-from workers.demo.recording import Recording, load_recording
-from workers.demo.timeline import reports_between, trips_at
+from workers.demo.program import Ints, Wanted, rows_between, slices_by
+from workers.demo.recording import NO_SPEED, REPORT, SPAN_MS, START_MS, Recording, load_recording
 
+MOST_STREAMS: Final = 4
+EXPONENT: Final = 1.0
+SEED: Final = 20_080_524
+# What every query of the taxis computes: the numbers of one minute by tile; speeds are in cm/s.
+TEXT: Final = {
+    "key": ["stream"],
+    "aggregates": {
+        "records": "count(*)",
+        "mean_speed": "mean(speed)",
+        "lowest_speed": "min(speed)",
+        "highest_speed": "max(speed)",
+    },
+    "window_s": 60.0,
+}
 # One trip in so many is a query, and none over many tiles: a plan must hold for ten minutes, in
 # which all trips are replaced, and a node with a trip over many tiles receives all of these.
 TRIPS_PER_QUERY: Final = 30
 MOST_TILES: Final = 5
+# More tiles than any trip crosses.
+ANY: Final = 1 << 30
+
+
+def draw_long_lived(count: int, streams: Sequence[str], seed: int = SEED) -> list[Wanted]:
+    """Return `count` queries over 1 to 4 streams each; `streams` from the most popular.
+
+    The first queries stay what they are when more are drawn.
+    """
+    draw = np.random.default_rng(seed)
+    weights = np.arange(1, len(streams) + 1) ** -EXPONENT
+    shares = weights / weights.sum()
+    most = min(MOST_STREAMS, len(streams))
+    return [
+        Wanted(query_name(number), _drawn(draw, streams, shares, most), TEXT)
+        for number in range(1, count + 1)
+    ]
+
+
+def query_name(number: int) -> str:
+    """Return the name of a long-lived query, numbered from 1."""
+    return f"mouse-{number:06d}"
+
+
+def _drawn(
+    draw: np.random.Generator, streams: Sequence[str], shares: np.ndarray, most: int
+) -> tuple[str, ...]:
+    size = int(draw.integers(1, most + 1))
+    chosen = draw.choice(len(streams), size=size, replace=False, p=shares)
+    return tuple(streams[index] for index in sorted(chosen.tolist()))
 
 
 class Taxis:
@@ -43,3 +86,58 @@ class Taxis:
         """Return the long-lived queries, and those of the trips that are in progress."""
         trips = trips_at(self._recording, moment, TRIPS_PER_QUERY, MOST_TILES)
         return [*self._long_lived, *trips]
+
+
+def reports_between(recording: Recording, after: int, until: int) -> dict[int, pa.RecordBatch]:
+    """Return the reports of the moments (after, until] by tile number, in order of time."""
+    rows, times = rows_between(recording.positions.at, after, until, SPAN_MS, START_MS)
+    order = np.argsort(recording.positions.tile[rows], kind="stable")
+    batch = _batch(recording, rows[order], times[order])
+    return slices_by(recording.positions.tile[rows[order]], batch)
+
+
+def trips_at(
+    recording: Recording, moment: int, one_in: int = 1, most_tiles: int = ANY
+) -> list[Wanted]:
+    """Return the trips on the way at a moment: started, and not yet at their end.
+
+    One in `one_in` of the trips, and none that crosses more than `most_tiles` tiles.
+    """
+    loop, within = divmod(moment, SPAN_MS)
+    # A trip may still be on its way when the day begins again; none takes a day.
+    loops = [(loop - 1, within + SPAN_MS), (loop, within)]
+    return [
+        trip
+        for number, index in loops
+        if number >= 0
+        for trip in _on_the_way(recording, number, index, one_in)
+        if len(trip.streams) <= most_tiles
+    ]
+
+
+def _on_the_way(recording: Recording, loop: int, within: int, one_in: int) -> list[Wanted]:
+    trips = recording.trips
+    chosen = trips.number % one_in == 0
+    result = np.flatnonzero(chosen & (trips.start <= within) & (within < trips.end))
+    return [
+        Wanted(
+            f"trip-{trips.number[index]}-{loop}",
+            tuple(recording.tiles[tile].name for tile in trips.tiles[index]),
+            TEXT,
+        )
+        for index in result.tolist()
+    ]
+
+
+def _batch(recording: Recording, rows: Ints, times: Ints) -> pa.RecordBatch:
+    positions = recording.positions
+    speed = positions.speed[rows]
+    columns = [
+        pa.array(times, REPORT.arrow.field("ts").type),
+        *(
+            pa.array(column[rows], pa.int32())
+            for column in (positions.car, positions.x, positions.y)
+        ),
+        pa.array(speed, pa.int32(), mask=speed == NO_SPEED),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=REPORT.arrow)

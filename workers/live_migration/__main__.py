@@ -8,8 +8,7 @@ from pathlib import Path
 from types import FrameType
 
 from controlplane.runtime.errors import CheckFailed
-from workers.live_migration.course import Course, CourseFailed, own_redis
-from workers.live_migration.request import Request
+from workers.live_migration.course import Course, CourseFailed, Request, own_redis
 
 
 def main() -> int:

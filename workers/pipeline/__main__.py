@@ -11,12 +11,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from workers.pipeline.application import Application, start
 from workers.pipeline.checkpoints.bootstrap import existing_partitions
-from workers.pipeline.checkpoints.lock import AlreadyRunning, exclusive_lock
-from workers.pipeline.checkpoints.swap import finish_swap
-from workers.pipeline.reports.heartbeat import Heartbeat
-from workers.pipeline.reports.progress_listener import ProgressListener
+from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock, finish_swap
+from workers.pipeline.reports.heartbeat import Heartbeat, ProgressListener
 from workers.pipeline.spark.connections import client_of
-from workers.pipeline.spark.cores import partition_warning, partitions_for
+from workers.pipeline.spark.partition_keys import partition_warning, partitions_for
 from workers.pipeline.spark.session import SparkSettings, session
 
 logger = logging.getLogger("weir.pipeline")

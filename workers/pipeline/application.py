@@ -1,7 +1,7 @@
 """The one streaming query of a cluster: log -> envelopes -> nodes -> sink."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ from workers.pipeline.exchange.output import OUTPUT_DDL
 from workers.pipeline.nodes.processor import NodeProcessor
 from workers.pipeline.sink import WeirSink
 from workers.pipeline.spark.session import memory_of
-from workers.pipeline.split_nodes.batch_limits import batch_budget
-from workers.pipeline.split_nodes.source import WeirLog
+from workers.pipeline.split_nodes.source import LogReader, WeirLog, batch_budget
 
 
 @dataclass(frozen=True)
@@ -73,19 +72,10 @@ def _read_log(
     spark: SparkSession, application: Application, bootstrap: Bootstrap | None
 ) -> DataFrame:
     """Return the stream of envelopes for nodes: one row per split node and node."""
-    return (
-        spark.readStream.format("weir_log")
-        .options(
-            cluster=application.cluster,
-            redis_url=application.redis_url,
-            partitions=application.partitions,
-            nodes=application.nodes,
-            splits=application.splits,
-            max_records=application.max_records,
-            max_bytes=application.max_bytes,
-            budget=batch_budget(memory_of(spark)),
-            log_url=application.log_url,
-            seed=json.dumps(bootstrap.offset) if bootstrap else "",
-        )
-        .load()
-    )
+    reader = LogReader(
+        application.cluster, application.redis_url, application.partitions, application.nodes,
+        application.splits, application.max_records, application.max_bytes,
+        batch_budget(memory_of(spark)), application.log_url,
+        json.dumps(bootstrap.offset) if bootstrap else "",
+    )  # fmt: skip
+    return spark.readStream.format("weir_log").option("reader", json.dumps(asdict(reader))).load()

@@ -25,9 +25,15 @@ from controlplane.wire import keys
 from controlplane.wire.routing.publication import read_table
 from workers.pipeline.application import Application, start
 from workers.pipeline.checkpoints.bootstrap import BootstrapWriter, has_pending_bootstrap
-from workers.pipeline.checkpoints.files import Checkpoint, CheckpointUnusable
-from workers.pipeline.checkpoints.lock import AlreadyRunning, exclusive_lock
-from workers.pipeline.checkpoints.swap import create_draft, finish_swap, swap
+from workers.pipeline.checkpoints.files import (
+    AlreadyRunning,
+    Checkpoint,
+    CheckpointUnusable,
+    create_draft,
+    exclusive_lock,
+    finish_swap,
+    swap,
+)
 from workers.pipeline.spark.connections import client_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.spark.session import session

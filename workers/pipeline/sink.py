@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
+import numpy as np
 import pyarrow as pa
 import redis
 from pyspark.sql.datasource import (
@@ -20,14 +21,15 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from controlplane.wire import dead_letters, keys, measures, results
-from controlplane.wire.results import Changes, References, watermarks
+from controlplane.wire import dead_letters, keys, measures
+from controlplane.wire.aggregates.state_schema import to_bytes
+from controlplane.wire.results import watermarks
 from controlplane.wire.results.blocks import Ref, members_in
 from controlplane.wire.results.blocks import put as put_blocks
 from controlplane.wire.results.feed import followed
-from workers.pipeline.exchange import block_rows, output, task_states
-from workers.pipeline.exchange.changes import changed_queries, rows_by_query, without_queries
-from workers.pipeline.exchange.node_report import NodeReport
+from controlplane.wire.results.write import Changes, References, write
+from workers.pipeline.exchange import output, task_states
+from workers.pipeline.exchange.output import NodeReport
 from workers.pipeline.reports.activity import count_step, record_sink_batch
 from workers.pipeline.reports.telemetry_row import telemetry_row
 from workers.pipeline.spark.connections import client_of, freeze_heap
@@ -102,10 +104,10 @@ class SinkWriter(DataSourceStreamArrowWriter):
                 blocks.take(report.batch, row["payload"])
             case output.RESULTS | output.MERGED as kind:
                 if (changes := collector.changes(row)) is not None:
-                    write = write_results if kind == output.RESULTS else write_merged
-                    write(client, self.cluster, report, changes, blocks)
+                    parts = report.merged if kind == output.RESULTS else ()
+                    write_results(client, self.cluster, report, changes, blocks, parts)
             case output.STATES:
-                states = task_states.unpacked(row["payload"])
+                states = task_states.unpack(row["payload"])
                 task_states.write(client, self.cluster, report.batch, states)
             case output.MEASURES:
                 measures.write(client, self.cluster, report.node, report.batch, row["payload"])
@@ -119,7 +121,9 @@ class SinkWriter(DataSourceStreamArrowWriter):
             reports = [NodeReport.from_json(text) for text in texts]
             row = telemetry_row(reports, emitted_ms=time.time_ns() // 1_000_000)
             client = client_of(self.redis_url)
-            write_watermarks(client, self.cluster, row, clock_of(reports))
+            waiting, newest = watermarks.in_flight(row), watermarks.newest_of(row)
+            clock_ms = clock_of(reports)
+            watermarks.commit(client, self.cluster, row["batch"], clock_ms, waiting, newest)
             write_telemetry(client, self.cluster, row)
 
 
@@ -141,7 +145,7 @@ class Blocks:
         """Write the blocks of a row, and collect the references for its queries."""
         self._batch = batch
         watched = frozenset(self.watched)
-        every = list(block_rows.unpack_blocks(payload))
+        every = list(output.unpack_blocks(payload))
         names = put_blocks(self.client, self.cluster, [sent.data for sent in every])
         for name, sent in zip(names, every, strict=True):
             members: list[bytes] | None = None
@@ -162,7 +166,7 @@ class Blocks:
         """Write the references of queries that had nothing else in this batch."""
         if self._refs:
             refs = self.of(list(self._refs))
-            results.write(self.client, self.cluster, self._batch, Changes([]), self.watched, refs)
+            write(self.client, self.cluster, self._batch, Changes([]), self.watched, refs)
 
 
 def write_results(
@@ -170,20 +174,20 @@ def write_results(
     cluster: str,
     report: NodeReport,
     changed: Changes,
-    blocks: Blocks | None = None,
+    blocks: Blocks,
+    merged: Collection[int],
 ) -> None:
-    """Write the changed windows of a node's tasks, and to the feeds of the watched queries.
+    """Write the changed windows of a node, and to the feeds of the watched queries.
 
-    Of a query that has an aggregator node these are parts, which only that node reads. `blocks`:
-    what else the node has of these queries.
+    `blocks`: what else the node has of these queries. `merged`: queries whose windows are parts,
+    which only their aggregator node reads.
     """
-    merged = set(report.merged)
-    blocks = Blocks(client, cluster) if blocks is None else blocks
-    own = without_queries(changed, merged)
-    refs = blocks.of(changed_queries(own))
-    results.write(client, cluster, report.batch, own, blocks.watched, refs)
+    own = _without_queries(changed, merged)
+    queries = {query for _, rows in own.tables for query in np.asarray(rows["query"]).tolist()}
+    refs = blocks.of(sorted(queries))
+    write(client, cluster, report.batch, own, blocks.watched, refs)
     pipe = client.pipeline(transaction=False)
-    for query, tables in rows_by_query(changed, merged).items():
+    for query, tables in _rows_by_query(changed, merged).items():
         fields: dict[Any, Any] = {
             f"{name}#{index}": data
             for name, parts in tables.items()
@@ -197,16 +201,25 @@ def write_results(
     _execute_ignoring_duplicates(pipe)
 
 
-def write_merged(
-    client: "redis.Redis",
-    cluster: str,
-    report: NodeReport,
-    changed: Changes,
-    blocks: Blocks | None = None,
-) -> None:
-    """Write the merged windows of an aggregator node, also to watched feeds."""
-    watched = () if blocks is None else blocks.watched
-    results.write(client, cluster, report.batch, changed, watched)
+def _rows_by_query(changes: Changes, wanted: Collection[int]) -> dict[int, dict[str, list[bytes]]]:
+    """Return the changed windows of each wanted query: the bytes of its rows, by state schema."""
+    result: dict[int, dict[str, list[bytes]]] = {}
+    for name, rows in changes.tables:
+        query = np.asarray(rows["query"])
+        for item in sorted({*np.unique(query).tolist()}.intersection(wanted)):
+            data = to_bytes(rows.filter(pa.array(query == item)))
+            result.setdefault(item, {}).setdefault(name, []).append(data)
+    return result
+
+
+def _without_queries(changes: Changes, queries: Collection[int]) -> Changes:
+    """Return the changed windows of all other queries."""
+    if not queries:
+        return changes
+    others = list(queries)
+    tables = [(name, rows.filter(pa.array(~np.isin(np.asarray(rows["query"]), others))))
+              for name, rows in changes.tables]  # fmt: skip
+    return Changes(tables)
 
 
 def forget_parts(client: "redis.Redis", cluster: str, report: NodeReport) -> None:
@@ -214,14 +227,6 @@ def forget_parts(client: "redis.Redis", cluster: str, report: NodeReport) -> Non
     names = [keys.part_key(cluster, query, report.node) for query in report.ended]
     if names:
         client.delete(*names)
-
-
-def write_watermarks(
-    client: "redis.Redis", cluster: str, row: Mapping[str, Any], clock_ms: int
-) -> None:
-    """Note how far the streams are, now that all rows of a batch are written; row: telemetry's."""
-    waiting, newest = watermarks.in_flight(row), watermarks.newest_of(row)
-    watermarks.commit(client, cluster, row["batch"], clock_ms, waiting, newest)
 
 
 def clock_of(reports: Sequence[NodeReport]) -> int:

@@ -1,15 +1,19 @@
 """The relay's loop: read, send to browsers, store; back-off after errors."""
 
 import asyncio
+import json
 import logging
 import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
 from django.db import DatabaseError, InterfaceError, close_old_connections
 from redis.asyncio import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from controlplane.background import ingestion
 from controlplane.background.ingestion import Positions
@@ -17,15 +21,120 @@ from controlplane.events.publish import group
 from controlplane.models import Cluster
 from controlplane.runtime.beats import EXPIRES_S, beat_key
 from controlplane.telemetry.samples import Sample
-from workers.relay.rates import RateMeter
-from workers.relay.reader import Cursor, News, read_news, rewind_if_lost
+from controlplane.wire.figures import row_from
+from controlplane.wire.keys import progress_key, telemetry_key
 
+START = "0-0"
+# Entries per read, for short transactions during catch-up.
+COUNT = 100
+# Seconds between updates: a thousand streams are a thousand row updates.
+EVERY_S = 5.0
 logger = logging.getLogger(__name__)
 
 REFRESH_S = 2.0
 BLOCK_MS = 1000
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
+
+
+@dataclass
+class Cursor:
+    """The relayed positions of a cluster's two streams, and Spark's newest batch time (ms)."""
+
+    telemetry: str
+    progress: str
+    batch_ms: float | None = None
+
+
+@dataclass
+class News(Cursor):
+    """The rows of one read for one cluster; positions are "" if there were none."""
+
+    telemetry: str = ""
+    progress: str = ""
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+
+async def read_news(client: Redis, cursors: dict[str, Cursor], block_ms: int) -> dict[str, News]:
+    """Wait up to block_ms for entries after the cursors and return them by cluster slug."""
+    places: dict[str, str] = {}
+    for slug, cursor in cursors.items():
+        places[telemetry_key(slug)] = cursor.telemetry
+        places[progress_key(slug)] = cursor.progress
+    result: Any = await client.xread(places, count=COUNT, block=block_ms)  # type: ignore[arg-type]
+    pages = {key.decode(): entries for key, entries in result}
+    answer = {slug: _news(slug, pages) for slug in cursors}
+    return {slug: news for slug, news in answer.items() if news.telemetry or news.progress}
+
+
+async def rewind_if_lost(client: Redis, cluster: Cluster, cursor: Cursor) -> bool:
+    """Reset the cursor if a stream ends before it, as after a loss of Redis; return True then."""
+    telemetry = await _last_id(client, telemetry_key(cluster.slug))
+    progress = await _last_id(client, progress_key(cluster.slug))
+    lost = _order(telemetry) < _order(cursor.telemetry)
+    if lost:
+        cursor.telemetry = START
+    if _order(progress) < _order(cursor.progress):
+        cursor.progress = START
+    return lost
+
+
+def _news(slug: str, pages: dict[str, list[Any]]) -> News:
+    news = News()
+    for position, fields in pages.get(telemetry_key(slug), ()):
+        news.telemetry = position.decode()
+        news.rows.append(row_from(fields[b"t"]))
+    for position, fields in pages.get(progress_key(slug), ()):
+        news.progress = position.decode()
+        news.batch_ms = _batch_ms(json.loads(fields[b"p"]))
+    return news
+
+
+def _batch_ms(report: dict[str, Any]) -> float | None:
+    result: float | None = report.get("durations_ms", {}).get("triggerExecution")
+    return result
+
+
+async def _last_id(client: Redis, key: str) -> str:
+    try:
+        about: Any = await client.xinfo_stream(key)
+    except ResponseError:
+        # XINFO rejects missing keys.
+        return START
+    return str(about["last-generated-id"].decode())
+
+
+def _order(position: str) -> tuple[int, int]:
+    batch, _, sequence = position.partition("-")
+    return int(batch), int(sequence or 0)
+
+
+class RateMeter:
+    """The records of a cluster's streams since the last update, by the data plane's clock."""
+
+    def __init__(self) -> None:
+        self._records: Counter[int] = Counter()
+        self._since_ms: int | None = None
+
+    def add(self, rows: Iterable[Mapping[str, Any]]) -> tuple[dict[int, int], float] | None:
+        """Count telemetry rows; return records per stream and seconds when an update is due."""
+        until_ms = self._since_ms
+        for row in rows:
+            until_ms = int(row["emitted_ms"])
+            if self._since_ms is None:
+                # The first batch only starts the clock.
+                self._since_ms = until_ms
+                continue
+            self._records.update({int(stream): n for stream, n in row["streams"].items()})
+        if self._since_ms is None or until_ms is None:
+            return None
+        seconds = (until_ms - self._since_ms) / 1000
+        if seconds < EVERY_S:
+            return None
+        due = dict(self._records)
+        self._records.clear()
+        self._since_ms = until_ms
+        return due, seconds
 
 
 class Relay:

@@ -17,10 +17,10 @@ from controlplane.api.streams.schemas import (
 )
 from controlplane.models import Cluster
 from controlplane.records import dead_letters
-from controlplane.records.dead_letter_export import exported
 from controlplane.records.dead_letter_list import (
     DeadLetterFilters,
     dead_letters_page,
+    exported,
 )
 from controlplane.records.dead_letters import Choice
 

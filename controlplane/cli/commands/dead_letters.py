@@ -9,11 +9,12 @@ from controlplane.cli.codes import Code
 from controlplane.cli.output import print_answer, print_json, print_rows, print_sentence
 from controlplane.models import Cluster
 from controlplane.records import dead_letters
-from controlplane.records.dead_letter_export import csv_lines, ndjson_lines
 from controlplane.records.dead_letter_list import (
     DeadLetterFilters,
+    csv_lines,
     dead_letters_page,
     every_row,
+    ndjson_lines,
 )
 from controlplane.records.dead_letters import Choice, Replayed
 

@@ -1,19 +1,15 @@
 """Bodies of records, by content type, as records of a stream's schema with faults by record."""
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from controlplane.errors import Invalid
 from controlplane.records.bodies.conformance import Conformed
-from controlplane.records.bodies.formats import CONTENT_TYPES, Format, content_type_of
+from controlplane.records.bodies.conversion import Rules
 from controlplane.records.bodies.rows import of_json, of_lines, of_rows
-from controlplane.records.bodies.tables import (
-    of_arrow,
-    of_csv,
-    of_parquet,
-    of_table,
-)
+from controlplane.records.bodies.tables import of_csv, of_table, read_arrow, read_parquet
 from controlplane.wire.schema import StreamSchema
 
 __all__ = [
@@ -27,13 +23,59 @@ __all__ = [
     "of_table",
 ]
 
+
+class Format(StrEnum):
+    """A format of records."""
+
+    JSON = "json"
+    NDJSON = "ndjson"
+    CSV = "csv"
+    ARROW = "arrow"
+    PARQUET = "parquet"
+
+
+# The first content type of a format is the one that Weir names.
+CONTENT_TYPES: Final[Mapping[str, Format]] = {
+    "application/json": Format.JSON,
+    "application/x-ndjson": Format.NDJSON,
+    "application/ndjson": Format.NDJSON,
+    "application/jsonl": Format.NDJSON,
+    "text/csv": Format.CSV,
+    "application/vnd.apache.arrow.stream": Format.ARROW,
+    "application/vnd.apache.parquet": Format.PARQUET,
+    "application/x-parquet": Format.PARQUET,
+}
+_SUFFIXES: Final[Mapping[str, Format]] = {
+    ".json": Format.JSON,
+    ".ndjson": Format.NDJSON,
+    ".jsonl": Format.NDJSON,
+    ".csv": Format.CSV,
+    ".arrow": Format.ARROW,
+    ".arrows": Format.ARROW,
+    ".parquet": Format.PARQUET,
+}
+
+
 _READERS: Final[Mapping[Format, Callable[[bytes, StreamSchema, str], Conformed]]] = {
     Format.JSON: of_json,
     Format.NDJSON: of_lines,
     Format.CSV: of_csv,
-    Format.ARROW: of_arrow,
-    Format.PARQUET: of_parquet,
+    Format.ARROW: lambda body, schema, zone: of_table(read_arrow(body), schema, Rules(zone=zone)),
+    Format.PARQUET: lambda body, schema, zone: of_table(
+        read_parquet(body), schema, Rules(zone=zone)
+    ),
 }
+
+
+def content_type_of(kind: Format) -> str:
+    """Return the content type that Weir names for a format."""
+    return next(name for name, candidate in CONTENT_TYPES.items() if candidate is kind)
+
+
+def format_of_file(name: str) -> Format | None:
+    """Return the format that a file's name ends in, None for another ending."""
+    lowered = name.lower()
+    return next((kind for end, kind in _SUFFIXES.items() if lowered.endswith(end)), None)
 
 
 def conform(body: bytes, kind: Format, schema: StreamSchema, zone: str = "") -> Conformed:

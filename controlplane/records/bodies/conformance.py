@@ -1,8 +1,12 @@
 """Records of a body that conform to the schema of a stream, and the faults of the others."""
 
 import json
+import math
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from importlib import import_module
 from typing import Any, Final
 
@@ -10,7 +14,6 @@ import pyarrow as pa
 
 from controlplane.errors import Fields, Invalid
 from controlplane.records.bodies.conversion import MAX_FAULTS, Converted, TooManyFaults
-from controlplane.wire.json_values import finite, plain
 from controlplane.wire.records.record_codec import MAX_RECORDS
 from controlplane.wire.schema import StreamSchema
 
@@ -52,7 +55,9 @@ class Conformed:
         ]
 
 
-def converted(schema: StreamSchema, convert: Callable[[Any], Converted]) -> dict[str, Converted]:
+def convert_columns(
+    schema: StreamSchema, convert: Callable[[Any], Converted]
+) -> dict[str, Converted]:
     """Return every column of a schema; `convert` returns that of an Arrow field.
 
     Raises `Invalid` for a column with more than `MAX_FAULTS` faults.
@@ -69,7 +74,7 @@ def converted(schema: StreamSchema, convert: Callable[[Any], Converted]) -> dict
     return columns
 
 
-def conformed(
+def conform_columns(
     schema: StreamSchema,
     columns: Mapping[str, Converted],
     faults: dict[int, Fields],
@@ -142,5 +147,27 @@ def to_text(record: Any) -> str:
     if isinstance(record, str):
         return record
     # Half of a surrogate pair is no Unicode, and is written as JSON writes it.
-    text = json.dumps(finite(record), ensure_ascii=False, default=plain, separators=(",", ":"))
+    text = json.dumps(_finite(record), ensure_ascii=False, default=_plain, separators=(",", ":"))
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _plain(value: Any) -> Any:
+    """Return the JSON form of a value: times in ISO 8601, bytes as base64."""
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    if isinstance(value, Decimal):
+        return str(value)
+    raise TypeError(type(value).__name__)
+
+
+def _finite(value: Any) -> Any:
+    """Return a value with NaN, Infinity and -Infinity as text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, dict):
+        return {name: _finite(element) for name, element in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return value

@@ -11,8 +11,8 @@ from controlplane.errors import BadBody, Fields, Invalid
 from controlplane.records.bodies.conformance import (
     Conformed,
     check_count,
-    conformed,
-    converted,
+    conform_columns,
+    convert_columns,
     unknown_columns,
 )
 from controlplane.records.bodies.conversion import Converted, Rules
@@ -92,8 +92,8 @@ def of_rows(
     def column(field: Any) -> Converted:
         return convert_values([row.get(field.name) for row in objects], field.type, rules)
 
-    columns = converted(schema, column)
-    done = conformed(schema, columns, reasons, len(rows), rows.__getitem__)
+    columns = convert_columns(schema, column)
+    done = conform_columns(schema, columns, reasons, len(rows), rows.__getitem__)
     # A record that could not be read lacks every column: one fault is enough.
     for index in unreadable:
         reasons[index] = {"": reasons[index][""]}

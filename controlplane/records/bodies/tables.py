@@ -14,8 +14,8 @@ from controlplane.records.bodies.conformance import (
     MISSING,
     Conformed,
     check_count,
-    conformed,
-    converted,
+    conform_columns,
+    convert_columns,
     unknown_columns,
 )
 from controlplane.records.bodies.conversion import Converted, Rules
@@ -32,19 +32,6 @@ _BATCH: Final = 1024
 _BLOCK: Final = 4 * 1024 * 1024
 DEFAULT_RULES: Final = Rules()
 _UNREADABLE: Final = (pa.ArrowException, OSError, ValueError, KeyError)
-
-
-def of_arrow(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
-    """Return the records of an Arrow IPC stream; columns by name, in any order.
-
-    Raises `BadBody` and `Invalid`.
-    """
-    return of_table(read_arrow(body), schema, Rules(zone=zone))
-
-
-def of_parquet(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
-    """Return the records of a Parquet file. Raises `BadBody` and `Invalid`."""
-    return of_table(read_parquet(body), schema, Rules(zone=zone))
 
 
 def of_csv(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
@@ -91,8 +78,8 @@ def of_table(table: Any, schema: StreamSchema, rules: Rules = DEFAULT_RULES) -> 
     def record_at(index: int) -> Any:
         return table.slice(index, 1).to_pylist()[0]
 
-    columns = converted(schema, column)
-    return conformed(schema, columns, {}, table.num_rows, record_at)
+    columns = convert_columns(schema, column)
+    return conform_columns(schema, columns, {}, table.num_rows, record_at)
 
 
 def _column(table: Any, field: Any, rules: Rules) -> Converted:

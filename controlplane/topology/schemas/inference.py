@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from controlplane.records.bodies import Format
 from controlplane.records.bodies.casts import cast_to, is_text
 from controlplane.records.bodies.conversion import FAILURES
-from controlplane.records.bodies.formats import Format
 from controlplane.topology.schemas.samples import read_sample
 from controlplane.wire.schema import BadSchema, ColumnSpec, StreamSchema
 from controlplane.wire.types import BadType, arrow_type, type_name

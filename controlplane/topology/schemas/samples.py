@@ -12,7 +12,7 @@ import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
 from controlplane.errors import Invalid
-from controlplane.records.bodies.formats import Format
+from controlplane.records.bodies import Format
 
 MAX_BYTES: Final = 4 * 1024 * 1024
 MAX_ROWS: Final = 10_000

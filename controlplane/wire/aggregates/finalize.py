@@ -5,18 +5,24 @@ order, so a reader sees each record exactly once.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal, localcontext
+from functools import partial
 from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.floats import decode_float, plain_float
 from controlplane.wire.aggregates.grouping import merge_rows
 from controlplane.wire.aggregates.layout import Layout, layout_of
-from controlplane.wire.aggregates.sketches import Cell, date_of, finalize_sketch
+from controlplane.wire.aggregates.sketches import (
+    Cell,
+    date_of,
+    decode_float,
+    finalize_sketch,
+    plain_float,
+)
 from controlplane.wire.aggregates.state_schema import OWNER, StateSchema, schema_named, schema_names
 from controlplane.wire.aggregates.user_results import Outcome, user_results
 from controlplane.wire.language.aggregates import Aggregate
@@ -61,7 +67,10 @@ def finalize(
         return []
     rows = _readable(_merged(schema_named(slots), tables[slots]))
     columns = {name: rows[name].to_pylist() for name in rows.column_names}
-    slot_names, places = layout.schema.slot_names, _places(columns, layout.schema.key_names)
+    slot_names, key_names = layout.schema.slot_names, layout.schema.key_names
+    # NaN is always the same object, for lookups.
+    plain_keys = [map(plain_float, columns[key]) for key in key_names]
+    places = list(zip(columns["pane"], *plain_keys, strict=True))
     extra = _SketchValues(layout, tables.get(cells), tables.get(blobs), page_s)
     outcomes = [
         [extra.outcome(place, index, aggregate) for place in places]
@@ -74,7 +83,7 @@ def finalize(
     return _rows(computation, columns, keys, outcomes)
 
 
-def has_users_aggregates(computation: Computation) -> bool:
+def has_user_aggregates(computation: Computation) -> bool:
     """Return whether the last step of a computation calls users' code."""
     return any(registered_aggregate(sketch.aggregate.kept.sketch)
                for sketch in layout_of(computation).sketches)  # fmt: skip
@@ -114,21 +123,16 @@ def _outcomes_of(aggregate: Aggregate, slots: Sequence[Sequence[Any]]) -> list[A
         return list(slots[0])
     if aggregate.function in ("min", "max") and kind is Kind.INT:
         return list(slots[0])
-    return [_outcome_of(aggregate, numbers) for numbers in zip(*slots, strict=True)]
+    rows = zip(*slots, strict=True)
+    return [_computed(aggregate, partial(value_of, aggregate, numbers)) for numbers in rows]
 
 
-def _outcome_of(aggregate: Aggregate, numbers: Sequence[Any]) -> Any:
-    """Return a value, or an `Outcome` with the error."""
+def _computed(aggregate: Aggregate, compute: Callable[[], Any]) -> Any:
+    """Return what `compute` returns, or an `Outcome` with its error."""
     try:
-        return value_of(aggregate, numbers)
+        return compute()
     except Exception as error:  # noqa: BLE001 - the others can be read
         return _failed(aggregate, f"raised {type(error).__name__}: {error}")
-
-
-def _places(columns: Mapping[str, Sequence[Any]], keys: Sequence[str]) -> list[tuple[Any, ...]]:
-    """Return window and key of rows; NaN is always the same object, for lookups."""
-    return list(zip(columns["pane"], *(map(plain_float, columns[key]) for key in keys),
-                    strict=True))  # fmt: skip
 
 
 def _plain_column(kind: Kind, column: Sequence[Any]) -> list[Any]:
@@ -240,20 +244,15 @@ class _SketchValues:
             item.index: _results(item.index, item.aggregate, states, page_s) for item in users
         }
 
-    def outcome(self, place: tuple[Any, ...], index: int, aggregate: Aggregate) -> Outcome:
-        """Return the value of the aggregate at a place among the query's aggregates."""
+    def outcome(self, place: tuple[Any, ...], index: int, aggregate: Aggregate) -> Any:
+        """Return the value of an aggregate, by its index, at a place, or an `Outcome`."""
         if index in self._users:
             return self._results[index].get(place, Outcome())
         assert aggregate.argument is not None
-        cells = self._cells.get((*place, index), [])
-        try:
-            return Outcome(
-                finalize_sketch(
-                    aggregate.kept.sketch, cells, aggregate.setting or 0.0, aggregate.argument.kind
-                )
-            )
-        except Exception as error:  # noqa: BLE001 - the others can be read
-            return _failed(aggregate, f"raised {type(error).__name__}: {error}")
+        cells, kind = self._cells.get((*place, index), []), aggregate.argument.kind
+        setting = aggregate.setting or 0.0
+        work = partial(finalize_sketch, aggregate.kept.sketch, cells, setting, kind)
+        return _computed(aggregate, work)
 
 
 def _results(

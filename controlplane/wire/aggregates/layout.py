@@ -33,7 +33,7 @@ _STORED: Final[dict[tuple[Merge, Kind], Any]] = {
     (Merge.TOTAL, Kind.DECIMAL): pa.decimal256(76, 9),
     (Merge.MAX, Kind.FLOAT): pa.int64(),
 }
-# How Arrow merges a slot; the other moments merge by `moments.py`.
+# How Arrow merges a slot; the other moments merge by `grouping.py`.
 _MERGES: Final = {
     Merge.SUM: "sum",
     Merge.MIN: "min",

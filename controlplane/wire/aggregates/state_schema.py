@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.aggregates.floats import float_codes
 from controlplane.wire.aggregates.layout import ARROW, AggregateSchema, Layout, Moments
+from controlplane.wire.aggregates.sketches import float_codes
 from controlplane.wire.language.aggregates import Merge
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
@@ -28,7 +28,7 @@ class StateSchema:
     """The schema of a state table: the identity of a row, and how equal rows merge.
 
     `merges`: columns with the aggregation of Arrow that merges each; `moments`: columns of weight,
-    mean, rest and spread, which merge together (`moments.py`).
+    mean, rest and spread, which merge together (`grouping.py`).
     """
 
     arrow: Any

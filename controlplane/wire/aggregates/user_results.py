@@ -63,12 +63,12 @@ def user_results(
     rest_s = page_s = limit_s if page_s is None else page_s
     result: list[Outcome] = []
     while len(result) < len(windows) and (not result or rest_s > 0):
-        some, guilty = _called(name, windows[len(result) :], limit_s, max(0.0, rest_s))
+        some, guilty = _call_child(name, windows[len(result) :], limit_s, max(0.0, rest_s))
         result, blamed = result + some, blamed or guilty
         if not some:
             break
         rest_s = page_s - (time.monotonic() - started)
-    _note(name, blamed=blamed)
+    _adjust_limit(name, blamed=blamed)
     late = Outcome(error=f"no time was left for it after {page_s:g} s", attempted=False)
     return result + [late] * (len(windows) - len(result))
 
@@ -81,14 +81,14 @@ def _limit_of(name: str) -> float:
     return min(_LIMITS.get(name, call_seconds()), call_seconds())
 
 
-def _note(name: str, *, blamed: bool) -> None:
+def _adjust_limit(name: str, *, blamed: bool) -> None:
     if blamed:
         _LIMITS[name] = max(min(_LEAST_S, call_seconds()), _limit_of(name) / 2)
     elif name in _LIMITS:
         _LIMITS[name] *= 2
 
 
-def _called(
+def _call_child(
     name: str, windows: Sequence[Sequence[bytes]], limit_s: float, page_s: float
 ) -> tuple[list[Outcome], bool]:
     """Return a child's answers, and whether a window exceeded its time or ended the child.
@@ -97,7 +97,7 @@ def _called(
     """
     result: list[Outcome] = []
     try:
-        child = _taken()
+        child = _take_child()
     except (OSError, EOFError) as error:
         logger.warning("no process for %s: %s", name, error)
         return result, False
@@ -111,7 +111,7 @@ def _called(
         ended, waited_s = child.end(), time.monotonic() - heard
         text = f"took longer than {limit_s:g} s" if waited_s >= limit_s else ended
         return [*result, Outcome(error=text)], True
-    _give_back(child)
+    _return_child(child)
     return result, guilty
 
 
@@ -143,7 +143,7 @@ class _Child:
                 stdout=subprocess.DEVNULL,
             )
         try:
-            self._heard(_START_S)
+            self._receive(_START_S)
         except (OSError, EOFError):
             self.end()
             raise
@@ -156,8 +156,8 @@ class _Child:
         """Send a call and yield kind and value of each answer. Raises `EOFError`, `OSError`."""
         limit_s = call[2]
         self._ours.send(call)
-        self._heard(_START_S)
-        while (answer := self._heard(limit_s + _GRACE_S)) is not None:
+        self._receive(_START_S)
+        while (answer := self._receive(limit_s + _GRACE_S)) is not None:
             yield answer
 
     def end(self) -> str:
@@ -170,7 +170,7 @@ class _Child:
         code = self._process.wait()
         return f"ended its process ({'signal' if code < 0 else 'code'} {abs(code)})"
 
-    def _heard(self, seconds: float) -> Any:
+    def _receive(self, seconds: float) -> Any:
         if not self._ours.poll(seconds):
             raise EOFError(f"no answer within {seconds:.0f} s")
         answer = self._ours.recv_bytes(LARGEST + _FRAME)
@@ -184,7 +184,7 @@ _lock = threading.Lock()
 _waiting: list[_Child] = []
 
 
-def _taken() -> _Child:
+def _take_child() -> _Child:
     with _lock:
         known = _waiting.pop() if _waiting else None
     if known is not None and not known.is_alive():
@@ -193,7 +193,7 @@ def _taken() -> _Child:
     return known or _Child()
 
 
-def _give_back(child: _Child) -> None:
+def _return_child(child: _Child) -> None:
     with _lock:
         if len(_waiting) < _IDLE:
             _waiting.append(child)
@@ -201,11 +201,11 @@ def _give_back(child: _Child) -> None:
     child.end()
 
 
-def _forget() -> None:
+def _forget_children() -> None:
     """Forget the children of the parent process after a fork."""
     global _lock  # noqa: PLW0603 - another thread may have held it at the fork
     _lock = threading.Lock()
     _waiting.clear()
 
 
-os.register_at_fork(after_in_child=_forget)
+os.register_at_fork(after_in_child=_forget_children)

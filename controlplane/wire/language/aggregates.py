@@ -108,7 +108,7 @@ AGGREGATES: Final[Mapping[str, Function]] = {
 }  # fmt: skip
 
 
-def aggregate_parsed(text: str, columns: Mapping[str, Kind]) -> Aggregate:
+def parse_aggregate(text: str, columns: Mapping[str, Kind]) -> Aggregate:
     """Return the aggregate that a text is over these columns. Raises `BadExpression`."""
     node = tree_of(text)
     checker = Checker(text, columns)
@@ -177,14 +177,11 @@ def _setting(
     if len(more) != 1:
         raise checker.bad(node, f"{name} takes an expression and {label}")
     value = more[0]
-    number = float(value.name) if _is_number(value) else None
+    is_number = isinstance(value, exp.Literal) and not value.args["is_string"]
+    number = float(value.name) if is_number else None
     if number is None or not least <= number <= most or (least >= 1 and number % 1):
         raise checker.bad(value, f"{label} must be a constant from {least:g} to {most:g}")
     return number
-
-
-def _is_number(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Literal) and not node.args["is_string"]
 
 
 def _kept(name: str, argument: Expression | None) -> Kept:

@@ -16,8 +16,15 @@ from sqlglot.errors import ParseError, TokenError
 from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.functions import FUNCTIONS, OPERATORS, Function
 from controlplane.wire.language.registered import names, registered
-from controlplane.wire.language.times import literal_of
-from controlplane.wire.language.tree import NUMBERS, Call, Column, Expression, Kind, Literal
+from controlplane.wire.language.tree import (
+    NUMBERS,
+    Call,
+    Column,
+    Expression,
+    Kind,
+    Literal,
+    literal_of,
+)
 
 LONGEST: Final = 4_000
 # Readers of expressions are recursive; brackets alone are no level.
@@ -138,7 +145,8 @@ class Checker:
         if type(node) in _BINARY:
             return self.call(_BINARY[type(node)], node, node.this, node.expression)
         if type(node) in _CALLED:
-            return self.call(_CALLED[type(node)], node, *_operands(node))
+            operands = node.expressions or [node.this, node.expression]
+            return self.call(_CALLED[type(node)], node, *operands)
         reader = _READERS.get(type(node))
         if reader is None:
             raise self.bad(node, f"{_word(node)} is not part of the language")
@@ -328,10 +336,6 @@ def _is(checker: Checker, node: exp.Expr) -> Expression:
     raise checker.bad(node, "is takes null, true or false")
 
 
-def _call(checker: Checker, node: exp.Expr) -> Expression:
-    return checker.call(str(node.this).lower(), node, *node.expressions)
-
-
 _READERS: Final[Mapping[type[exp.Expr], Callable[[Checker, Any], Expression]]] = {
     exp.Column: _column,
     exp.Dot: _column,
@@ -345,12 +349,10 @@ _READERS: Final[Mapping[type[exp.Expr], Callable[[Checker, Any], Expression]]] =
     exp.In: _in,
     exp.Between: _between,
     exp.Is: _is,
-    exp.Anonymous: _call,
+    exp.Anonymous: lambda checker, node: checker.call(
+        str(node.this).lower(), node, *node.expressions
+    ),
 }
-
-
-def _operands(node: exp.Expr) -> list[Any]:
-    return list(node.expressions) or [node.this, node.expression]
 
 
 def _argument(node: exp.Expr, index: int) -> exp.Expr:

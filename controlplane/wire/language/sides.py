@@ -8,7 +8,7 @@ from controlplane.wire.language.parse import parts_of, tree_of
 _WHOLE = (exp.Column, exp.Dot, exp.Anonymous, exp.Paren, exp.Literal)
 
 
-def named_by_side(text: str, side: str) -> str:
+def qualify_columns(text: str, side: str) -> str:
     """Return an expression with its columns named by their side: `a.shop` of `shop`.
 
     Raises `BadExpression` for a text that is none.

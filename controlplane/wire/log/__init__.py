@@ -8,10 +8,16 @@ Each entry also has the newest earlier event time of its stream, its *watermark*
 the late records, so lateness does not depend on the reader.
 """
 
-from controlplane.wire.log.address import check_url, log_identity, without_password
-from controlplane.wire.log.factory import open_log, schema_client
-from controlplane.wire.log.protocol import Log
-from controlplane.wire.log.redis_log import RedisLog
+import redis
+
+from controlplane.wire.log.address import (
+    KAFKA_SCHEME,
+    check_url,
+    kafka_address,
+    log_identity,
+    without_password,
+)
+from controlplane.wire.log.redis_log import RedisLog, connect
 from controlplane.wire.log.values import (
     DEFAULT_BYTES,
     DEFAULT_LIMIT,
@@ -22,6 +28,7 @@ from controlplane.wire.log.values import (
     Entry,
     IdempotencyToken,
     Limits,
+    Log,
     LogBacklog,
     LogHead,
     LogPosition,
@@ -48,3 +55,24 @@ __all__ = [
     "schema_client",
     "without_password",
 ]
+
+
+def schema_client(url: str) -> "redis.Redis | None":
+    """Return a connection to the Redis with the published schemas; None for Kafka."""
+    return None if url.startswith(f"{KAFKA_SCHEME}://") else connect(url)
+
+
+def open_log(url: str, cluster: str, site: str = "") -> Log:
+    """Return the log of `cluster` at `url` (redis://… or kafka://…), at `site` where that is empty.
+
+    `site` is the URL of the site's Redis. The pipeline needs it to read a log in Kafka; producers
+    do not. Raises `BadLogUrl`.
+    """
+    place = url or site
+    check_url(place)
+    if not place.startswith(f"{KAFKA_SCHEME}://"):
+        return RedisLog(connect(place), cluster)
+    # A site without Kafka should not load the client library.
+    from controlplane.wire.log.kafka_log import KafkaLog  # noqa: PLC0415
+
+    return KafkaLog(kafka_address(place, cluster), cluster, connect(site) if site else None)

@@ -13,25 +13,3 @@ blocks, which queries with the same computation share (`blocks.py`).
 A window is final if no record that is on time can belong to it any more (`watermarks.py`). It does
 not change after that, and moves to the archive (`controlplane.archive`).
 """
-
-from controlplane.wire.results.assembly import StoredWindow
-from controlplane.wire.results.read import (
-    Range,
-    WindowsPage,
-    read_page,
-    read_pages,
-    read_places,
-)
-from controlplane.wire.results.write import Changes, References, write
-
-__all__ = [
-    "Changes",
-    "Range",
-    "References",
-    "StoredWindow",
-    "WindowsPage",
-    "read_page",
-    "read_pages",
-    "read_places",
-    "write",
-]

@@ -18,7 +18,7 @@ from controlplane.wire.aggregates.state_schema import (
     schema_names,
 )
 from controlplane.wire.query import Computation
-from controlplane.wire.results.block_reader import BlockRows
+from controlplane.wire.results.blocks import BlockRows
 from controlplane.wire.results.places import PART_BYTES, place_of, start_of, whole_column
 from controlplane.wire.results.rows import (
     HEAD,
@@ -26,7 +26,7 @@ from controlplane.wire.results.rows import (
     key_columns,
     number_of,
     section_of,
-    unpacked,
+    unpack_rows,
     with_identity,
 )
 
@@ -67,7 +67,7 @@ class Piece:
     places: Sequence[bytes]
 
 
-def assembled(
+def assemble_windows(
     computation: Computation, pieces: Sequence[Piece], page_s: float | None = None
 ) -> list[list[StoredWindow]]:
     """Return for each piece the windows at its places, in their order.
@@ -188,7 +188,7 @@ def _decoded(
     """Return the columns of rows in the present schema, and their lengths and batches."""
     numbers = {HEAD.unpack_from(value)[1] for value in values}
     if numbers == {number_of(name)}:
-        return unpacked(name, form, values)
+        return unpack_rows(name, form, values)
     # A column of the stream became wider: older rows have another type.
     tables, lengths, batches = [], [0] * len(values), [0] * len(values)
     order: list[int] = []
@@ -197,7 +197,7 @@ def _decoded(
             offset for offset, value in enumerate(values) if HEAD.unpack_from(value)[1] == number
         ]
         written = known[number]
-        table, some, of = unpacked(
+        table, some, of = unpack_rows(
             written, schema_named(written), [values[index] for index in indexes]
         )
         tables.append(convert_rows(table, written, name))

@@ -20,7 +20,7 @@ _CLOSED_S: Final = 7 * 86_400
 BEHIND: Final = -1
 
 
-def stored(client: "redis.Redis", cluster: str) -> list[int]:
+def stored_queries(client: "redis.Redis", cluster: str) -> list[int]:
     """Return the queries that have windows in Redis."""
     result = cast("set[bytes]", client.smembers(keys.stored_key(cluster)))
     return sorted(map(int, result))

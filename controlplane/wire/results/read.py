@@ -8,19 +8,25 @@ from typing import Any, Final, cast
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.aggregates.finalize import has_users_aggregates
+from controlplane.wire.aggregates.finalize import has_user_aggregates
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import schema_named, schema_names
 from controlplane.wire.query import Computation
-from controlplane.wire.results.assembly import Piece, Stored, StoredWindow, assembled, places_of
-from controlplane.wire.results.block_reader import (
+from controlplane.wire.results.assembly import (
+    Piece,
+    Stored,
+    StoredWindow,
+    assemble_windows,
+    places_of,
+)
+from controlplane.wire.results.blocks import (
     BlockRows,
-    TaskOwnership,
+    Ref,
+    StoredBlocks,
     Wanted,
     read_overlapping,
     rows_of,
 )
-from controlplane.wire.results.blocks import Ref
 from controlplane.wire.results.places import START_BYTES, key_bytes, start_bytes, start_of
 from controlplane.wire.results.rows import HEAD, key_columns, number_of, section_of
 from controlplane.wire.results.scripts import PAGE
@@ -102,7 +108,7 @@ def read_pages(
         pages[query], pieces[query] = _page_of(client, cluster, query, value, answer)
     for queries in _alike(bounds, pieces):
         group = [pieces[query] for query in queries]
-        result = assembled(bounds[queries[0]].computation, group, page_s)
+        result = assemble_windows(bounds[queries[0]].computation, group, page_s)
         for query, windows in zip(queries, result, strict=True):
             pages[query] = replace(pages[query], windows=windows)
     return pages
@@ -117,7 +123,7 @@ def _alike(bounds: Mapping[int, "_RangeBounds"], pieces: Mapping[int, Piece]) ->
     for query, piece in pieces.items():
         if piece.places:
             computation = bounds[query].computation
-            apart = query if has_users_aggregates(computation) else 0
+            apart = query if has_user_aggregates(computation) else 0
             result.setdefault((id(computation), apart), []).append(query)
     return list(result.values())
 
@@ -166,7 +172,7 @@ def _page_of(
     names = schema_names(layout_of(computation))
     known = _names_of_forms(client, keys.rows_key(cluster, query), rows, names)
     stored = Stored(members, dict(zip(bounds.sections, rows, strict=True)), known)
-    held = TaskOwnership(_blocks(blocks), moved or b"", _int(moved_to))
+    held = StoredBlocks(_blocks(blocks), moved or b"", _int(moved_to))
     is_wanted = partial(_is_wanted, bounds.least, bounds.most, bounds.key)
     some = Wanted(*bounds.starts, is_wanted, wanted.limit, wanted.newest_first)
     result = rows_of(computation, query, held, some)
@@ -207,14 +213,15 @@ def _trimmed(
     nearest = b""
     if bounds:
         nearest = max(bounds) if wanted.newest_first else min(bounds)
-        result = [item for item in result if _is_before(item, nearest, wanted.newest_first)]
+        result = [item for item in result if is_before(item, nearest, wanted.newest_first)]
     if len(result) > wanted.limit:
         result = result[: wanted.limit]
         nearest = result[-1]
     return result, nearest
 
 
-def _is_before(place: bytes, edge: bytes, newest_first: bool) -> bool:
+def is_before(place: bytes, edge: bytes, newest_first: bool) -> bool:
+    """Return whether a place is on this side of an edge, in the order of the page, or begins so."""
     begins = place[: len(edge)]
     return begins >= edge if newest_first else begins <= edge
 
@@ -253,7 +260,7 @@ def read_places(
     stored = Stored(members, dict(zip(sections, rows, strict=True)), known)
     result = rows_of(computation, query, held, whole)
     every = sorted(places_of(computation, stored, result))
-    (windows,) = assembled(computation, [Piece(query, stored, result, every)])
+    (windows,) = assemble_windows(computation, [Piece(query, stored, result, every)])
     final, final_at = answers[-1][:2]
     return WindowsPage(windows, b"", _int(final), _int(final_at))
 

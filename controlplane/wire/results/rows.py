@@ -45,13 +45,14 @@ def key_columns(form: StateSchema) -> list[str]:
     return [column for column in form.identity if column[0] == "k" and column[1:].isdigit()]
 
 
-def packed(
+def pack_rows(
     name: str, form: StateSchema, table: Any, lengths: Sequence[int], batch: int
 ) -> list[bytes]:
     """Return the rows of a table as bytes: the first `lengths[0]` together, and so on."""
     columns = [whole_column(table[column]) for column in columns_of(name, form)]
     fixed = _matrix([column for column in columns if _is_fixed(column.type)], len(table))
-    other = [_cells(column) for column in columns if not _is_fixed(column.type)]
+    # Each value of a column without a fixed width, with its length before it.
+    other = [[*map(_cell, _encoded(item))] for item in columns if not _is_fixed(item.type)]
     number = number_of(name)
     if not other and len(lengths) == len(table):
         # Most values: one row with numbers only.
@@ -68,10 +69,10 @@ def packed(
     return result
 
 
-def unpacked(
+def unpack_rows(
     name: str, form: StateSchema, values: Sequence[bytes]
 ) -> tuple[Any, list[int], list[int]]:
-    """Return the columns that `packed` took as a table, and rows and batch of each value."""
+    """Return the columns that `pack_rows` took as a table, and rows and batch of each value."""
     heads = [HEAD.unpack_from(value) for value in values]
     lengths = [head[2] for head in heads]
     fields = [form.arrow.field(column) for column in columns_of(name, form)]
@@ -142,11 +143,6 @@ def _column(kind: Any, valid: Any, raw: Bytes2D) -> Any:
     bits = None if valid.all() else pa.py_buffer(np.packbits(valid, bitorder="little").tobytes())
     buffers = [bits, pa.py_buffer(raw.tobytes())]
     return pa.Array.from_buffers(kind, len(valid), buffers)
-
-
-def _cells(column: Any) -> list[bytes]:
-    """Return each value of a column without a fixed width, with its length before it."""
-    return [_cell(value) for value in _encoded(column)]
 
 
 def _cell(data: bytes | None) -> bytes:

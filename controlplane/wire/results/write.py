@@ -12,7 +12,7 @@ from controlplane.wire import keys
 from controlplane.wire.aggregates.state_schema import schema_named
 from controlplane.wire.results.blocks import Ref
 from controlplane.wire.results.places import members_of, start_bytes, start_of
-from controlplane.wire.results.rows import SLOTS, key_columns, number_of, packed, section_of
+from controlplane.wire.results.rows import SLOTS, key_columns, number_of, pack_rows, section_of
 from controlplane.wire.results.scripts import WRITE
 
 # Entries of a query's change feed, and bytes of one: beyond them a follower receives a gap.
@@ -111,7 +111,7 @@ def _take_table(result: dict[int, _Query], name: str, table: Any, batch: int) ->
         owners, deleted = queries.tolist(), np.asarray(table["s0"]) < 0
     else:
         table, members, owners, lengths = _grouped(table, members, queries)
-    values = packed(name, form, table, lengths, batch)
+    values = pack_rows(name, form, table, lengths, batch)
     for index in np.flatnonzero(deleted).tolist():
         values[index] = b""
     for query, member, value in zip(owners, members, values, strict=True):

@@ -7,7 +7,7 @@ a reader start anywhere. A delta is a sequence of actions, of which plans consis
 
 from controlplane.wire.query_text import MAX_TASKS
 from controlplane.wire.routing.action_json import action_from_json, action_to_json, kind_of
-from controlplane.wire.routing.actions import CLUSTER, Action, Kind, Subject
+from controlplane.wire.routing.actions import CLUSTER, Action, Kind, NodeState, Subject, TableDraft
 from controlplane.wire.routing.cluster_actions import (
     AssignStream,
     SetCapacity,
@@ -17,7 +17,6 @@ from controlplane.wire.routing.cluster_actions import (
     SetSchema,
     SetSplitCount,
 )
-from controlplane.wire.routing.draft import NodeState, TableDraft
 from controlplane.wire.routing.query_actions import (
     LEAST_TASKS,
     AddQuery,

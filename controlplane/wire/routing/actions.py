@@ -4,10 +4,62 @@ Plans and every change of a cluster's topology are sequences of actions. An acti
 travels as JSON (`action_json`), and applying it to equal tables gives equal tables.
 """
 
+from copy import copy
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, NamedTuple, Protocol
+from typing import ClassVar, Final, NamedTuple, Protocol
 
-from controlplane.wire.routing.draft import TableDraft
+from controlplane.wire.errors import InconsistentDelta
+from controlplane.wire.routing.drop_rules import DropRule, Edge
+from controlplane.wire.routing.route import Route
+from controlplane.wire.schema import StreamSchema
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """What a node can process.
+
+    `capacity`: declared records/s. `emulated`: the data plane limits the node to its capacity.
+    `active`: planners may assign work to the node.
+    """
+
+    capacity: float
+    emulated: bool = False
+    active: bool = True
+
+
+@dataclass
+class TableDraft:
+    """The parts of a routing table while actions change them; it may hold a part of a cluster.
+
+    `queries`: route by query; `splits`: split node by stream; `schemas`: schema by stream;
+    `drop_rules`: drop rule by edge; `nodes`: state by node index. `node_count` and `split_count`
+    are 0 in a table that was published before tables had them.
+    """
+
+    queries: dict[int, Route] = field(default_factory=dict)
+    splits: dict[int, int] = field(default_factory=dict)
+    schemas: dict[int, StreamSchema] = field(default_factory=dict)
+    drop_rules: dict[Edge, DropRule] = field(default_factory=dict)
+    nodes: dict[int, NodeState] = field(default_factory=dict)
+    node_count: int = 0
+    split_count: int = 0
+
+    def copy(self) -> "TableDraft":
+        """Return a draft that changes independently of this one."""
+        return TableDraft(**{name: copy(part) for name, part in vars(self).items()})
+
+    def route(self, query: int) -> Route:
+        """Return the route of a query. Raises `InconsistentDelta` if the draft has none."""
+        if query not in self.queries:
+            raise InconsistentDelta(f"query {query} is not in the table")
+        return self.queries[query]
+
+    def node(self, index: int) -> NodeState:
+        """Return the state of a node. Raises `InconsistentDelta` if the draft has none."""
+        if index not in self.nodes:
+            raise InconsistentDelta(f"node {index} is not in the table")
+        return self.nodes[index]
 
 
 class Kind(StrEnum):
@@ -45,3 +97,14 @@ class Action(Protocol):
 
     def subjects(self) -> tuple[Subject, ...]:
         """Return the objects that the action changes."""
+
+
+class SingleAction:
+    """An action that changes one object: its id is in the field with the name of `kind`."""
+
+    __slots__ = ()
+    kind: ClassVar[Kind]
+
+    def subjects(self) -> tuple[Subject, ...]:
+        """Return the object that the action changes."""
+        return (Subject(self.kind, getattr(self, self.kind, 0)),)

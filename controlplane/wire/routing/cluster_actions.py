@@ -2,16 +2,23 @@
 
 from dataclasses import dataclass, replace
 
-from controlplane.wire.routing.actions import CLUSTER, Action, Kind, Subject
-from controlplane.wire.routing.draft import NodeState, TableDraft
+from controlplane.wire.routing.actions import (
+    Action,
+    Kind,
+    NodeState,
+    SingleAction,
+    Subject,
+    TableDraft,
+)
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.schema import StreamSchema
 
 
 @dataclass(frozen=True, slots=True)
-class AssignStream:
+class AssignStream(SingleAction):
     """Let split node `split` read `stream`."""
 
+    kind = Kind.STREAM
     stream: int
     split: int
 
@@ -25,15 +32,12 @@ class AssignStream:
             return ()
         return (AssignStream(self.stream, draft.splits[self.stream]),)
 
-    def subjects(self) -> tuple[Subject, ...]:
-        """Return the stream."""
-        return (Subject(Kind.STREAM, self.stream),)
-
 
 @dataclass(frozen=True, slots=True)
-class SetSchema:
+class SetSchema(SingleAction):
     """Set the schema of the records of `stream`."""
 
+    kind = Kind.STREAM
     stream: int
     schema: StreamSchema
 
@@ -47,15 +51,12 @@ class SetSchema:
             return ()
         return (SetSchema(self.stream, draft.schemas[self.stream]),)
 
-    def subjects(self) -> tuple[Subject, ...]:
-        """Return the stream."""
-        return (Subject(Kind.STREAM, self.stream),)
-
 
 @dataclass(frozen=True, slots=True)
-class SetCapacity:
+class SetCapacity(SingleAction):
     """Set the declared capacity of `node` (records/s), and whether the node is limited to it."""
 
+    kind = Kind.NODE
     node: int
     capacity: float
     emulated: bool
@@ -73,15 +74,12 @@ class SetCapacity:
         present = draft.nodes[self.node]
         return (SetCapacity(self.node, present.capacity, present.emulated),)
 
-    def subjects(self) -> tuple[Subject, ...]:
-        """Return the node."""
-        return (Subject(Kind.NODE, self.node),)
-
 
 @dataclass(frozen=True, slots=True)
-class SetNodeActive:
+class SetNodeActive(SingleAction):
     """Activate or deactivate `node`: planners assign no work to an inactive node."""
 
+    kind = Kind.NODE
     node: int
     active: bool
 
@@ -93,18 +91,15 @@ class SetNodeActive:
         """Return the present state."""
         return (SetNodeActive(self.node, draft.node(self.node).active),)
 
-    def subjects(self) -> tuple[Subject, ...]:
-        """Return the node."""
-        return (Subject(Kind.NODE, self.node),)
-
 
 @dataclass(frozen=True, slots=True)
-class SetNodeCount:
+class SetNodeCount(SingleAction):
     """Give the cluster nodes 0 to nodes - 1; nodes that are new have `capacity` records/s.
 
     Tasks and aggregators of a node that is removed must have moved before.
     """
 
+    kind = Kind.CLUSTER
     nodes: int
     capacity: float = 0.0
 
@@ -128,15 +123,12 @@ class SetNodeCount:
         capacity = max((state.capacity for state in draft.nodes.values()), default=0.0)
         return (SetNodeCount(draft.node_count, capacity), *actions)
 
-    def subjects(self) -> tuple[Subject, ...]:
-        """Return the cluster."""
-        return (CLUSTER,)
-
 
 @dataclass(frozen=True, slots=True)
-class SetSplitCount:
+class SetSplitCount(SingleAction):
     """Give the cluster split nodes 0 to splits - 1; streams of a removed one moved before."""
 
+    kind = Kind.CLUSTER
     splits: int
 
     def apply_to(self, draft: TableDraft) -> None:
@@ -146,10 +138,6 @@ class SetSplitCount:
     def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
         """Return the present number of split nodes."""
         return (SetSplitCount(draft.split_count),)
-
-    def subjects(self) -> tuple[Subject, ...]:
-        """Return the cluster."""
-        return (CLUSTER,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,8 @@ from typing import Final
 
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.query_text import MAX_TASKS
-from controlplane.wire.routing.actions import Action, Kind, Subject
+from controlplane.wire.routing.actions import Action, Kind, SingleAction, TableDraft
 from controlplane.wire.routing.cluster_actions import SetDropRule
-from controlplane.wire.routing.draft import TableDraft
 from controlplane.wire.routing.route import (
     NO_AGGREGATOR,
     Route,
@@ -25,15 +24,11 @@ from controlplane.wire.routing.route import (
 LEAST_TASKS: Final = 2
 
 
-class QueryAction:
+class QueryAction(SingleAction):
     """An action that changes one query."""
 
     __slots__ = ()
-    query: int
-
-    def subjects(self) -> tuple[Subject, ...]:
-        """Return the query."""
-        return (Subject(Kind.QUERY, self.query),)
+    kind = Kind.QUERY
 
 
 @dataclass(frozen=True, slots=True)

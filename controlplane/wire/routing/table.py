@@ -2,19 +2,26 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from sys import intern
-from typing import Any
+from typing import Any, Final
 
 from controlplane.wire.errors import RoutingGap
-from controlplane.wire.routing.action_json import action_from_json, action_to_json, schema_of
-from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.draft import NodeState, TableDraft
+from controlplane.wire.routing.action_json import (
+    action_from_json,
+    action_to_json,
+    schema_of,
+    upgraded_row,
+    upgraded_table,
+)
+from controlplane.wire.routing.actions import Action, NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import DropRule, Edge
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route, TaskRange
-from controlplane.wire.routing.upgrade import upgraded_row, upgraded_table
 from controlplane.wire.schema import StreamSchema
+
+_PARTS: Final = fields(TableDraft)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +64,11 @@ class RoutingTable:
     @classmethod
     def of(cls, version: int, draft: TableDraft) -> "RoutingTable":
         """Return the table with the parts of a draft, which must not change any more."""
-        return cls(
-            version, draft.queries, draft.splits, draft.schemas, draft.drop_rules, draft.nodes,
-            draft.node_count, draft.split_count,
-        )  # fmt: skip
+        return cls(version, **vars(draft))
 
     def draft(self) -> TableDraft:
         """Return a copy of the parts that actions can change."""
-        return TableDraft(
-            dict(self.queries), dict(self.splits), dict(self.schemas), dict(self.drop_rules),
-            dict(self.nodes), self.node_count, self.split_count,
-        )  # fmt: skip
+        return TableDraft(**{part.name: copy(getattr(self, part.name)) for part in _PARTS})
 
     @cached_property
     def capacities(self) -> Mapping[int, float]:

@@ -22,7 +22,7 @@ from controlplane.integrations.attached_list import (
 from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery, AuditEntry
 from tests.support import cluster as made
 from tests.support.attached import JOB, RUN, event, message, progress_event, run_number
-from workers.tasks.housekeeping import prune as prune_task
+from workers.tasks import prune as prune_task
 
 
 def told(by: Actor, *events: dict[str, Any], **more: Any) -> AttachedJob:

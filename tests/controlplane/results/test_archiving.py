@@ -262,7 +262,7 @@ def test_windows_of_a_query_that_ended_stay_for_its_retention(query: Query) -> N
     assert read(query, state=WindowState.INCOMPLETE).keys() == {(2, "s0"), (3, "s0")}
     write(query, 2, {(3, "s0"): 9})
     assert not redis_client().exists(keys.windows_key("sf", query.pk))
-    assert final_windows.stored(redis_client(), "sf") == []
+    assert final_windows.stored_queries(redis_client(), "sf") == []
     later = now + timedelta(hours=6.5)
     assert (retention.prune_queries(later), window_retention.prune_windows(later)) == (0, 0)
     later = now + timedelta(hours=7.5)

@@ -23,7 +23,8 @@ from controlplane.wire.aggregates import user_results
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import PLACE, schema_named, schema_names
 from controlplane.wire.query import QueryText
-from controlplane.wire.results import Changes, final_windows, watermarks, write
+from controlplane.wire.results import final_windows, watermarks
+from controlplane.wire.results.write import Changes, write
 from tests.controlplane.wire.aggregates.test_user_results import NAME
 from tests.support.windows import write_windows
 
@@ -157,5 +158,5 @@ def test_after_its_end_they_wait_for_its_retention(unreadable: Query) -> None:
     Query.objects.filter(pk=unreadable.pk).update(retention_s=3600)
     passed(2)
     assert not redis_client().exists(keys.windows_key("sf", unreadable.pk))
-    assert final_windows.stored(redis_client(), "sf") == []
+    assert final_windows.stored_queries(redis_client(), "sf") == []
     assert AuditEntry.objects.get(action="query.drop-windows").after == {"rows": 40}

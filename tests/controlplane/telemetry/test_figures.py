@@ -14,7 +14,7 @@ from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of, names_
 from dashboard.figures.cluster import NodeSeries, cluster_figures
 from tests.dashboard.conftest import sample
 from tests.support.cluster import telemetry
-from workers.pipeline.exchange.node_report import NodeReport
+from workers.pipeline.exchange.output import NodeReport
 from workers.pipeline.reports.telemetry_row import telemetry_row
 
 BEFORE = PreviousBatch(3000, 1000)

@@ -56,4 +56,4 @@ def test_a_batch_counts_once(redis_client: "redis.Redis") -> None:
     """Its replay does not; the numbers are whole records by stream and reason."""
     for batch in (3, 3, 4, 2):
         dead_letters.count(redis_client, "c", batch, {"1": {"future": 2, "schema": 10}})
-    assert dead_letters.counted(redis_client, "c") == {1: {Reason.FUTURE: 4, Reason.SCHEMA: 20}}
+    assert dead_letters.read_counts(redis_client, "c") == {1: {Reason.FUTURE: 4, Reason.SCHEMA: 20}}

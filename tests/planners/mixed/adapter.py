@@ -16,7 +16,7 @@ from controlplane.wire.routing import (
     SetTaskCount,
 )
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
-from controlplane.wire.routing.key_groupings import KEY_GROUPINGS, key_grouping_text
+from controlplane.wire.routing.route import KEY_GROUPINGS, key_grouping_text
 from tests.planners.mixed.planner import PLANNER, MixedProblem
 
 

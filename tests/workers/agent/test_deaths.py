@@ -3,8 +3,7 @@
 import pytest
 
 from workers.agent import causes
-from workers.agent.causes import cause_of, described
-from workers.agent.deaths import Death, loop_of
+from workers.agent.causes import Death, cause_of, described, loop_of
 
 
 def death(at_s: float, cause: str = "exit", batch: int | None = None) -> Death:

@@ -6,7 +6,7 @@ import pytest
 from django.db import OperationalError
 
 from controlplane.models import Cluster, DriverRestart
-from workers.agent.deaths import Death
+from workers.agent.causes import Death
 from workers.agent.driver import DriverSpec
 from workers.agent.fleet import Deaths, recent_deaths, wanted_drivers, write_reports
 from workers.agent.keeper import Report

@@ -10,10 +10,9 @@ from controlplane.connections import redis_client
 from controlplane.models import Cluster, ClusterHealth, Incident
 from controlplane.wire import keys
 from tests.support.cluster import actor, placed, small_cluster
-from workers.agent.checkpoints import read_checkpoint
 from workers.agent.driver import Site
 from workers.agent.fleet import spec_of
-from workers.agent.gate import Gate
+from workers.agent.gate import Gate, read_checkpoint
 from workers.pipeline.checkpoints.bootstrap import BootstrapWriter
 
 pytestmark = pytest.mark.django_db(transaction=True)

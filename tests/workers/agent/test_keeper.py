@@ -17,11 +17,10 @@ from controlplane.runtime import checks, processes
 from controlplane.wire.log import Block, RedisLog
 from tests.controlplane.runtime.waiting import is_gone, wait_for
 from tests.support.redis_server import running_redis
-from workers.agent.backoff import LONGEST_S, BackOff
-from workers.agent.deaths import Death
+from workers.agent.causes import Death
 from workers.agent.driver import MARK, DriverSpec, Site
 from workers.agent.heartbeats import Heartbeat, Observation, Observer, Unknown
-from workers.agent.keeper import Keeper, Report, Timeouts
+from workers.agent.keeper import LONGEST_S, BackOff, Keeper, Report, Timeouts
 
 ROOT = Path(__file__).resolve().parents[3]
 SPEC = DriverSpec("sf", nodes=4, splits=2, trigger_ms=1000)

@@ -6,8 +6,7 @@ import pytest
 
 from workers.agent import causes
 from workers.agent.heartbeats import Heartbeat, Observation
-from workers.agent.progress import Progress, Timeouts
-from workers.agent.report import behind
+from workers.agent.progress import Progress, Timeouts, behind
 
 RUNS = Heartbeat(pid=1, state="running", error="", beat_ms=1, jvm_ms=1)
 IDLE = Observation(RUNS, batch=7, version=3, routed=3, total=1000)

@@ -2,7 +2,7 @@
 
 import threading
 
-from workers.attach.event_queue import EventQueue
+from workers.attach.reporter import EventQueue
 
 
 def filled(most: int, texts: str, lifecycle: str = "") -> EventQueue:

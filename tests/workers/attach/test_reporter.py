@@ -9,9 +9,8 @@ import pytest
 
 from tests.support.attached import JOB, event, progress_event, receiving
 from tests.support.redis_server import free_port
-from workers.attach.event_queue import EventQueue
 from workers.attach.post import PATH, Poster, Unreachable
-from workers.attach.reporter import LONGEST_RETRY_SECONDS, Reporter, delay_before
+from workers.attach.reporter import LONGEST_RETRY_SECONDS, EventQueue, Reporter, delay_before
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 TOKEN = "weir_secret"

@@ -10,9 +10,8 @@ from django.test import Client
 from controlplane.access import tokens
 from controlplane.models import Cluster
 from tests.support.redis_server import running_redis
-from workers.demo.api import WeirApi
-from workers.demo.recording import Recording, load_recording
-from workers.demo.schema import REPORT
+from workers.demo.keeper import WeirApi
+from workers.demo.recording import REPORT, Recording, load_recording
 
 
 @pytest.fixture(scope="session")

@@ -8,9 +8,8 @@ from controlplane.wire import keys, log
 from controlplane.wire.errors import LogFull
 from controlplane.wire.producer import Producer
 from controlplane.wire.records.record_codec import decode_block
-from workers.demo.feed import LONGEST_STEP_S, Feed, StoredMoment, next_moment
-from workers.demo.recording import Recording
-from workers.demo.schema import REPORT
+from workers.demo.recording import REPORT, Recording
+from workers.demo.replay import LONGEST_STEP_S, Feed, StoredMoment, next_moment
 from workers.demo.taxis import Taxis
 
 SPEED = 60.0

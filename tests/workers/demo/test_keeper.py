@@ -4,10 +4,9 @@ import httpx
 import pytest
 
 from controlplane.models import Query
-from workers.demo.api import Refused, WeirApi
-from workers.demo.keeper import Changes, QueryKeeper, changes
-from workers.demo.long_lived import TEXT
+from workers.demo.keeper import Changes, QueryKeeper, Refused, WeirApi, changes
 from workers.demo.program import Wanted
+from workers.demo.taxis import TEXT
 
 pytestmark = pytest.mark.django_db
 

@@ -6,9 +6,8 @@ import redis
 
 from controlplane.models import AuditEntry, Cluster, Node, Query
 from tests.workers.demo.test_keeper import MOUSE
-from workers.demo.api import WeirApi
-from workers.demo.late_nodes import LateNodes
-from workers.demo.schema import REPORT
+from workers.demo.keeper import LateNodes, WeirApi
+from workers.demo.recording import REPORT
 
 pytestmark = pytest.mark.django_db
 

@@ -1,6 +1,6 @@
 from collections import Counter
 
-from workers.demo.long_lived import draw_long_lived
+from workers.demo.taxis import draw_long_lived
 
 STREAMS = [f"tile-{number}" for number in range(50)]
 

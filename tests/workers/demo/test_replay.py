@@ -8,8 +8,7 @@ import httpx
 import pytest
 
 from tests.support.redis_server import free_port
-from workers.demo.api import Refused
-from workers.demo.keeper import QueryKeeper
+from workers.demo.keeper import QueryKeeper, Refused
 from workers.demo.replay import TokenFile, keep_queries, persistently
 
 

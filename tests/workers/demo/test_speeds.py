@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workers.demo.speeds import NO_SPEED, derive_speeds
+from workers.demo.recording import NO_SPEED, derive_speeds
 
 Report = tuple[int, int, int, int]
 

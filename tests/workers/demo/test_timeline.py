@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.wire.records.record_codec import check_block
-from workers.demo.loops import rows_between
+from workers.demo.program import rows_between
 from workers.demo.recording import (
+    REPORT,
     SPAN_MS,
     START_MS,
     Positions,
@@ -16,8 +17,7 @@ from workers.demo.recording import (
     Tile,
     Trips,
 )
-from workers.demo.schema import REPORT
-from workers.demo.timeline import reports_between, trips_at
+from workers.demo.taxis import reports_between, trips_at
 
 HOUR = 3_600_000
 

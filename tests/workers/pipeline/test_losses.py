@@ -22,7 +22,7 @@ from controlplane.results import keyed_windows
 from tests.support.cluster import actor, placed_split, small_cluster, stream_id
 from tests.support.records import append_at
 from workers.pipeline.engine.store import Store
-from workers.pipeline.exchange.messages import node_input
+from workers.pipeline.exchange.envelope import node_input
 from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.sink import SinkWriter
 from workers.pipeline.spark.connections import client_of, tables_of

@@ -31,8 +31,7 @@ from tests.workers.pipeline.test_exactly_once import (
     _measured,
     _measured_spread,
 )
-from workers.pipeline.checkpoints.files import Checkpoint
-from workers.pipeline.checkpoints.lock import AlreadyRunning, exclusive_lock
+from workers.pipeline.checkpoints.files import AlreadyRunning, Checkpoint, exclusive_lock
 from workers.pipeline.repartition import Plan, RepartitionRejected, repartition
 
 QUERIES = 18

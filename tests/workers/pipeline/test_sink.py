@@ -11,15 +11,15 @@ from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import schema_named, schema_names
 from controlplane.wire.language import Kind
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.results import Changes, watermarks
+from controlplane.wire.results import watermarks
+from controlplane.wire.results.blocks import pack_tables, unpack_tables
 from controlplane.wire.results.feed import entry_of, follow
-from controlplane.wire.results.table_codec import pack
+from controlplane.wire.results.write import Changes
 from tests.support.sunk import report
 from tests.support.whole_results import read_windows
-from workers.pipeline.exchange.changes import unpack_changes
-from workers.pipeline.exchange.node_report import NodeReport
+from workers.pipeline.exchange.output import NodeReport
 from workers.pipeline.reports.telemetry_row import telemetry_row
-from workers.pipeline.sink import SinkWriter, forget_parts, write_results, write_telemetry
+from workers.pipeline.sink import Blocks, SinkWriter, forget_parts, write_results, write_telemetry
 
 READINGS = computation_of(
     QueryText({"n": "count(*)", "mean": "mean(volts)"}, key=("meter",)),
@@ -34,9 +34,14 @@ def window(query: int, run: int, count: int, total: int) -> dict[str, Any]:
     return place | {"s0": count, "s1": count, "s2": total}
 
 
+def write(client: "redis.Redis", report: NodeReport, changed: Changes) -> None:
+    write_results(client, "c", report, changed, Blocks(client, "c"), report.merged)
+
+
 def changes(*windows: dict[str, Any]) -> Changes:
     form = schema_named(FORM)
-    return unpack_changes(pack([(FORM, form, pa.Table.from_pylist(list(windows), form.arrow))]))
+    table = pa.Table.from_pylist(list(windows), form.arrow)
+    return Changes(list(unpack_tables(pack_tables([(FORM, form, table)]))))
 
 
 def read(client: "redis.Redis", query: int) -> list[tuple[dict[str, Any], int, int]]:
@@ -49,7 +54,7 @@ def test_nodes_that_share_a_query_write_in_the_same_batch(redis_client: "redis.R
     """In whatever order, and again: the tasks of all of them make the window."""
     for node in (2, 0, 1, 2):
         rows = changes(window(5, 0, node + 1, 10) | {"task": node})
-        write_results(redis_client, "c", report(4, node), rows)
+        write(redis_client, report(4, node), rows)
     assert read(redis_client, 5) == [({"n": 6, "mean": 5.0}, 4, 3)]
     assert [redis_client.hexists(keys.rows_key("c", query), "batch") for query in (5, 6)] == [1, 0]
 
@@ -57,18 +62,18 @@ def test_nodes_that_share_a_query_write_in_the_same_batch(redis_client: "redis.R
 def test_replayed_batch_changes_nothing_and_later_words_win(redis_client: "redis.Redis") -> None:
     first = changes(window(5, 0, 2, 10), window(6, 0, 1, 1))
     for _ in range(2):
-        write_results(redis_client, "c", report(1), first)
-    write_results(redis_client, "c", report(2), changes(window(5, 0, 3, 16)))
+        write(redis_client, report(1), first)
+    write(redis_client, report(2), changes(window(5, 0, 3, 16)))
     # A task that was thought dead writes what it had.
-    write_results(redis_client, "c", report(1), first)
+    write(redis_client, report(1), first)
     assert read(redis_client, 5) == [({"n": 3, "mean": 16 / 3}, 2, 1)]
     assert read(redis_client, 6) == [({"n": 1, "mean": 1.0}, 1, 1)]
 
 
 def test_runs_of_a_moved_query_add_up(redis_client: "redis.Redis") -> None:
     """A query moved without its state begins anew; together its runs hold each record once."""
-    write_results(redis_client, "c", report(1), changes(window(5, 0, 2, 10)))
-    write_results(redis_client, "c", report(2), changes(window(5, 1, 3, 20)))
+    write(redis_client, report(1), changes(window(5, 0, 2, 10)))
+    write(redis_client, report(2), changes(window(5, 1, 3, 20)))
     assert read(redis_client, 5) == [({"n": 5, "mean": 6.0}, 2, 2)]
 
 
@@ -76,15 +81,15 @@ def test_a_task_that_moved_with_its_state_replaces_what_it_wrote(
     redis_client: "redis.Redis",
 ) -> None:
     """Its rows at the new node hold those from before."""
-    write_results(redis_client, "c", report(1, node=0), changes(window(5, 0, 2, 10)))
-    write_results(redis_client, "c", report(2, node=3), changes(window(5, 0, 5, 40)))
+    write(redis_client, report(1, node=0), changes(window(5, 0, 2, 10)))
+    write(redis_client, report(2, node=3), changes(window(5, 0, 5, 40)))
     assert read(redis_client, 5) == [({"n": 5, "mean": 8.0}, 2, 1)]
 
 
 def test_parts_for_an_aggregator_are_kept_by_batch(redis_client: "redis.Redis") -> None:
     """However many there are, those of the last batches are there; readers see none."""
     for batch in range(1, 300):
-        write_results(redis_client, "c", report(batch, merged=(5,)), changes(window(5, 0, 2, 10)))
+        write(redis_client, report(batch, merged=(5,)), changes(window(5, 0, 2, 10)))
     entries: Any = redis_client.xrange(keys.part_key("c", 5, 0))
     assert [position for position, _ in entries] == [b"%d-0" % at for at in range(291, 300)]
     assert read(redis_client, 5) == []
@@ -117,7 +122,7 @@ def test_the_writer_commits_watermarks_when_all_rows_are_written(
     told = report(4)
     told.sources.append(source)
     follow(redis_client, "c", 5, time.time_ns() // 1_000_000)
-    results = pack([(name, schema_named(name), table)
+    results = pack_tables([(name, schema_named(name), table)
                     for name, table in changes(window(5, 0, 2, 10)).tables])  # fmt: skip
     row: dict[str, list[Any]] = {
         "node": [0, 0],

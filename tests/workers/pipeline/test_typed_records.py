@@ -172,7 +172,7 @@ def test_a_record_of_the_year_2999_is_a_dead_letter_and_moves_no_mark(
     assert "2999-01-01" in letter.message
     (kept,) = decode_block(letter.data).records.to_pylist()
     assert {name: kept[name] for name in bad} == bad
-    assert dead_letters.counted(pipeline.client, "c") == {1: {Reason.FUTURE: 1}}
+    assert dead_letters.read_counts(pipeline.client, "c") == {1: {Reason.FUTURE: 1}}
 
 
 def test_a_block_that_is_none_stops_nothing(pipeline: Pipeline, redis_server: str) -> None:

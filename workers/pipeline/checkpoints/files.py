@@ -3,8 +3,12 @@
 Spark writes `offsets/<n>` before batch n runs and `commits/<n>` once it is whole.
 """
 
+import fcntl
 import json
-from collections.abc import Mapping
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -43,7 +47,7 @@ class Checkpoint:
     @classmethod
     def read(cls, path: Path) -> "Checkpoint":
         """Read a checkpoint that no driver has. Raises `CheckpointUnusable`."""
-        whole, planned = _batches(path / "commits"), _batches(path / "offsets")
+        whole, planned = batches_in(path / "commits"), batches_in(path / "offsets")
         if not whole or whole[-1] not in planned:
             raise CheckpointUnusable(f"{path} holds no whole batch")
         partitions, offset = _offsets(path, whole[-1])
@@ -53,16 +57,17 @@ class Checkpoint:
 
 def has_begun(path: Path) -> bool:
     """Return whether a batch of the checkpoint is whole."""
-    return bool(_batches(path / "commits"))
+    return bool(batches_in(path / "commits"))
 
 
 def partitions_of(path: Path) -> int | None:
     """Return the number of partitions of a checkpoint, None for one without a batch."""
-    planned = _batches(path / "offsets")
+    planned = batches_in(path / "offsets")
     return _offsets(path, planned[-1])[0] if planned else None
 
 
-def _batches(directory: Path) -> list[int]:
+def batches_in(directory: Path) -> list[int]:
+    """Return the numbers of the batches with a file in a directory, in their order."""
     if not directory.is_dir():
         return []
     return sorted(int(file.name) for file in directory.iterdir() if file.name.isdigit())
@@ -76,3 +81,72 @@ def _offsets(path: Path, batch: int) -> tuple[int, dict[str, Any]]:
     _, own, source = (path / "offsets" / str(batch)).read_text().splitlines()
     offset: dict[str, Any] = json.loads(source)
     return int(json.loads(own)["conf"][_PARTITIONS]), offset
+
+
+class AlreadyRunning(Exception):
+    """Another process holds the checkpoint."""
+
+
+@contextmanager
+def exclusive_lock(checkpoint: Path) -> Iterator[None]:
+    """Hold the checkpoint's lock file: two processes would spoil it. Raises `AlreadyRunning`."""
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    path = checkpoint.with_name(checkpoint.name + ".lock")
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise AlreadyRunning(f"another driver runs on {checkpoint}: end it first") from error
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def fsync_path(path: Path) -> None:
+    """Wait until the file or directory is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def create_draft(checkpoint: Path) -> Path:
+    """Return an empty directory for the next checkpoint."""
+    draft = checkpoint.with_name(checkpoint.name + ".next")
+    if draft.exists():
+        shutil.rmtree(draft)
+    draft.mkdir(parents=True)
+    return draft
+
+
+def swap(checkpoint: Path, draft: Path, kept: Path) -> None:
+    """Replace the checkpoint with the draft; the old checkpoint gets another name."""
+    plan = _plan(checkpoint)
+    written = plan.with_name(plan.name + ".tmp")
+    written.write_text(json.dumps({"draft": draft.name, "kept": kept.name}))
+    fsync_path(written)
+    written.replace(plan)
+    fsync_path(plan.parent)
+    finish_swap(checkpoint)
+
+
+def finish_swap(checkpoint: Path) -> None:
+    """Finish an interrupted swap; the caller owns the checkpoint."""
+    plan = _plan(checkpoint)
+    if not plan.exists():
+        return
+    names = json.loads(plan.read_text())
+    draft, kept = (checkpoint.with_name(names[name]) for name in ("draft", "kept"))
+    if draft.exists():
+        # Whether the first step was taken: the old checkpoint has its new name.
+        if not kept.exists():
+            checkpoint.rename(kept)
+        draft.rename(checkpoint)
+        fsync_path(checkpoint.parent)
+    plan.unlink()
+
+
+def _plan(checkpoint: Path) -> Path:
+    return checkpoint.with_name(checkpoint.name + ".swap")

@@ -18,11 +18,9 @@ from controlplane.wire.query import Window
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.subscriptions import DropRules
 from workers.pipeline.engine.assignment.tasks import Member, Tasks
-from workers.pipeline.engine.changes import BatchChanges
 from workers.pipeline.engine.complete_windows import CompleteWindows
 from workers.pipeline.engine.evaluation.drop_rules import is_window_dropped
-from workers.pipeline.engine.evaluation.records import Records
-from workers.pipeline.engine.evaluation.samples import sample_of_query
+from workers.pipeline.engine.evaluation.records import Records, sample_of_query
 from workers.pipeline.engine.evaluation.user_aggregates import UserAggregates
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.isolation import (
@@ -34,16 +32,17 @@ from workers.pipeline.engine.failures.isolation import (
     run_isolated,
 )
 from workers.pipeline.engine.joins import join_windows
-from workers.pipeline.engine.partial_aggregation import partial_aggregates, task_bytes
+from workers.pipeline.engine.partial_aggregation import BatchChanges, partial_aggregates, task_bytes
 from workers.pipeline.engine.storage.idle_streams import LogTimes, StreamClock
 from workers.pipeline.engine.storage.pages import PAGES, SIZES, Pages, page_of, rows_of
-from workers.pipeline.engine.storage.republish import mark_open_changed, windows_to_republish
 from workers.pipeline.engine.storage.watermarks import advance_watermarks, read_watermarks
 from workers.pipeline.engine.storage.window_state import (
     MergedState,
     changed_windows,
     is_closed,
+    mark_open_changed,
     merge_state,
+    windows_to_republish,
 )
 from workers.pipeline.engine.store import Store
 

@@ -24,8 +24,7 @@ from controlplane.wire.aggregates.state_schema import (
 )
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.tasks import Member
-from workers.pipeline.engine.evaluation.records import NO_WATERMARK
-from workers.pipeline.engine.evaluation.samples import sample_of
+from workers.pipeline.engine.evaluation.records import NO_WATERMARK, sample_of
 from workers.pipeline.engine.evaluation.user_aggregates import UserAggregates, user_aggregate
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.isolation import AGGREGATOR, no_sample, run_stage

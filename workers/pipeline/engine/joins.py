@@ -20,7 +20,7 @@ from workers.pipeline.engine.assignment.subscriptions import Intake
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK, Int64s, Records
 from workers.pipeline.engine.failures.fault import QueryFault
 from workers.pipeline.engine.kernels.types import canonical
-from workers.pipeline.engine.storage.window_state import windows_of_records
+from workers.pipeline.engine.storage.window_state import windows_of
 
 # Pairs of one batch and task at most; more is an error of the query, not of the machine.
 MAX_PAIRS: Final = 20_000_000
@@ -57,7 +57,7 @@ def join_sides(
         for side in sides
     ]
     rows = pa.concat_tables(tables)
-    return Panes(rows, None, None, int(taken.sum()), late, dropped)
+    return Panes(rows, None, None, late, dropped)
 
 
 def _side(
@@ -70,7 +70,7 @@ def _side(
     for key in keys:
         valid &= np.asarray(key.is_valid())
     keys, selected = [key.filter(pa.array(valid)) for key in keys], selected[valid]
-    row, start = windows_of_records(records.ts_ms[selected], computation.window)
+    row, start = windows_of(records.ts_ms[selected], computation.window, 1)
     result: dict[str, Any] = {
         "stream": pa.array(records.stream[selected][row]),
         "pane": pa.array(start),
@@ -109,8 +109,9 @@ def join_windows(computation: Computation, query: int, rows: Any) -> dict[str, A
     assert join is not None
     pairs = _paired(join, query, rows)
     bare = replace(computation, join=None)
-    names = [column.name for column in (*join.left, *join.right_columns)]
-    columns = dict(zip(names, (pairs[n] for n in _columns(join)), strict=True))
+    sides = (("a", join.left), ("b", join.right_columns))
+    columns = {column.name: pairs[f"{side}{index}"]
+               for side, own in sides for index, column in enumerate(own)}  # fmt: skip
     pane = np.asarray(pairs["pane"])
     task = np.asarray(pairs["task"])
     watermarks = np.full(len(task), NO_WATERMARK)
@@ -124,12 +125,6 @@ def join_windows(computation: Computation, query: int, rows: Any) -> dict[str, A
         for name, table in tables
         if table is not None and len(table)
     }
-
-
-def _columns(join: Join) -> list[str]:
-    return [f"a{index}" for index in range(len(join.left))] + [
-        f"b{index}" for index in range(len(join.right_columns))
-    ]
 
 
 def _paired(join: Join, query: int, rows: Any) -> Any:

@@ -2,31 +2,32 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import (
+    StateSchema,
     is_pairs,
     pairs_name,
     schema_named,
     schema_names,
 )
 from controlplane.wire.limits import TimeLimit, time_limit
+from controlplane.wire.results.blocks import Block
 from workers.pipeline.engine.aggregation.panes import Panes, panes_of
-from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
+from workers.pipeline.engine.assignment.subscriptions import NOT_OWNED, Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.changes import BatchChanges, OperatorCost
 from workers.pipeline.engine.complete_windows import (
     CompleteWindows,
     block_of,
     group_alike,
     split_complete,
 )
-from workers.pipeline.engine.edge_counts import dropped_records, late_records
-from workers.pipeline.engine.evaluation.records import Int64s, Records
-from workers.pipeline.engine.evaluation.samples import sample_of, sample_of_records
+from workers.pipeline.engine.evaluation.records import Int64s, Records, sample_of, sample_of_records
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.isolation import (
     ASSIGN,
@@ -35,14 +36,50 @@ from workers.pipeline.engine.failures.isolation import (
     run_isolated,
     run_stage,
 )
+from workers.pipeline.engine.hashing import hash_rows
 from workers.pipeline.engine.joins import join_sides
 
+Mask = NDArray[np.bool_]
 # A query has fewer tasks than this: query and task fit into one number.
 _TASKS: Final = 1 << 20
 # A shortage of memory with so few records is the query's, not the batch's.
 LEAST_SLICE: Final = 1_000
 # The search for the record on which a query fails may take so long.
 _SEARCH_SECONDS: Final = 1.0
+
+
+@dataclass
+class BatchChanges:
+    """The changes of a batch on a node: windows by state schema, and measures.
+
+    `blocks`: windows that were complete immediately, each once for several queries. `dropped`:
+    records by edge (stream, query); `tasks`: rows of query, task, records imported and bytes of
+    state, of the tasks that were looked at; `state_us`: processor time of the state; `faults`: by
+    query what of it could not be computed: nothing of it was taken then.
+    """
+
+    windows: list[tuple[str, StateSchema, Any]] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
+    ended: set[int] = field(default_factory=set)
+    late: int = 0
+    state_bytes: int = 0
+    dropped: dict[tuple[int, int], int] = field(default_factory=dict)
+    tasks: list[Int64s] = field(default_factory=list)
+    state_us: int = 0
+    faults: dict[int, Fault] = field(default_factory=dict)
+
+    def take(self, other: "BatchChanges") -> None:
+        """Add what another part of the batch changed after this."""
+        self.windows += other.windows
+        self.blocks += other.blocks
+        self.ended |= other.ended
+        self.late += other.late
+        self.state_bytes = other.state_bytes
+        for edge, lost in other.dropped.items():
+            self.dropped[edge] = self.dropped.get(edge, 0) + lost
+        self.tasks += other.tasks
+        self.state_us += other.state_us
+        self.faults |= other.faults
 
 
 def partial_aggregates(
@@ -74,15 +111,11 @@ def _group_aggregates(
     complete: CompleteWindows | None,
 ) -> Iterator[tuple[str, Any]]:
     """Yield by state schema the rows that the queries of one computation take of the records."""
-    started = time.thread_time_ns()
     taken = [part for record in records for part in _evaluated(group, record, changes.faults)]
     for some, part in _without_complete(group, taken, changes, complete):
         yield from _assigned(some, part, changes)
     for part in taken:
         _count(group, part, changes)
-    if taken:
-        spent = (time.thread_time_ns() - started) // 1000
-        changes.operators.append(_operator(group, records, taken, spent))
 
 
 def _without_complete(
@@ -199,7 +232,10 @@ def _owned(
 
     def owned(queries: Sequence[int]) -> Any:
         result = group.of_queries(queries).owned(rows, keys)
-        return _under_one_mark(result) if is_pairs(name) else result
+        if not is_pairs(name):
+            return result
+        # The rows of joins have the query as their stream: all its streams close a window.
+        return result.set_column(result.schema.get_field_index("stream"), "stream", result["query"])
 
     queries = [subscription.query for subscription in group.subscriptions]
     return run_isolated(ASSIGN, queries, owned, faults, lambda _: sample_of(rows))
@@ -213,25 +249,62 @@ def _count(group: Group, taken: _Taken, changes: BatchChanges) -> None:
     counts = run_isolated(COUNT, queries, lambda some: _counted(group.of_queries(some), taken),
                       changes.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
     # Each part of the queries has the late records of all that share the computation.
-    changes.late += counts[0].late if counts else 0
-    for count in counts:
-        for edge, lost in count.dropped.items():
+    changes.late += counts[0][0] if counts else 0
+    for _, dropped in counts:
+        for edge, lost in dropped.items():
             changes.dropped[edge] = changes.dropped.get(edge, 0) + lost
 
 
-class _Counted(NamedTuple):
-    """Late records, and dropped ones by edge (stream, query)."""
-
-    late: int
-    dropped: dict[tuple[int, int], int]
-
-
-def _counted(group: Group, taken: _Taken) -> _Counted:
+def _counted(group: Group, taken: _Taken) -> tuple[int, dict[tuple[int, int], int]]:
+    """Return the late records, and the dropped ones by edge (stream, query)."""
     records, panes = taken.records, taken.panes
     late = 0 if panes.late is None else late_records(group, records, panes.late)
-    return _Counted(
-        late, {} if panes.dropped is None else dropped_records(group, records, panes.dropped)
-    )
+    return late, {} if panes.dropped is None else dropped_records(group, records, panes.dropped)
+
+
+def dropped_records(group: Group, records: Records, dropped: Mask) -> dict[tuple[int, int], int]:
+    """Return the records that each edge (stream, query) of a group dropped on this node.
+
+    `dropped`: bool[n], the records that the edges drop. Records of a query whose task is on another
+    node are counted there.
+    """
+    result: dict[tuple[int, int], int] = {}
+    for stream, _ in group.intake.drop_rules:
+        rows = np.flatnonzero(dropped & (records.stream == stream))
+        for subscription in group.subscriptions if len(rows) else ():
+            result[stream, subscription.query] = int(
+                _is_here(group, subscription, records, stream)[rows].sum()
+            )
+    return result
+
+
+def late_records(group: Group, records: Records, late: Mask) -> int:
+    """Return how many of the late records have their task of the group's first query here.
+
+    `late`: bool[n]. Queries that share a computation have the same late records.
+    """
+    first, result = group.subscriptions[0], 0
+    for stream in first.streams:
+        rows = np.flatnonzero(late & (records.stream == stream))
+        if len(rows):
+            result += int(_is_here(group, first, records, stream)[rows].sum())
+    return result
+
+
+def _is_here(group: Group, subscription: Subscription, records: Records, stream: int) -> Mask:
+    """Return which records of a stream have their task of a query on this node."""
+    if subscription.routed_tasks == 1:
+        return np.ones(len(records), np.bool_)
+    if group.intake.column:
+        task = records.extras[group.intake.column].astype(np.int64)
+    else:
+        computation = group.computation
+        # The condition of a join is about pairs.
+        where = None if computation.join else computation.where
+        keys = records.evaluator.hashable(computation.task_key(stream), where)
+        count = np.uint64(subscription.routed_tasks)
+        task = (hash_rows(keys, len(records)) % count).astype(np.int64)
+    return np.asarray(subscription.task_of[task] != NOT_OWNED)
 
 
 def _taken(group: Group, records: Records) -> _Taken:
@@ -244,27 +317,6 @@ def _taken(group: Group, records: Records) -> _Taken:
     sides = join_sides(records, computation, group.streams, group.intake)
     keys = [f"k{index}" for index in range(len(computation.join.on))]
     return _Taken(records, sides, (pairs_name(computation), "", ""), keys)
-
-
-def _under_one_mark(rows: Any) -> Any:
-    """Return the rows of joins with the query as their stream: all its streams close a window."""
-    return rows.set_column(rows.schema.get_field_index("stream"), "stream", rows["query"])
-
-
-def _operator(
-    group: Group, records: Sequence[Records], taken: Sequence[_Taken], cpu_us: int
-) -> OperatorCost:
-    read = sum(_read_by(group, record) for record in records)
-    first = min(subscription.query for subscription in group.subscriptions)
-    selected = sum(part.panes.selected for part in taken)
-    rows = sum(len(part.panes.rows) for part in taken)
-    return OperatorCost(first, len(group.subscriptions), read, selected, rows, cpu_us)
-
-
-def _read_by(group: Group, records: Records) -> int:
-    if records.streams <= group.streams:
-        return len(records)
-    return int(np.isin(records.stream, list(group.streams)).sum())
 
 
 def task_bytes(rows: Any, size: int) -> Int64s:

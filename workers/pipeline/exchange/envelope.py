@@ -1,16 +1,18 @@
 """Envelopes: the records from a split node to a node in one batch, each record once.
 
 A row per record would cost a Python object each on both sides of the shuffle. An envelope is one
-binary value: a JSON head with the stream of each run of records and the columns, and one
-Arrow record batch with all of them. Streams with other columns have other
-envelopes, so a node gets several of one split node; the records of one stream are in one of them.
+binary value: a JSON head with the stream of each run of records and the columns, and one Arrow
+record batch with all of them. Streams with other columns have other envelopes, so a node gets
+several of one split node; the records of one stream are in one of them. A row from a split node to
+a node has all its envelopes and the header of the batch. Spark passes frames of pandas; a process
+without them does not load it.
 """
 
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +21,21 @@ from controlplane.wire.log.values import NO_TIME
 from controlplane.wire.records.record_codec import descriptor_of, parse_descriptor
 from workers.pipeline.engine.evaluation.records import BlockRun, Extras, Records
 from workers.pipeline.engine.storage.idle_streams import LogTimes
+from workers.pipeline.spark.partition_keys import NodeKeys
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+_COLUMNS: Final[Mapping[str, pa.DataType]] = {
+    "nk": pa.int32(),
+    "head": pa.string(),
+    "payload": pa.binary(),
+}
+ROUTED: Final = pa.schema(_COLUMNS)
+ROUTED_DDL: Final = "nk int, head string, payload binary"
 _HEAD: Final = struct.Struct("<I")
+# The fields of an envelope with a value for each run, in the order of its head.
+_RUNS: Final = ("streams", "appended_ms", "lengths", "newest_ms", "marks_ms")
 # The column of event times; no column of a stream has such a name.
 TIME_COLUMN: Final = "@ts"
 # From values Arrow would make it with the help of pandas, which not every process has.
@@ -63,10 +78,10 @@ class Envelope:
 
     def parts(self) -> list[Any]:
         """Return the bytes of the envelope in pieces, which `decode` takes joined."""
-        runs = (self.streams, self.appended_ms, self.lengths, self.newest_ms, self.marks_ms)
+        runs = [list(getattr(self, name)) for name in _RUNS]
         sizes = {name: values.nbytes for name, values in self.extras.items()}
         columns = descriptor_of(self.records.schema, "").decode() if self.records.num_rows else ""
-        row = [*map(list, runs), sizes, self.source, self.event_time, self.read_ms, columns]
+        row = [*runs, sizes, self.source, self.event_time, self.read_ms, columns]
         head = json.dumps(row, separators=(",", ":")).encode()
         extras = [values.tobytes() for values in self.extras.values()]
         body = self.records.serialize() if self.records.num_rows else b""
@@ -88,19 +103,9 @@ class Envelope:
         if columns:
             schema = parse_descriptor(columns.encode()).schema
             records = pa.ipc.read_record_batch(pa.py_buffer(memoryview(data)[offset:]), schema)
-        streams, appended, lengths, newest, watermarks_ms = runs
-        return cls(
-            streams,
-            appended,
-            lengths,
-            newest,
-            watermarks_ms,
-            records,
-            extras,
-            source,
-            event_time,
-            read_ms,
-        )
+        fields: dict[str, Any] = dict(zip(_RUNS, runs, strict=True))
+        fields |= {"records": records, "extras": extras, "source": source}
+        return cls(event_time=event_time, read_ms=read_ms, **fields)
 
     def slice(self, first: int, stop: int) -> "Envelope":
         """Return the records [first, stop), and the runs without records between them.
@@ -115,12 +120,9 @@ class Envelope:
             if min(offset, stop) > low or ends:
                 kept.append((run, max(0, min(offset, stop) - low), ends))
         return replace(
-            self,
-            streams=[self.streams[run] for run, _, _ in kept],
-            appended_ms=[self.appended_ms[run] for run, _, _ in kept],
+            self._of_runs([run for run, _, _ in kept]),
             lengths=[length for _, length, _ in kept],
             newest_ms=[self.newest_ms[run] if ends else NO_TIME for run, _, ends in kept],
-            marks_ms=[self.marks_ms[run] for run, _, _ in kept],
             records=self.records.slice(first, stop - first),
             extras={name: values[first:stop] for name, values in self.extras.items()},
         )
@@ -130,15 +132,15 @@ class Envelope:
         kept = [run for run, stream in enumerate(self.streams) if stream in streams]
         of_record = np.repeat(np.isin(self.streams, streams), self.lengths)
         return replace(
-            self,
-            streams=[self.streams[run] for run in kept],
-            appended_ms=[self.appended_ms[run] for run in kept],
-            lengths=[self.lengths[run] for run in kept],
-            newest_ms=[self.newest_ms[run] for run in kept],
-            marks_ms=[self.marks_ms[run] for run in kept],
+            self._of_runs(kept),
             records=self.records.filter(pa.array(of_record)),
             extras={name: values[of_record] for name, values in self.extras.items()},
         )
+
+    def _of_runs(self, kept: Sequence[int]) -> "Envelope":
+        """Return the descriptions of these runs, with all records."""
+        runs: dict[str, Any] = {name: [getattr(self, name)[run] for run in kept] for name in _RUNS}
+        return replace(self, **runs)
 
 
 def pack_envelopes(envelopes: Sequence[Envelope]) -> bytes:
@@ -207,3 +209,68 @@ def log_times_of(envelopes: Sequence[Envelope], idle_ms: Mapping[int, int]) -> L
             streams[stream] = max(ms, streams.get(stream, ms))
     now_ms = max((envelope.read_ms for envelope in envelopes), default=0)
     return LogTimes(max(now_ms, 0, *streams.values()), streams, idle_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHeader:
+    """The header of a batch, which each split node sends to every node.
+
+    `export_version`: the version from which tasks export their state in this batch;
+    `import_version`: the one from which they did in the batch before; None if none do.
+    `clock_ms`: when the batch was planned; `elapsed_ms`: since when the one before was, None for
+    the first. `has_backlog`: whether records waited at a node after the batch before. `split`:
+    the sender. `nodes`: how many nodes take part in the batch. `republish`: whether the nodes write
+    the rows of all open windows again, as Redis has lost them. `attempt`: how often the batch was
+    begun, with this time.
+    """
+
+    batch: int
+    version: int
+    export_version: int | None
+    import_version: int | None
+    clock_ms: int
+    elapsed_ms: int | None
+    has_backlog: bool
+    split: int
+    nodes: int
+    republish: bool = False
+    attempt: int = 1
+
+
+def to_rows(
+    header: BatchHeader, keys: NodeKeys, envelopes: Sequence[Sequence[Envelope]]
+) -> pa.RecordBatch:
+    """Return one row per node, with the node's grouping key, the header and its envelopes."""
+    text = json.dumps(asdict(header), separators=(",", ":"))
+    return pa.RecordBatch.from_pydict(
+        {
+            "nk": keys.keys_of(header.nodes),
+            "head": [text] * header.nodes,
+            "payload": [pack_envelopes(of_node) for of_node in envelopes],
+        },
+        schema=ROUTED,
+    )
+
+
+@dataclass(frozen=True)
+class NodeInput:
+    """What one node gets in one batch: the envelopes in the order of the split nodes."""
+
+    node: int
+    header: BatchHeader
+    envelopes: list[Envelope]
+    bytes: int
+
+
+def node_input(node: int, frames: "Sequence[pd.DataFrame]") -> NodeInput:
+    """Return the input of a node; Spark promises no order within a group."""
+    import pandas as pd  # noqa: PLC0415 - 46 MB in each process that only knows this module
+
+    rows = pd.concat(frames) if len(frames) > 1 else frames[0]
+    pairs = [
+        (BatchHeader(**json.loads(header)), bytes(payload))
+        for header, payload in zip(rows["head"], rows["payload"], strict=True)
+    ]
+    pairs.sort(key=lambda pair: pair[0].split)
+    envelopes = [envelope for _, payload in pairs for envelope in unpack_envelopes(payload)]
+    return NodeInput(node, pairs[0][0], envelopes, sum(len(payload) for _, payload in pairs))

@@ -2,30 +2,47 @@
 
 A row passes through the JVM as a whole, several times over, so its size is bounded. Rows of a node
 follow each other: first its report, then blocks of complete windows, changed windows, states and
-measures. Changed windows
-are grouped by query, so that the sink can write each query in one step; a query that is larger
-than a row continues in the next one.
+measures. Changed windows are grouped by query, so that the sink can write each query in one step; a
+query that is larger than a row continues in the next one. A block is cut into pieces of
+`BLOCK_BYTES`, each with whole windows, and written in the state schema in which it is stored;
+several of them make up a row.
 """
 
+import json
 import math
+import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from controlplane.wire.aggregates.state_schema import StateSchema
-from controlplane.wire.results import Changes
-from controlplane.wire.results.blocks import Block
-from controlplane.wire.results.table_codec import pack
-from workers.pipeline.exchange import block_rows, task_states
-from workers.pipeline.exchange.changes import unpack_changes
-from workers.pipeline.exchange.node_report import NodeReport
+from controlplane.wire.results.blocks import (
+    BLOCK_BYTES,
+    Block,
+    encode_tables,
+    extent_of,
+    pack_tables,
+    unpack_tables,
+)
+from controlplane.wire.results.rows import key_columns
+from controlplane.wire.results.write import Changes
+from workers.pipeline.engine.hashing import hash_rows
+from workers.pipeline.exchange import task_states
+from workers.pipeline.exchange.envelope import Envelope
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# First and last start, rows of slots, how many recipients, bytes of the block.
+_HEAD: Final = struct.Struct("<qqIIQ")
+# Keys of one start are cut by this many bits of their hashes.
+_BITS: Final = 6
+
+Tables = Sequence[tuple[str, StateSchema, Any]]
 OUTPUT_DDL: Final = "node int, batch long, kind string, payload binary, more boolean"
 ROW_BYTES: Final = 4 << 20
 REPORT: Final = "report"
@@ -35,7 +52,152 @@ MERGED: Final = "merged"
 STATES: Final = "states"
 MEASURES: Final = "measures"
 
-Tables = Sequence[tuple[str, StateSchema, Any]]
+
+@dataclass(frozen=True)
+class NodeReport:
+    """Measures of one node in one batch.
+
+    `records` came, `taken` were worked on and `waiting` are left, in `busy_ms`, of which `cpu_ms`
+    were the processor's and `state_us` (µs) went into state. `capacity`: records/s where it is
+    emulated. `arrivals` pairs the time a block was appended (ms) with its record count, for
+    latencies; `sources` is what the split nodes report (in one node's envelopes only). `ended` are
+    queries that left the table; `split` those of which other nodes may have tasks, `merged` those
+    that an aggregator node combines. `moves` are the tasks that it exported (query, task, bytes of
+    state, records that waited); `imported` those it got (query, task). `dropped`: stream, query and
+    records of its query edges. `faults`: query, incarnation, reason, stage and sample (JSON) of
+    failed queries, in this batch or before. `emitted`: bytes of windows and states. `executor` is
+    where it ran; `elapsed_ms`: since the batch before.
+    """
+
+    node: int
+    batch: int
+    version: int
+    records: int
+    bytes: int
+    busy_ms: float
+    tasks: int
+    state_bytes: int
+    late: int
+    event_ms: int | None
+    arrivals: list[list[int]] = field(default_factory=list)
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    ended: list[int] = field(default_factory=list)
+    split: list[int] = field(default_factory=list)
+    merged: list[int] = field(default_factory=list)
+    moves: list[list[int]] = field(default_factory=list)
+    imported: list[list[int]] = field(default_factory=list)
+    executor: str = ""
+    taken: int = 0
+    waiting: int = 0
+    capacity: float | None = None
+    cpu_ms: float = 0.0
+    state_us: int = 0
+    elapsed_ms: int | None = None
+    dropped: list[list[int]] = field(default_factory=list)
+    emitted: int = 0
+    faults: list[tuple[int, int, str, str, str]] = field(default_factory=list)
+
+    @property
+    def utilisation(self) -> float | None:
+        """Return the share of its capacity, or of its time, that the node used."""
+        if not self.elapsed_ms:
+            return None
+        if self.capacity is None:
+            return self.busy_ms / self.elapsed_ms
+        return self.taken / (self.capacity * self.elapsed_ms / 1000) if self.capacity else 1.0
+
+    def to_json(self) -> str:
+        """Return the report as one line of JSON."""
+        return json.dumps(asdict(self), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str) -> "NodeReport":
+        """Return the report that `to_json` wrote."""
+        return cls(**json.loads(text))
+
+
+def arrivals_of(envelopes: Sequence[Envelope]) -> list[list[int]]:
+    """Return [appended ms, records] pairs, one per append."""
+    result: dict[int, int] = {}
+    for envelope in envelopes:
+        for appended_ms, records in zip(envelope.appended_ms, envelope.lengths, strict=True):
+            result[appended_ms] = result.get(appended_ms, 0) + records
+    return sorted([ms, records] for ms, records in result.items())
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedBlock:
+    """A block as the sink reads it; `recipients`: query and incarnation of each of its queries."""
+
+    first_ms: int
+    last_ms: int
+    windows: int
+    recipients: Sequence[tuple[int, int]]
+    data: bytes
+
+
+def pack_blocks(blocks: Iterable[Block], limit: int) -> Iterator[bytes]:
+    """Yield rows of about `limit` bytes at most, with some blocks each."""
+    row: list[bytes] = []
+    size = 0
+    for block in blocks:
+        for tables in split_tables(block.tables, BLOCK_BYTES):
+            data = _packed(block.recipients, tables)
+            if row and size + len(data) > limit:
+                yield b"".join(row)
+                row, size = [], 0
+            row.append(data)
+            size += len(data)
+    if row:
+        yield b"".join(row)
+
+
+def _packed(recipients: Sequence[tuple[int, int]], tables: Tables) -> bytes:
+    data = encode_tables(tables)
+    pairs = np.array(recipients, np.int64).tobytes()
+    return _HEAD.pack(*extent_of(tables), len(recipients), len(data)) + pairs + data
+
+
+def unpack_blocks(payload: bytes) -> Iterator[ReceivedBlock]:
+    """Yield the blocks of a row."""
+    offset = 0
+    while offset < len(payload):
+        first, last, windows, count, size = _HEAD.unpack_from(payload, offset)
+        offset += _HEAD.size
+        pairs = np.frombuffer(payload, np.int64, 2 * count, offset).reshape(-1, 2)
+        offset += pairs.nbytes
+        recipients = [(query, incarnation) for query, incarnation in pairs.tolist()]
+        yield ReceivedBlock(first, last, windows, recipients, payload[offset : offset + size])
+        offset += size
+
+
+def split_tables(tables: Tables, limit: int) -> Iterator[Tables]:
+    """Yield tables in pieces of about `limit` bytes, no window in two of them."""
+    if sum(rows.nbytes for _, _, rows in tables) <= limit:
+        yield [(name, form, rows.combine_chunks()) for name, form, rows in tables]
+        return
+    starts = np.unique(np.concatenate([np.asarray(rows["pane"]) for _, _, rows in tables]))
+    places = [_places(form, rows, starts) for _, form, rows in tables]
+    weights = np.zeros(len(starts) << _BITS)
+    for (_, _, rows), place in zip(tables, places, strict=True):
+        weights += np.bincount(place, minlength=len(weights)) * (rows.nbytes / max(1, len(rows)))
+    piece_of = ((np.cumsum(weights) - weights) // limit).astype(np.int64)
+    for piece in np.unique(piece_of[weights > 0]).tolist():
+        yield [
+            (name, form, rows.filter(pa.array(selected)).combine_chunks())
+            for (name, form, rows), place in zip(tables, places, strict=True)
+            if (selected := piece_of[place] == piece).any()
+        ]
+
+
+def _places(form: StateSchema, rows: Any, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return a number for the start and the key of each row, int64[rows]."""
+    start = np.searchsorted(starts, np.asarray(rows["pane"])) << _BITS
+    names = key_columns(form)
+    if not names:
+        return start
+    hashes = hash_rows([rows[name] for name in names], len(rows))
+    return np.asarray(start | (hashes >> np.uint64(64 - _BITS)).astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -66,7 +228,7 @@ class NodeOutput:
     def rows(self, limit: int = ROW_BYTES) -> Iterator[OutputRow]:
         """Yield the rows, each of about `limit` bytes at most."""
         yield OutputRow(REPORT, self.report.to_json().encode())
-        for payload in block_rows.pack_blocks(self.blocks, limit):
+        for payload in pack_blocks(self.blocks, limit):
             yield OutputRow(BLOCKS, payload)
         for kind, tables in ((RESULTS, self.results), (MERGED, self.merged)):
             for payload, more in pack_by_query(tables, limit):
@@ -105,12 +267,13 @@ def pack_by_query(tables: Tables, limit: int) -> Iterator[tuple[bytes, bool]]:
     if not filled:
         return
     if size_of(filled) <= limit:
-        yield pack(filled), False
+        yield pack_tables(filled), False
         return
     ordered = [_Ordered.of(*table) for table in filled]
     for first, last, parts in _groups(ordered, limit):
         for part in range(parts):
-            yield pack(item.part(first, last, part, parts) for item in ordered), part < parts - 1
+            pieces = (item.part(first, last, part, parts) for item in ordered)
+            yield pack_tables(pieces), part < parts - 1
 
 
 @dataclass(frozen=True)
@@ -196,7 +359,7 @@ class RowCollector:
 
     def changes(self, row: Mapping[str, Any]) -> Changes | None:
         """Return the changed windows that a row completes; None if its query continues."""
-        result = [*self._partial, *unpack_changes(row["payload"]).tables]
+        result = [*self._partial, *unpack_tables(row["payload"])]
         self._partial = result if row["more"] else []
         return None if row["more"] else Changes(_joined(result))
 

@@ -7,6 +7,7 @@ writes and reads the same bytes. What was imported is forgotten once that batch 
 
 import json
 import struct
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
@@ -45,7 +46,7 @@ def pack(states: States) -> bytes:
     return b"".join((_HEAD.pack(len(text)), text, *parts))
 
 
-def unpacked(data: bytes) -> dict[Task, dict[str, bytes]]:
+def unpack(data: bytes) -> dict[Task, dict[str, bytes]]:
     """Return the states that `pack` wrote."""
     (size,) = _HEAD.unpack_from(data)
     offset = _HEAD.size + size
@@ -91,16 +92,11 @@ def read(
 def forget(client: "redis.Redis", cluster: str, committed: int) -> None:
     """Give back what batches before the committed one had exported: it was imported."""
     index = keys.transfer_batches_key(cluster)
-    for batch in _numbers(client.smembers(index)):
-        if batch >= committed:
-            continue
+    batches = sorted(map(int, cast("Iterable[bytes]", client.smembers(index))))
+    for batch in batches[: bisect_left(batches, committed)]:
         members = keys.transfers_key(cluster, batch)
         names = cast("Iterable[bytes]", client.smembers(members))
         tasks = [name.decode().split(".") for name in names]
         states = [keys.transfer_key(cluster, batch, int(query), int(task)) for query, task in tasks]
         client.delete(members, *states)
         client.srem(index, batch)
-
-
-def _numbers(result: Any) -> list[int]:
-    return sorted(int(number) for number in result)

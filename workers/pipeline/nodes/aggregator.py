@@ -32,7 +32,10 @@ def merge_partial_results(
     unreadable: dict[int, Fault] = {}
     batch = node_batch.input.header.batch - 1
     parts = _parts(node_batch, list(members), batch, unreadable) if members else {}
-    parts = {query: _share_of_parts(node_batch, query, parts[query]) for query in parts}
+    for query, tables in parts.items():
+        share = share_of(node_batch, query)
+        for name, rows in tables.items():
+            tables[name] = [share.of(schema_named(name), part) for part in rows]
     if node_batch.widening is not None:
         parts = _widened(node_batch, node_batch.widening, members, parts, unreadable)
     closing = {} if node_batch.input.header.has_backlog else watermarks
@@ -45,18 +48,6 @@ def share_of(node_batch: "NodeBatch", query: int) -> KeyShare:
     """Return which keys of a query the node aggregates."""
     nodes = node_batch.table.table.queries[query].aggregators
     return KeyShare(nodes.index(node_batch.input.node), len(nodes))
-
-
-def _share_of_parts(
-    node_batch: "NodeBatch", query: int, tables: dict[str, list[Any]]
-) -> dict[str, list[Any]]:
-    share = share_of(node_batch, query)
-    if share.nodes == 1:
-        return tables
-    return {
-        name: [share.of(schema_named(name), rows) for rows in parts]
-        for name, parts in tables.items()
-    }
 
 
 def _widened(
@@ -89,8 +80,8 @@ def _parts(
     result: dict[int, dict[str, list[Any]]] = {}
     entries = cast("list[list[Any]]", pipe.execute())
     for (query, _), rows in zip(owners, entries, strict=True):
-        for tables in run_stage(AGGREGATOR, [query], partial(_read, rows), faults, no_sample):
-            for name, table in tables:
+        for parts in run_stage(AGGREGATOR, [query], partial(_read, rows), faults, no_sample):
+            for name, table in parts:
                 result.setdefault(query, {}).setdefault(name, []).append(table)
     return {query: tables for query, tables in result.items() if query not in faults}
 

@@ -87,7 +87,7 @@ class NodeBacklog:
     def append(self, envelopes: Iterable[Envelope], tasks: AssignedTasks) -> None:
         """Append envelopes at the end, except empty ones without event times."""
         result = [envelope for envelope in envelopes if envelope.streams]
-        self._state.pieces += [self._kept(item.encode(), _records(item), tasks) for item in result]
+        self._state.pieces += [self._kept(item.encode(), item, tasks) for item in result]
 
     def prepend(self, exported: Mapping[str, bytes], task: Task, incarnation: int) -> None:
         """Put envelopes that another node exported for a task before all others."""
@@ -102,9 +102,7 @@ class NodeBacklog:
                 incarnation, [task[1]] * len(routed), column if column in envelope.extras else "",
                 count, () if routed == [task[1]] else routed,
             )  # fmt: skip
-            pieces.append(self._kept(item, _records(envelope), {task[0]: held}))
-        for piece in pieces:
-            piece.forwarded = True
+            pieces.append(self._kept(item, envelope, {task[0]: held}, forwarded=True))
         self._state.pieces = pieces + self._state.pieces
 
     def take(self, budget: int | None) -> list[WorkItem]:
@@ -120,7 +118,8 @@ class NodeBacklog:
             piece.taken = stop
             if stop < piece.records:
                 break
-            self._drop(piece)
+            self._state.pieces.remove(piece)
+            self._store.remove(piece.name)
         return self._group_by_tasks(result)
 
     def export(self, task: Task, streams: Sequence[int]) -> dict[str, bytes]:
@@ -164,9 +163,13 @@ class NodeBacklog:
             items[-1][1].envelopes.append(envelope)
         return [work for _, work in items]
 
-    def _kept(self, data: bytes, records: int, tasks: AssignedTasks) -> _Piece:
+    def _kept(
+        self, data: bytes, envelope: Envelope, tasks: AssignedTasks, *, forwarded: bool = False
+    ) -> _Piece:
+        """Store the bytes of an envelope and return its piece."""
         self._state.number += 1
-        piece = _Piece(self._state.number, 0, records, self._known(tasks))
+        records = envelope.records.num_rows
+        piece = _Piece(self._state.number, 0, records, self._known(tasks), forwarded)
         self._store.put(piece.name, data)
         return piece
 
@@ -180,10 +183,6 @@ class NodeBacklog:
         data = self._store.get(piece.name)
         assert data is not None, f"{piece.name} is in the queue and not in the store"
         return Envelope.decode(data)
-
-    def _drop(self, piece: _Piece) -> None:
-        self._state.pieces.remove(piece)
-        self._store.remove(piece.name)
 
 
 def _exported_name(index: int, held: TaskOwnership, task: int) -> str:
@@ -202,10 +201,6 @@ def _routing_of(name: str, task: int) -> tuple[int, list[int]]:
     # An earlier release did not name it.
     count, *routed = json.loads(routing) if routing else [0, task]
     return count, routed
-
-
-def _records(envelope: Envelope) -> int:
-    return int(envelope.records.num_rows)
 
 
 def _written(state: _State) -> bytes:

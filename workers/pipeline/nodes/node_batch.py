@@ -6,7 +6,7 @@ goes, then the windows that the node merges, then state that leaves, with all of
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -21,7 +21,6 @@ from controlplane.wire.routing.state_transfer import AGGREGATOR_TASK, TaskTransf
 from workers.pipeline.engine import final_aggregation
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.tasks import Task, Tasks
-from workers.pipeline.engine.changes import BatchChanges
 from workers.pipeline.engine.failures.fault import (
     Fault,
     Faults,
@@ -30,21 +29,26 @@ from workers.pipeline.engine.failures.fault import (
     write_faults,
 )
 from workers.pipeline.engine.failures.isolation import EXPORT, IMPORT, no_sample, run_stage
+from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.engine.storage import state_transfer
 from workers.pipeline.engine.storage.idle_streams import LogTimes, StreamClock
 from workers.pipeline.engine.storage.watermarks import read_watermarks
 from workers.pipeline.engine.storage.widening import Widening, detect_widening
 from workers.pipeline.engine.store import Store
 from workers.pipeline.exchange import task_states
-from workers.pipeline.exchange.envelope import Envelope, log_times_of, newest_of, records_of
-from workers.pipeline.exchange.messages import NodeInput
-from workers.pipeline.exchange.node_report import NodeReport, arrivals_of
-from workers.pipeline.exchange.output import NodeOutput, size_of
+from workers.pipeline.exchange.envelope import (
+    Envelope,
+    NodeInput,
+    log_times_of,
+    newest_of,
+    records_of,
+)
+from workers.pipeline.exchange.output import NodeOutput, NodeReport, arrivals_of, size_of
 from workers.pipeline.nodes import aggregator
 from workers.pipeline.nodes.backlog import BACKLOG, NodeBacklog, WorkItem
 from workers.pipeline.nodes.quarantine import find_quarantined
 from workers.pipeline.routing.compiled_table import CompiledTable, TableCache
-from workers.pipeline.spark.executor import executor
+from workers.pipeline.spark.connections import executor
 
 # What the first batch of a checkpoint may take at an emulated capacity: so many ms of it.
 _FIRST_MS: Final = 1_000
@@ -61,7 +65,7 @@ class NodeBatch:
     input: NodeInput
     # Queries that must not be evaluated, with the reason.
     excluded: Mapping[int, Fault] = field(default_factory=dict)
-    waiting: NodeBacklog = field(init=False)
+    backlog: NodeBacklog = field(init=False)
     table: CompiledTable = field(init=False)
     tasks: Tasks = field(init=False)
     faults: Faults = field(init=False)
@@ -96,8 +100,8 @@ class NodeBatch:
         exported = self._export_states()
         self.backlog.save()
         write_faults(self.store, self.faults)
-        busy_ms = (time.perf_counter() - started) * 1000
-        spent = TimeSpent(busy_ms, (time.thread_time_ns() - cpu) / 1e6, taken)
+        busy_ms = round((time.perf_counter() - started) * 1000, 2)
+        cpu_ms = round((time.thread_time_ns() - cpu) / 1e6, 2)
         return NodeOutput(
             results=[*retired, *changed.windows],
             blocks=changed.blocks,
@@ -105,10 +109,13 @@ class NodeBatch:
             states=exported,
             measures=measures_of(changed, self.input.header.elapsed_ms),
             report=replace(
-                self._report(changed, exported, imported, items, spent),
+                self._report(changed, exported, imported, items),
+                busy_ms=busy_ms,
+                cpu_ms=cpu_ms,
+                taken=taken,
                 emitted=size_of(changed.windows)
                 + size_of(merged)
-                + _bytes_of(exported)
+                + sum(len(data) for forms in exported.values() for data in forms.values())
                 + sum(size_of(block.tables) for block in changed.blocks),
             ),
         )
@@ -254,8 +261,8 @@ class NodeBatch:
         exported: Mapping[Task, Mapping[str, bytes]],
         imported: Sequence[TaskTransfer],
         items: Sequence[WorkItem],
-        spent: "TimeSpent",
     ) -> NodeReport:
+        """Return the report, without the time that was spent."""
         header, queries = self.input.header, self.table.table.queries
         worked = [envelope for work in items for envelope in work.envelopes]
         return NodeReport(
@@ -264,7 +271,7 @@ class NodeBatch:
             version=header.version,
             records=sum(value.records.num_rows for value in self.input.envelopes),
             bytes=self.input.bytes,
-            busy_ms=round(spent.busy_ms, 2),
+            busy_ms=0.0,
             tasks=len(self.tasks.members),
             state_bytes=changed.state_bytes,
             late=changed.late,
@@ -278,10 +285,8 @@ class NodeBatch:
             moves=_moves(exported, self._leaving),
             imported=[[item.query, item.task] for item in imported],
             executor=executor(),
-            taken=spent.taken,
             waiting=self.backlog.records,
             capacity=self.table.table.capacities.get(self.input.node),
-            cpu_ms=round(spent.cpu_ms, 2),
             state_us=changed.state_us,
             elapsed_ms=header.elapsed_ms,
             dropped=[[*edge, lost] for edge, lost in changed.dropped.items() if lost],
@@ -289,31 +294,15 @@ class NodeBatch:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class TimeSpent:
-    """Time at work in all and of the processor (ms), and the records that were taken."""
-
-    busy_ms: float
-    cpu_ms: float
-    taken: int
-
-
 def measures_of(changed: BatchChanges, elapsed_ms: int | None) -> bytes:
-    """Return what was measured of tasks and operators, as the wire has it."""
+    """Return what was measured of tasks, as the wire has it."""
     rows = np.concatenate([np.zeros((0, 4), np.int64), *changed.tasks])
     order = np.lexsort((rows[:, 1], rows[:, 0]))
     rows = rows[order]
     edges = np.flatnonzero(np.any(np.diff(rows[:, :2], axis=0, prepend=-1), axis=1))
     result = np.concatenate([rows[edges, :2], np.add.reduceat(rows[:, 2:], edges)], axis=1) if len(
         rows) else rows  # fmt: skip
-    operators = np.array([astuple(operator) for operator in changed.operators], np.int64).reshape(
-        -1, 6
-    )
-    return measures.packed(elapsed_ms or 0, result, operators)
-
-
-def _bytes_of(exported: Mapping[Task, Mapping[str, bytes]]) -> int:
-    return sum(len(data) for forms in exported.values() for data in forms.values())
+    return measures.packed(elapsed_ms or 0, result)
 
 
 def _moves(

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.stateful_processor import (
 
 from controlplane.wire.limits import limit_memory
 from workers.pipeline.checkpoints.bootstrap import Bootstrap
-from workers.pipeline.exchange.messages import node_input
+from workers.pipeline.exchange.envelope import node_input
 from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.nodes.state_store import NodeStore
 from workers.pipeline.reports.activity import count_step

@@ -8,14 +8,15 @@ fault.
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Final, cast
 
 from controlplane.wire import keys
-from workers.pipeline.engine.evaluation.samples import sample_of_records
+from workers.pipeline.engine.evaluation.records import sample_of_records
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.probe import find_culprits
 from workers.pipeline.engine.store import Store
 from workers.pipeline.exchange.envelope import records_of
+from workers.pipeline.nodes.state_store import NodeStore
 from workers.pipeline.reports.activity import count_step
 
 if TYPE_CHECKING:
@@ -33,12 +34,6 @@ class _ScratchStore(dict[str, bytes]):
 
     def remove(self, name: str) -> None:
         self.pop(name, None)
-
-
-@runtime_checkable
-class _ListableStore(Protocol):
-    def items_by_name(self) -> dict[str, bytes]:
-        """Return all that is kept, by name."""
 
 
 def find_quarantined(node_batch: "NodeBatch") -> dict[int, Fault]:
@@ -78,7 +73,7 @@ def find_quarantined(node_batch: "NodeBatch") -> dict[int, Fault]:
 
 
 def _copied(store: Store) -> dict[str, bytes]:
-    if isinstance(store, _ListableStore):
+    if isinstance(store, NodeStore):
         return store.items_by_name()
     assert isinstance(store, Mapping), f"{type(store).__name__} does not list what it keeps"
     return dict(store)

@@ -8,7 +8,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.figures import row_from
-from workers.pipeline.exchange.node_report import NodeReport
+from workers.pipeline.exchange.output import NodeReport
 
 
 def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, Any]:

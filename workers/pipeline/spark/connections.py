@@ -1,12 +1,20 @@
-"""One connection to Redis, one to the log and one table cache per process and cluster."""
+"""What a process has once: connections to Redis and to the log, a table cache, its executor."""
 
 import gc
+import os
+import socket
+from collections.abc import Mapping
 from functools import cache
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
 
 import redis
 
 from controlplane.wire.log import Log, open_log
 from workers.pipeline.routing.compiled_table import TableCache
+
+# In a `local[n]` master the driver's own JVM runs the nodes.
+_DRIVER: Final = "driver"
 
 
 @cache
@@ -39,3 +47,23 @@ def freeze_heap() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@cache
+def executor() -> str:
+    """Return host and executor of this process, as `host/3` or `host/driver`."""
+    return f"{socket.gethostname()}/{executor_id(os.environ)}"
+
+
+def executor_id(environment: Mapping[str, str]) -> str:
+    """Return the executor id from a Python worker's environment.
+
+    Kubernetes names it outright, YARN its container, a standalone cluster where its log is read.
+    """
+    logs = parse_qs(urlsplit(environment.get("SPARK_LOG_URL_STDERR", "")).query)
+    result = (
+        environment.get("SPARK_EXECUTOR_ID", ""),
+        environment.get("CONTAINER_ID", ""),
+        *logs.get("executorId", ()),
+    )
+    return next((item for item in result if item), _DRIVER)

@@ -1,4 +1,8 @@
-"""The grouping key of each node, chosen so that Spark sends node n to partition n % partitions.
+"""The number of Spark partitions, and the grouping key of each node.
+
+There are as many partitions as executor cores: more would cost a task each per micro-batch and gain
+nothing, because nodes share partitions. Spark fixes the number when a checkpoint is begun. The keys
+are chosen so that Spark sends node n to partition n % partitions.
 
 Spark sends a row of key `k` to partition `pmod(murmur3(k), P)` before a stateful operator and
 offers no way to choose the partition. So node n gets an integer that hashes to partition n % P:
@@ -7,10 +11,13 @@ adding nodes changes no key, and nodes 0..P-1 have the keys that they had when e
 partition of its own.
 """
 
+import os
+import re
 from functools import cache
 from itertools import count
 from typing import Final
 
+_LOCAL: Final = re.compile(r"local(?:\[(\*|[0-9]+)(?:,[^\]]*)?\])?")
 _SEED: Final = 42  # Spark's constant for hash partitioning
 _MASK: Final = 0xFFFFFFFF
 
@@ -73,3 +80,37 @@ def _murmur3_int(key: int) -> int:
 
 def _rotate(value: int, bits: int) -> int:
     return (value << bits | value >> (32 - bits)) & _MASK
+
+
+def partitions_for(master: str, wanted: int, nodes: int) -> int:
+    """Return the number of partitions of a new checkpoint.
+
+    `wanted`: what the cluster's settings ask for, 0 for on its own. That is the cores of a master
+    `local[n]`; elsewhere the number of nodes, because an executor has one core and it is unknown
+    how many executors there will be.
+    """
+    if wanted:
+        return wanted
+    return cores_of(master) or max(1, nodes)
+
+
+def partition_warning(there: int | None, wanted: int) -> str:
+    """Return a warning about a checkpoint's partitions; empty if they are as wanted.
+
+    `there`: the partitions of the checkpoint, None for a new one.
+    """
+    if there is None or there == wanted:
+        return ""
+    return (
+        f"the checkpoint has {there} Spark partitions and keeps them, {wanted} would fit "
+        "its cores: stop the cluster and run `python -m workers.agent.repartition`"
+    )
+
+
+def cores_of(master: str) -> int | None:
+    """Return the cores of a local master (`local` has one), None for a master of executors."""
+    match = _LOCAL.fullmatch(master)
+    if match is None:
+        return None
+    cores = match[1] or "1"
+    return os.cpu_count() or 1 if cores == "*" else int(cores)

@@ -4,21 +4,33 @@ The master decides where the nodes run: in the driver's own JVM (`local[n]`), or
 a standalone cluster (`spark://…`), of YARN (`yarn`) or of Kubernetes (`k8s://…`).
 """
 
+import atexit
 import os
+import shutil
 import socket
 import sys
+import tempfile
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+import psutil
+from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from controlplane.wire import limits
 from controlplane.wire.language.registered import MODULES as _FUNCTIONS
-from workers.pipeline.spark import sockets
-from workers.pipeline.spark.code_archive import ship_code
 
+_PREFIX: Final = "weir-sockets-"
+# A socket's path has at most 107 bytes, and Spark adds "/.<uuid>.sock" to the directory's.
+_MAX_DIRECTORY_BYTES: Final = 64
+# Executors may run in directories with long names (YARN's containers), so they use this one.
+_SHARED: Final = "/tmp"  # noqa: S108 - sockets get unique names and their user's mode
+_ROOT: Final = Path(__file__).resolve().parents[3]
+_PACKAGES: Final = ("workers/pipeline", "controlplane/wire")
 _COMMIT_MANAGER: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -39,6 +51,72 @@ _FIXED: Final = frozenset({
     "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.sql.session.timeZone",
     "spark.sql.streaming.stateStore.providerClass",
 })  # fmt: skip
+
+
+def shared_directory() -> str | None:
+    """Return the directory for sockets of executors; None if the platform has no such sockets.
+
+    It is the same on every machine of a Spark cluster.
+    """
+    return _SHARED if hasattr(socket, "AF_UNIX") else None
+
+
+def own_directory() -> str | None:
+    """Create a directory for this process's sockets; None if no parent directory fits.
+
+    Data pass faster through Unix domain sockets than through TCP on the loopback interface. Only
+    this user can enter the directory. It is removed when the process ends; those of applications
+    that were killed are removed by the next one.
+    """
+    if shared_directory() is None:
+        return None
+    for parent in (tempfile.gettempdir(), _SHARED):
+        if len(os.fsencode(parent)) + len(_PREFIX) + _NAME_BYTES > _MAX_DIRECTORY_BYTES:
+            continue
+        _remove_stale(Path(parent))
+        try:
+            directory = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=parent)
+        except OSError:
+            continue
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+        return directory
+    return None
+
+
+# A separator, a process id of up to seven digits, a dash and eight random characters.
+_NAME_BYTES: Final = 17
+
+
+def _remove_stale(parent: Path) -> None:
+    """Remove the directories of processes that have ended."""
+    for directory in parent.glob(f"{_PREFIX}*-*"):
+        pid = directory.name.removeprefix(_PREFIX).partition("-")[0]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def ship_code(spark: SparkSession) -> None:
+    """Send the pipeline's modules from this driver to every executor on another machine.
+
+    So both always run the same version. The packages that the modules import (numpy, pyarrow,
+    redis, …) must be installed there: see docs/operations.md.
+    """
+    # The driver serves the file as long as it runs; Spark removes this directory at its end.
+    folder = Path(SparkFiles.getRootDirectory()) / "weir"
+    folder.mkdir(exist_ok=True)
+    spark.sparkContext.addPyFile(str(write_archive(folder)))
+
+
+def write_archive(folder: Path) -> Path:
+    """Write the pipeline's modules, and nothing else of Weir, to a zip file and return it."""
+    path = folder / "weir_pipeline.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in _PACKAGES:
+            parent = package.partition("/")[0]
+            archive.write(_ROOT / parent / "__init__.py", f"{parent}/__init__.py")
+            for module in sorted((_ROOT / package).rglob("*.py")):
+                archive.write(module, module.relative_to(_ROOT).as_posix())
+    return path
 
 
 class SettingRejected(ValueError):
@@ -75,7 +153,7 @@ def session(cluster: str, partitions: int, engine: SparkSettings | None = None) 
     for name, value in _SPARING.items():
         os.environ.setdefault(name, value)
     builder = SparkSession.builder.master(engine.master).appName(f"weir-{cluster}")
-    folder = sockets.own_directory() if engine.is_local else sockets.shared_directory()
+    folder = own_directory() if engine.is_local else shared_directory()
     for name, value in settings(partitions, engine, folder).items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()

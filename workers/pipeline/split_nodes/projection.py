@@ -8,7 +8,7 @@ and blocks that cannot be evaluated are found here and become dead letters.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.dead_letters import MAX_OF_BATCH, WHOLE_BLOCK, DeadLetter, Reason
 from controlplane.wire.errors import InvalidBlock
+from controlplane.wire.language.functions import common
 from controlplane.wire.log import Entry
 from controlplane.wire.records.record_codec import (
     BlockSchema,
@@ -24,15 +25,15 @@ from controlplane.wire.records.record_codec import (
     encode_block,
     nested_column,
     times_ms,
+    whole_ms,
 )
-from controlplane.wire.schema import StreamSchema, widest
+from controlplane.wire.schema import StreamSchema
 from controlplane.wire.types import kind_of
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.exchange.envelope import TIME_COLUMN
 
 Int64s = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-_MS: Final = pa.timestamp("ms", tz="UTC")
 
 
 class Projected(NamedTuple):
@@ -182,7 +183,7 @@ class Projection:
         if column is None:
             return pa.nulls(count, kind)
         if pa.types.is_timestamp(column.type) and column.type.unit != "ms":
-            column = _whole_ms(column)
+            column = whole_ms(column)
         return column.cast(kind) if unified else column
 
     def _add_dead_letters(
@@ -236,7 +237,7 @@ def schema_mismatch(
         if result is None:
             continue
         kind, wanted = kind_of(result.type), schema.kinds[name]
-        if kind is None or widest({kind, wanted}) is not wanted:
+        if kind is None or common((kind, wanted)) is not wanted:
             return f"its column {name} is {result.type}, that of the stream {wanted}"
     return ""
 
@@ -250,10 +251,3 @@ def concatenate(batches: Sequence[Any]) -> Any:
     if len(batches) == 1:
         return batches[0]
     return pa.concat_batches(batches) if batches else pa.RecordBatch.from_arrays([], [])
-
-
-def _whole_ms(column: Any) -> Any:
-    """Return timestamps as milliseconds, rounded down as event times are."""
-    missing = np.asarray(column.is_null()) if column.null_count else None
-    plain = column if missing is None else column.fill_null(pa.scalar(0, column.type))
-    return pa.array(times_ms(plain), mask=missing).view(_MS)

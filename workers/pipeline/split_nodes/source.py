@@ -8,11 +8,12 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
+import redis
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -22,23 +23,30 @@ from controlplane.wire.generation import read_generation
 from controlplane.wire.limits import limit_memory
 from controlplane.wire.log import Log
 from controlplane.wire.routing.publication import latest_version, trim
-from workers.pipeline.checkpoints.batch_sequence import first_batch, first_position
+from workers.pipeline.checkpoints.bootstrap import first_batch, first_position
 from workers.pipeline.exchange import task_states
-from workers.pipeline.exchange.messages import ROUTED_DDL, BatchHeader, to_rows
+from workers.pipeline.exchange.envelope import ROUTED_DDL, BatchHeader, to_rows
 from workers.pipeline.reports.activity import count_step
+from workers.pipeline.reports.telemetry_row import newest_telemetry
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
-from workers.pipeline.split_nodes.batch_limits import record_limit
 from workers.pipeline.split_nodes.dispatch import dispatch, source_report
-from workers.pipeline.split_nodes.load_feedback import (
-    LoadFeedback,
-    read_load_feedback,
-    recent_loads,
-)
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
 
+# A batch of so few records is never refused: the next one is bounded by what it did.
+MIN_RECORDS: Final = 1_000
+# The first batch of unknown cost, and the growth from one batch to the next.
+INITIAL_RECORDS: Final = 50_000
+GROWTH: Final = 2
+# Batches that are remembered: one that was small for want of records does not slow the next.
+RECENT_BATCHES: Final = 8
+# The share of a JVM's memory that the rows of one batch may have: they are sorted by node there,
+# while rows of results and state pass through.
+_SHARE: Final = 0.25
+_UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_USUAL: Final = 1 << 30
 logger = logging.getLogger("weir.pipeline")
 
 # So many records may wait at nodes whose capacity is emulated; then the log has to wait.
@@ -47,12 +55,65 @@ MAX_BACKLOG: Final = 1_000_000
 _DRIVER: Final = uuid.uuid4().hex
 
 
+@dataclass(frozen=True, slots=True)
+class BatchLoad:
+    """What one batch read and became: records of the log, bytes to nodes, bytes from nodes."""
+
+    records: int
+    delivered: int
+    emitted: int
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "BatchLoad":
+        """Return the load of a telemetry row."""
+        nodes = row.get("nodes", ())
+        return cls(
+            row.get("in", 0),
+            sum(node.get("bytes", 0) for node in nodes),
+            sum(node.get("emitted", 0) for node in nodes),
+        )
+
+
+def record_limit(
+    loads: Sequence[BatchLoad], budget: int, most: int, more_queries: float = 1.0
+) -> int:
+    """Return how many records the next batch may have: at most `most`, at least `MIN_RECORDS`.
+
+    A limit of records, or of the log's bytes, does not limit the work of a batch: a record may be
+    delivered to many nodes, and change the windows of a thousand queries. So the bytes that recent
+    batches delivered and emitted per record limit the next one. Only `latestOffset` uses the
+    limit, and the offset records the result, so a replay does not depend on it.
+
+    `loads`: recent batches, oldest first; `budget`: bytes that a batch may deliver, and emit;
+    `more_queries`: by which factor the queries have become more since the last one.
+    """
+    filled = [load for load in loads if load.records]
+    largest = max((load.records for load in filled), default=0) / max(1.0, more_queries)
+    bound = max(INITIAL_RECORDS, GROWTH * largest)
+    if filled:
+        last = filled[-1]
+        delivered = last.delivered / last.records
+        # More queries cause more output; nodes get a record once for all of them.
+        emitted = last.emitted / last.records * max(1.0, more_queries)
+        bound = min(bound, budget / max(delivered, emitted, 1e-9))
+    return max(min(MIN_RECORDS, most), min(most, int(bound)))
+
+
+def batch_budget(memory: str) -> int:
+    """Return the bytes that a batch may deliver in a JVM with so much memory, like `768m`.
+
+    Spark's own notation: a number and a unit, without one MiB. What cannot be read counts as 1 GiB.
+    """
+    text = memory.strip().lower().removesuffix("b")
+    number, unit = (text[:-1], text[-1:]) if text[-1:] in _UNITS else (text, "m")
+    size = int(number) * _UNITS[unit] if number.isdigit() else _USUAL
+    return int(size * _SHARE)
+
+
 class WeirLog(DataSource):
     """The data source `weir_log`.
 
-    Options: cluster, redis_url, partitions, nodes, splits, max_records, max_bytes, budget
-    (bytes that a batch may deliver to nodes, and that nodes may emit), and log_url where that is
-    elsewhere. `nodes` holds for routing tables without their number.
+    Its option `reader` has the fields of `LogReader` as JSON.
     """
 
     @classmethod
@@ -66,18 +127,7 @@ class WeirLog(DataSource):
 
     def streamReader(self, schema: StructType) -> "LogReader":  # noqa: N802 - Spark's name
         """Return the reader of one streaming query."""
-        return LogReader(
-            cluster=self.options["cluster"],
-            redis_url=self.options["redis_url"],
-            state_partitions=int(self.options["partitions"]),
-            nodes=int(self.options["nodes"]),
-            splits=int(self.options["splits"]),
-            max_records=int(self.options["max_records"]),
-            max_bytes=int(self.options["max_bytes"]),
-            budget=int(self.options["budget"]),
-            log_url=self.options.get("log_url", ""),
-            seed=self.options.get("seed", ""),
-        )
+        return LogReader(**json.loads(self.options["reader"]))
 
 
 @dataclass
@@ -91,9 +141,36 @@ class SplitPartition(InputPartition):
     skipped: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class LoadFeedback:
+    """Records that wait at all nodes, and by node its waiting records and utilisation."""
+
+    waiting: int = 0
+    signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+
+
+def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
+    """Return the loads in the newest telemetry row; nothing before the first."""
+    result = newest_telemetry(client, cluster, 1)
+    if not result:
+        return LoadFeedback()
+    row = result[0]
+    nodes = row.get("nodes", [])
+    signals = {
+        str(node["node"]): (node.get("waiting", 0), node.get("utilisation") or 0.0)
+        for node in nodes
+    }
+    return LoadFeedback(row.get("waiting", 0), signals)
+
+
 @dataclass
 class LogReader(DataSourceStreamReader):
-    """Reads the log between two offsets; holds nothing that a replay would need."""
+    """Reads the log between two offsets; holds nothing that a replay would need.
+
+    `nodes` holds for routing tables without their number; `budget`: bytes that a batch may deliver
+    to nodes, and that nodes may emit; `seed`: where a checkpoint begins that was made from another
+    one, as JSON.
+    """
 
     cluster: str
     redis_url: str
@@ -104,7 +181,6 @@ class LogReader(DataSourceStreamReader):
     max_bytes: int
     budget: int
     log_url: str = ""
-    # Where a checkpoint begins that was made from another one, as JSON.
     seed: str = ""
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
@@ -152,7 +228,8 @@ class LogReader(DataSourceStreamReader):
 
     def _record_limit(self, before: int, table: CompiledTable | None) -> int:
         """Return the record limit of the next batch; `before`: the last batch's routing version."""
-        loads = recent_loads(client_of(self.redis_url), self.cluster)
+        rows = newest_telemetry(client_of(self.redis_url), self.cluster, RECENT_BATCHES)
+        loads = [BatchLoad.of(row) for row in reversed(rows)]
         old = self._table(before)
         more = 1.0
         if old is not None and table is not None:

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 import redis
 
-from controlplane.wire.aggregates.floats import decode_float
 from controlplane.wire.aggregates.layout import layout_of
+from controlplane.wire.aggregates.sketches import decode_float
 from controlplane.wire.aggregates.state_schema import convert_rows, schema_named, schema_names
 from controlplane.wire.language import Kind
 from controlplane.wire.language.registered import aggregate

@@ -5,11 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.wire.language import BadExpression, Call, Column, Kind, Literal, parsed
-from controlplane.wire.language.aggregates import aggregate_parsed
+from controlplane.wire.language.aggregates import parse_aggregate
 from controlplane.wire.language.errors import Place
 from controlplane.wire.language.parse import DEEPEST
-from controlplane.wire.language.sides import named_by_side
-from controlplane.wire.language.tree import columns_of, size_of
+from controlplane.wire.language.sides import qualify_columns
+from controlplane.wire.language.tree import columns_in, size_of
 
 COLUMNS = {"ts": Kind.TIME, "car": Kind.INT, "speed": Kind.INT, "name": Kind.TEXT, "f": Kind.FLOAT}
 
@@ -26,9 +26,8 @@ def test_precedence_and_kinds_are_those_of_sql() -> None:
     )
     assert parsed("speed / 2", COLUMNS).kind is Kind.FLOAT
     assert parsed("-3", COLUMNS) == Literal(-3, Kind.INT)
-    assert list(columns_of(parsed("coalesce(speed, car) + speed", COLUMNS))) == [
-        "speed", "car", "speed",
-    ]  # fmt: skip
+    columns = columns_in(parsed("coalesce(speed, car) + speed", COLUMNS))
+    assert [column.name for column in columns] == ["speed", "car", "speed"]
 
 
 def test_texts_beside_times_are_times() -> None:
@@ -125,7 +124,7 @@ DEEP = {
 @pytest.mark.parametrize("text", DEEP.values(), ids=DEEP)
 def test_what_is_nested_too_deeply_is_refused_with_a_place(text: str) -> None:
     """By the grammar and by what reads its tree, also within an aggregate."""
-    for read, whole in ((parsed, text), (aggregate_parsed, f"sum({text})")):
+    for read, whole in ((parsed, text), (parse_aggregate, f"sum({text})")):
         with pytest.raises(BadExpression, match="nested too deeply") as refused:
             read(whole, COLUMNS)
         assert refused.value.fault.place.marks.endswith("^")
@@ -146,7 +145,7 @@ def test_little_stack_is_no_other_fault() -> None:
         if frames:
             below(frames - 1)
         else:
-            aggregate_parsed(f"sum({text})", COLUMNS)
+            parse_aggregate(f"sum({text})", COLUMNS)
 
     told = set()
     for frames in range(600, 1000, 10):
@@ -177,4 +176,4 @@ def test_as_deep_as_allowed_is_read() -> None:
     ],
 )
 def test_an_expression_names_the_side_of_its_columns(text: str, shown: str) -> None:
-    assert named_by_side(text, "a") == shown
+    assert qualify_columns(text, "a") == shown

@@ -11,8 +11,12 @@ import pytest
 
 from controlplane.wire.errors import BadBlock, InvalidBlock
 from controlplane.wire.log.values import NO_TIME
-from controlplane.wire.records.conversion import to_record_batch
-from controlplane.wire.records.record_codec import decode_block, encode_block, newest_event_ms
+from controlplane.wire.records.record_codec import (
+    decode_block,
+    encode_block,
+    newest_event_ms,
+    to_record_batch,
+)
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.schemas import READINGS
 

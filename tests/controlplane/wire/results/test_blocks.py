@@ -7,17 +7,11 @@ import pytest
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.results import (
-    Changes,
-    Range,
-    References,
-    final_windows,
-    read_page,
-    read_places,
-    write,
-)
-from controlplane.wire.results.blocks import Ref, encoded, put
+from controlplane.wire.results import final_windows
+from controlplane.wire.results.blocks import Ref, encode_tables, put
 from controlplane.wire.results.places import place_of
+from controlplane.wire.results.read import Range, read_page, read_places
+from controlplane.wire.results.write import Changes, References, write
 from tests.support.stored import HOUR_MS, changes, computed
 from tests.support.whole_results import pages, read_windows
 
@@ -41,7 +35,7 @@ def give(
     own: Sequence[dict[str, Any]] = (),
 ) -> bytes:
     """Write a block for some queries, and rows of their own of the first; return its name."""
-    (name,) = put(client, "c", [encoded(tables(rows))])
+    (name,) = put(client, "c", [encode_tables(tables(rows))])
     starts = [row["pane"] for row in rows]
     ref = Ref(name, min(starts), max(starts), len(rows), incarnation, batch)
     mine = changes(METERS, queries[0], own) if own else NO_AGGREGATOR
@@ -110,18 +104,18 @@ def test_queries_share_a_block_until_the_last_has_let_go(redis_client: "redis.Re
     assert redis_client.hget(block, "refs") == b"3"
     assert redis_client.ttl(block) == -1
     assert totals(redis_client, 9) == totals(redis_client, 11) == {(h, "a"): 1 for h in range(3)}
-    assert final_windows.stored(redis_client, "c") == [9, 10, 11]
+    assert final_windows.stored_queries(redis_client, "c") == [9, 10, 11]
     for query in (9, 10):
         final_windows.drop(redis_client, "c", query)
     assert totals(redis_client, 11) == {(hour, "a"): 1 for hour in range(3)}
     final_windows.release(redis_client, "c", 11)
     assert not redis_client.exists(block)
-    assert final_windows.stored(redis_client, "c") == []
+    assert final_windows.stored_queries(redis_client, "c") == []
 
 
 def test_a_block_that_nobody_refers_to_goes_by_itself(redis_client: "redis.Redis") -> None:
     """Its writer was killed before the references were written."""
-    (name,) = put(redis_client, "c", [encoded(tables(hours(0, 1, "a")))])
+    (name,) = put(redis_client, "c", [encode_tables(tables(hours(0, 1, "a")))])
     assert 0 < redis_client.ttl(keys.block_key("c", name)) <= 3_600
 
 

@@ -14,15 +14,10 @@ from controlplane.wire import keys
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import schema_names
 from controlplane.wire.query import QueryText, computation_of
-from controlplane.wire.results import (
-    Changes,
-    Range,
-    final_windows,
-    read_page,
-    read_pages,
-    write,
-)
+from controlplane.wire.results import final_windows
 from controlplane.wire.results.places import key_bytes, members_of, place_of
+from controlplane.wire.results.read import Range, read_page, read_pages
+from controlplane.wire.results.write import Changes, write
 from tests.support.stored import BY_METER, COLUMNS, HOUR_MS, changes, computed
 from tests.support.sunk import report, write_batch
 from tests.support.whole_results import pages, read_windows

@@ -6,13 +6,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.wire.routing.drop_rule_steps import (
+from controlplane.wire.routing.drop_rules import (
+    ALWAYS,
+    DropRule,
     add_step,
     first_group,
     needed_since,
     remove_old_steps,
 )
-from controlplane.wire.routing.drop_rules import ALWAYS, DropRule
 from workers.pipeline.engine.evaluation.drop_rules import is_dropped, is_window_dropped
 
 MINUTE = 60_000

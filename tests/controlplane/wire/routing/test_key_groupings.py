@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.wire.routing.key_groupings import (
+from controlplane.wire.routing.route import (
     HASH,
     KEY_GROUPINGS,
     key_grouping_text,

@@ -7,7 +7,7 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.generation import Generation, write_generation
 from controlplane.wire.log import START, Block, LogPosition, RedisLog
-from workers.pipeline.checkpoints.batch_sequence import first_batch, first_position
+from workers.pipeline.checkpoints.bootstrap import first_batch, first_position
 
 
 def finish(client: "redis.Redis", batch: int, end: str) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.pipeline.checkpoints.swap import create_draft, finish_swap, swap
+from workers.pipeline.checkpoints.files import create_draft, finish_swap, swap
 
 
 @pytest.fixture

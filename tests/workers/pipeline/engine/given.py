@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from controlplane.wire.aggregates.state_schema import StateSchema
-from workers.pipeline.engine.changes import BatchChanges
+from workers.pipeline.engine.partial_aggregation import BatchChanges
 
 
 def changed_rows(changed: BatchChanges) -> list[tuple[str, StateSchema, Any]]:

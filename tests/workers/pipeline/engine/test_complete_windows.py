@@ -15,7 +15,7 @@ from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.changes import BatchChanges
+from workers.pipeline.engine.partial_aggregation import BatchChanges
 from workers.pipeline.engine.storage.state_transfer import export_state, import_state
 
 assert TestRange is not None  # registers test_range

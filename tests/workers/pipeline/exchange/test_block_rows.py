@@ -9,9 +9,9 @@ import pytest
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import StateSchema, schema_named, schema_names
 from controlplane.wire.query import QueryText
-from controlplane.wire.results.blocks import Block, decoded
+from controlplane.wire.results.blocks import Block, decode_tables
 from tests.support.stored import HOUR_MS, computed
-from workers.pipeline.exchange.block_rows import pack_blocks, split_tables, unpack_blocks
+from workers.pipeline.exchange.output import pack_blocks, split_tables, unpack_blocks
 
 TOP = computed(QueryText({"n": "count(*)", "t": "top_k(volts, 3)"}, 3600.0, key=("meter",)))
 
@@ -66,6 +66,6 @@ def test_rows_bring_blocks_with_their_recipients() -> None:
                                                     [(9, 2), (10, 0)]]  # fmt: skip
     assert [found.windows for found in sent] == [10, 50, 90]
     assert {(found.first_ms, found.last_ms) for found in sent} == {(0, 9 * HOUR_MS)}
-    (_, slots), (_, cells) = decoded(sent[1].data)
+    (_, slots), (_, cells) = decode_tables(sent[1].data)
     assert (len(slots), len(cells)) == (50, 150)
     assert np.asarray(slots["s0"]).sum() == 50

@@ -8,12 +8,11 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.aggregates.state_schema import schema_named
+from controlplane.wire.results.blocks import unpack_tables
 from tests.support.sunk import report
 from tests.workers.pipeline.test_sink import FORM
 from workers.pipeline.exchange import output, task_states
-from workers.pipeline.exchange.changes import unpack_changes
-from workers.pipeline.exchange.node_report import NodeReport
-from workers.pipeline.exchange.output import NodeOutput, OutputRow, RowCollector
+from workers.pipeline.exchange.output import NodeOutput, NodeReport, OutputRow, RowCollector
 from workers.pipeline.sink import SinkWriter
 
 # Windows of each query: two that fit together, one that is larger than a row, one of one window.
@@ -50,7 +49,7 @@ def test_rows_are_bounded_and_hold_whole_queries_or_a_part_of_one() -> None:
     assert max(len(one.payload) for one in rows) < 1.3 * LIMIT
     seen: dict[int, list[int]] = {}
     for at, piece in enumerate(rows):
-        for _, table in unpack_changes(piece.payload).tables:
+        for _, table in unpack_tables(piece.payload):
             for query in set(table["query"].to_pylist()):
                 seen.setdefault(query, []).append(at)
     assert [query for query, places in seen.items() if len(places) > 1] == [8]
@@ -75,7 +74,7 @@ def test_the_rows_together_are_what_was_changed() -> None:
 def test_states_are_split_by_form_and_none_is_left_out() -> None:
     """A task without state is handed on, too."""
     groups = [
-        task_states.unpacked(piece.payload)
+        task_states.unpack(piece.payload)
         for piece in emitted(report(4)).rows(LIMIT)
         if piece.kind == output.STATES
     ]

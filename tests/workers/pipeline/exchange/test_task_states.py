@@ -15,8 +15,8 @@ def asked(query: int, task: int) -> TaskTransfer:
 
 
 def test_states_come_back_from_their_bytes() -> None:
-    assert task_states.unpacked(task_states.pack(STATES)) == STATES
-    assert task_states.unpacked(task_states.pack({})) == {}
+    assert task_states.unpack(task_states.pack(STATES)) == STATES
+    assert task_states.unpack(task_states.pack({})) == {}
 
 
 def test_what_is_written_is_read_also_after_a_replay(redis_client: "redis.Redis") -> None:

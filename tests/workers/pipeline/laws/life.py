@@ -21,7 +21,8 @@ from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
-from controlplane.wire.results import Range, final_windows
+from controlplane.wire.results import final_windows
+from controlplane.wire.results.read import Range
 from controlplane.wire.routing import (
     NO_AGGREGATOR,
     Action,

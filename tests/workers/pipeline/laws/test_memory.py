@@ -36,9 +36,8 @@ from controlplane.wire.routing import (
 from tests.support import cluster as made
 from tests.support.pipeline import Pipeline
 from workers.demo.program import RETENTION_S, Wanted
-from workers.demo.web.queries import long_lived
+from workers.demo.web.program import long_lived, requests_between
 from workers.demo.web.recording import REQUEST, SPAN_MS, Recording, load_recording
-from workers.demo.web.timeline import requests_between
 from workers.pipeline import sink
 
 LOOPS: Final = 3

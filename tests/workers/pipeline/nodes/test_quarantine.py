@@ -19,7 +19,7 @@ from tests.support.tables import compiled
 from tests.workers.pipeline.engine.test_advance import Memory
 from tests.workers.pipeline.split_nodes.test_dispatch import entry
 from workers.pipeline.engine.failures.probe import find_culprits
-from workers.pipeline.exchange.messages import BatchHeader, NodeInput
+from workers.pipeline.exchange.envelope import BatchHeader, NodeInput
 from workers.pipeline.nodes.node_batch import NodeBatch
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.split_nodes.dispatch import dispatch

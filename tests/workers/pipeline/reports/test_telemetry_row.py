@@ -1,6 +1,6 @@
 """Telemetry is put together from what nodes and split nodes report."""
 
-from workers.pipeline.exchange.node_report import NodeReport
+from workers.pipeline.exchange.output import NodeReport
 from workers.pipeline.reports.telemetry_row import latency, telemetry_row
 
 

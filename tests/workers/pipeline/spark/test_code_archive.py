@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workers.pipeline.spark.code_archive import write_archive
+from workers.pipeline.spark.session import write_archive
 
 
 def test_the_pipeline_runs_from_what_is_shipped(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from workers.pipeline.spark.cores import cores_of, partition_warning, partitions_for
+from workers.pipeline.spark.partition_keys import cores_of, partition_warning, partitions_for
 
 
 @pytest.mark.parametrize(

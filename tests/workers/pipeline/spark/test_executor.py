@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.pipeline.spark.executor import executor_id
+from workers.pipeline.spark.connections import executor_id
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,7 @@ from controlplane.wire.routing import (
 )
 from controlplane.wire.routing.publication import publish
 from controlplane.wire.schema import ColumnSpec, StreamSchema
-from workers.pipeline.exchange.envelope import Envelope
-from workers.pipeline.exchange.messages import to_rows
+from workers.pipeline.exchange.envelope import Envelope, to_rows
 from workers.pipeline.spark.connections import tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.offset import Offset

@@ -10,7 +10,6 @@ import numpy as np
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.language.tree import NUMBERS, Kind
 from controlplane.wire.query import Computation
-from workers.pipeline.engine.assignment.closing import WindowClosing
 from workers.pipeline.engine.assignment.subscriptions import (
     DropRules,
     Group,
@@ -18,6 +17,7 @@ from workers.pipeline.engine.assignment.subscriptions import (
     TaskOwnership,
 )
 from workers.pipeline.engine.evaluation.user_aggregates import user_aggregate
+from workers.pipeline.engine.storage.window_state import WindowClosing
 
 Task = tuple[int, int]
 

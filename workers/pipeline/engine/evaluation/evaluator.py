@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language.registered import registered
 from controlplane.wire.language.tree import Call, Column, Expression, Kind, Literal
+from controlplane.wire.records.record_codec import struct_field, whole_ms
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.failures.fault import QueryFault, user_code
 from workers.pipeline.engine.kernels import KERNELS, Value
-from workers.pipeline.engine.kernels.columns import column_of
-from workers.pipeline.engine.kernels.types import has_nan, in_kind
+from workers.pipeline.engine.kernels.types import floats_of_decimals, has_nan, in_kind
 
 Rows = NDArray[np.int64]
 
@@ -253,3 +253,35 @@ def _result(given: Any, valid: Any, kind: Any) -> Value:
 def _filled(array: Value, kind: Kind) -> Value:
     nothing: dict[Kind, Any] = {Kind.BOOL: False, Kind.TEXT: ""}
     return array.fill_null(pa.scalar(nothing.get(kind, 0), ARROW[kind]))
+
+
+def column_of(columns: Mapping[str, Any], wanted: Column, records: int) -> Any:
+    """Return a column, or a field of a struct by `column.field`, as an array of its kind.
+
+    A column that records of an older schema do not have is null. Raises `ArrowInvalid` for a value
+    that does not fit into the kind.
+    """
+    result = _named(columns, wanted.name)
+    if result is None:
+        return pa.nulls(records, ARROW[wanted.kind])
+    return as_kind(result, wanted.kind)
+
+
+def _named(columns: Mapping[str, Any], name: str) -> Any:
+    if name in columns:
+        return columns[name]
+    whole, *path = name.split(".")
+    return struct_field(columns[whole], path) if whole in columns else None
+
+
+def as_kind(column: Any, kind: Kind) -> Any:
+    """Return a column of the log as an array of a kind; times are cut to whole milliseconds."""
+    wanted = ARROW[kind]
+    if column.type == wanted:
+        return column
+    if pa.types.is_timestamp(column.type) and column.type.unit in ("us", "ns"):
+        return whole_ms(column).cast(wanted)
+    if kind is Kind.FLOAT and pa.types.is_decimal(column.type):
+        return floats_of_decimals(column.cast(ARROW[Kind.DECIMAL]))
+    # Whole numbers beyond 2 ** 53 become the nearest float.
+    return column.cast(wanted, safe=kind is not Kind.FLOAT)

@@ -83,16 +83,6 @@ def _by_numpy(function: Callable[..., Any]) -> Kernel:
     return call
 
 
-def _negative(value: Value) -> Value:
-    if pa.types.is_null(value.type):
-        return value
-    return pc.negate_checked(value)
-
-
-def _power(base: Value, exponent: Value) -> Value:
-    return pc.power(as_float(base), as_float(exponent))
-
-
 def _if_positive(kernel: Kernel, least: float) -> Kernel:
     """Return a kernel that is null below `least`; NaN stays NaN."""
 
@@ -104,10 +94,6 @@ def _if_positive(kernel: Kernel, least: float) -> Kernel:
     return call
 
 
-def _is_nan(value: Value) -> Value:
-    return pc.is_nan(as_float(value))
-
-
 ARITHMETIC: Final[dict[str, Kernel]] = {
     "+": _operator(pc.add_checked, decimals.add),
     "-": _difference,
@@ -115,12 +101,12 @@ ARITHMETIC: Final[dict[str, Kernel]] = {
     "/": _quotient,
     "//": _operator(_floored, decimals.floor_divide),
     "%": _operator(_rest, decimals.remainder),
-    "negative": _negative,
+    "negative": lambda value: value if pa.types.is_null(value.type) else pc.negate_checked(value),
     "abs": pc.abs_checked,
     "sqrt": _if_positive(pc.sqrt, 0.0),
-    "power": _power,
+    "power": lambda base, exponent: pc.power(as_float(base), as_float(exponent)),
     "ln": _if_positive(pc.ln, float(np.nextafter(0.0, 1.0))),
     "exp": lambda value: pc.exp(as_float(value)),
-    "isnan": _is_nan,
+    "isnan": lambda value: pc.is_nan(as_float(value)),
     "isfinite": lambda value: pc.is_finite(as_float(value)),
 }

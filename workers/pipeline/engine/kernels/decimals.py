@@ -12,8 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workers.pipeline.engine.arrow import pa, pc
-from workers.pipeline.engine.kernels.types import DECIMAL, Value, on_arrays
-from workers.pipeline.engine.kernels.units import SCALE, Units, of_units, units_of
+from workers.pipeline.engine.kernels.types import (
+    DECIMAL,
+    SCALE,
+    Units,
+    Value,
+    of_units,
+    on_arrays,
+    units_of,
+)
 
 _UNIT: Final = Decimal(1).scaleb(-SCALE)
 _WIDE: Final = pa.decimal256(38, SCALE)

@@ -9,7 +9,7 @@ import numpy as np
 from controlplane.wire.aggregates.state_schema import from_bytes, is_pairs, schema_named, to_bytes
 from workers.pipeline.engine.arrow import pa
 from workers.pipeline.engine.assignment.tasks import Task, Tasks
-from workers.pipeline.engine.evaluation.samples import sample_of, sample_of_query
+from workers.pipeline.engine.evaluation.records import sample_of, sample_of_query
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.isolation import (
     EXPORT,

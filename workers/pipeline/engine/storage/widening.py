@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from controlplane.wire.aggregates.floats import decode_floats
 from controlplane.wire.aggregates.layout import ARROW, AggregateSchema, layout_of
+from controlplane.wire.aggregates.sketches import decode_floats
 from controlplane.wire.aggregates.state_schema import (
     StateSchema,
     can_convert,
@@ -27,10 +27,10 @@ from controlplane.wire.aggregates.state_schema import (
 )
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
-from workers.pipeline.engine.aggregation.sketches import cell_names
+from workers.pipeline.engine.aggregation.panes import cell_names
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.assignment.tasks import Member, Tasks, counted_by, counted_in
-from workers.pipeline.engine.evaluation.samples import sample_of
+from workers.pipeline.engine.evaluation.records import sample_of
 from workers.pipeline.engine.failures.fault import Fault
 from workers.pipeline.engine.failures.isolation import IMPORT, run_stage
 from workers.pipeline.engine.kernels.types import in_kind

@@ -4,7 +4,7 @@ A row is one pane of one key of one stream, as one task has it. Rows merge in an
 can be exported and imported elsewhere.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,11 +15,18 @@ from controlplane.wire.aggregates.grouping import merge_rows
 from controlplane.wire.aggregates.state_schema import CELL, StateSchema
 from controlplane.wire.query import Window
 from workers.pipeline.engine.arrow import pa, pc
-from workers.pipeline.engine.assignment.closing import WindowClosing
 from workers.pipeline.engine.evaluation.records import NO_WATERMARK, Int64s
 from workers.pipeline.engine.evaluation.user_aggregates import UserAggregates, merge_user_states
 
 _FRESH: Final = "fresh"
+
+
+@dataclass(frozen=True)
+class WindowClosing:
+    """When windows of a query end permanently: its windows, and its allowed lateness."""
+
+    window: Window
+    lateness_ms: int
 
 
 @dataclass(frozen=True)
@@ -81,6 +88,34 @@ def is_closed(
     )
 
 
+def mark_open_changed(
+    merged_state: MergedState, closing: Mapping[int, WindowClosing], watermarks: Mapping[int, int]
+) -> MergedState:
+    """Return the state with all rows that were open at these watermarks as changed ones.
+
+    They are emitted again, after what was written of them was lost.
+    """
+    rows, is_changed = merged_state.rows, merged_state.is_changed
+    return MergedState(rows, is_changed | ~is_closed(rows, closing, watermarks))
+
+
+def windows_to_republish(
+    again: Iterable[Any],
+    changed: Iterable[Any],
+    closing: Mapping[int, WindowClosing],
+    watermarks: Mapping[int, int],
+) -> list[Any]:
+    """Return the windows to emit: all that were open, and the changed ones of the others.
+
+    `again`: tables of all windows that have an open pane. A sliding window that was closed shares
+    panes with open ones, but the state no longer has all of its panes: its row, which is final,
+    must not be written from the rest.
+    """
+    every = [(rows, ~is_closed(rows, closing, watermarks)) for rows in again]
+    every += [(rows, is_closed(rows, closing, watermarks)) for rows in changed]
+    return [rows.filter(pa.array(selected)) for rows, selected in every]
+
+
 def changed_windows(
     form: StateSchema, merged_state: MergedState, window: Window, work: UserAggregates | None = None
 ) -> Any:
@@ -91,7 +126,7 @@ def changed_windows(
     """
     if window.panes == 1:
         return whole_windows(form, merged_state)
-    row, start = windows_containing(np.asarray(merged_state.rows["pane"]), window)
+    row, start = windows_of(np.asarray(merged_state.rows["pane"]), window, window.pane_ms)
     spread = merged_state.rows.take(pa.array(row))
     column_index = spread.schema.get_field_index("pane")
     moved = MergedState(
@@ -129,17 +164,11 @@ def whole_windows(form: StateSchema, merged_state: MergedState) -> Any:
     return rows.take(pc.list_flatten(changed["row_list"]))
 
 
-def windows_containing(pane: Int64s, window: Window) -> tuple[Int64s, Int64s]:
-    """Return the windows of panes that begin at `pane`: (which pane, start of the window)."""
-    return _spread(pane, window, window.pane_ms)
+def windows_of(pane: Int64s, window: Window, length_ms: int) -> tuple[Int64s, Int64s]:
+    """Return the windows of panes of a length, or of records (1 ms): (which pane, window's start).
 
-
-def windows_of_records(ts_ms: Int64s, window: Window) -> tuple[Int64s, Int64s]:
-    """Return, for records at these times, every window they are in: (which record, its start)."""
-    return _spread(ts_ms, window, 1)
-
-
-def _spread(pane: Int64s, window: Window, length_ms: int) -> tuple[Int64s, Int64s]:
+    `pane`: where the panes begin (ms).
+    """
     slide = window.slide_ms
     first = -((window.size_ms - length_ms - pane) // slide)
     last = pane // slide

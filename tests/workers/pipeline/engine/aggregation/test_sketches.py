@@ -22,7 +22,7 @@ from controlplane.wire.aggregates.sketches import (
 )
 from controlplane.wire.aggregates.state_schema import CELL, cells_schema
 from controlplane.wire.language import Kind
-from workers.pipeline.engine.aggregation.sketches import cells_of, coarsen_full_cells
+from workers.pipeline.engine.aggregation.panes import cells_of, coarsen_full_cells
 from workers.pipeline.engine.kernels import KERNELS
 
 KINDS = {pa.int64(): Kind.INT, pa.string(): Kind.TEXT, pa.float64(): Kind.FLOAT}

@@ -13,7 +13,8 @@ import duckdb
 import pyarrow as pa
 
 from controlplane.wire.query import Computation, QueryText, computation_of
-from controlplane.wire.schema import StreamSchema
+from controlplane.wire.schema import ColumnSpec, StreamSchema
+from controlplane.wire.types import type_name
 from tests.support.schemas import FAR_S
 from tests.workers.pipeline.engine.differential.data import COLUMNS, KINDS, nested, random_columns
 from tests.workers.pipeline.engine.differential.queries import random_join, random_query
@@ -31,7 +32,8 @@ def _schema() -> StreamSchema:
     columns = nested({name: pa.array([], arrow) for name, (_, arrow) in COLUMNS.items()})
     time = pa.field("ts", pa.timestamp("ms", "UTC"), nullable=False)
     fields = [time, *(pa.field(name, column.type) for name, column in columns.items())]
-    return StreamSchema.of_arrow(pa.schema(fields), "ts", max_future_s=FAR_S, idle_after_s=FAR_S)
+    specs = tuple(ColumnSpec(one.name, type_name(one.type), one.nullable) for one in fields)
+    return StreamSchema(specs, "ts", max_future_s=FAR_S, idle_after_s=FAR_S)
 
 
 SCHEMA: Final = _schema()

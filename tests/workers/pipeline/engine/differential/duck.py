@@ -14,7 +14,7 @@ from duckdb.func import PythonUDFType
 from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.language import Kind
 from tests.workers.pipeline.engine.differential.sql import FUNCTIONS, MACROS
-from workers.pipeline.engine.kernels.columns import as_kind
+from workers.pipeline.engine.evaluation.evaluator import as_kind
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

@@ -17,8 +17,8 @@ from tests.workers.pipeline.engine.test_advance import Memory, seen_windows
 from workers.pipeline.engine.advance import advance_state
 from workers.pipeline.engine.assignment.subscriptions import Group, Subscription
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.engine.changes import BatchChanges
 from workers.pipeline.engine.failures.fault import Fault, read_faults, write_faults
+from workers.pipeline.engine.partial_aggregation import BatchChanges
 
 NO = Fault("no", "merge", "[{}]")
 ROWS: list[Row] = [(1, 100 * at, at % 3, "a", at) for at in range(40)]

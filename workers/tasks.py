@@ -1,0 +1,160 @@
+"""Celery tasks: each takes an id, calls a service, and ignores deleted rows."""
+
+from typing import Any, Final
+
+from celery import shared_task
+from celery.worker import state
+from django.db import OperationalError
+from django.utils import timezone
+
+from controlplane import lab
+from controlplane import watch as watch_loops
+from controlplane.background import reconcile as reconciliation
+from controlplane.background import retention
+from controlplane.connections import redis_client
+from controlplane.errors import Conflict
+from controlplane.executions import progression
+from controlplane.executions import reconcile as executions
+from controlplane.integrations import attached_housekeeping, deliveries, idempotency
+from controlplane.policies.exclusions import prune_exclusions
+from controlplane.proposals import computation, ledger, staleness
+from controlplane.results import window_retention
+from controlplane.runtime.beats import beat
+from controlplane.task_names import (
+    ADVANCE,
+    COMPUTE_PROPOSAL,
+    PLACE,
+    PRUNE,
+    RECONCILE_EXECUTIONS,
+    RECONCILE_ROUTING,
+    REQUEUE_LAB_RUNS,
+    REVIEW_PROPOSAL,
+    REVIEW_PROPOSALS,
+    ROLL_UP,
+    RUN_LAB,
+    UPDATE_LEDGER,
+    WATCH,
+)
+from controlplane.telemetry import roll_ups
+from controlplane.topology import placement
+from workers.webhooks import tasks as _webhooks  # noqa: F401 - registers its tasks
+
+# The limit of an experiment, which nothing else waits for.
+LONGEST_S: Final = 24 * 3600
+# After the last retry, the periodic tasks of executions and proposals continue.
+_RETRIES: Final[dict[str, Any]] = {
+    "autoretry_for": (OperationalError,),
+    "retry_backoff": 1,
+    "retry_backoff_max": 5,
+    "max_retries": 3,
+}
+
+
+@shared_task(name=ADVANCE, **_RETRIES)
+def advance(proposal_id: int) -> None:
+    """Advance the execution of an approved proposal; a repetition changes nothing."""
+    progression.advance(proposal_id)
+
+
+@shared_task(name=RECONCILE_EXECUTIONS)
+def reconcile_executions() -> None:
+    """Queue the progression of executions that a crash may have interrupted."""
+    executions.request_advances()
+
+
+@shared_task(name=UPDATE_LEDGER)
+def update_ledger() -> None:
+    """Write ledger entries of settled executions."""
+    ledger.write_entries(timezone.now())
+
+
+@shared_task(name=COMPUTE_PROPOSAL)
+def compute_proposal(proposal_id: int) -> None:
+    """Compute a requested proposal; a repeated delivery does nothing."""
+    computation.compute(proposal_id)
+
+
+@shared_task(name=REVIEW_PROPOSAL, **_RETRIES)
+def review_proposal(proposal_id: int) -> None:
+    """Review a computed proposal; a repetition changes nothing."""
+    watch_loops.review_proposal(proposal_id)
+
+
+@shared_task(name=REVIEW_PROPOSALS)
+def review_proposals() -> None:
+    """Recompute the effects of waiting proposals."""
+    staleness.review_waiting(timezone.now())
+
+
+@shared_task(name=WATCH)
+def watch() -> None:
+    """Run the watch loops of every cluster."""
+    watch_loops.watch_all(timezone.now())
+
+
+@shared_task(
+    name=PLACE,
+    # For a locked or unavailable database; the beat covers further failures.
+    autoretry_for=(OperationalError, Conflict),
+    retry_backoff=1,
+    retry_backoff_max=10,
+    max_retries=5,
+)
+def place(cluster_id: int) -> None:
+    """Place all pending queries of a cluster and remove all ending ones."""
+    placement.place_pending(cluster_id)
+
+
+@shared_task(name=RECONCILE_ROUTING)
+def reconcile_routing() -> None:
+    """Reconcile the routing of every cluster, and record the heartbeat of beat and worker."""
+    beat(redis_client(), "beat")
+    reconciliation.reconcile_all(timezone.now())
+
+
+@shared_task(name=ROLL_UP)
+def roll_up() -> None:
+    """Write the 10 s and 60 s samples."""
+    roll_ups.roll_up(timezone.now())
+
+
+@shared_task(name=PRUNE)
+def prune() -> None:
+    """Delete expired rows, and mark proposals of lost workers as failed."""
+    now = timezone.now()
+    roll_ups.prune(now)
+    retention.prune_queries(now)
+    window_retention.prune_windows(now)
+    retention.prune_routing()
+    retention.prune_sessions(now)
+    attached_housekeeping.prune(now)
+    idempotency.prune(now)
+    deliveries.prune(now)
+    prune_exclusions(now)
+    watch_loops.prune(now)
+    computation.fail_lost(now)
+
+
+@shared_task(
+    name=RUN_LAB,
+    # Acknowledged early: the broker would deliver a message again after an hour. The row is the
+    # claim, and requeue_lab_runs finds the runs of lost workers.
+    acks_late=False,
+    time_limit=LONGEST_S,
+    soft_time_limit=LONGEST_S,
+)
+def run_lab(run_id: int) -> None:
+    """Execute a requested run; a repeated delivery does nothing."""
+    lab.run(run_id, stopping=_worker_stops)
+
+
+@shared_task(name=REQUEUE_LAB_RUNS)
+def requeue_lab_runs() -> None:
+    """Requeue the runs whose worker or message was lost."""
+    lab.requeue_lost(timezone.now())
+
+
+def _worker_stops() -> bool:
+    # Celery treats both as exit codes after a signal, and 0 is one of them.
+    requested = (state.should_stop, state.should_terminate)
+    return any(code is not None and code is not False for code in requested)
