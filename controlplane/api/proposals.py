@@ -35,8 +35,7 @@ from controlplane.proposals.listing import (
     ProposalFilters,
     proposal_by_id,
     proposal_without_plan,
-    proposals_page,
-    proposals_slice,
+    proposals_listing,
 )
 from controlplane.proposals.planners import offered_planners
 
@@ -69,7 +68,7 @@ def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> A
     """
     caller(request)
     cluster, filters = cluster_of(request), ProposalFilters.of(request.GET)
-    page = requested_page(request, proposals_page, proposals_slice, cluster, filters)
+    page = requested_page(request, proposals_listing(cluster, filters))
     return listed(request, response, page) | {"proposals": list(page.rows)}
 
 

@@ -15,10 +15,11 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
-from controlplane.errors import Conflict, NotFound
+from controlplane.errors import Conflict
 from controlplane.events import outbox
 from controlplane.integrations import outbound, webhooks
 from controlplane.models import Delivery, Webhook
+from controlplane.pagination.lookup import row_by
 from controlplane.task_names import SEND_WEBHOOK, send_on_commit
 
 # 5 s, 10 s, ... up to an hour: twenty attempts cover an outage of half a day.
@@ -63,9 +64,7 @@ def send_again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
     `Conflict` for a webhook that is switched off.
     """
     require(actor, ADMIN, hook.cluster)
-    row = Delivery.objects.filter(webhook=hook, pk=pk).first()
-    if row is None:
-        raise NotFound("delivery", pk)
+    row = row_by(Delivery.objects.filter(webhook=hook), "delivery", pk=pk)
     if not hook.active and row.kind != outbox.TEST:
         raise Conflict("webhook_off", "This webhook is off: switch it on first")
     row.state, row.tries, row.next_at = Delivery.State.WAITING, 0, timezone.now()

@@ -5,8 +5,8 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
-from controlplane.errors import NotFound
 from controlplane.models import Cluster, Comparison, Proposal
+from controlplane.pagination.lookup import row_by
 from controlplane.pagination.pages import PER_PAGE, Page, page_of
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.planning.pareto import pareto
@@ -74,10 +74,7 @@ class Compared:
 def comparison_by_id(cluster: Cluster, pk: int) -> Comparison:
     """Return a comparison of the cluster; raises `NotFound`."""
     comparisons = Comparison.objects.select_related("cluster", "snapshot_row")
-    try:
-        return comparisons.get(cluster=cluster, pk=pk)
-    except Comparison.DoesNotExist:
-        raise NotFound("comparison", pk) from None
+    return row_by(comparisons.filter(cluster=cluster), "comparison", pk=pk)
 
 
 def comparisons_page(cluster: Cluster, number: int, per_page: int = PER_PAGE) -> Page[Comparison]:

@@ -46,7 +46,7 @@ def settle(cluster: Cluster) -> int:
         if drop.settles is None:
             _note(cluster, drop)
         elif _has_processed(sample, drop.settles["position"]):
-            settled += retry_when_moved(lambda drop=drop: _forget(drop))  # type: ignore[misc]
+            settled += _forget(drop)
     return settled
 
 
@@ -105,6 +105,7 @@ def _has_processed(sample: dict[str, Any], position: str) -> bool:
     )
 
 
+@retry_when_moved
 def _forget(drop: Drop) -> int:
     cluster = Cluster.objects.get(pk=drop.cluster_id)
     row = Drop.objects.select_related("stream", "query").filter(pk=drop.pk).first()

@@ -24,6 +24,7 @@ from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 MAX_STEPS: Final = 32
 
 
+@retry_when_moved
 def set_drop(
     actor: Actor, stream: Stream, spec: DropSpec, query_name: str = "", reason: str = ""
 ) -> Drop:
@@ -35,9 +36,22 @@ def set_drop(
     require_operator(actor, stream.cluster)
     if faults := spec_faults(spec):
         raise Invalid(faults)
-    return retry_when_moved(lambda: _set(actor, stream, spec, query_name, reason))
+    cluster, query, drop = _present(stream, query_name)
+    rule = _rule_of_spec(spec, query)
+    if drop is not None:
+        rule = _changed_rule(drop.value, rule, spec, cluster, stream)
+    elif rule.window_ms:
+        rule = replace(rule, steps=((_begin(rule, cluster, stream), spec.share),))
+    if drop is None:
+        drop = Drop(cluster=cluster, stream=stream, query=query)
+    summary = f"{edge_text(drop)} drops {share_text(spec.share)} of its {windows_text(rule)}"
+    _write(actor, cluster, drop, rule, summary, reason)
+    stored = _rule(stream, query)
+    assert stored is not None
+    return stored
 
 
+@retry_when_moved
 def lift(actor: Actor, stream: Stream, query_name: str = "", reason: str = "") -> Drop | None:
     """Let an edge keep all records again.
 
@@ -45,7 +59,18 @@ def lift(actor: Actor, stream: Stream, query_name: str = "", reason: str = "") -
     is to come. Raises as `set_drop` does, and `Invalid` where the edge drops nothing.
     """
     require_operator(actor, stream.cluster)
-    return retry_when_moved(lambda: _lift(actor, stream, query_name, reason))
+    cluster, query, drop = _present(stream, query_name)
+    if drop is None:
+        field = "stream" if query is None else "query"
+        raise Invalid({field: ["Nothing is dropped there"]})
+    rule, left = drop.value, None
+    if rule.window_ms:
+        if not rule.steps[-1][1]:
+            return drop  # it is being lifted already
+        left = _bounded(add_step(rule, _begin(rule, cluster, stream), 0.0))
+    summary = f"{edge_text(drop)} drops nothing any more"
+    _write(actor, cluster, drop, left, summary, reason)
+    return _rule(stream, query) if left is not None else None
 
 
 def scheduled(
@@ -95,37 +120,6 @@ def windows_text(rule: DropRule) -> str:
 def share_text(share: float) -> str:
     """Return a share in percent."""
     return f"{100 * share:.3g} %"
-
-
-def _set(actor: Actor, stream: Stream, spec: DropSpec, query_name: str, reason: str) -> Drop:
-    cluster, query, drop = _present(stream, query_name)
-    rule = _rule_of_spec(spec, query)
-    if drop is not None:
-        rule = _changed_rule(drop.value, rule, spec, cluster, stream)
-    elif rule.window_ms:
-        rule = replace(rule, steps=((_begin(rule, cluster, stream), spec.share),))
-    if drop is None:
-        drop = Drop(cluster=cluster, stream=stream, query=query)
-    summary = f"{edge_text(drop)} drops {share_text(spec.share)} of its {windows_text(rule)}"
-    _write(actor, cluster, drop, rule, summary, reason)
-    stored = _rule(stream, query)
-    assert stored is not None
-    return stored
-
-
-def _lift(actor: Actor, stream: Stream, query_name: str, reason: str) -> Drop | None:
-    cluster, query, drop = _present(stream, query_name)
-    if drop is None:
-        field = "stream" if query is None else "query"
-        raise Invalid({field: ["Nothing is dropped there"]})
-    rule, left = drop.value, None
-    if rule.window_ms:
-        if not rule.steps[-1][1]:
-            return drop  # it is being lifted already
-        left = _bounded(add_step(rule, _begin(rule, cluster, stream), 0.0))
-    summary = f"{edge_text(drop)} drops nothing any more"
-    _write(actor, cluster, drop, left, summary, reason)
-    return _rule(stream, query) if left is not None else None
 
 
 def _present(stream: Stream, query_name: str) -> tuple[Cluster, Query | None, Drop | None]:

@@ -15,7 +15,7 @@ from controlplane.policies import blackouts, exclusions
 from controlplane.policies.blackouts import cron_text
 from controlplane.policies.description import summary
 from controlplane.policies.store import policy_row, stored_settings, update_policy
-from controlplane.watch.history import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_page
+from controlplane.watch.history import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_listing
 from dashboard.forms import moment
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.policies.decisions import decision_rows, why
@@ -117,7 +117,7 @@ def exclusion_remove(request: PageRequest, cluster: Cluster, pk: int) -> HttpRes
 def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the last and the previous decisions of the watch loops."""
     filters = DecisionFilters.of(request.GET)
-    page = decisions_page(cluster, filters)
+    page = decisions_listing(cluster, filters).page
     context = {
         "cluster": cluster,
         "filters": filters,

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_POST
 from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
-from controlplane.topology import key_groupings, task_counts
+from controlplane.topology import aggregators, key_groupings
 from controlplane.wire.routing.key_groupings import KEY_GROUPINGS
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import notify, notify_refusals
@@ -36,7 +36,7 @@ def set_task_count(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespo
     query, values = query_by_id(cluster, pk), request.POST
     with notify_refusals(request):
         tasks = _count(values.get("tasks", ""))
-        task_counts.set_task_count(request.actor, query, tasks, values.get("reason", ""))
+        key_groupings.set_task_count(request.actor, query, tasks, values.get("reason", ""))
         notify(request, f"{query.name} has {tasks} tasks.")
     return redirect("query", cluster.slug, pk)
 
@@ -47,7 +47,7 @@ def set_aggregator(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespo
     query, values = query_by_id(cluster, pk), request.POST
     with notify_refusals(request):
         index = _index(values.get("node", ""))
-        query = key_groupings.set_aggregator(request.actor, query, index, values.get("reason", ""))
+        query = aggregators.set_aggregator(request.actor, query, index, values.get("reason", ""))
         notify(request, f"{query.name} is merged on {query.aggregator}.")
     return redirect("query", cluster.slug, pk)
 
@@ -58,7 +58,7 @@ def set_aggregator_count(request: PageRequest, cluster: Cluster, pk: int) -> Htt
     query, values = query_by_id(cluster, pk), request.POST
     with notify_refusals(request):
         count = _count(values.get("count", ""))
-        query = key_groupings.set_aggregator_count(
+        query = aggregators.set_aggregator_count(
             request.actor, query, count, values.get("reason", "")
         )
         notify(request, f"{query.name} has {count} aggregator nodes.")

@@ -15,7 +15,7 @@ from controlplane.catalog.computations import text_of
 from controlplane.catalog.queries import (
     QueryFilters,
     computed_by,
-    queries_page,
+    queries_listing,
     query_by_id,
     state_counts,
 )
@@ -47,7 +47,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     context = {
         "cluster": cluster,
         "filters": filters,
-        "page": queries_page(cluster, filters),
+        "page": queries_listing(cluster, filters).page,
         "counts": state_counts(cluster),
         "nodes": cluster.nodes.order_by("index"),
         "states": ["live", *Query.State.values],

@@ -27,8 +27,7 @@ from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import (
     JobFilters,
     job_by_id,
-    jobs_page,
-    jobs_slice,
+    jobs_listing,
     progress_of,
     run_by_id,
 )
@@ -70,8 +69,7 @@ def report_events(request: HttpRequest, body: ReportIn) -> Any:
 def list_jobs(request: HttpRequest, response: HttpResponse) -> Any:
     """List jobs with the newest runs of each; query parameters q, cursor, limit (up to 1000)."""
     require_viewer(caller(request))
-    filters = JobFilters.of(request.GET)
-    page = requested_page(request, jobs_page, jobs_slice, filters)
+    page = requested_page(request, jobs_listing(JobFilters.of(request.GET)))
     return JobPage(**listed(request, response, page), jobs=[JobOut.of(row) for row in page.rows])
 
 

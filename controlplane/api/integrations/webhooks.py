@@ -13,7 +13,7 @@ from controlplane.api.common.lists import listed
 from controlplane.api.common.schemas import ListOut
 from controlplane.api.common.security import caller, visible_cluster
 from controlplane.integrations import deliveries, webhooks
-from controlplane.integrations.delivery_list import deliveries_slice
+from controlplane.integrations.delivery_list import DeliveryFilters, deliveries_listing
 from controlplane.integrations.webhooks import WebhookSpec
 from controlplane.models import Delivery, Webhook
 from controlplane.pagination.cursors import Place
@@ -133,7 +133,8 @@ def list_deliveries(request: HttpRequest, response: HttpResponse, pk: int) -> An
     Query parameters state (waiting, delivered, failed), cursor, limit (up to 1000).
     """
     hook = webhooks.webhook_by_id(caller(request), pk)
-    page = deliveries_slice(hook, request.GET, Place.of(request.GET))
+    listing = deliveries_listing(hook, DeliveryFilters.of(request.GET))
+    page = listing.after(Place.of(request.GET))
     return listed(request, response, page) | {"deliveries": page.rows}
 
 

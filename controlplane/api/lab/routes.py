@@ -14,9 +14,8 @@ from controlplane.lab.runs import (
     LabFilters,
     all_experiments,
     experiment_by_name,
-    lab_page,
-    lab_slice,
     run_by_id,
+    runs_listing,
 )
 
 router = Router(tags=["lab"])
@@ -57,8 +56,7 @@ def list_runs(request: HttpRequest, response: HttpResponse) -> Any:
     Query parameters planner, experiment, state, cursor, limit (up to 1000).
     """
     caller(request)
-    filters = LabFilters.of(request.GET)
-    page = requested_page(request, lab_page, lab_slice, filters)
+    page = requested_page(request, runs_listing(LabFilters.of(request.GET)))
     return listed(request, response, page) | {"runs": list(page.rows)}
 
 

@@ -24,8 +24,7 @@ from controlplane.policies import blackouts, exclusions
 from controlplane.policies.store import update_policy
 from controlplane.watch.history import (
     DecisionFilters,
-    decisions_page,
-    decisions_slice,
+    decisions_listing,
     last_decisions,
 )
 
@@ -111,5 +110,5 @@ def list_decisions(request: HttpRequest, response: HttpResponse, slug: str) -> A
     """
     caller(request)
     cluster, filters = cluster_by_slug(slug), DecisionFilters.of(request.GET)
-    page = requested_page(request, decisions_page, decisions_slice, cluster, filters)
+    page = requested_page(request, decisions_listing(cluster, filters, "-first_at"))
     return listed(request, response, page) | {"decisions": page.rows}

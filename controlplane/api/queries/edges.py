@@ -21,7 +21,7 @@ from controlplane.catalog.queries import query_by_id, query_by_name
 from controlplane.catalog.query_rows import row_of
 from controlplane.catalog.streams import stream_by_key
 from controlplane.clusters.listing import cluster_by_slug
-from controlplane.topology import drop_rules, key_groupings, task_counts
+from controlplane.topology import aggregators, drop_rules, key_groupings
 
 router = Router(tags=["edges"])
 DROPS = "/{slug}/streams/{key}/drops"
@@ -67,19 +67,19 @@ def set_key_grouping(request: HttpRequest, slug: str, name: str, body: KeyGroupi
 @router.post(f"{QUERY}/tasks", response=QueryOut)
 def set_task_count(request: HttpRequest, slug: str, name: str, body: TasksIn) -> Any:
     """Change the number of tasks of a running query that has an aggregator node."""
-    return _changed(request, slug, name, task_counts.set_task_count, body.tasks, body.reason)
+    return _changed(request, slug, name, key_groupings.set_task_count, body.tasks, body.reason)
 
 
 @router.post(f"{QUERY}/aggregator", response=QueryOut)
 def set_aggregator(request: HttpRequest, slug: str, name: str, body: AggregatorIn) -> Any:
     """Move the aggregation of a running query to another node."""
-    return _changed(request, slug, name, key_groupings.set_aggregator, body.node, body.reason)
+    return _changed(request, slug, name, aggregators.set_aggregator, body.node, body.reason)
 
 
 @router.post(f"{QUERY}/aggregators", response=QueryOut)
 def set_aggregator_count(request: HttpRequest, slug: str, name: str, body: AggregatorsIn) -> Any:
     """Spread the aggregation of a running query over a number of nodes."""
-    change = key_groupings.set_aggregator_count
+    change = aggregators.set_aggregator_count
     return _changed(request, slug, name, change, body.count, body.reason)
 
 

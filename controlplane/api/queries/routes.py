@@ -26,8 +26,7 @@ from controlplane.api.queries.schemas import (
 from controlplane.catalog import query_retention
 from controlplane.catalog.queries import (
     QueryFilters,
-    queries_page,
-    queries_slice,
+    queries_listing,
     query_by_id,
     query_by_name,
 )
@@ -61,7 +60,7 @@ def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     """
     caller(request)
     cluster, filters = cluster_of(request), QueryFilters.of(request.GET)
-    page = requested_page(request, queries_page, queries_slice, cluster, filters)
+    page = requested_page(request, queries_listing(cluster, filters))
     rows = [QueryOut.of(row) for row in page.rows]
     return QueryPage(**listed(request, response, page), queries=rows)
 

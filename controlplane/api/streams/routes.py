@@ -12,8 +12,7 @@ from controlplane.catalog.streams import (
     StreamFilters,
     rows_of_streams,
     stream_by_id,
-    streams_page,
-    streams_slice,
+    streams_listing,
 )
 from controlplane.cluster_spec.apply_resources import stream_spec
 from controlplane.clusters.listing import cluster_by_slug
@@ -31,7 +30,7 @@ def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     """
     caller(request)
     cluster, filters = cluster_of(request), StreamFilters.of(request.GET)
-    page = requested_page(request, streams_page, streams_slice, cluster, filters)
+    page = requested_page(request, streams_listing(cluster, filters))
     rows = [StreamOut.of(row) for row in page.rows]
     return StreamPage(**listed(request, response, page), streams=rows)
 

@@ -11,7 +11,7 @@ from controlplane.cli.proposal_rows import print_proposal, proposal_row
 from controlplane.errors import NotFound
 from controlplane.executions import verbs
 from controlplane.models import Proposal
-from controlplane.proposals.listing import STATES, ProposalFilters, proposals_page
+from controlplane.proposals.listing import STATES, ProposalFilters, proposals_listing
 
 _COLUMNS: Final = {
     "id": ("id", "number"), "planner": ("planner", "text"), "algorithm": ("algorithm", "text"),
@@ -25,7 +25,7 @@ def listed(given: Namespace) -> None:
     _, cluster = viewed(given)
     if given.state and given.state not in STATES:
         raise Refused(Code.WRONG, f"--state {given.state}: must be one of {', '.join(STATES)}")
-    page = proposals_page(cluster, ProposalFilters.of(vars(given)))
+    page = proposals_listing(cluster, ProposalFilters.of(vars(given))).page
     rows = [
         values_of(row, "id planner algorithm state requested_by requested_at")
         | {"actions": row.predicted.get("actions"), "seal": row.seal or None}

@@ -8,7 +8,7 @@ from controlplane.catalog import query_retention
 from controlplane.catalog.queries import (
     STATES,
     QueryFilters,
-    queries_page,
+    queries_listing,
     query_by_name,
 )
 from controlplane.catalog.query_rows import QueryRow, row_of
@@ -35,7 +35,8 @@ def listed(given: Namespace) -> None:
         known = ", ".join(("live", "all", *STATES))
         raise Refused(Code.WRONG, f"--state {given.state}: must be one of {known}")
     state = "" if given.state == "all" else given.state
-    page = queries_page(cluster, QueryFilters.of(vars(given) | {"q": given.search, "state": state}))
+    filters = QueryFilters.of(vars(given) | {"q": given.search, "state": state})
+    page = queries_listing(cluster, filters).page
     print_page(given, page, "queries", [_row(row) for row in page.rows], _COLUMNS)
 
 

@@ -11,7 +11,7 @@ from controlplane.catalog.streams import (
     StreamFilters,
     rows_of_streams,
     stream_by_key,
-    streams_page,
+    streams_listing,
 )
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.codes import Code, Refused
@@ -32,7 +32,6 @@ from controlplane.cli.schemas import (
 )
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
-from controlplane.pagination.pages import MAX_PER_PAGE
 from controlplane.topology.schema_change import (
     patched,
     preview,
@@ -52,13 +51,9 @@ _COLUMNS: Final = {
 def listed(given: Namespace) -> None:
     """Print one page of a cluster's streams."""
     _, cluster = viewed(given)
-    filters = StreamFilters(
-        text=given.search,
-        order=f"-{given.order}" if given.reverse else given.order,
-        page=max(1, given.page),
-        per_page=min(max(1, given.per_page), MAX_PER_PAGE),
-    )
-    page = streams_page(cluster, filters)
+    order = f"-{given.order}" if given.reverse else given.order
+    filters = StreamFilters.of(vars(given) | {"q": given.search}, order=order)
+    page = streams_listing(cluster, filters).page
     rows = [
         values_of(row.stream, "name title declared_rate rate split") | {"queries": row.queries}
         for row in page.rows

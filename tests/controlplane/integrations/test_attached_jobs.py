@@ -15,7 +15,7 @@ from controlplane.integrations.attached_list import (
     LOST_AFTER,
     JobFilters,
     job_by_id,
-    jobs_page,
+    jobs_listing,
     progress_of,
     run_row,
 )
@@ -182,10 +182,10 @@ def test_lost_is_derived_from_silence(viewer: Actor) -> None:
     assert run_row(run(), job, late).state == "lost"
     assert run_row(run(run_number(9)), job, late).state == "terminated"
     AttachedJob.objects.update(last_seen=job.last_seen - LOST_AFTER * 2)
-    row = jobs_page(JobFilters()).rows[0]
+    row = jobs_listing(JobFilters()).page.rows[0]
     assert (row.state, row.total) == ("lost", 2)
     told(viewer)
-    assert jobs_page(JobFilters()).rows[0].state == "running"
+    assert jobs_listing(JobFilters()).page.rows[0].state == "running"
 
 
 def test_an_operator_removes_a_job_with_all_it_told(operator: Actor, viewer: Actor) -> None:
