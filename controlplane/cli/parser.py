@@ -6,12 +6,14 @@ This module imports neither Django nor planners, so `weir --help` is fast.
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from controlplane.cli.codes import ABOUT, Code, Refused
-from controlplane.cli.parser_streams import add_dead_letters, add_streams
 from controlplane.cli.query_options import add_query_options
 from controlplane.plans.proposal_states import SAID
+
+_FORMATS: Final = ["json", "ndjson", "csv", "arrow", "parquet"]
+_REASONS: Final = ["body", "future", "no_time", "schema", "unreadable"]
 
 
 class _Parser(ArgumentParser):
@@ -35,7 +37,7 @@ def parser() -> ArgumentParser:
     _clusters(_group(commands, "clusters", "list, show, start and stop clusters"))
     _streams(_group(commands, "streams", "list and declare streams, change their schemas"))
     about = "list, export and append again records that do not fit"
-    add_dead_letters(_group(commands, "dead-letters", about), _command)
+    _dead_letters(_group(commands, "dead-letters", about))
     _queries(_group(commands, "queries", "list, show, submit and end queries"))
     _plan(commands)
     _proposals(_group(commands, "proposals", "look at proposals and decide on them"))
@@ -117,7 +119,57 @@ def _streams(group: Any) -> None:
     sub.add_argument("--order", default="name", choices=["name", "rate", "queries", "split"])
     sub.add_argument("--reverse", action="store_true", help="the largest first")
     _paged(sub)
-    add_streams(group, _command)
+    _cluster_command(group, "show", "streams.shown", "one stream and its schema", "stream")
+    sub = _command(group, "infer", "streams.inferred", "propose a schema from a sample, as YAML")
+    sub.add_argument("file", type=Path, help="JSON, lines of JSON, CSV, Arrow or Parquet")
+    sub.add_argument("--format", choices=_FORMATS, help="(default: by the file's name)")
+    about = "register a stream; without --apply only print its schema"
+    sub = _cluster_command(group, "declare", "streams.declared", about, "stream")
+    source = sub.add_mutually_exclusive_group(required=True)
+    source.add_argument("--schema", type=Path, metavar="FILE", help="YAML or JSON; - is stdin")
+    source.add_argument("--sample", type=Path, metavar="FILE", help="records to propose one from")
+    sub.add_argument("--format", choices=_FORMATS, help="of the sample (default: by its name)")
+    sub.add_argument("--event-time", metavar="COLUMN", help="another one than is proposed")
+    sub.add_argument("--title", default="")
+    sub.add_argument("--rate", type=float, metavar="R", help="declared, in records/s")
+    sub.add_argument("--apply", action="store_true", help="do it")
+    about = "change the schema of a stream; without --apply only print the effect"
+    sub = _cluster_command(group, "change", "streams.changed", about, "stream", reason=True)
+    sub.add_argument("--schema", type=Path, metavar="FILE", help="the whole schema; - is stdin")
+    sub.add_argument("--column", action="append", default=[], metavar="NAME:TYPE",
+                     help="add a column, or give it a wider type; may repeat")  # fmt: skip
+    sub.add_argument("--remove", action="append", default=[], metavar="NAME", help="may repeat")
+    for name in ("watermark-delay", "max-future", "idle-after"):
+        sub.add_argument(f"--{name}", type=float, metavar="SECONDS")
+    sub.add_argument("--apply", action="store_true", help="do it: all of it or nothing")
+
+
+def _dead_letters(group: Any) -> None:
+    about = "the newest dead letters of a cluster"
+    sub = _cluster_command(group, "list", "dead_letters.listed", about)
+    sub.add_argument("--limit", type=int, default=50, metavar="N", help="up to 500 (50)")
+    _chosen(sub)
+    about = "print dead letters with their records, the oldest first"
+    sub = _cluster_command(group, "export", "dead_letters.exported", about)
+    sub.add_argument("--format", choices=["ndjson", "csv"], default="ndjson")
+    _chosen(sub)
+    about = "append dead letters again, under the present schemas"
+    sub = _cluster_command(group, "replay", "dead_letters.replayed", about)
+    sub.add_argument("--zone", default="", help="of times that name none, as Europe/Berlin")
+    _chosen(sub, by_id=True)
+    about = "delete dead letters"
+    sub = _cluster_command(group, "delete", "dead_letters.deleted", about, reason=True)
+    _chosen(sub, by_id=True)
+
+
+def _chosen(sub: Any, *, by_id: bool = False) -> None:
+    if by_id:
+        sub.add_argument(
+            "ids", nargs="*", metavar="id", help="(default: all that the filters hold)"
+        )
+    sub.add_argument("--stream", default="", metavar="NAME")
+    sub.add_argument("--why", default="", choices=["", *_REASONS], metavar="REASON",
+                     help=", ".join(_REASONS))  # fmt: skip
 
 
 def _queries(group: Any) -> None:

@@ -8,7 +8,7 @@ from redis.exceptions import RedisError
 
 from algorithms.errors import BadParameters, PlanningError
 from controlplane.cli.codes import Code, Refused
-from controlplane.cluster_spec.errors import BadDescription
+from controlplane.cluster_spec.document import BadDescription
 from controlplane.errors import (
     Conflict,
     Forbidden,

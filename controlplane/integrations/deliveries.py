@@ -19,6 +19,7 @@ from controlplane.errors import Conflict
 from controlplane.events import outbox
 from controlplane.integrations import outbound, webhooks
 from controlplane.models import Delivery, Webhook
+from controlplane.pagination.chunks import delete_in_chunks
 from controlplane.pagination.lookup import row_by
 from controlplane.task_names import SEND_WEBHOOK, send_on_commit
 
@@ -31,7 +32,6 @@ BATCH: Final = 20
 BUDGET: Final = timedelta(seconds=20)
 LEASE: Final = timedelta(seconds=120)
 KEPT: Final = timedelta(days=7)
-CHUNK: Final = 500
 _ERROR: Final = 300
 
 
@@ -79,11 +79,8 @@ def send_again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
 
 def prune(now: datetime) -> int:
     """Delete finished messages older than a week; return how many."""
-    deleted = 0
     old = Delivery.objects.filter(created_at__lt=now - KEPT).exclude(state="waiting")
-    while ids := list(old.values_list("pk", flat=True)[:CHUNK]):
-        deleted += Delivery.objects.filter(pk__in=ids).delete()[0]
-    return deleted
+    return delete_in_chunks(old)
 
 
 def retry_delay(tries: int) -> timedelta:

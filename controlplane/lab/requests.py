@@ -10,7 +10,7 @@ from algorithms.errors import BadParameters, UnknownExperiment
 from algorithms.experiments import Experiment, Repeated, experiment
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
-from controlplane.errors import Fields, Invalid
+from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import LabRun
 from controlplane.task_names import RUN_LAB, send_on_commit
 
@@ -106,3 +106,35 @@ def _describe(bad: BadParameters) -> Fields:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+UNDER_WAY = (LabRun.State.QUEUED, LabRun.State.RUNNING)
+
+
+@transaction.atomic
+def cancel(actor: Actor, run: LabRun) -> LabRun:
+    """Cancel a queued or running run; its worker stops at its next report of progress.
+
+    Raises `Forbidden`, `Conflict` if it is over.
+    """
+    require_operator(actor)
+    before = run.state
+    changed = LabRun.objects.filter(pk=run.pk, state__in=UNDER_WAY).update(
+        state=LabRun.State.CANCELLED, finished_at=timezone.now()
+    )
+    run.refresh_from_db()
+    if changed != 1:
+        raise Conflict("over", f"The run is {run.state} already")
+    audit.record(
+        actor, "lab.cancel", str(run), before={"state": before}, after={"state": run.state}
+    )
+    return run
+
+
+@transaction.atomic
+def delete(actor: Actor, run: LabRun) -> None:
+    """Delete a run and its table; a running run stops. Raises `Forbidden`."""
+    require_operator(actor)
+    name = str(run)
+    if LabRun.objects.filter(pk=run.pk).delete()[0]:
+        audit.record(actor, "lab.delete", name, before=asked_for(run) | {"state": run.state})

@@ -28,7 +28,7 @@ def set_retention(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespon
         if faults:
             raise Invalid(faults)
         reason = request.POST.get("reason", "")
-        query_retention.retain(request.actor, query, seconds, windows, reason)
+        query_retention.set_retention(request.actor, query, seconds, windows, reason)
         return f"The retention of {query.name} is changed."
 
     return answer(

@@ -186,6 +186,67 @@ def test_proposal_is_approved_carried_out_and_seen_on_the_chart(page: Page) -> N
     wait_until(page, ROUTING_VERSION, lambda version: version >= shown["applied_version"])
 
 
+def test_a_planner_that_is_installed_has_its_place_everywhere(
+    weir: RunningWeir, page: Page
+) -> None:
+    """No product file knows it: pages, API and command line offer it, and it is compared."""
+    page.goto("/clusters/sf/proposals/?planner=mixed")
+    expect(page.locator("#planner option")).to_have_text(["placement", "migration", "mixed"])
+    planners = {one["name"]: one for one in read_api(page, "planners")}
+    assert planners["mixed"]["measures"][-1]["name"] == "relief"
+    candidates = [{"planner": "mixed"}, {"planner": "placement"}]
+    body = {"asked": candidates, "budgets": [{}, {"moves": 1}]}
+    comparison = post(page, "comparisons", body)["id"]
+    table = wait_until(
+        page,
+        f"() => fetch('{API}/comparisons/{comparison}').then((r) => r.json())",
+        lambda answer: not answer["computing"],
+    )
+    mixed = [row for row in table["candidates"] if row["planner"] == "mixed"]
+    assert [row["state"] for row in mixed] == ["ready", "ready"]
+    assert all(row["values"]["relief"] > 0 for row in mixed)
+    assert mixed[1]["moves"] <= 1 < mixed[0]["moves"]
+    assert mixed[1]["actions"] > mixed[1]["moves"], "only moves cost what a budget limits"
+    shown = weir_prints(weir, "plan", "mixed", "sf")
+    assert (shown["state"], shown["planner"]) == ("ready", "mixed")
+    page.goto(f"/clusters/sf/proposals/{shown['id']}/")
+    expect(page.get_by_text("Load shed").first).to_be_visible()
+    expect(page.get_by_text("Key grouping").first).to_be_visible()
+
+
+def test_a_mixed_plan_is_stopped_rolled_back_and_executed(weir: RunningWeir, page: Page) -> None:
+    """On the real pipeline; after the rollback every object is as before."""
+    page.goto("/")
+    first = post(page, "proposals", {"planner": "mixed"})["id"]
+    row = wait_for(page, first, "ready")
+    actions = actions_of(page, first)
+    kinds = {one["kind"] for one in actions}
+    assert kinds == {
+        "move_tasks", "assign_stream", "set_drop_rule", "set_key_grouping", "set_node_active",
+        "set_task_count",
+    }  # fmt: skip
+    before = state_of(weir, actions)
+    post(page, f"proposals/{first}/approve", {"seal": row["seal"]})
+    wait_for(page, first, "executing")
+    wait_for_steps(page, first, 1)
+    post(page, f"proposals/{first}/finish-step", {"reason": "half-way"})
+    wait_for(page, first, "stopped")
+    applied = [one for one in actions_of(page, first) if one["status"] == "applied"]
+    assert 0 < len(applied) < len(actions)
+    assert state_of(weir, actions) != before
+    post(page, f"proposals/{first}/roll-back", {"seal": row["seal"], "reason": "half is enough"})
+    wait_for(page, first, "rolled back")
+    assert state_of(weir, actions) == before
+    second = post(page, "proposals", {"planner": "mixed"})["id"]
+    row = wait_for(page, second, "ready")
+    post(page, f"proposals/{second}/approve", {"seal": row["seal"]})
+    wait_for(page, second, "done")
+    execution = wait_for_steps(page, second, 1)
+    done = actions_of(page, second)
+    assert execution["applied"] + execution["skipped"] == len(done)
+    assert {one["kind"] for one in done if one["status"] == "applied"} == kinds
+
+
 def test_chart_follows_a_telemetry_row_within_a_second(page: Page) -> None:
     """From the row's leaving Spark to the drawn chart; the 95th percentile is logged."""
     open_cluster(page)
@@ -251,87 +312,30 @@ def test_watch_loops_decide_on_what_the_pipeline_reports(page: Page) -> None:
 
 
 def test_ledger_has_what_was_promised_and_what_was_measured(page: Page) -> None:
-    """The plan that was carried out above, after thirty batches."""
+    """An entry for each plan that was executed above; the thirty batches passed meanwhile."""
     page.goto("/clusters/sf/ledger/")
-    entries = "() => fetch('/api/v1/clusters/sf/ledger').then((r) => r.json())"
-    found = wait_until(page, entries, lambda answer: answer["total"], 240)
-    entry = found["entries"][-1]
-    assert entry["outcome"] == "done"
-    assert entry["measured"]["bytes"] > 0
-    assert entry["measured"]["pause_ms"] > 0
-    assert entry["measured"]["latency_ms"] > 0
-    assert abs(entry["measured"]["imbalance"] - entry["approved"]["imbalance"]) < 1
+    done = [row for row in read_api(page, "proposals")["proposals"] if row["state"] == "done"]
+    assert [row["planner"] for row in done] == ["mixed", "placement"], "the newest first"
+    entries = f"() => fetch('{API}/ledger').then((r) => r.json()).then((all) => all.entries)"
+    wanted = {row["id"] for row in done}
+    found = wait_until(page, entries, lambda all_: wanted <= {row["proposal"] for row in all_}, 240)
+    ledger = {row["proposal"]: row for row in found}
+    for proposal in done:
+        assert_entry(page, proposal, ledger[proposal["id"]])
     page.reload()
-    expect(page.locator("table.ledger")).to_contain_text(f"Proposal {entry['proposal']}")
+    for number in wanted:
+        expect(page.locator("table.ledger")).to_contain_text(f"Proposal {number}")
 
 
-def test_a_planner_that_is_installed_has_its_place_everywhere(
-    weir: RunningWeir, page: Page
-) -> None:
-    """No product file knows it: pages, API and command line offer it, and it is compared."""
-    page.goto("/clusters/sf/proposals/?planner=mixed")
-    expect(page.locator("#planner option")).to_have_text(["placement", "migration", "mixed"])
-    planners = {one["name"]: one for one in read_api(page, "planners")}
-    assert planners["mixed"]["measures"][-1]["name"] == "relief"
-    candidates = [{"planner": "mixed"}, {"planner": "placement"}]
-    body = {"asked": candidates, "budgets": [{}, {"moves": 1}]}
-    comparison = post(page, "comparisons", body)["id"]
-    table = wait_until(
-        page,
-        f"() => fetch('{API}/comparisons/{comparison}').then((r) => r.json())",
-        lambda answer: not answer["computing"],
-    )
-    mixed = [row for row in table["candidates"] if row["planner"] == "mixed"]
-    assert [row["state"] for row in mixed] == ["ready", "ready"]
-    assert all(row["values"]["relief"] > 0 for row in mixed)
-    assert mixed[1]["moves"] <= 1 < mixed[0]["moves"]
-    assert mixed[1]["actions"] > mixed[1]["moves"], "only moves cost what a budget limits"
-    shown = weir_prints(weir, "plan", "mixed", "sf")
-    assert (shown["state"], shown["planner"]) == ("ready", "mixed")
-    page.goto(f"/clusters/sf/proposals/{shown['id']}/")
-    expect(page.get_by_text("Load shed").first).to_be_visible()
-    expect(page.get_by_text("Key grouping").first).to_be_visible()
-
-
-def test_a_mixed_plan_is_stopped_rolled_back_and_executed(weir: RunningWeir, page: Page) -> None:
-    """On the real pipeline; after the rollback every object is as before."""
-    page.goto("/")
-    first = post(page, "proposals", {"planner": "mixed"})["id"]
-    row = wait_for(page, first, "ready")
-    actions = actions_of(page, first)
-    kinds = {one["kind"] for one in actions}
-    assert kinds == {
-        "move_tasks", "assign_stream", "set_drop_rule", "set_key_grouping", "set_node_active",
-        "set_task_count",
-    }  # fmt: skip
-    before = state_of(weir, actions)
-    post(page, f"proposals/{first}/approve", {"seal": row["seal"]})
-    wait_for(page, first, "executing")
-    wait_for_steps(page, first, 1)
-    post(page, f"proposals/{first}/finish-step", {"reason": "half-way"})
-    wait_for(page, first, "stopped")
-    applied = [one for one in actions_of(page, first) if one["status"] == "applied"]
-    assert 0 < len(applied) < len(actions)
-    assert state_of(weir, actions) != before
-    post(page, f"proposals/{first}/roll-back", {"seal": row["seal"], "reason": "half is enough"})
-    wait_for(page, first, "rolled back")
-    assert state_of(weir, actions) == before
-    second = post(page, "proposals", {"planner": "mixed"})["id"]
-    row = wait_for(page, second, "ready")
-    post(page, f"proposals/{second}/approve", {"seal": row["seal"]})
-    wait_for(page, second, "done")
-    execution = wait_for_steps(page, second, 1)
-    done = actions_of(page, second)
-    assert execution["applied"] + execution["skipped"] == len(done)
-    assert {one["kind"] for one in done if one["status"] == "applied"} == kinds
-    entries = f"() => fetch('{API}/ledger').then((r) => r.json())"
-    # Thirty micro-batches must follow; beside other tests each takes seconds.
-    ledger = wait_until(
-        page, entries, lambda answer: answer["entries"][0]["proposal"] == second, 240
-    )
-    entry = ledger["entries"][0]
+def assert_entry(page: Page, proposal: Any, entry: Any) -> None:
+    """The entry of a plan has its approved figures, its counts, and what was measured."""
+    execution = read_api(page, f"proposals/{proposal['id']}/execution")
     assert (entry["applied"], entry["skipped"]) == (execution["applied"], execution["skipped"])
-    assert entry["approved"]["imbalance"] == pytest.approx(row["after"]["imbalance"])
+    assert entry["outcome"] == "done"
+    assert entry["approved"]["imbalance"] == pytest.approx(proposal["after"]["imbalance"])
+    assert abs(entry["measured"]["imbalance"] - entry["approved"]["imbalance"]) < 1
+    for figure in ("bytes", "pause_ms", "latency_ms"):
+        assert entry["measured"][figure] > 0, figure
 
 
 # The last one: Weir takes long to start, so it is ended and started where it runs already.

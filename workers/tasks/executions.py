@@ -4,7 +4,7 @@ from celery import shared_task
 from django.db import OperationalError
 from django.utils import timezone
 
-from controlplane.executions import progression, reconcile
+from controlplane.executions import progression
 from controlplane.proposals import ledger, staleness
 from controlplane.task_names import (
     ADVANCE,
@@ -30,7 +30,7 @@ def advance(proposal_id: int) -> None:
 @shared_task(name=RECONCILE_EXECUTIONS)
 def reconcile_executions() -> None:
     """Queue the progression of executions that a crash may have interrupted."""
-    reconcile.request_advances()
+    progression.request_advances()
 
 
 @shared_task(name=UPDATE_LEDGER)

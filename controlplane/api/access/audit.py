@@ -15,15 +15,14 @@ from controlplane.models import AuditEntry
 router = Router(tags=["audit"])
 
 
-_ENTRY: Any = columns_of(
-    AuditEntry,
-    "id at actor address action object request seal reason",
-    before=dict[str, Any],
-    after=dict[str, Any],
-)
-
-
-class AuditOut(_ENTRY):  # type: ignore[misc]  # the fields are columns
+class AuditOut(
+    columns_of(  # type: ignore[misc]
+        AuditEntry,
+        "id at actor address action object request seal reason",
+        before=dict[str, Any],
+        after=dict[str, Any],
+    )
+):
     """One change; request is the id of the request that caused it, seal that of its plan."""
 
     cluster: str | None = below("cluster.slug")

@@ -17,7 +17,6 @@ from controlplane.api.common.problems import problem
 from controlplane.api.common.security import caller
 from controlplane.api.integrations.attached_schemas import (
     AcceptedOut,
-    JobOut,
     JobPage,
     ProgressOut,
     ReportIn,
@@ -70,7 +69,7 @@ def list_jobs(request: HttpRequest, response: HttpResponse) -> Any:
     """List jobs with the newest runs of each; query parameters q, cursor, limit (up to 1000)."""
     require_viewer(caller(request))
     page = requested_page(request, jobs_listing(JobFilters.of(request.GET)))
-    return JobPage(**listed(request, response, page), jobs=[JobOut.of(row) for row in page.rows])
+    return listed(request, response, page) | {"jobs": page.rows}
 
 
 @router.delete("/jobs/{int:pk}", response={204: None})
@@ -84,7 +83,7 @@ def remove_job(request: HttpRequest, pk: int) -> Any:
 def get_query(request: HttpRequest, pk: int) -> Any:
     """Return one Spark run with its newest progress."""
     require_viewer(caller(request))
-    return RunOut.of(run_by_id(pk))
+    return run_by_id(pk)
 
 
 @router.get("/queries/{int:pk}/progress", response=list[ProgressOut])

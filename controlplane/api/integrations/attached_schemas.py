@@ -1,15 +1,15 @@
 """Schemas of attached jobs; rates in rows/s, durations in ms, times ISO 8601."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from ninja import Schema
 from pydantic import AwareDatetime, Field, FiniteFloat, model_validator
 
-from controlplane.api.common.derived import columns_of
-from controlplane.api.common.schemas import ListOut, response_of
+from controlplane.api.common.derived import below, columns_of
+from controlplane.api.common.schemas import ListOut
 from controlplane.integrations.attached_jobs import Event, JobSpec, Report
-from controlplane.integrations.attached_list import JobRow, RunRow
+from controlplane.integrations.attached_list import RunRow
 from controlplane.models import AttachedJob, AttachedQuery
 
 # What a column of the database holds.
@@ -136,54 +136,40 @@ class ProgressOut(Schema):
     lags: list[float | None]
 
 
-_RUN: Any = columns_of(
-    AttachedQuery,
-    "id query_id run_id name started_at ended_at",
-    sources=list[dict[str, Any]],
-    sink=dict[str, Any],
-)
-
-
-class RunOut(_RUN):  # type: ignore[misc]  # the fields are columns
+class RunOut(
+    columns_of(  # type: ignore[misc]
+        AttachedQuery,
+        "id query_id run_id name started_at ended_at",
+        under="query",
+        sources=list[dict[str, Any]],
+        sink=dict[str, Any],
+    )
+):
     """A Spark run: state is running, idle, terminated, failed or lost, detail the reason."""
 
-    job: int
+    job: int = below("query.job_id")
     state: str
     detail: str
     last: ProgressOut | None
 
-    @classmethod
-    def of(cls, row: RunRow) -> Self:
-        """Return the body of a row."""
-        query = row.query
-        return response_of(
-            cls,
-            query,
-            job=query.job_id,
-            state=row.state,
-            detail=row.detail,
-            last=query.last or None,
-        )
+    @staticmethod
+    def resolve_last(row: RunRow) -> dict[str, Any] | None:
+        """Return the newest progress, None before the first."""
+        return row.query.last or None
 
 
-_JOB: Any = columns_of(
-    AttachedJob,
-    "id application name owner spark_version first_seen last_seen ended_at dropped",
-)
-
-
-class JobOut(_JOB):  # type: ignore[misc]  # as above
+class JobOut(
+    columns_of(  # type: ignore[misc]
+        AttachedJob,
+        "id application name owner spark_version first_seen last_seen ended_at dropped",
+        under="job",
+    )
+):
     """A job with its newest runs; state is running, idle, lost or ended."""
 
     state: str
-    total_queries: int
-    queries: list[RunOut]
-
-    @classmethod
-    def of(cls, row: JobRow) -> Self:
-        """Return the body of a row."""
-        runs = [RunOut.of(run) for run in row.runs]
-        return response_of(cls, row.job, state=row.state, total_queries=row.total, queries=runs)
+    total_queries: int = below("total")
+    queries: list[RunOut] = below("runs")
 
 
 class JobPage(ListOut):

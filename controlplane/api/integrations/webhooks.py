@@ -31,14 +31,11 @@ class WebhookIn(Schema):
     active: bool = True
 
 
-_WEBHOOK: Any = columns_of(
-    Webhook,
-    "id name url active failures rests_until created_by created_at",
-    kinds=list[str],
-)
-
-
-class WebhookOut(_WEBHOOK):  # type: ignore[misc]  # the fields are columns
+class WebhookOut(
+    columns_of(  # type: ignore[misc]
+        Webhook, "id name url active failures rests_until created_by created_at", kinds=list[str]
+    )
+):
     """A webhook without its secret; after consecutive failures it is paused until a moment."""
 
     cluster: str | None = below("cluster.slug")
@@ -51,12 +48,9 @@ class NewWebhookOut(Schema):
     secret: str
 
 
-_DELIVERY: Any = columns_of(
-    Delivery, "id event kind state tries status error created_at delivered_at body"
-)
-
-
-class DeliveryOut(_DELIVERY):  # type: ignore[misc]  # as above
+class DeliveryOut(
+    columns_of(Delivery, "id event kind state tries status error created_at delivered_at body")  # type: ignore[misc]
+):
     """A message; event is its id, the same at every attempt. next_at: the next attempt."""
 
     next_at: datetime | None

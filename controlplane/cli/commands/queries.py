@@ -56,7 +56,7 @@ def retained(given: Namespace) -> None:
     """Change the retention of a query's windows."""
     actor, cluster = viewed(given)
     query = query_retention.set_retention(
-        actor, cluster, given.name, given.seconds, given.windows, given.reason
+        actor, query_by_name(cluster, given.name), given.seconds, given.windows, given.reason
     )
     print_answer(given, values_of(query, "name retention_s retention_windows"))
 

@@ -1,16 +1,104 @@
-"""weir watch: events of a cluster, read from its rows."""
+"""weir watch: the events of a cluster between two observations of its rows."""
 
 import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
+
+from django.utils import timezone
 
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code
-from controlplane.cli.following import Followed, events_since, followed
 from controlplane.cli.output import console, print_json
-from controlplane.models import Cluster, Proposal
+from controlplane.cli.proposal_rows import execution_row
+from controlplane.models import Cluster, Proposal, RoutingVersion
 from controlplane.proposals.listing import proposal_by_id
+from controlplane.telemetry.time_series import latest_values
+from controlplane.wire.figures import figure_of
+
+Event = dict[str, Any]
+# Of a burst of versions between two looks, the newest; the others are counted.
+MOST_VERSIONS = 20
+
+
+@dataclass(frozen=True)
+class Followed:
+    """An observation of a cluster: proposals' states by id, progress of the followed proposal."""
+
+    time: datetime
+    cluster: int
+    state: str
+    detail: str
+    sample: Mapping[str, Any] | None
+    version: int
+    proposals: Mapping[int, str]
+    execution: Mapping[str, Any] | None
+    state_of_proposal: str
+
+
+def followed(cluster_id: int, proposal_id: int | None) -> Followed:
+    """Return an observation of a cluster."""
+    cluster = Cluster.objects.get(pk=cluster_id)
+    recent = cluster.proposals.order_by("-id")[:50]
+    states = dict(recent.values_list("id", "state"))
+    proposal = None
+    if proposal_id is not None:
+        proposal = Proposal.objects.filter(pk=proposal_id).first()
+        states = {} if proposal is None else {proposal.pk: proposal.state}
+    return Followed(
+        time=timezone.now(),
+        cluster=cluster_id,
+        state=cluster.state,
+        detail=cluster.state_detail,
+        sample=latest_values(cluster),
+        version=cluster.routing_version,
+        proposals=states,
+        execution=None if proposal is None else execution_row(proposal),
+        state_of_proposal="" if proposal is None else proposal.state,
+    )
+
+
+def events_since(before: Followed | None, now: Followed) -> Iterator[Event]:
+    """Yield the events since the last observation, which is None at first."""
+    if before is None or (before.state, before.detail) != (now.state, now.detail):
+        yield _event(now, "state", f"{now.state} {now.detail}".strip(), state=now.state)
+    if before is not None and before.version < now.version:
+        yield from _versions(before, now)
+    for pk, state in sorted(now.proposals.items()):
+        if before is not None and before.proposals.get(pk) != state:
+            yield _event(now, "proposal", f"proposal {pk} is {state}", id=pk, state=state)
+    if now.execution is not None and (before is None or before.execution != now.execution):
+        going = now.execution
+        text = f"{going['done']} of {going['of']} actions, {going['cap_reason']}"
+        text += f"; waits: {going['waits']}" if going["waits"] else ""
+        yield _event(now, "execution", text, **going)
+    if now.sample and (before is None or before.sample != now.sample):
+        yield _event(now, "sample", _sentence(now.sample), sample=dict(now.sample))
+
+
+def _versions(before: Followed, now: Followed) -> Iterator[Event]:
+    rows = RoutingVersion.objects.filter(
+        cluster=now.cluster, version__gt=before.version, version__lte=now.version
+    ).order_by("-version")
+    newest = list(rows.values_list("version", "reason")[:MOST_VERSIONS])
+    for version, reason in reversed(newest):
+        yield _event(now, "routing", f"{version}: {reason}", version=version)
+
+
+def _sentence(sample: Mapping[str, Any]) -> str:
+    parts = [
+        figure_of(name).text(value)
+        for name in ("in", "rf", "imbalance", "p95")
+        if (value := sample.get(name)) is not None
+    ]
+    return ", ".join(parts) or "no figures"
+
+
+def _event(now: Followed, kind: str, text: str, **more: Any) -> Event:
+    return {"at": now.time, "kind": kind, "text": text, **more}
+
 
 # States that a proposal does not leave automatically, and the exit code of each.
 _ENDS: Final[Mapping[str, Code]] = {

@@ -17,7 +17,7 @@ from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, Query, Stream, Task
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import nodes, placement, queries, rows
-from controlplane.topology.task_ranges import task_ranges_over
+from controlplane.topology.placement import task_ranges_over
 from controlplane.wire.language.errors import Place, place_of
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import task_ranges_of

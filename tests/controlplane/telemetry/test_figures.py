@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from controlplane.cli.following import events_since, followed
+from controlplane.cli.commands.watching import events_since, followed
 from controlplane.models import Cluster, MetricSample
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of, names_of, row_from

@@ -24,7 +24,7 @@ from controlplane.topology import (
     queries,
     rows,
 )
-from controlplane.topology.drop_specs import DropSpec
+from controlplane.topology.drop_rules import DropSpec
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import actor, replayed_table, small_cluster

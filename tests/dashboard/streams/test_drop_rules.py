@@ -8,7 +8,7 @@ from controlplane.access.roles import Actor
 from controlplane.background import ingestion
 from controlplane.models import AuditEntry, Cluster, Drop, Node, Query
 from controlplane.topology import aggregators, drop_rules
-from controlplane.topology.drop_specs import DropSpec
+from controlplane.topology.drop_rules import DropSpec
 from tests.dashboard.views.test_verbs import said
 from tests.support.cluster import placed_split, stream_id, telemetry
 from tests.support.records import append_at
