@@ -38,7 +38,7 @@ EVERY_S = 2.0
 
 def advance(proposal_id: int) -> None:
     """Execute the due operations of an approved proposal."""
-    proposal = _proposal(proposal_id)
+    proposal = Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
     if proposal is None or proposal.state not in APPROVED:
         return
     execution = get_or_start(proposal)
@@ -50,10 +50,6 @@ def advance(proposal_id: int) -> None:
                 renew(execution.pk, owner)
     except Taken:
         logger.info("another process advances %s", execution)
-
-
-def _proposal(proposal_id: int) -> Proposal | None:
-    return Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
 
 
 def _acted(execution_id: int) -> bool:

@@ -89,11 +89,8 @@ def _lateness_ms(drop: Drop) -> int:
     if drop.query_id is not None:
         readers = readers.filter(pk=drop.query_id)
     texts = readers.order_by().values_list("text", flat=True).distinct()
-    return max((_lateness_of(text) for text in texts), default=0)
-
-
-def _lateness_of(text: str) -> int:
-    return round(QueryText.from_json(json.loads(text)).lateness_s * 1000)
+    lateness = (QueryText.from_json(json.loads(text)).lateness_s for text in texts)
+    return round(max(lateness, default=0) * 1000)
 
 
 def _has_processed(sample: dict[str, Any], position: str) -> bool:

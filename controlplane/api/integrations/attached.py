@@ -19,7 +19,6 @@ from controlplane.api.integrations.attached_schemas import (
     AcceptedOut,
     JobPage,
     ProgressOut,
-    ReportIn,
     RunOut,
 )
 from controlplane.integrations import attached_jobs
@@ -30,6 +29,7 @@ from controlplane.integrations.attached_list import (
     progress_of,
     run_by_id,
 )
+from controlplane.integrations.attached_reports import ReportIn
 
 router = Router(tags=["attached jobs"])
 # The client sends at most a quarter of it.
@@ -60,7 +60,7 @@ def report_events(request: HttpRequest, body: ReportIn) -> Any:
     Each (run, batch) is stored once. A token of the role viewer is enough: it writes jobs of its
     own user only. A report without events is a sign of life.
     """
-    job = attached_jobs.report(caller(request), body.report())
+    job = attached_jobs.report(caller(request), body)
     return Status(202, {"job": job.pk, "taken": len(body.events)})
 
 

@@ -8,7 +8,6 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.api.integrations.attached_schemas import ReportIn
 from controlplane.errors import Conflict, Forbidden
 from controlplane.integrations import attached_housekeeping, attached_jobs
 from controlplane.integrations.attached_list import (
@@ -19,6 +18,7 @@ from controlplane.integrations.attached_list import (
     progress_of,
     run_row,
 )
+from controlplane.integrations.attached_reports import ReportIn
 from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery, AuditEntry
 from tests.support import cluster as made
 from tests.support.attached import JOB, RUN, event, message, progress_event, run_number
@@ -27,7 +27,7 @@ from workers.tasks.housekeeping import prune as prune_task
 
 def told(by: Actor, *events: dict[str, Any], **more: Any) -> AttachedJob:
     """Report events in one message."""
-    return attached_jobs.report(by, ReportIn.model_validate(message(*events, **more)).report())
+    return attached_jobs.report(by, ReportIn.model_validate(message(*events, **more)))
 
 
 def now() -> datetime:

@@ -18,7 +18,7 @@ MODULES = (
     "streams.schemas",
     "clusters.stuck_batch",
     "lab.routes",
-    "integrations.attached_schemas",
+    "integrations.attached",
     "comparison_schemas",
     "proposal_schemas",
     "queries.edge_schemas",
