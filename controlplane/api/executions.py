@@ -102,7 +102,7 @@ def running_execution(request: HttpRequest, slug: str) -> Any:
     """Return the execution that is under way on the cluster, null while there is none."""
     cluster = viewed_cluster(request)
     progress = running([cluster.pk]).get(cluster.pk)
-    return _shown(progress) if progress is not None else None
+    return _progress_values(progress) if progress is not None else None
 
 
 @router.get("/{slug}/proposals/{int:pk}/execution", response=ExecutionOut, openapi_extra=_SHOWN)
@@ -111,10 +111,10 @@ def get_execution(request: HttpRequest, slug: str, pk: int) -> Any:
     execution = execution_of(proposal_without_plan(viewed_cluster(request), pk))
     page = steps_page(execution, *numbers_of(request))
     steps = {"page": page.number, "pages": page.pages, "step_rows": list(page.rows)}
-    return _shown(progress_of(execution)) | steps
+    return _progress_values(progress_of(execution)) | steps
 
 
-def _shown(progress: Progress) -> dict[str, Any]:
+def _progress_values(progress: Progress) -> dict[str, Any]:
     """Return a progress and its execution as one value."""
     row = progress.execution
     return {

@@ -76,7 +76,7 @@ def get_proposal(request: HttpRequest, slug: str, pk: int) -> Any:
 
 
 @router.get(f"{PROPOSAL}/allowed", response=AllowedOut)
-def what_is_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
+def get_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return what the caller may do with a proposal now."""
     actor = caller(request)
     proposal = proposal_without_plan(cluster_of(request), pk)

@@ -48,7 +48,7 @@ def request(
         requested_by=actor.name,
         requested_at=timezone.now(),
     )
-    audit.record(actor, "lab.request", str(run), after=asked_for(run))
+    audit.record(actor, "lab.request", str(run), after=requested_values(run))
     send_on_commit(RUN_LAB, run.pk)
     return run
 
@@ -58,7 +58,7 @@ def repeat(actor: Actor, run: LabRun) -> LabRun:
     return request(actor, run.planner, run.experiment, run.parameters, run.values, run.series)
 
 
-def asked_for(run: LabRun) -> dict[str, Any]:
+def requested_values(run: LabRun) -> dict[str, Any]:
     """Return the requested parameters for the audit log."""
     names = ("planner", "experiment", "parameters", "values", "series")
     return {name: getattr(run, name) for name in names}
@@ -137,4 +137,4 @@ def delete(actor: Actor, run: LabRun) -> None:
     require_operator(actor)
     name = str(run)
     if LabRun.objects.filter(pk=run.pk).delete()[0]:
-        audit.record(actor, "lab.delete", name, before=asked_for(run) | {"state": run.state})
+        audit.record(actor, "lab.delete", name, before=requested_values(run) | {"state": run.state})

@@ -63,7 +63,7 @@ def _set_owners(owners: dict[tuple[int, int], int], query: int, draft: TableDraf
     owners |= {(query, task): node for task, node in enumerate(draft.route(query).owners())}
 
 
-def counted(stopped_by: Iterable[Obstacle | None]) -> dict[str, int]:
+def count_obstacles(stopped_by: Iterable[Obstacle | None]) -> dict[str, int]:
     """Return the number of actions that each obstacle stops."""
     return dict(Counter(str(obstacle) for obstacle in stopped_by if obstacle is not None))
 

@@ -20,7 +20,7 @@ _COLUMNS: Final = {
 }  # fmt: skip
 
 
-def listed(given: Namespace) -> None:
+def list_proposals(given: Namespace) -> None:
     """Print one page of a cluster's proposals."""
     _, cluster = viewed(given)
     if given.state and given.state not in STATES:
@@ -34,7 +34,7 @@ def listed(given: Namespace) -> None:
     print_page(given, page, "proposals", rows, _COLUMNS)
 
 
-def shown(given: Namespace) -> None:
+def show_proposal(given: Namespace) -> None:
     """Print one proposal."""
     actor, proposal = _proposal(given)
     if given.json:
@@ -43,7 +43,7 @@ def shown(given: Namespace) -> None:
         print_proposal(actor, proposal, given.actions)
 
 
-def said(given: Namespace) -> None:
+def apply_verb(given: Namespace) -> None:
     """Apply a verb to a proposal."""
     actor, proposal = _proposal(given)
     verb = verbs.verb_at(given.verb)

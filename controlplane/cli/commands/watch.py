@@ -24,8 +24,8 @@ MOST_VERSIONS = 20
 
 
 @dataclass(frozen=True)
-class Followed:
-    """An observation of a cluster: proposals' states by id, progress of the followed proposal."""
+class ClusterObservation:
+    """An observation: states of proposals by id, and progress of the watched proposal."""
 
     time: datetime
     cluster: int
@@ -38,7 +38,7 @@ class Followed:
     state_of_proposal: str
 
 
-def followed(cluster_id: int, proposal_id: int | None) -> Followed:
+def observe(cluster_id: int, proposal_id: int | None) -> ClusterObservation:
     """Return an observation of a cluster."""
     cluster = Cluster.objects.get(pk=cluster_id)
     recent = cluster.proposals.order_by("-id")[:50]
@@ -47,7 +47,7 @@ def followed(cluster_id: int, proposal_id: int | None) -> Followed:
     if proposal_id is not None:
         proposal = Proposal.objects.filter(pk=proposal_id).first()
         states = {} if proposal is None else {proposal.pk: proposal.state}
-    return Followed(
+    return ClusterObservation(
         time=timezone.now(),
         cluster=cluster_id,
         state=cluster.state,
@@ -60,7 +60,7 @@ def followed(cluster_id: int, proposal_id: int | None) -> Followed:
     )
 
 
-def events_since(before: Followed | None, now: Followed) -> Iterator[Event]:
+def events_since(before: ClusterObservation | None, now: ClusterObservation) -> Iterator[Event]:
     """Yield the events since the last observation, which is None at first."""
     if before is None or (before.state, before.detail) != (now.state, now.detail):
         yield _event(now, "state", f"{now.state} {now.detail}".strip(), state=now.state)
@@ -78,7 +78,7 @@ def events_since(before: Followed | None, now: Followed) -> Iterator[Event]:
         yield _event(now, "sample", _sentence(now.sample), sample=dict(now.sample))
 
 
-def _versions(before: Followed, now: Followed) -> Iterator[Event]:
+def _versions(before: ClusterObservation, now: ClusterObservation) -> Iterator[Event]:
     rows = RoutingVersion.objects.filter(
         cluster=now.cluster, version__gt=before.version, version__lte=now.version
     ).order_by("-version")
@@ -96,7 +96,7 @@ def _sentence(sample: Mapping[str, Any]) -> str:
     return ", ".join(parts) or "no figures"
 
 
-def _event(now: Followed, kind: str, text: str, **more: Any) -> Event:
+def _event(now: ClusterObservation, kind: str, text: str, **more: Any) -> Event:
     return {"at": now.time, "kind": kind, "text": text, **more}
 
 
@@ -112,12 +112,12 @@ _ENDS: Final[Mapping[str, Code]] = {
 }
 
 
-def watched(given: Namespace) -> int:
+def watch_cluster(given: Namespace) -> int:
     """Print events until the proposal has ended, the time limit, or Ctrl-C."""
     _, cluster = viewed(given)
     if given.proposal is not None:
         proposal_by_id(cluster, given.proposal)
-    seen: Followed | None = None
+    seen: ClusterObservation | None = None
     for now in _observations(cluster, given):
         for event in events_since(seen, now):
             _print(given, event)
@@ -128,10 +128,10 @@ def watched(given: Namespace) -> int:
     return Code.DONE if given.proposal is None else Code.WAITED
 
 
-def _observations(cluster: Cluster, given: Namespace) -> Iterator[Followed]:
+def _observations(cluster: Cluster, given: Namespace) -> Iterator[ClusterObservation]:
     until = None if given.seconds is None else time.monotonic() + given.seconds
     while True:
-        yield followed(cluster.pk, given.proposal)
+        yield observe(cluster.pk, given.proposal)
         if until is not None and time.monotonic() >= until:
             return
         time.sleep(max(0.05, given.every))
