@@ -1,6 +1,7 @@
 """Django's admin for all models; rows that use cases write are read-only."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
 from django.db.models import Model
@@ -18,17 +19,11 @@ else:
 class ReadOnly(ModelAdmin):
     """Shows rows that only services write: the routing table would not follow an edit here."""
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Refuse."""
         return False
 
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Refuse."""
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        """Refuse."""
-        return False
+    has_change_permission = has_delete_permission = has_add_permission
 
 
 class NodeInline(TabularInline):
@@ -75,119 +70,72 @@ class ApiTokenAdmin(ModelAdmin):
         return False
 
 
-@admin.register(models.Node)
-class NodeAdmin(ReadOnly):
-    """Nodes; they are edited on their cluster's page."""
-
-    list_display = ("cluster", "index", "name", "capacity", "active")
-    list_filter = ("cluster",)
-
-
-@admin.register(models.Stream)
-class StreamAdmin(ReadOnly):
-    """Streams."""
-
-    list_display = ("name", "title", "cluster", "rate", "declared_rate", "split")
-    list_filter = ("cluster",)
-    search_fields = ("name", "title")
-
-
-@admin.register(models.Query)
-class QueryAdmin(ReadOnly):
-    """Queries."""
-
-    list_display = ("name", "cluster", "state", "window_s", "submitted_by", "submitted_at")
-    list_filter = ("cluster", "state")
-    search_fields = ("name",)
-
-
-@admin.register(models.Task)
-class TaskAdmin(ReadOnly):
-    """Tasks and their nodes."""
-
-    list_display = ("query", "index", "node", "since_version")
-    list_select_related = ("query", "node")
-
-
-@admin.register(models.QueryStream)
-class QueryStreamAdmin(ReadOnly):
-    """Which query reads which stream."""
-
-    list_display = ("query", "stream")
-    list_select_related = ("query", "stream")
-
-
-@admin.register(models.Drop)
-class DropAdmin(ReadOnly):
-    """What edges drop."""
-
-    list_display = ("stream", "query", "cluster", "dropped", "set_by", "set_at")
-    list_filter = ("cluster",)
-    list_select_related = ("stream", "query", "cluster")
-
-
-@admin.register(models.RoutingVersion)
-class RoutingVersionAdmin(ReadOnly):
-    """The routing table's history."""
-
-    list_display = ("cluster", "version", "reason", "created_at", "published_at", "applied_at")
-    list_filter = ("cluster",)
-
-
-@admin.register(models.Proposal)
-class ProposalAdmin(ReadOnly):
-    """Proposals."""
-
-    list_display = ("id", "cluster", "algorithm", "state", "requested_by", "requested_at")
-    list_filter = ("cluster", "state")
-
-
-@admin.register(models.MetricSample)
-class MetricSampleAdmin(ReadOnly):
-    """Samples."""
-
-    list_display = ("cluster", "resolution", "t")
-    list_filter = ("cluster", "resolution")
-
-
-@admin.register(models.AuditEntry)
-class AuditEntryAdmin(ReadOnly):
-    """Endpoint of the audit log."""
-
-    list_display = ("at", "actor", "address", "cluster", "action", "object", "reason")
-    list_filter = ("cluster", "action")
-    search_fields = ("actor", "object", "reason")
-
-
-@admin.register(models.LabRun)
-class LabRunAdmin(ReadOnly):
-    """Runs of the Lab."""
-
-    list_display = ("id", "planner", "experiment", "state", "requested_by", "requested_at")
-    list_filter = ("planner", "experiment", "state")
-
-
-@admin.register(models.AttachedJob)
-class AttachedJobAdmin(ReadOnly):
-    """Attached jobs."""
-
-    list_display = ("name", "application", "owner", "spark_version", "last_seen", "ended_at")
-    list_filter = ("owner",)
-    search_fields = ("name", "application")
-
-
-@admin.register(models.AttachedQuery)
-class AttachedQueryAdmin(ReadOnly):
-    """Runs of attached queries."""
-
-    list_display = ("title", "job", "state", "started_at", "last_progress_at")
-    list_filter = ("state",)
-    list_select_related = ("job",)
-
-
-@admin.register(models.AttachedProgress)
-class AttachedProgressAdmin(ReadOnly):
-    """Progress of attached queries."""
-
-    list_display = ("query", "batch", "t")
-    list_select_related = ("query",)
+# What lists of rows show, filter by, search in, and read beside them.
+_LISTS: Final[Mapping[type[Model], Mapping[str, Any]]] = {
+    models.Node: {
+        "list_display": ("cluster", "index", "name", "capacity", "active"),
+        "list_filter": ("cluster",),
+    },
+    models.Stream: {
+        "list_display": ("name", "title", "cluster", "rate", "declared_rate", "split"),
+        "list_filter": ("cluster",),
+        "search_fields": ("name", "title"),
+    },
+    models.Query: {
+        "list_display": ("name", "cluster", "state", "window_s", "submitted_by", "submitted_at"),
+        "list_filter": ("cluster", "state"),
+        "search_fields": ("name",),
+    },
+    models.Task: {
+        "list_display": ("query", "index", "node", "since_version"),
+        "list_select_related": ("query", "node"),
+    },
+    models.QueryStream: {
+        "list_display": ("query", "stream"),
+        "list_select_related": ("query", "stream"),
+    },
+    models.Drop: {
+        "list_display": ("stream", "query", "cluster", "dropped", "set_by", "set_at"),
+        "list_filter": ("cluster",),
+        "list_select_related": ("stream", "query", "cluster"),
+    },
+    models.RoutingVersion: {
+        "list_display": (
+            "cluster", "version", "reason", "created_at", "published_at", "applied_at",
+        ),
+        "list_filter": ("cluster",),
+    },
+    models.Proposal: {
+        "list_display": ("id", "cluster", "algorithm", "state", "requested_by", "requested_at"),
+        "list_filter": ("cluster", "state"),
+    },
+    models.MetricSample: {
+        "list_display": ("cluster", "resolution", "t"),
+        "list_filter": ("cluster", "resolution"),
+    },
+    models.AuditEntry: {
+        "list_display": ("at", "actor", "address", "cluster", "action", "object", "reason"),
+        "list_filter": ("cluster", "action"),
+        "search_fields": ("actor", "object", "reason"),
+    },
+    models.LabRun: {
+        "list_display": ("id", "planner", "experiment", "state", "requested_by", "requested_at"),
+        "list_filter": ("planner", "experiment", "state"),
+    },
+    models.AttachedJob: {
+        "list_display": ("name", "application", "owner", "spark_version", "last_seen", "ended_at"),
+        "list_filter": ("owner",),
+        "search_fields": ("name", "application"),
+    },
+    models.AttachedQuery: {
+        "list_display": ("title", "job", "state", "started_at", "last_progress_at"),
+        "list_filter": ("state",),
+        "list_select_related": ("job",),
+    },
+    models.AttachedProgress: {
+        "list_display": ("query", "batch", "t"),
+        "list_select_related": ("query",),
+    },
+}  # fmt: skip
+for _model, _options in _LISTS.items():
+    admin.site.register(_model, ReadOnly, **_options)

@@ -15,7 +15,7 @@ if parent_process() is not None:
     end_with_parent()
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
-# All web processes of a site count their requests together (controlplane.measuring).
+# All web processes of a site count their requests together (controlplane.request_metrics).
 os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(env.data_dir() / "request-metrics"))
 # Django must be set up before anything that touches models is imported.
 django.setup(set_prefix=False)
@@ -26,7 +26,7 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 from django.conf import settings  # noqa: E402
 from django.utils.module_loading import import_string  # noqa: E402
 
-from controlplane.pooled import PooledHandler  # noqa: E402
+from controlplane.pooled_handler import PooledHandler  # noqa: E402
 from controlplane.staticfiles import with_static  # noqa: E402
 
 # All pages and endpoints now, not with the first request.

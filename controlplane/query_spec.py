@@ -6,7 +6,7 @@ tables of the documentation are derived from these two declarations.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, replace
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final, get_type_hints
 
@@ -137,13 +137,14 @@ def _declaration() -> Declaration:
 def _declared(kind: type[Any], prefix: str = "") -> list[QueryField]:
     hints = get_type_hints(kind)
     return [
-        QueryField(f"{prefix}{item.name}", hints[item.name], _default(item), item.metadata)
+        QueryField(
+            f"{prefix}{item.name}",
+            hints[item.name],
+            item.default if item.default_factory is MISSING else item.default_factory(),
+            item.metadata,
+        )
         for item in fields(kind)
     ]
-
-
-def _default(item: Field[Any]) -> Any:
-    return item.default if item.default_factory is MISSING else item.default_factory()
 
 
 DECLARED: Final = _declaration()

@@ -36,7 +36,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "controlplane.middleware.with_request_id",
-    "controlplane.measuring.measure_requests",
+    "controlplane.request_metrics.measure_requests",
     "controlplane.api.common.problems.api_problems",
     "controlplane.storable.refuse_unstorable",
     "django.middleware.security.SecurityMiddleware",

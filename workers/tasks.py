@@ -14,7 +14,6 @@ from controlplane.background import retention
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.executions import progression
-from controlplane.executions import reconcile as executions
 from controlplane.integrations import attached_housekeeping, deliveries, idempotency
 from controlplane.policies.exclusions import prune_exclusions
 from controlplane.proposals import computation, ledger, staleness
@@ -59,7 +58,7 @@ def advance(proposal_id: int) -> None:
 @shared_task(name=RECONCILE_EXECUTIONS)
 def reconcile_executions() -> None:
     """Queue the progression of executions that a crash may have interrupted."""
-    executions.request_advances()
+    progression.request_advances()
 
 
 @shared_task(name=UPDATE_LEDGER)

@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import ROLES, VIEWER, Actor, require_member
-from controlplane.errors import Conflict, Fields, Forbidden, Invalid, LoginNeeded, NotFound
+from controlplane.errors import Conflict, Fields, Forbidden, Invalid, LoginNeeded
 from controlplane.models import ApiToken, Cluster
+from controlplane.pagination.lookup import row_by
 
 logger = logging.getLogger(__name__)
 
@@ -74,9 +75,7 @@ def revoke(actor: Actor, pk: int) -> None:
 
     An actor who uses a token can revoke that token only. Raises `Forbidden`, `NotFound`.
     """
-    row = tokens_of(actor).filter(pk=pk).first()
-    if row is None:
-        raise NotFound("token", pk)
+    row = row_by(tokens_of(actor), "token", pk=pk)
     if actor.token not in (None, pk):
         raise LoginNeeded
     audit.record(actor, "token.revoke", _label(row), cluster=row.cluster, before={"role": row.role})

@@ -52,10 +52,7 @@ class ComparisonOut(Schema):
     candidates: list[Candidate]
 
 
-_COMPARISON: Any = columns_of(Comparison, "id requested_by requested_at")
-
-
-class ComparisonRow(_COMPARISON):  # type: ignore[misc]  # the fields are columns
+class ComparisonRow(columns_of(Comparison, "id requested_by requested_at")):  # type: ignore[misc]
     """A comparison in a list; how many candidates it has, and how many are still computed."""
 
     total: int
@@ -74,17 +71,11 @@ class CancelledOut(Schema):
     cancelled: int
 
 
-_CHANGES: Any = fields_of(Effect, without="place worst")
-
-
-class EffectValues(_CHANGES):  # type: ignore[misc]  # the fields are those of the dataclass
+class EffectValues(fields_of(Effect, without="place worst")):  # type: ignore[misc]
     """The change of each measure if the action is left out; above 0 it is worse without it."""
 
 
-_EFFECT: Any = fields_of(EffectRow, ActionText, without="text effect")
-
-
-class EffectOut(_EFFECT):  # type: ignore[misc]  # the fields are those of the dataclasses
+class EffectOut(fields_of(EffectRow, ActionText, without="text effect")):  # type: ignore[misc]
     """An action at its place in the order, its effect, and the worst loaded node without it."""
 
     effect: EffectValues
@@ -103,16 +94,17 @@ class WithoutIn(Schema):
 
 
 _FIGURES: Final = dict[str, float]
-_ENTRY: Any = columns_of(
-    LedgerEntry,
-    "proposal planner algorithm outcome applied skipped samples at",
-    approved=_FIGURES,
-    expected=_FIGURES,
-    measured=_FIGURES,
-)
 
 
-class LedgerOut(_ENTRY):  # type: ignore[misc]  # the fields are columns
+class LedgerOut(
+    columns_of(  # type: ignore[misc]
+        LedgerEntry,
+        "proposal planner algorithm outcome applied skipped samples at",
+        approved=_FIGURES,
+        expected=_FIGURES,
+        measured=_FIGURES,
+    )
+):
     """What one executed proposal promised when it was approved, and what was measured.
 
     expected: the same figures for the actions that were applied.
@@ -125,10 +117,7 @@ class LedgerPage(PageOut):
     entries: list[LedgerOut]
 
 
-_RECORD: Any = fields_of(Record)
-
-
-class RecordOut(_RECORD):  # type: ignore[misc]  # the fields are those of the dataclass
+class RecordOut(fields_of(Record)):  # type: ignore[misc]
     """How good a planner's predictions were: in the median a run was off by median_error."""
 
     planner: str

@@ -7,8 +7,7 @@ from ninja import Router
 
 from controlplane.api.common.derived import below, columns_of, fields_of
 from controlplane.api.common.lists import numbers_of
-from controlplane.api.common.security import caller
-from controlplane.clusters.listing import cluster_by_slug
+from controlplane.api.common.security import viewed_cluster
 from controlplane.executions.progress import (
     Progress,
     execution_of,
@@ -24,15 +23,14 @@ from controlplane.proposals.listing import proposal_without_plan
 router = Router(tags=["executions"])
 
 
-_STEP: Any = columns_of(
-    Step,
-    "number direction state first stop applied effective_at tasks moved bytes waited pause_ms"
-    " balance_before balance_after p95_ms cap cap_reason published_at acknowledged_at",
-    skipped=list[tuple[int, str]],
-)
-
-
-class StepOut(_STEP):  # type: ignore[misc]  # the fields are columns
+class StepOut(
+    columns_of(  # type: ignore[misc]
+        Step,
+        "number direction state first stop applied effective_at tasks moved bytes waited pause_ms"
+        " balance_before balance_after p95_ms cap cap_reason published_at acknowledged_at",
+        skipped=list[tuple[int, str]],
+    )
+):
     """One step, a routing version: actions [first, stop) of the proposal, or of its rollback.
 
     applied: number of actions; skipped: place and code of each that could not be applied. tasks:
@@ -55,10 +53,9 @@ _EXECUTION: Any = columns_of(
     "proposal direction not_before cap cap_reason last_step started_at finished_at",
     rollback_cost=dict[str, Any],
 )
-_PROGRESS: Any = fields_of(Progress, without="execution total", base=_EXECUTION)
 
 
-class RunningOut(_PROGRESS):  # type: ignore[misc]  # as above
+class RunningOut(fields_of(Progress, without="execution total", base=_EXECUTION)):  # type: ignore[misc]
     """An execution as lists have it; eta_s is None if it is stopped or has ended.
 
     actions: finished ones of total_actions, applied or skipped as they could not be applied.
@@ -103,23 +100,21 @@ _SHOWN = {"responses": {200: {"content": {"application/json": {"example": _EXAMP
 @router.get("/{slug}/execution", response=RunningOut | None, openapi_extra=_SHOWN)
 def running_execution(request: HttpRequest, slug: str) -> Any:
     """Return the execution that is under way on the cluster, null while there is none."""
-    caller(request)
-    cluster = cluster_by_slug(slug)
+    cluster = viewed_cluster(request)
     progress = running([cluster.pk]).get(cluster.pk)
-    return _shown(progress) if progress is not None else None
+    return _progress_values(progress) if progress is not None else None
 
 
 @router.get("/{slug}/proposals/{int:pk}/execution", response=ExecutionOut, openapi_extra=_SHOWN)
 def get_execution(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return the progress of a proposal's execution; query parameters page, per_page: its steps."""
-    caller(request)
-    execution = execution_of(proposal_without_plan(cluster_by_slug(slug), pk))
+    execution = execution_of(proposal_without_plan(viewed_cluster(request), pk))
     page = steps_page(execution, *numbers_of(request))
     steps = {"page": page.number, "pages": page.pages, "step_rows": list(page.rows)}
-    return _shown(progress_of(execution)) | steps
+    return _progress_values(progress_of(execution)) | steps
 
 
-def _shown(progress: Progress) -> dict[str, Any]:
+def _progress_values(progress: Progress) -> dict[str, Any]:
     """Return a progress and its execution as one value."""
     row = progress.execution
     return {

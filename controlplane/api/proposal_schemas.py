@@ -77,22 +77,23 @@ class AllowedOut(Schema):
 
 
 _VALUES: Final = dict[str, Any]
-_PROPOSAL: Any = columns_of(
-    Proposal,
-    "id state progress planner algorithm origin base requested_by requested_at four_eyes"
-    " approved_by approved_at decided_by decided_at snapshot_version seal error",
-    parameters=_VALUES,
-    before=_VALUES,
-    after=_VALUES,
-    predicted=_VALUES,
-    rollback_cost=_VALUES,
-    bounds=dict[str, float],
-    drift=_VALUES,
-    review=_VALUES,
-)
 
 
-class ProposalRow(_PROPOSAL):  # type: ignore[misc]  # the fields are columns
+class ProposalRow(
+    columns_of(  # type: ignore[misc]
+        Proposal,
+        "id state progress planner algorithm origin base requested_by requested_at four_eyes"
+        " approved_by approved_at decided_by decided_at snapshot_version seal error",
+        parameters=_VALUES,
+        before=_VALUES,
+        after=_VALUES,
+        predicted=_VALUES,
+        rollback_cost=_VALUES,
+        bounds=dict[str, float],
+        drift=_VALUES,
+        review=_VALUES,
+    )
+):
     """A proposal as lists have it.
 
     before, after: measures by name; bounds: by measure, what no plan undercuts. predicted: what
@@ -128,10 +129,7 @@ class ProposalPage(ListOut):
     proposals: list[ProposalRow]
 
 
-_ACTION: Any = fields_of(ActionRow, ActionText, ActionStatus, without="text")
-
-
-class ActionOut(_ACTION):  # type: ignore[misc]  # the fields are those of the dataclasses
+class ActionOut(fields_of(ActionRow, ActionText, ActionStatus, without="text")):  # type: ignore[misc]
     """An action at its place in the order, from 0.
 
     kind and action: as in routing versions; title, object, before and after: for people. query,
@@ -150,19 +148,13 @@ class ActionPage(PageOut):
     actions: list[ActionOut]
 
 
-_DRIFT: Any = fields_of(Drift)
-
-
-class DriftOut(_DRIFT):  # type: ignore[misc]  # as above
+class DriftOut(fields_of(Drift)):  # type: ignore[misc]
     """How far the cluster is from the snapshot; exceeded: what the policy does not tolerate."""
 
     stale: bool
 
 
-_PARAMETER: Any = fields_of(ParameterField, without="type optional")
-
-
-class ParameterOut(_PARAMETER):  # type: ignore[misc]  # as above
+class ParameterOut(fields_of(ParameterField, without="type optional")):  # type: ignore[misc]
     """One parameter of an algorithm, with the cluster's default; type: bool, int, float or str."""
 
     type: str = below("type.__name__")
@@ -178,10 +170,7 @@ class AlgorithmOut(Schema):
     parameters: list[ParameterOut] = below("fields")
 
 
-_MEASURE: Any = fields_of(Measure, without="compute")
-
-
-class MeasureOut(_MEASURE):  # type: ignore[misc]  # as above
+class MeasureOut(fields_of(Measure, without="compute")):  # type: ignore[misc]
     """A measure of proposals; better: lower, higher or neither."""
 
 

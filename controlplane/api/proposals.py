@@ -7,7 +7,7 @@ from ninja import Router, Status
 
 from controlplane.api.common.examples import verb_examples, with_examples
 from controlplane.api.common.lists import about, listed, numbers_of, requested_page
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.api.proposal_schemas import (
     BODIES,
     ActionPage,
@@ -18,7 +18,6 @@ from controlplane.api.proposal_schemas import (
     ProposalOut,
     ProposalPage,
 )
-from controlplane.clusters.listing import cluster_by_slug
 from controlplane.errors import Conflict
 from controlplane.executions import verbs
 from controlplane.executions.action_status import (
@@ -35,8 +34,7 @@ from controlplane.proposals.listing import (
     ProposalFilters,
     proposal_by_id,
     proposal_without_plan,
-    proposals_page,
-    proposals_slice,
+    proposals_listing,
 )
 from controlplane.proposals.planners import offered_planners
 
@@ -47,14 +45,13 @@ PROPOSAL = "/{slug}/proposals/{int:pk}"
 @router.get("/{slug}/planners", response=list[PlannerOut])
 def list_planners(request: HttpRequest, slug: str) -> Any:
     """Return the connected planners with their algorithms, measures and the cluster's defaults."""
-    caller(request)
-    return offered_planners(cluster_by_slug(slug))
+    return offered_planners(viewed_cluster(request))
 
 
 @router.post("/{slug}/proposals", response={202: ProposalOut})
 def request_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
     """Ask a planner for a plan; it is computing until a worker has it ready."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
+    actor, cluster = caller(request), cluster_of(request)
     proposal = requests.request(
         actor, cluster, body.algorithm, body.parameters, planner=body.planner
     )
@@ -67,24 +64,22 @@ def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> A
 
     Query parameters state, planner, cursor, limit (up to 1000).
     """
-    caller(request)
-    cluster, filters = cluster_of(request), ProposalFilters.of(request.GET)
-    page = requested_page(request, proposals_page, proposals_slice, cluster, filters)
+    cluster, filters = viewed_cluster(request), ProposalFilters.of(request.GET)
+    page = requested_page(request, proposals_listing(cluster, filters))
     return listed(request, response, page) | {"proposals": list(page.rows)}
 
 
 @router.get(PROPOSAL, response=ProposalOut)
 def get_proposal(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return one proposal and what the caller may do with it, without its actions."""
-    caller(request)
-    return proposal_without_plan(cluster_by_slug(slug), pk)
+    return proposal_without_plan(viewed_cluster(request), pk)
 
 
 @router.get(f"{PROPOSAL}/allowed", response=AllowedOut)
-def what_is_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
+def get_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return what the caller may do with a proposal now."""
     actor = caller(request)
-    proposal = proposal_without_plan(cluster_by_slug(slug), pk)
+    proposal = proposal_without_plan(cluster_of(request), pk)
     ready = proposal.state == Proposal.State.READY
     return {
         "state": proposal.state,
@@ -97,8 +92,7 @@ def what_is_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
 @router.get(f"{PROPOSAL}/actions", response=ActionPage)
 def list_actions(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return one page of the actions in their order; query parameters page, per_page."""
-    caller(request)
-    proposal = proposal_by_id(cluster_by_slug(slug), pk)
+    proposal = proposal_by_id(viewed_cluster(request), pk)
     action_statuses = statuses(proposal, steps_of(proposal))
     page = actions_page(proposal, action_statuses, *numbers_of(request))
     actions = [_action(proposal, row) for row in page.rows]
@@ -119,8 +113,7 @@ def _action(proposal: Proposal, row: ActionRow) -> dict[str, Any]:
 @router.get(f"{PROPOSAL}/drift", response=DriftOut)
 def get_drift(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return how far the cluster is from the snapshot now, against the policy's tolerance."""
-    caller(request)
-    proposal = proposal_by_id(cluster_by_slug(slug), pk)
+    proposal = proposal_by_id(viewed_cluster(request), pk)
     if proposal.snapshot_row is None:
         raise Conflict("no_snapshot", "It has no snapshot yet, so there is nothing to drift from")
     return drift.drift_of(proposal, _done(proposal)).to_json()
@@ -134,7 +127,7 @@ def _done(proposal: Proposal) -> int:
 @router.post(f"{PROPOSAL}/request-again", response={202: ProposalOut})
 def request_again(request: HttpRequest, slug: str, pk: int) -> Any:
     """Request the same plan for the cluster as it is now; return the new proposal."""
-    actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
+    actor, proposal = caller(request), proposal_by_id(cluster_of(request), pk)
     return Status(202, requests.request_again(actor, proposal))
 
 
@@ -143,7 +136,7 @@ def _endpoint(verb: Verb) -> None:
     shape: Any = BODIES[verb.seal, verb.reason]
 
     def apply_verb(request: HttpRequest, slug: str, pk: int, body: Any) -> Any:
-        actor, proposal = caller(request), proposal_by_id(cluster_by_slug(slug), pk)
+        actor, proposal = caller(request), proposal_by_id(cluster_of(request), pk)
         given = body.dict() if body is not None else {}
         return verbs.apply_verb(actor, proposal, verb, **given)
 

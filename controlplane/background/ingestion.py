@@ -108,9 +108,9 @@ def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) ->
     changes = []
     for stream, rate, created in known:
         age = max(seconds, (now - created).total_seconds())
-        followed = _followed(rate, records.get(stream, 0), seconds, age)
-        if followed != rate:
-            changes.append((followed, stream))
+        updated = _updated_rate(rate, records.get(stream, 0), seconds, age)
+        if updated != rate:
+            changes.append((updated, stream))
     with transaction.atomic(), connection.cursor() as cursor:
         # For a thousand rows, one prepared statement is ten times faster than
         # bulk_update's CASE over all of them.
@@ -119,12 +119,12 @@ def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) ->
     return len(changes)
 
 
-def _followed(rate: float | None, records: int, seconds: float, age: float) -> float | None:
+def _updated_rate(rate: float | None, records: int, seconds: float, age: float) -> float | None:
     if rate is None:
         return records / (age if age < RATE_TIME_CONSTANT_S else seconds) or None
     weight = 1 - math.exp(-seconds / min(age, RATE_TIME_CONSTANT_S))
-    followed = rate + weight * (records / seconds - rate)
-    return followed if followed > SILENT else 0.0
+    updated = rate + weight * (records / seconds - rate)
+    return updated if updated > SILENT else 0.0
 
 
 def _last_emitted_ms(cluster: Cluster) -> int | None:

@@ -6,11 +6,10 @@ from django.conf import settings
 from django.contrib.sessions.models import Session
 
 from controlplane.models import Cluster, Query, RoutingVersion
+from controlplane.pagination.chunks import delete_in_chunks
 
 # Versions kept per cluster, besides those of executions.
 KEPT_VERSIONS = 10_000
-# Rows per statement, so that the write lock is short.
-CHUNK = 500
 
 
 def prune_queries(now: datetime) -> int:
@@ -25,9 +24,7 @@ def prune_queries(now: datetime) -> int:
     for seconds in list(old.values_list("retention_s", flat=True).distinct()):
         before = now - max(least, timedelta(seconds=seconds))
         expired = old.filter(retention_s=seconds, ended_at__lt=before)
-        while ids := list(expired.order_by("id").values_list("id", flat=True)[:CHUNK]):
-            Query.objects.filter(pk__in=ids).delete()
-            deleted += len(ids)
+        deleted += delete_in_chunks(expired.order_by("id"))
     return deleted
 
 

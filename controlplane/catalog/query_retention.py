@@ -4,8 +4,8 @@ from django.db import transaction
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
-from controlplane.errors import Fields, Invalid, NotFound
-from controlplane.models import Cluster, Query
+from controlplane.errors import Fields, Invalid
+from controlplane.models import Query
 from controlplane.query_spec import DECLARED
 
 
@@ -21,26 +21,6 @@ def retention_faults(retention_s: int, retention_windows: int) -> Fields:
 
 def set_retention(
     actor: Actor,
-    cluster: Cluster,
-    name: str,
-    seconds: int | None = None,
-    windows: int | None = None,
-    reason: str = "",
-) -> Query:
-    """Change how long (s of event time) and how many windows the newest query of a name keeps.
-
-    None leaves a value as it is. What is kept no longer is deleted within minutes. Raises
-    `Forbidden`, `NotFound`, `Invalid`.
-    """
-    require_operator(actor, cluster)
-    query = cluster.queries.filter(name=name).order_by("-id").first()
-    if query is None:
-        raise NotFound("query", name)
-    return retain(actor, query, seconds, windows, reason)
-
-
-def retain(
-    actor: Actor,
     query: Query,
     seconds: int | None = None,
     windows: int | None = None,
@@ -48,7 +28,8 @@ def retain(
 ) -> Query:
     """Change how long (s of event time) and how many windows a query keeps.
 
-    None leaves a value as it is. Raises `Forbidden`, `Invalid`.
+    None leaves a value as it is. What is kept no longer is deleted within minutes. Raises
+    `Forbidden`, `Invalid`.
     """
     require_operator(actor, query.cluster)
     with transaction.atomic():

@@ -14,6 +14,8 @@ from controlplane.wire.query import BadQuery, Computation, QueryText, computatio
 # What the field of a text is called among the fields of a query.
 PREFIX: Final = "text."
 MAX_NAME: Final = 60
+# The kind of a column of top_k.
+_LISTED: Final = "list of values with counts"
 
 # Which side of a pair a fault is of: on.0.left.
 _SIDE: Final = re.compile(r"(on\.\d+)\.(left|right)")
@@ -56,7 +58,7 @@ def checked(
 def output_columns(computation: Computation) -> list[OutputColumn]:
     """Return the columns of the results: the key, then the aggregates."""
     keys = [OutputColumn(name, str(expression.kind), "key") for name, expression in computation.key]
-    values = [OutputColumn(n, _kind_of(a.function, a.kind), "aggregate")
+    values = [OutputColumn(n, _LISTED if a.function == "top_k" else str(a.kind), "aggregate")
               for n, a in computation.aggregates]  # fmt: skip
     return keys + values
 
@@ -77,19 +79,11 @@ def places(fields: Fields) -> dict[str, Place]:
     return {field: place for field, place in by_field.items() if place is not None}
 
 
-def _kind_of(function: str, kind: Kind) -> str:
-    return "list of values with counts" if function == "top_k" else str(kind)
-
-
-def _sentence(why: str) -> str:
-    return reworded(why, why[:1].upper() + why[1:])
-
-
 def _of_pair(field: str, why: str) -> tuple[str, str]:
-    """Return field and sentence; wfaults of one side of a pair belong to the pair."""
+    """Return field and sentence; faults of one side of a pair belong to the pair."""
     side = _SIDE.fullmatch(field)
     if side is None:
-        return field, _sentence(why)
+        return field, reworded(why, why[:1].upper() + why[1:])
     return side[1], reworded(why, f"On the {side[2]}, {why}")
 
 

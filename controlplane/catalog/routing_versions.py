@@ -6,9 +6,9 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from controlplane.errors import NotFound
 from controlplane.models import Cluster, RoutingVersion
 from controlplane.pagination.cursors import Place, Slice, slice_of
+from controlplane.pagination.lookup import row_by
 from controlplane.pagination.pages import optional_whole
 
 
@@ -29,10 +29,7 @@ def versions_slice(
 def version_by_number(cluster: Cluster, number: int) -> RoutingVersion:
     """Return a version of the cluster's routing table; raises `NotFound`."""
     # A number of more digits than the column holds would be an error of the database.
-    row = cluster.routing_versions.filter(version=min(number, 2**63 - 1)).first()
-    if row is None:
-        raise NotFound("version", number)
-    return row
+    return row_by(cluster.routing_versions, "version", version=min(number, 2**63 - 1))
 
 
 def routing_between(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from redis.exceptions import RedisError
 
@@ -15,16 +15,14 @@ from controlplane.connections import redis_client
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Drop, QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
-from controlplane.pagination.cursors import Place, Slice, slice_of
-from controlplane.pagination.pages import (
-    MAX_PER_PAGE,
-    PER_PAGE,
-    Page,
-    one_of,
-    optional_whole,
-    page_of,
-    whole,
+from controlplane.pagination.listing import (
+    Filters,
+    Listing,
+    choice_filter,
+    text_filter,
+    whole_filter,
 )
+from controlplane.pagination.lookup import row_by
 from controlplane.wire import dead_letters
 from controlplane.wire.schema import StreamSchema
 
@@ -32,25 +30,12 @@ ORDERS = ("name", "-rate", "rate", "-queries", "queries", "split")
 
 
 @dataclass(frozen=True)
-class StreamFilters:
+class StreamFilters(Filters):
     """Filters of the list; order is one of ORDERS."""
 
-    text: str = ""
-    split: int | None = None
-    order: str = "name"
-    page: int = 1
-    per_page: int = PER_PAGE
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "StreamFilters":
-        """Read q, split, order, page, per_page of a query string."""
-        return cls(
-            text=str(values.get("q", "")).strip()[:100],
-            split=optional_whole(values, "split"),
-            order=one_of(values, "order", ORDERS, "name"),
-            page=whole(values, "page", 1),
-            per_page=whole(values, "per_page", PER_PAGE, MAX_PER_PAGE),
-        )
+    text: str = text_filter("q")
+    split: int | None = whole_filter("split")
+    order: str = choice_filter("order", lambda: ORDERS, "name")
 
 
 @dataclass(frozen=True)
@@ -76,28 +61,18 @@ class StreamRow:
         return sum((self.dead or {}).values())
 
 
-def streams_page(cluster: Cluster, filters: StreamFilters) -> Page[StreamRow]:
-    """Return one page of streams with the number of live queries that read each."""
-    rows = _ordered(cluster, filters).order_by(*_order(filters))
-    return page_of(rows, filters.page, filters.per_page, rows_of_streams)
-
-
-def streams_slice(cluster: Cluster, filters: StreamFilters, place: Place) -> Slice[StreamRow]:
-    """Return the streams after a cursor in the order of the filters. Raises `Invalid`."""
-    return slice_of(_ordered(cluster, filters), _order(filters), place, rows_of_streams)
-
-
-def _ordered(cluster: Cluster, filters: StreamFilters) -> QuerySet[Stream]:
-    """Return the streams with the columns that they are ordered by."""
-    rows = _filtered(cluster, filters)
+def streams_listing(cluster: Cluster, filters: StreamFilters) -> Listing[Stream, StreamRow]:
+    """Return the streams of a cluster in the order of the filters."""
+    streams = Stream.objects.filter(cluster=cluster)
+    if filters.text:
+        streams = streams.filter(Q(name__icontains=filters.text) | Q(title__icontains=filters.text))
+    if filters.split is not None:
+        streams = streams.filter(split=filters.split)
     if "queries" in filters.order:
-        rows = rows.annotate(query_count=_live_readers())
-    return rows.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0))
-
-
-def _order(filters: StreamFilters) -> tuple[str, str]:
+        streams = streams.annotate(query_count=_live_readers())
+    streams = streams.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0))
     column = filters.order.replace("queries", "query_count").replace("rate", "shown_rate")
-    return column, "pk"
+    return Listing(streams, (column, "pk"), rows_of_streams, filters)
 
 
 def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
@@ -141,10 +116,7 @@ def kind_text(schema: StreamSchema | None, name: str) -> str:
 
 def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:
     """Return a stream of the cluster; raises `NotFound`."""
-    row = cluster.streams.filter(pk=pk).first()
-    if row is None:
-        raise NotFound("stream", pk)
-    return rows_of_streams([row])[0]
+    return rows_of_streams([row_by(cluster.streams, "stream", pk=pk)])[0]
 
 
 def stream_by_key(cluster: Cluster, key: str) -> Stream:
@@ -156,13 +128,6 @@ def stream_by_key(cluster: Cluster, key: str) -> Stream:
     if stream is None:
         raise NotFound("stream", key)
     return stream
-
-
-def _filtered(cluster: Cluster, filters: StreamFilters) -> QuerySet[Stream]:
-    streams = Stream.objects.filter(cluster=cluster)
-    if filters.text:
-        streams = streams.filter(Q(name__icontains=filters.text) | Q(title__icontains=filters.text))
-    return streams if filters.split is None else streams.filter(split=filters.split)
 
 
 def _live_readers() -> Any:

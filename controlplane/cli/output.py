@@ -153,12 +153,8 @@ def format_value(value: Any) -> str:
     return str(value)
 
 
-def _names(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-
-
 _CELLS: Final[Mapping[str, Callable[[Any], str]]] = {
-    "names": _names,
+    "names": lambda names: names[0] + (f" and {len(names) - 1} more" if names[1:] else ""),
     "moment": "{:%m-%d %H:%M}".format,
 }
 

@@ -6,12 +6,14 @@ This module imports neither Django nor planners, so `weir --help` is fast.
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from controlplane.cli.codes import ABOUT, Code, Refused
-from controlplane.cli.parser_streams import add_dead_letters, add_streams
 from controlplane.cli.query_options import add_query_options
 from controlplane.plans.proposal_states import SAID
+
+_FORMATS: Final = ["json", "ndjson", "csv", "arrow", "parquet"]
+_REASONS: Final = ["body", "future", "no_time", "schema", "unreadable"]
 
 
 class _Parser(ArgumentParser):
@@ -35,7 +37,7 @@ def parser() -> ArgumentParser:
     _clusters(_group(commands, "clusters", "list, show, start and stop clusters"))
     _streams(_group(commands, "streams", "list and declare streams, change their schemas"))
     about = "list, export and append again records that do not fit"
-    add_dead_letters(_group(commands, "dead-letters", about), _command)
+    _dead_letters(_group(commands, "dead-letters", about))
     _queries(_group(commands, "queries", "list, show, submit and end queries"))
     _plan(commands)
     _proposals(_group(commands, "proposals", "look at proposals and decide on them"))
@@ -82,16 +84,20 @@ def _cluster_command(
 
 
 def _clusters(group: Any) -> None:
-    _command(group, "list", "clusters.listed", "all clusters")
-    _cluster_command(group, "show", "clusters.shown", "a cluster and its nodes")
+    _command(group, "list", "clusters.list_clusters", "all clusters")
+    _cluster_command(group, "show", "clusters.show_cluster", "a cluster and its nodes")
     about = "progress, restarts and incidents of a cluster"
-    _cluster_command(group, "health", "health.shown", about)
+    _cluster_command(group, "health", "health.show_health", about)
     sub = _cluster_command(
-        group, "decide", "health.decided", "decide about an incident of a cluster", reason=True
+        group,
+        "decide",
+        "health.decide_incident",
+        "decide about an incident of a cluster",
+        reason=True,
     )
     sub.add_argument("incident", type=int, help="its number, as `health` prints it")
     sub.add_argument("choice", help="one of its choices")
-    sub = _cluster_command(group, "skip-batch", "stuck_batch.skip",
+    sub = _cluster_command(group, "skip-batch", "stuck_batch.skip_batch",
                    "what skipping the stuck batch loses; with --batch, skip it")  # fmt: skip
     sub.add_argument("--batch", type=int, metavar="N", help="skip this batch: its records are lost")
     sub.add_argument("--reason", default="", help="kept in the audit log; needed to skip")
@@ -112,37 +118,94 @@ def _paged(sub: Any) -> None:
 
 
 def _streams(group: Any) -> None:
-    sub = _cluster_command(group, "list", "streams.listed", "the streams of a cluster")
+    sub = _cluster_command(group, "list", "streams.list_streams", "the streams of a cluster")
     sub.add_argument("--search", default="", metavar="TEXT", help="in name or title")
     sub.add_argument("--order", default="name", choices=["name", "rate", "queries", "split"])
     sub.add_argument("--reverse", action="store_true", help="the largest first")
     _paged(sub)
-    add_streams(group, _command)
+    _cluster_command(group, "show", "streams.show_stream", "one stream and its schema", "stream")
+    sub = _command(
+        group, "infer", "streams.infer_schema", "propose a schema from a sample, as YAML"
+    )
+    sub.add_argument("file", type=Path, help="JSON, lines of JSON, CSV, Arrow or Parquet")
+    sub.add_argument("--format", choices=_FORMATS, help="(default: by the file's name)")
+    about = "register a stream; without --apply only print its schema"
+    sub = _cluster_command(group, "declare", "streams.declare_stream", about, "stream")
+    source = sub.add_mutually_exclusive_group(required=True)
+    source.add_argument("--schema", type=Path, metavar="FILE", help="YAML or JSON; - is stdin")
+    source.add_argument("--sample", type=Path, metavar="FILE", help="records to propose one from")
+    sub.add_argument("--format", choices=_FORMATS, help="of the sample (default: by its name)")
+    sub.add_argument("--event-time", metavar="COLUMN", help="another one than is proposed")
+    sub.add_argument("--title", default="")
+    sub.add_argument("--rate", type=float, metavar="R", help="declared, in records/s")
+    sub.add_argument("--apply", action="store_true", help="do it")
+    about = "change the schema of a stream; without --apply only print the effect"
+    sub = _cluster_command(group, "change", "streams.change_schema", about, "stream", reason=True)
+    sub.add_argument("--schema", type=Path, metavar="FILE", help="the whole schema; - is stdin")
+    sub.add_argument("--column", action="append", default=[], metavar="NAME:TYPE",
+                     help="add a column, or give it a wider type; may repeat")  # fmt: skip
+    sub.add_argument("--remove", action="append", default=[], metavar="NAME", help="may repeat")
+    for name in ("watermark-delay", "max-future", "idle-after"):
+        sub.add_argument(f"--{name}", type=float, metavar="SECONDS")
+    sub.add_argument("--apply", action="store_true", help="do it: all of it or nothing")
+
+
+def _dead_letters(group: Any) -> None:
+    about = "the newest dead letters of a cluster"
+    sub = _cluster_command(group, "list", "dead_letters.list_dead_letters", about)
+    sub.add_argument("--limit", type=int, default=50, metavar="N", help="up to 500 (50)")
+    _chosen(sub)
+    about = "print dead letters with their records, the oldest first"
+    sub = _cluster_command(group, "export", "dead_letters.export_dead_letters", about)
+    sub.add_argument("--format", choices=["ndjson", "csv"], default="ndjson")
+    _chosen(sub)
+    about = "append dead letters again, under the present schemas"
+    sub = _cluster_command(group, "replay", "dead_letters.replay_dead_letters", about)
+    sub.add_argument("--zone", default="", help="of times that name none, as Europe/Berlin")
+    _chosen(sub, by_id=True)
+    about = "delete dead letters"
+    sub = _cluster_command(group, "delete", "dead_letters.delete_dead_letters", about, reason=True)
+    _chosen(sub, by_id=True)
+
+
+def _chosen(sub: Any, *, by_id: bool = False) -> None:
+    if by_id:
+        sub.add_argument(
+            "ids", nargs="*", metavar="id", help="(default: all that the filters hold)"
+        )
+    sub.add_argument("--stream", default="", metavar="NAME")
+    sub.add_argument("--why", default="", choices=["", *_REASONS], metavar="REASON",
+                     help=", ".join(_REASONS))  # fmt: skip
 
 
 def _queries(group: Any) -> None:
-    sub = _cluster_command(group, "list", "queries.listed", "the queries of a cluster")
+    sub = _cluster_command(group, "list", "queries.list_queries", "the queries of a cluster")
     sub.add_argument("--state", default="live", help="live (default), all, pending, running, ...")
     sub.add_argument("--search", default="", metavar="TEXT", help="in the name")
     sub.add_argument("--node", type=int, metavar="INDEX")
     sub.add_argument("--stream", default="", metavar="NAME")
     _paged(sub)
-    sub = _cluster_command(group, "show", "queries.shown", "one query", "name")
+    sub = _cluster_command(group, "show", "queries.show_query", "one query", "name")
     sub = _cluster_command(
-        group, "retain", "queries.retained", "change how long windows are kept", "name", reason=True
+        group,
+        "retain",
+        "queries.set_retention",
+        "change how long windows are kept",
+        "name",
+        reason=True,
     )
     sub.add_argument("--seconds", type=int, metavar="N", help="of event time")
     sub.add_argument("--windows", type=int, metavar="N", help="at most")
     _submit(group)
     sub = _cluster_command(
-        group, "end", "queries.ended", "end live queries: all of them or none", reason=True
+        group, "end", "queries.end_queries", "end live queries: all of them or none", reason=True
     )
     sub.add_argument("names", nargs="+", metavar="name")
 
 
 def _submit(group: Any) -> None:
     sub = _cluster_command(
-        group, "submit", "queries.submitted", "submit queries: all of them or none"
+        group, "submit", "queries.submit_queries", "submit queries: all of them or none"
     )
     sub.add_argument("name", nargs="?", help="of one query; several come from --input")
     add_query_options(sub)
@@ -154,7 +217,7 @@ def _submit(group: Any) -> None:
 
 def _plan(commands: Any) -> None:
     about = "ask a planner for a plan: a proposal, or with --input a plan for a described cluster"
-    sub = _command(commands, "plan", "planning.planned", about)
+    sub = _command(commands, "plan", "planning.plan", about)
     sub.add_argument("planner", help="name of a planner, as placement")
     sub.add_argument("cluster", nargs="?", help="a cluster that Weir runs")
     sub.add_argument(
@@ -171,16 +234,18 @@ def _plan(commands: Any) -> None:
 
 def _proposals(group: Any) -> None:
     sub = _cluster_command(
-        group, "list", "proposals.listed", "the proposals of a cluster, newest first"
+        group, "list", "proposals.list_proposals", "the proposals of a cluster, newest first"
     )
     sub.add_argument("--state", default="", help="ready, executing, done, ...")
     _paged(sub)
-    sub = _command(group, "show", "proposals.shown", "a proposal, its seal, and what may be done")
+    sub = _command(
+        group, "show", "proposals.show_proposal", "a proposal, its seal, and what may be done"
+    )
     sub.add_argument("id", type=int)
     sub.add_argument("--actions", type=int, default=20, metavar="N", help="how many actions (20)")
     for verb in SAID:
         sub = _command(
-            group, verb.path, "proposals.said", f"{verb.about[0].lower()}{verb.about[1:]}"
+            group, verb.path, "proposals.apply_verb", f"{verb.about[0].lower()}{verb.about[1:]}"
         )
         sub.set_defaults(verb=verb.path, seal="")
         sub.add_argument("id", type=int)
@@ -189,34 +254,36 @@ def _proposals(group: Any) -> None:
         sub.add_argument("--reason", default="", required=verb.reason, help="kept in the audit log")
 
 
-def _followed(sub: Any) -> None:
+def _add_follow_options(sub: Any) -> None:
     sub.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="(1)")
     sub.add_argument("--for", dest="seconds", type=float, metavar="SECONDS", help="at most so long")
 
 
 def _watch(commands: Any) -> None:
     sub = _cluster_command(
-        commands, "watch", "watching.watched", "follow a cluster, or one proposal"
+        commands, "watch", "watch.watch_cluster", "follow a cluster, or one proposal"
     )
     sub.add_argument(
         "--proposal", type=int, metavar="ID", help="until it ends; exit code 0 if it was executed"
     )
-    _followed(sub)
+    _add_follow_options(sub)
 
 
 def _tail(commands: Any) -> None:
     sub = _cluster_command(
-        commands, "tail", "following.tailed", "follow the windows of a query", "query"
+        commands, "tail", "tail.tail_query", "follow the windows of a query", "query"
     )
     sub.add_argument("--final-only", action="store_true", help="omit windows that may change")
     sub.add_argument("--after", default="", metavar="ID", help="continue after this event")
-    _followed(sub)
+    _add_follow_options(sub)
 
 
 def _lab(group: Any) -> None:
-    sub = _command(group, "list", "lab.listed", "the experiments", acts=False)
+    sub = _command(group, "list", "lab.list_experiments", "the experiments", acts=False)
     sub.add_argument("planner", nargs="?", default="")
-    sub = _command(group, "run", "lab.run", "run an experiment in this process", acts=False)
+    sub = _command(
+        group, "run", "lab.run_experiment", "run an experiment in this process", acts=False
+    )
     sub.add_argument("planner")
     sub.add_argument("experiment")
     sub.add_argument("--param", action="append", default=[], metavar="NAME=VALUE")
@@ -227,13 +294,13 @@ def _lab(group: Any) -> None:
 
 
 def _documents(commands: Any) -> None:
-    sub = _cluster_command(commands, "export", "documents.exported", "describe a cluster")
+    sub = _cluster_command(commands, "export", "documents.export_cluster", "describe a cluster")
     sub.add_argument("--no-measures", dest="measures", action="store_false",
                      help="omit the measures of queries")  # fmt: skip
     about = "create or update a described cluster; without --apply only print the changes"
-    sub = _command(commands, "import", "documents.imported", about)
+    sub = _command(commands, "import", "documents.import_cluster", about)
     sub.add_argument("file", type=Path, help="YAML or JSON; - is stdin")
     sub.add_argument("--apply", action="store_true", help="apply the changes: all of them or none")
     sub.add_argument("--reason", default="", help="kept in the audit log")
-    _command(commands, "schema", "documents.schema", "the JSON schema of a description",
+    _command(commands, "schema", "documents.print_schema", "the JSON schema of a description",
              acts=False)  # fmt: skip

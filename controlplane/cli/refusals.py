@@ -8,7 +8,7 @@ from redis.exceptions import RedisError
 
 from algorithms.errors import BadParameters, PlanningError
 from controlplane.cli.codes import Code, Refused
-from controlplane.cluster_spec.errors import BadDescription
+from controlplane.cluster_spec.document import BadDescription
 from controlplane.errors import (
     Conflict,
     Forbidden,
@@ -25,6 +25,7 @@ _LISTS: Final = {
     "query": "weir queries list CLUSTER --state all",
     "proposal": "weir proposals list CLUSTER",
 }
+_MEND: Final = "mend the values that are named"
 _CONFLICTS: Final = {
     "stale": "request it again: weir plan",
     "wrong_seal": "read the plan again: weir proposals show ID prints its seal",
@@ -40,10 +41,6 @@ def refused_by(error: Exception) -> Refused | None:
         if isinstance(error, kind):
             return refusal(error)
     return None
-
-
-def _invalid(error: Any) -> Refused:
-    return Refused(Code.WRONG, str(error), list(_fields(error)), "mend the values that are named")
 
 
 def _fields(error: Invalid) -> Iterator[str]:
@@ -76,10 +73,6 @@ def _forbidden(error: Any) -> Refused:
     return Refused(Code.FORBIDDEN, str(error), advice=advice)
 
 
-def _not_found(error: Any) -> Refused:
-    return Refused(Code.NOT_FOUND, str(error), advice=_LISTS.get(error.kind, ""))
-
-
 def _conflict(error: Any) -> Refused:
     allowed = error.data.get("allowed")
     words = [name.replace(" ", "-") for name in allowed or ()]
@@ -94,19 +87,6 @@ def _refused_change(row: Mapping[str, Any]) -> str:
     more = row["query_count"] - len(row["queries"])
     broken = f" (reads it: {queries}{f' and {more:,} more' if more else ''})" if queries else ""
     return f"{row['column']} {row['action']}: {row['reason']}{broken}"
-
-
-def _later(error: Any) -> Refused:
-    return Refused(Code.AWAY, str(error), advice="try again in a few seconds")
-
-
-def _parameters(error: Any) -> Refused:
-    return Refused(Code.WRONG, "Some parameters are not valid", list(fault_lines(error.fields)),
-                   "mend the values that are named")  # fmt: skip
-
-
-def _planning(error: Any) -> Refused:
-    return Refused(Code.REFUSED, str(error), advice="other parameters, or more nodes")
 
 
 def _database(error: Any) -> Refused:
@@ -127,14 +107,28 @@ def _file(error: Any) -> Refused:
 
 _BY_KIND: Final[tuple[tuple[Any, Callable[[Any], Refused]], ...]] = (
     (BadDescription, _described),
-    (Invalid, _invalid),
+    (Invalid, lambda error: Refused(Code.WRONG, str(error), list(_fields(error)), _MEND)),
     (Forbidden, _forbidden),
-    (NotFound, _not_found),
+    (
+        NotFound,
+        lambda error: Refused(Code.NOT_FOUND, str(error), advice=_LISTS.get(error.kind, "")),
+    ),
     (Conflict, _conflict),
-    ((TryLater, VersionMoved), _later),
+    (
+        (TryLater, VersionMoved),
+        lambda error: Refused(Code.AWAY, str(error), advice="try again in a few seconds"),
+    ),
     (WeirError, lambda error: Refused(Code.REFUSED, str(error))),
-    (BadParameters, _parameters),
-    (PlanningError, _planning),
+    (
+        BadParameters,
+        lambda error: Refused(
+            Code.WRONG, "Some parameters are not valid", list(fault_lines(error.fields)), _MEND
+        ),
+    ),
+    (
+        PlanningError,
+        lambda error: Refused(Code.REFUSED, str(error), advice="other parameters, or more nodes"),
+    ),
     ((OperationalError, ProgrammingError), _database),
     (RedisError, _redis),
     (OSError, _file),

@@ -15,11 +15,16 @@ from controlplane.cluster_spec.apply_rules import (
     apply_drop_rules,
     apply_exclusions,
 )
-from controlplane.cluster_spec.document import ClusterDescription, ClusterPart, PolicyPart
-from controlplane.cluster_spec.errors import BadDescription
+from controlplane.cluster_spec.document import (
+    BadDescription,
+    ClusterDescription,
+    ClusterPart,
+    PolicyPart,
+)
 from controlplane.cluster_spec.export import description_of
 from controlplane.cluster_spec.report import ImportReport, errors_at, noted
 from controlplane.clusters import lifecycle
+from controlplane.clusters.changes import change_fields
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.policies.store import policy_of, update_policy
@@ -98,8 +103,11 @@ def _new_cluster(part: ClusterPart) -> Cluster:
     if HIDDEN in part.log_url:
         text = "An export leaves the password out: put it in"
         raise BadDescription({"cluster.log_url": [text]})
-    with errors_at("cluster"):
-        _clean(cluster)
+    try:
+        cluster.full_clean()
+    except ValidationError as invalid:
+        with errors_at("cluster"):
+            raise Invalid(invalid.message_dict) from None
     cluster.save()
     return cluster
 
@@ -118,17 +126,9 @@ def _change_cluster(
     if faults:
         raise BadDescription(faults)
     changed = [name for name in _PLAIN if getattr(cluster, name) != getattr(part, name)]
-    before = {name: getattr(cluster, name) for name in changed}
-    after = {name: getattr(part, name) for name in changed}
-    if changed:
-        for name, value in after.items():
-            setattr(cluster, name, value)
-        with errors_at("cluster"):
-            _clean(cluster)
-        cluster.save(update_fields=changed)
-        audit.record(
-            actor, "cluster.change", cluster.slug, cluster=cluster, before=before, after=after
-        )
+    with errors_at("cluster"):
+        after = {name: getattr(part, name) for name in changed}
+        change_fields(actor, cluster, "cluster.change", after)
     if cluster.slots != part.slots:
         with errors_at("cluster"):
             nodes.set_count(actor, cluster, part.slots)
@@ -149,10 +149,3 @@ def _policy(
         update_policy(actor, cluster, part.given(), reason)
     after = policy_of(cluster).to_json()
     noted(report.changed, "policy", [name for name in before if before[name] != after[name]])
-
-
-def _clean(cluster: Cluster) -> None:
-    try:
-        cluster.full_clean()
-    except ValidationError as invalid:
-        raise Invalid(invalid.message_dict) from None

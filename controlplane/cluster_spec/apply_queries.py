@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from controlplane.access.roles import Actor
-from controlplane.cluster_spec.document import ClusterDescription, QueryPart
-from controlplane.cluster_spec.errors import BadDescription
-from controlplane.cluster_spec.report import ImportReport, chunks, count_text, errors_at, noted
+from controlplane.cluster_spec.document import BadDescription, ClusterDescription, QueryPart
+from controlplane.cluster_spec.report import ImportReport, count_text, errors_at, noted
 from controlplane.models import Cluster, Query
+from controlplane.pagination.chunks import chunks
 from controlplane.query_spec import spec_of
 from controlplane.topology import placement, queries
 

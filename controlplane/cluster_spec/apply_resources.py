@@ -5,8 +5,9 @@ from typing import Any
 
 from controlplane.access.roles import Actor
 from controlplane.cluster_spec.document import NodePart, StreamPart
-from controlplane.cluster_spec.report import ImportReport, chunks, errors_at, noted
+from controlplane.cluster_spec.report import ImportReport, errors_at, noted
 from controlplane.models import Cluster
+from controlplane.pagination.chunks import chunks
 from controlplane.topology import nodes, streams
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.streams import StreamSpec

@@ -15,7 +15,7 @@ from controlplane.models import Cluster
 from controlplane.policies.blackouts import add_blackout
 from controlplane.policies.exclusions import add_exclusion
 from controlplane.topology import drop_rules
-from controlplane.topology.drop_specs import DropSpec
+from controlplane.topology.drop_rules import DropSpec
 
 
 def apply_drop_rules(

@@ -1,6 +1,6 @@
 """The format of a cluster description; its JSON schema and docs are derived from this module."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from controlplane.catalog.query_models import query_fields, text_fields
+from controlplane.errors import WeirError
 from controlplane.policies.settings import optional_fields
 from controlplane.wire.schema import (
     DEFAULT_IDLE_AFTER_S,
@@ -25,6 +26,16 @@ from controlplane.wire.schema import (
     MAX_NAME,
 )
 from controlplane.wire.types import MAX_TYPE_LENGTH
+
+
+class BadDescription(WeirError):
+    """An invalid description: messages by their place in the document."""
+
+    def __init__(self, faults: Mapping[str, Sequence[str]]) -> None:
+        self.faults = {place: list(message) for place, message in faults.items()}
+        count = len(self.faults)
+        super().__init__(f"The description has {count} {'fault' if count == 1 else 'faults'}")
+
 
 # Of this format: a document of another number is refused, not guessed at.
 FORMAT: Final = 1

@@ -1,7 +1,7 @@
 """Export of a cluster as a description."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -36,12 +36,12 @@ from controlplane.models import (
     Stream,
     Task,
 )
-from controlplane.planning.task_measures import Measured, measured_tasks
+from controlplane.planning.snapshots import Measured, measured_tasks, measures_of_tasks
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.store import policy_of
 from controlplane.query_spec import submitted_values
 from controlplane.wire.log import without_password
-from controlplane.wire.routing import task_ranges_from
+from controlplane.wire.routing import TaskRange
 
 P = TypeVar("P", bound=Part)
 # Queries on their way out are no part of it.
@@ -118,33 +118,21 @@ def _query(
 
 
 def _measured(query: Query, measured: Measured) -> MeasuredPart | None:
-    known = [measured.get((query.pk, task)) for task in range(query.task_count)]
-    if not any(known):
+    if not any((query.pk, task) in measured for task in range(query.task_count)):
         return None
-    return MeasuredPart(
-        records_per_s=[round(measures.records_per_s, 3) if measures else 0.0 for measures in known],
-        state_bytes=[measures.state_bytes if measures else 0 for measures in known],
-    )
+    records_per_s, state_bytes = measures_of_tasks(query.pk, query.task_count, measured)
+    return MeasuredPart(records_per_s=records_per_s, state_bytes=state_bytes)
 
 
 def _placement(cluster: Cluster) -> dict[str, Place]:
     rows = Task.objects.filter(query__cluster=cluster, query__state=Query.State.RUNNING)
-    columns = ("query__name", "query__task_count", "index", "node__index")
-    begins: dict[str, list[tuple[int, int]]] = {}
-    counts: dict[str, int] = {}
-    for name, count, index, node in rows.order_by("query_id", "index").values_list(*columns):
-        begins.setdefault(name, []).append((index, node))
-        counts[name] = count
-    return {name: _place(begin, counts[name]) for name, begin in begins.items()}
+    return {name: _place(ranges) for name, ranges in Task.ranges(rows, "query__name").items()}
 
 
-def _place(begins: list[tuple[int, int]], count: int) -> Place:
-    if len(begins) == 1:
-        return begins[0][1]
-    return [
-        TaskRangePart(node=node, first=first, stop=stop)
-        for node, first, stop in task_ranges_from(begins, count)
-    ]
+def _place(ranges: Sequence[TaskRange]) -> Place:
+    if len(ranges) == 1:
+        return ranges[0][0]
+    return [TaskRangePart(node=node, first=first, stop=stop) for node, first, stop in ranges]
 
 
 def _blackouts(cluster: Cluster, now: datetime) -> list[BlackoutPart]:

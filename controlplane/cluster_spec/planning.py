@@ -18,7 +18,7 @@ from controlplane.planning.adapter import Progress
 from controlplane.planning.adapters import adapter_of
 from controlplane.planning.computation import Computed, compute_plan
 from controlplane.planning.resolution import resolve
-from controlplane.plans.plan import Plan, PlannedAction, TaskMove, task_moves
+from controlplane.plans.plan import Plan, TaskMove, task_moves
 from controlplane.plans.snapshot import (
     ClusterSnapshot,
     Excluded,
@@ -83,12 +83,12 @@ def plan_for(
     plan = resolve(offered, result.actions)
     placed = {move.query: move.target for move in task_moves(plan) if move.source == _NOWHERE}
     if placed:
-        snapshot = _current_assignment(description, snapshot, placed)
+        snapshot = _with_queries(description, snapshot, placed)
     policy = settings_of(description.policy.given())
     computed = compute_plan(
         _row(snapshot),
         adapter,
-        [planned for planned in plan if not _is_placed(planned)],
+        [item for item in plan if not (isinstance(item, TaskMove) and item.source == _NOWHERE)],
         limits_of(policy),
         2 * description.cluster.trigger_ms / 1000,
         budget=given.get("budget"),
@@ -103,10 +103,6 @@ def plan_for(
         computed=computed,
         texts=[action_text(planned, names) for planned in Plan(computed.actions)],
     )
-
-
-def _is_placed(planned: PlannedAction) -> bool:
-    return isinstance(planned, TaskMove) and planned.source == _NOWHERE
 
 
 def _names(description: ClusterDescription) -> Names:
@@ -182,25 +178,21 @@ def _with_unplaced_node(
     description: ClusterDescription, snapshot: ClusterSnapshot
 ) -> ClusterSnapshot:
     """Return the snapshot with unplaced queries of one task on an additional node."""
-    ids = _streams(description)
-    waiting = [
-        _row_of(ids, number, query, _NOWHERE)
+    waiting = {
+        number: _NOWHERE
         for number, query in _numbered(description)
         if query.tasks == 1 and query.name not in description.placement
-    ]
+    }
     if not waiting:
         return snapshot
-    queries = sorted([*snapshot.queries, *waiting])
     apart = NodeRow(_NOWHERE, "", 1.0, active=False)
-    return replace(
-        snapshot, queries=queries, streams=_read(description, queries),
-        nodes=[*snapshot.nodes, apart],
-    )  # fmt: skip
+    return replace(_with_queries(description, snapshot, waiting), nodes=[*snapshot.nodes, apart])
 
 
-def _current_assignment(
+def _with_queries(
     description: ClusterDescription, snapshot: ClusterSnapshot, placed: Mapping[int, int]
 ) -> ClusterSnapshot:
+    """Return the snapshot with these queries too, by number, on these nodes."""
     ids = _streams(description)
     added = [
         _row_of(ids, number, query, placed[number])

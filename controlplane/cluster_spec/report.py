@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from controlplane.cluster_spec.errors import BadDescription
+from controlplane.cluster_spec.document import BadDescription
 from controlplane.cluster_spec.text import place_of
 from controlplane.cluster_spec.validation import Path
 from controlplane.errors import Invalid
@@ -38,12 +38,6 @@ def noted(into: dict[str, list[str]], part: str, names: list[str]) -> None:
     """Add the names of a part, if there are any."""
     if names:
         into[part] = names
-
-
-def chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    """Yield chunks of a size."""
-    for begin in range(0, len(items), size):
-        yield items[begin : begin + size]
 
 
 def count_text(count: int, noun: str, several: str) -> list[str]:

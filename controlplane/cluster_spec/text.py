@@ -8,12 +8,12 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from controlplane.cluster_spec.document import (
+    BadDescription,
     ClusterDescription,
     QueryList,
     QueryPart,
     SchemaPart,
 )
-from controlplane.cluster_spec.errors import BadDescription
 from controlplane.cluster_spec.validation import faults_of
 from controlplane.storable import unstorable
 

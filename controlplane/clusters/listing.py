@@ -6,9 +6,9 @@ from typing import Any
 
 from django.db.models import Count, Q
 
-from controlplane.errors import NotFound
 from controlplane.models import Cluster, Node, Task
 from controlplane.pagination.cursors import Place, Slice, slice_of
+from controlplane.pagination.lookup import row_by
 from controlplane.pagination.pages import one_of
 from controlplane.telemetry.time_series import latest_values
 
@@ -32,10 +32,7 @@ class NodeRow:
 
 def cluster_by_slug(slug: str) -> Cluster:
     """Return the cluster; raises `NotFound`."""
-    try:
-        return Cluster.objects.get(slug=slug)
-    except Cluster.DoesNotExist:
-        raise NotFound("cluster", slug) from None
+    return row_by(Cluster.objects, "cluster", slug=slug)
 
 
 def clusters_slice(
@@ -56,20 +53,9 @@ def clusters_slice(
 def node_table(cluster: Cluster) -> list[NodeRow]:
     """Return the nodes by index with their queries, streams and newest measured load."""
     nodes = list(cluster.nodes.order_by("index"))
-    hosted = dict(
-        Task.objects.filter(node__cluster=cluster)
-        .order_by()
-        .values("node")
-        .annotate(n=Count("id"))
-        .values_list("node", "n")
-    )
-    read = dict(
-        Task.objects.filter(node__cluster=cluster)
-        .order_by()
-        .values("node")
-        .annotate(n=Count("query__subscriptions__stream", distinct=True))
-        .values_list("node", "n")
-    )
+    tasks = Task.objects.filter(node__cluster=cluster).order_by().values_list("node")
+    hosted = dict(tasks.annotate(Count("id")))
+    read = dict(tasks.annotate(Count("query__subscriptions__stream", distinct=True)))
     sample = latest_values(cluster) or {}
     return [
         NodeRow(
@@ -86,10 +72,7 @@ def node_table(cluster: Cluster) -> list[NodeRow]:
 
 def node_by_index(cluster: Cluster, index: int) -> Node:
     """Return a node of the cluster; raises `NotFound`."""
-    try:
-        return cluster.nodes.get(index=index)
-    except Node.DoesNotExist:
-        raise NotFound("node", index) from None
+    return row_by(cluster.nodes, "node", index=index)
 
 
 def _value_at(values: list[Any] | None, index: int) -> Any:

@@ -8,8 +8,8 @@ from typing import Any
 from django.db.models import Count, DurationField, ExpressionWrapper, F, Q, QuerySet, Sum
 from django.utils import timezone
 
-from controlplane.errors import NotFound
 from controlplane.models import Execution, Proposal, Step
+from controlplane.pagination.lookup import row_by
 from controlplane.pagination.pages import Page, page_of
 
 FORWARD, BACK = Execution.Direction.FORWARD, Execution.Direction.BACK
@@ -54,9 +54,7 @@ class Progress:
 
 def execution_of(proposal: Proposal) -> Execution:
     """Return the execution of a proposal; raises `NotFound` before its start."""
-    execution = Execution.objects.filter(proposal=proposal).first()
-    if execution is None:
-        raise NotFound("execution of proposal", proposal.pk)
+    execution = row_by(Execution.objects, "execution of proposal", proposal=proposal.pk)
     # The caller's row, so that a large plan is read once.
     execution.proposal = proposal
     return execution

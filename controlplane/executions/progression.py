@@ -26,16 +26,19 @@ from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.drift import Drift, drift_of
 from controlplane.proposals.staleness import mark_stale
 from controlplane.proposals.transitions import WEIR, move_on, unchanged
+from controlplane.task_names import ADVANCE, send_on_commit
 from controlplane.topology.apply import Refused
 
 logger = logging.getLogger(__name__)
 
 STOPPED = "the cluster is stopped"
+# The interval of the beat's task, within which a queued progression starts.
+EVERY_S = 2.0
 
 
 def advance(proposal_id: int) -> None:
     """Execute the due operations of an approved proposal."""
-    proposal = _proposal(proposal_id)
+    proposal = Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
     if proposal is None or proposal.state not in APPROVED:
         return
     execution = get_or_start(proposal)
@@ -47,10 +50,6 @@ def advance(proposal_id: int) -> None:
                 renew(execution.pk, owner)
     except Taken:
         logger.info("another process advances %s", execution)
-
-
-def _proposal(proposal_id: int) -> Proposal | None:
-    return Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
 
 
 def _acted(execution_id: int) -> bool:
@@ -185,3 +184,17 @@ def _close(execution: Execution) -> None:
     Execution.objects.filter(pk=execution.pk).update(
         finished_at=timezone.now(), waits="", not_before=None, last_step=False
     )
+
+
+def request_advances() -> int:
+    """Queue the progression of every proposal that may have a due operation; return how many."""
+    open_ = Proposal.objects.select_related("cluster").filter(
+        state__in=(State.APPROVED, State.EXECUTING, State.ROLLING_BACK)
+    )
+    queued = 0
+    for proposal in open_.defer(*Proposal.HEAVY).order_by("approved_at"):
+        if proposal.state == State.APPROVED and not policy_of(proposal.cluster).starts:
+            continue
+        send_on_commit(ADVANCE, proposal.pk, expires_s=EVERY_S)
+        queued += 1
+    return queued

@@ -3,19 +3,17 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, cast
 
-from django.conf import settings
 from django.db.models import Q
 from redis import RedisError
 
 from controlplane.connections import redis_client
 from controlplane.errors import Away
 from controlplane.models import Cluster, SkippedBatch
+from controlplane.topology.event_time import log_of
 from controlplane.wire import attempts, keys
 from controlplane.wire.errors import LogUnavailable, RoutingMissing
-from controlplane.wire.log import Log, open_log
 from controlplane.wire.routing.publication import read_table
 from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers
 
@@ -84,7 +82,7 @@ def losses_of(cluster: Cluster, attempt: attempts.Attempt) -> Losses:
     """Return the losses of skipping a batch, counted in the log. Raises `Away`."""
     names = dict(cluster.streams.values_list("pk", "name"))
     try:
-        log = _opened(cluster.log_url, cluster.slug, settings.REDIS_URL)
+        log = log_of(cluster)
         counts = {
             # One stream at a time: a batch may be large.
             name: sum(
@@ -114,9 +112,3 @@ def _transfers(cluster: Cluster, attempt: attempts.Attempt) -> list[TaskTransfer
         except RoutingMissing:
             logger.warning("routing %s of %s is not in Redis", before, cluster.slug)
     return found_transfers
-
-
-@lru_cache(maxsize=16)
-def _opened(url: str, slug: str, site: str) -> Log:
-    """Return this process's log of a cluster."""
-    return open_log(url, slug, site)

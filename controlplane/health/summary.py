@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from controlplane.errors import NotFound
 from controlplane.health.disks import FullDisk, full_disks
 from controlplane.health.stuck_batches import StuckBatch, stuck_batch
 from controlplane.models import Cluster, ClusterHealth, DriverRestart, Incident
+from controlplane.pagination.lookup import row_by
 
 HOUR: Final = timedelta(hours=1)
 SHOWN: Final = 20
@@ -72,7 +72,4 @@ def is_idle(cluster: Cluster, now: datetime) -> bool:
 
 def incident_by_id(cluster: Cluster, pk: int) -> Incident:
     """Return an incident of a cluster. Raises `NotFound`."""
-    try:
-        return cluster.incidents.get(pk=pk)
-    except Incident.DoesNotExist:
-        raise NotFound("incident", pk) from None
+    return row_by(cluster.incidents, "incident", pk=pk)

@@ -14,6 +14,7 @@ from django.db.models import Count
 
 from controlplane.integrations.attached_jobs import KEPT
 from controlplane.models import AttachedJob, AttachedProgress
+from controlplane.pagination.chunks import chunks, delete_in_chunks
 
 # Retention of every batch; after it one row a minute.
 WHOLE_FOR = timedelta(minutes=15)
@@ -21,8 +22,6 @@ WHOLE_FOR = timedelta(minutes=15)
 JOBS_KEPT = timedelta(days=7)
 # Rows of a run: 15 minutes at ten batches a second, a day of minutes, and a reserve.
 MAX_ROWS = 12_000
-# Rows per statement: the write lock is held for milliseconds.
-CHUNK = 500
 MEAN = ("input", "processed")
 OF_SLOWEST = ("duration_ms", "phases")
 
@@ -30,7 +29,7 @@ OF_SLOWEST = ("duration_ms", "phases")
 def prune(now: datetime) -> None:
     """Delete expired rows, and merge older rows to one per minute."""
     AttachedJob.objects.filter(last_seen__lt=now - JOBS_KEPT).delete()
-    _delete(AttachedProgress.objects.filter(t__lt=now - KEPT).values_list("pk", flat=True))
+    delete_in_chunks(AttachedProgress.objects.filter(t__lt=now - KEPT))
     thin_out(now)
     _cap()
 
@@ -77,10 +76,5 @@ def _cap() -> None:
     crowded = rows.values("query_id").annotate(count=Count("pk")).filter(count__gt=MAX_ROWS)
     for query in list(crowded.values_list("query_id", flat=True)):
         newest = rows.filter(query_id=query).order_by("-t")
-        _delete(newest.values_list("pk", flat=True)[MAX_ROWS:])
-
-
-def _delete(pks: Any) -> None:
-    ids = list(pks)
-    for start in range(0, len(ids), CHUNK):
-        AttachedProgress.objects.filter(pk__in=ids[start : start + CHUNK]).delete()
+        for pks in chunks(list(newest.values_list("pk", flat=True)[MAX_ROWS:])):
+            AttachedProgress.objects.filter(pk__in=pks).delete()

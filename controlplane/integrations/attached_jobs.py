@@ -6,7 +6,6 @@ nobody else's report reaches them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -18,6 +17,7 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator, require_viewer
 from controlplane.errors import Conflict
 from controlplane.integrations.attached_progress import apply_event, measured, progress_values
+from controlplane.integrations.attached_reports import EventIn, ReportIn
 from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery
 
 # Retention of progress.
@@ -27,46 +27,8 @@ MAX_JOBS = 200
 MAX_RUNS = 200
 
 
-@dataclass(frozen=True)
-class JobSpec:
-    """A reporting job: Spark's application id and name."""
-
-    application: str
-    name: str
-    spark_version: str = ""
-
-
-@dataclass(frozen=True)
-class Event:
-    """One event of a run; kind is started, progress, idle or terminated, at Spark's clock.
-
-    progress is what workers/attach/events.py describes; error is "" for a run that did not fail.
-    """
-
-    kind: str
-    query_id: UUID
-    run_id: UUID
-    at: datetime
-    name: str = ""
-    progress: Mapping[str, Any] | None = None
-    error: str = ""
-
-
-@dataclass(frozen=True)
-class Report:
-    """One message of a job: its events in order; a message without events is a heartbeat.
-
-    dropped is how many events the job has dropped so far, ended whether it is over.
-    """
-
-    job: JobSpec
-    events: Sequence[Event] = field(default_factory=tuple)
-    dropped: int = 0
-    ended: bool = False
-
-
 @transaction.atomic
-def report(actor: Actor, message: Report) -> AttachedJob:
+def report(actor: Actor, message: ReportIn) -> AttachedJob:
     """Store a report and return its job; idempotent.
 
     Raises `Forbidden`, `Conflict` where the job has more open runs than Weir keeps.
@@ -79,9 +41,10 @@ def report(actor: Actor, message: Report) -> AttachedJob:
     for event in message.events:
         # Spark's clock is another machine's: a moment in the future becomes now.
         moment = min(event.at, now)
-        apply_event(runs[event.run_id], event.kind, moment, event.name, event.progress, event.error)
-        if event.progress is not None and moment > now - KEPT:
-            rows[event.run_id, event.progress["batch"]] = progress_values(event.progress, moment)
+        progress = None if event.progress is None else event.progress.model_dump()
+        apply_event(runs[event.run], event.kind, moment, event.name, progress, event.error)
+        if progress is not None and moment > now - KEPT:
+            rows[event.run, progress["batch"]] = progress_values(progress, moment)
     for run in runs.values():
         run.save()
     if message.ended:
@@ -99,7 +62,7 @@ def remove(actor: Actor, job: AttachedJob) -> None:
         audit.record(actor, "attached.remove", str(job), before=before)
 
 
-def _job_of(actor: Actor, report: Report, now: datetime) -> AttachedJob:
+def _job_of(actor: Actor, report: ReportIn, now: datetime) -> AttachedJob:
     """Return the updated job, locked so that its reports are stored one after the other."""
     jobs = AttachedJob.objects.filter(owner=actor.name)
     job = jobs.select_for_update().filter(application=report.job.application).first()
@@ -124,19 +87,21 @@ def _make_room(jobs: Any) -> None:
     AttachedJob.objects.filter(pk__in=list(spare)).delete()
 
 
-def _runs_of(job: AttachedJob, events: Sequence[Event], now: datetime) -> dict[UUID, AttachedQuery]:
+def _runs_of(
+    job: AttachedJob, events: Sequence[EventIn], now: datetime
+) -> dict[UUID, AttachedQuery]:
     """Return the run of every event, the unknown ones new."""
-    wanted = {event.run_id: event for event in reversed(events)}
+    wanted = {event.run: event for event in reversed(events)}
     runs = {run.run_id: run for run in job.queries.filter(run_id__in=wanted)}
     fresh = [event for run_id, event in wanted.items() if run_id not in runs]
     if fresh:
         _make_room_for_runs(job, len(fresh))
     for event in fresh:
         moment = min(event.at, now)
-        runs[event.run_id] = AttachedQuery(
+        runs[event.run] = AttachedQuery(
             job=job,
-            query_id=event.query_id,
-            run_id=event.run_id,
+            query_id=event.id,
+            run_id=event.run,
             started_at=moment,
             state_at=moment,
         )

@@ -1,17 +1,16 @@
 """Lists of attached jobs and their queries; a job without reports is lost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Prefetch, QuerySet
+from django.db.models import Count, Prefetch
 from django.utils import timezone
 
-from controlplane.errors import NotFound
 from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery
-from controlplane.pagination.cursors import Place, Slice, slice_of
-from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, page_of, whole
+from controlplane.pagination.listing import Filters, Listing, text_filter
+from controlplane.pagination.lookup import row_by
 
 # A job sends a heartbeat every 30 s, and waits up to a minute between attempts.
 LOST_AFTER = timedelta(minutes=3)
@@ -47,40 +46,18 @@ class JobRow:
 
 
 @dataclass(frozen=True)
-class JobFilters:
+class JobFilters(Filters):
     """Filters of the list."""
 
-    text: str = ""
-    page: int = 1
-    per_page: int = PER_PAGE
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "JobFilters":
-        """Read q, page, per_page of a query string."""
-        return cls(
-            text=str(values.get("q", "")).strip()[:100],
-            page=whole(values, "page", 1),
-            per_page=whole(values, "per_page", PER_PAGE, MAX_PER_PAGE),
-        )
+    text: str = text_filter("q")
 
 
-def jobs_page(filters: JobFilters) -> Page[JobRow]:
-    """Return a page of jobs, most recently reported first."""
-    rows = _filtered(filters).order_by("-last_seen", "-pk")
-    return page_of(rows, filters.page, filters.per_page, _job_rows)
-
-
-def jobs_slice(filters: JobFilters, place: Place) -> Slice[JobRow]:
-    """Return the jobs after a cursor, most recently reported first. Raises `Invalid`."""
-    return slice_of(_filtered(filters), ("-last_seen", "-pk"), place, _job_rows)
-
-
-def _filtered(filters: JobFilters) -> QuerySet[AttachedJob]:
+def jobs_listing(filters: JobFilters) -> Listing[AttachedJob, JobRow]:
+    """Return the jobs, most recently reported first."""
     runs = AttachedQuery.objects.order_by("-started_at", "-pk")[:SHOWN_RUNS]
-    attached_jobs = AttachedJob.objects.annotate(total=Count("queries")).prefetch_related(
-        Prefetch("queries", queryset=runs, to_attr="newest")
-    )
-    return attached_jobs.filter(name__icontains=filters.text) if filters.text else attached_jobs
+    jobs = AttachedJob.objects.filter(name__icontains=filters.text).annotate(total=Count("queries"))
+    newest = jobs.prefetch_related(Prefetch("queries", queryset=runs, to_attr="newest"))
+    return Listing(newest, ("-last_seen", "-pk"), _job_rows, filters)
 
 
 def _job_rows(jobs: Sequence[AttachedJob]) -> list[JobRow]:
@@ -90,18 +67,12 @@ def _job_rows(jobs: Sequence[AttachedJob]) -> list[JobRow]:
 
 def job_by_id(pk: int) -> AttachedJob:
     """Return a job; raises `NotFound`."""
-    try:
-        return AttachedJob.objects.get(pk=pk)
-    except AttachedJob.DoesNotExist:
-        raise NotFound("attached job", pk) from None
+    return row_by(AttachedJob.objects, "attached job", pk=pk)
 
 
 def run_by_id(pk: int) -> RunRow:
     """Return a run with its job; raises `NotFound`."""
-    try:
-        query = AttachedQuery.objects.select_related("job").get(pk=pk)
-    except AttachedQuery.DoesNotExist:
-        raise NotFound("attached query", pk) from None
+    query = row_by(AttachedQuery.objects.select_related("job"), "attached query", pk=pk)
     return run_row(query, query.job, timezone.now())
 
 

@@ -15,10 +15,12 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
-from controlplane.errors import Conflict, NotFound
+from controlplane.errors import Conflict
 from controlplane.events import outbox
 from controlplane.integrations import outbound, webhooks
 from controlplane.models import Delivery, Webhook
+from controlplane.pagination.chunks import delete_in_chunks
+from controlplane.pagination.lookup import row_by
 from controlplane.task_names import SEND_WEBHOOK, send_on_commit
 
 # 5 s, 10 s, ... up to an hour: twenty attempts cover an outage of half a day.
@@ -30,7 +32,6 @@ BATCH: Final = 20
 BUDGET: Final = timedelta(seconds=20)
 LEASE: Final = timedelta(seconds=120)
 KEPT: Final = timedelta(days=7)
-CHUNK: Final = 500
 _ERROR: Final = 300
 
 
@@ -63,9 +64,7 @@ def send_again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
     `Conflict` for a webhook that is switched off.
     """
     require(actor, ADMIN, hook.cluster)
-    row = Delivery.objects.filter(webhook=hook, pk=pk).first()
-    if row is None:
-        raise NotFound("delivery", pk)
+    row = row_by(Delivery.objects.filter(webhook=hook), "delivery", pk=pk)
     if not hook.active and row.kind != outbox.TEST:
         raise Conflict("webhook_off", "This webhook is off: switch it on first")
     row.state, row.tries, row.next_at = Delivery.State.WAITING, 0, timezone.now()
@@ -80,11 +79,8 @@ def send_again(actor: Actor, hook: Webhook, pk: int) -> Delivery:
 
 def prune(now: datetime) -> int:
     """Delete finished messages older than a week; return how many."""
-    deleted = 0
     old = Delivery.objects.filter(created_at__lt=now - KEPT).exclude(state="waiting")
-    while ids := list(old.values_list("pk", flat=True)[:CHUNK]):
-        deleted += Delivery.objects.filter(pk__in=ids).delete()[0]
-    return deleted
+    return delete_in_chunks(old)
 
 
 def retry_delay(tries: int) -> timedelta:

@@ -1,17 +1,21 @@
 """Lists of webhooks' messages, and a summary per webhook."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
 
 from django.db.models import Count, OuterRef, Subquery
 
 from controlplane.models import Delivery, Webhook
-from controlplane.pagination.cursors import Place, Slice, slice_of
-from controlplane.pagination.pages import Page, one_of, page_of
+from controlplane.pagination.listing import Filters, Listing, choice_filter
 
 STATES = tuple(str(state) for state in Delivery.State.values)
-PER_PAGE: Final = 20
+
+
+@dataclass(frozen=True)
+class DeliveryFilters(Filters):
+    """Filters of the list; state "" is all."""
+
+    state: str = choice_filter("state", lambda: STATES)
 
 
 @dataclass(frozen=True)
@@ -35,17 +39,9 @@ def hook_summaries(hooks: Sequence[Webhook]) -> list[HookSummary]:
     return [HookSummary(hook, last.get(hook.pk), waiting.get(hook.pk, 0)) for hook in hooks]
 
 
-def deliveries_slice(hook: Webhook, values: Mapping[str, Any], place: Place) -> Slice[Delivery]:
-    """Return the messages after a cursor, newest first; state "" is all. Raises `Invalid`."""
+def deliveries_listing(hook: Webhook, filters: DeliveryFilters) -> Listing[Delivery, Delivery]:
+    """Return the messages of a webhook, newest first."""
     deliveries = Delivery.objects.filter(webhook=hook)
-    if state := one_of(values, "state", STATES):
-        deliveries = deliveries.filter(state=state)
-    return slice_of(deliveries, ("-created_at", "-pk"), place, list)
-
-
-def deliveries_page(hook: Webhook, state: str, number: int) -> Page[Delivery]:
-    """Return a page of messages, newest first; state "" is all."""
-    deliveries = Delivery.objects.filter(webhook=hook).order_by("-created_at", "-pk")
-    if state:
-        deliveries = deliveries.filter(state=state)
-    return page_of(deliveries, number, PER_PAGE, list)
+    if filters.state:
+        deliveries = deliveries.filter(state=filters.state)
+    return Listing(deliveries, ("-created_at", "-pk"), list, filters)

@@ -19,13 +19,13 @@ from django.utils import timezone
 
 from controlplane.errors import Conflict
 from controlplane.models import KeptAnswer
+from controlplane.pagination.chunks import delete_in_chunks
 
 KEPT: Final = timedelta(hours=24)
 # A key is claimed for so long after a crash; a slower request is rolled back and repeated.
 LEASE: Final = timedelta(seconds=60)
 # An attempt fails only if another request has changed the row in the meantime.
 TRIES: Final = 5
-CHUNK: Final = 500
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,7 @@ def body_of(answer: KeptAnswer) -> bytes:
 
 def prune(now: datetime) -> int:
     """Delete expired answers; return how many."""
-    deleted = 0
-    old = KeptAnswer.objects.filter(expires_at__lt=now)
-    while ids := list(old.values_list("pk", flat=True)[:CHUNK]):
-        deleted += KeptAnswer.objects.filter(pk__in=ids).delete()[0]
-    return deleted
+    return delete_in_chunks(KeptAnswer.objects.filter(expires_at__lt=now))
 
 
 def _stored_answer(

@@ -20,10 +20,11 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require, require_member
-from controlplane.errors import Conflict, Fields, Invalid, NotFound
+from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.events import outbox
 from controlplane.integrations import outbound
 from controlplane.models import Cluster, Delivery, Webhook
+from controlplane.pagination.lookup import row_by
 
 PREFIX: Final = "whsec_"
 MAX_NAME: Final = 100
@@ -137,10 +138,7 @@ def visible_webhooks(actor: Actor) -> "QuerySet[Webhook]":
 
 def webhook_by_id(actor: Actor, pk: int) -> Webhook:
     """Return a webhook that the actor may manage. Raises `Forbidden`, `NotFound`."""
-    hook = visible_webhooks(actor).filter(pk=pk).first()
-    if hook is None:
-        raise NotFound("webhook", pk)
-    return hook
+    return row_by(visible_webhooks(actor), "webhook", pk=pk)
 
 
 def secret_of(hook: Webhook) -> str:

@@ -10,7 +10,7 @@ from algorithms.errors import BadParameters, UnknownExperiment
 from algorithms.experiments import Experiment, Repeated, experiment
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
-from controlplane.errors import Fields, Invalid
+from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import LabRun
 from controlplane.task_names import RUN_LAB, send_on_commit
 
@@ -48,7 +48,7 @@ def request(
         requested_by=actor.name,
         requested_at=timezone.now(),
     )
-    audit.record(actor, "lab.request", str(run), after=asked_for(run))
+    audit.record(actor, "lab.request", str(run), after=requested_values(run))
     send_on_commit(RUN_LAB, run.pk)
     return run
 
@@ -58,7 +58,7 @@ def repeat(actor: Actor, run: LabRun) -> LabRun:
     return request(actor, run.planner, run.experiment, run.parameters, run.values, run.series)
 
 
-def asked_for(run: LabRun) -> dict[str, Any]:
+def requested_values(run: LabRun) -> dict[str, Any]:
     """Return the requested parameters for the audit log."""
     names = ("planner", "experiment", "parameters", "values", "series")
     return {name: getattr(run, name) for name in names}
@@ -106,3 +106,35 @@ def _describe(bad: BadParameters) -> Fields:
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+UNDER_WAY = (LabRun.State.QUEUED, LabRun.State.RUNNING)
+
+
+@transaction.atomic
+def cancel(actor: Actor, run: LabRun) -> LabRun:
+    """Cancel a queued or running run; its worker stops at its next report of progress.
+
+    Raises `Forbidden`, `Conflict` if it is over.
+    """
+    require_operator(actor)
+    before = run.state
+    changed = LabRun.objects.filter(pk=run.pk, state__in=UNDER_WAY).update(
+        state=LabRun.State.CANCELLED, finished_at=timezone.now()
+    )
+    run.refresh_from_db()
+    if changed != 1:
+        raise Conflict("over", f"The run is {run.state} already")
+    audit.record(
+        actor, "lab.cancel", str(run), before={"state": before}, after={"state": run.state}
+    )
+    return run
+
+
+@transaction.atomic
+def delete(actor: Actor, run: LabRun) -> None:
+    """Delete a run and its table; a running run stops. Raises `Forbidden`."""
+    require_operator(actor)
+    name = str(run)
+    if LabRun.objects.filter(pk=run.pk).delete()[0]:
+        audit.record(actor, "lab.delete", name, before=requested_values(run) | {"state": run.state})

@@ -1,10 +1,13 @@
 """Queries, the streams they read and the tasks that run them."""
 
+from typing import Any
+
 from django.db import models
 
 from controlplane.models.cluster import Cluster, Node
 from controlplane.models.stream import Stream
 from controlplane.query_spec import QuerySpec
+from controlplane.wire.routing import TaskRange, task_ranges_from
 
 LIVE_STATES = ("pending", "running", "ending")
 
@@ -120,3 +123,16 @@ class Task(models.Model):
 
     def __str__(self) -> str:
         return f"{self.query_id}.{self.index}"
+
+    @staticmethod
+    def ranges(
+        rows: "models.QuerySet[Task]", key: str = "query_id"
+    ) -> dict[Any, tuple[TaskRange, ...]]:
+        """Return the ranges of tasks of the queries of these rows, by a column of the query."""
+        starts: dict[Any, list[tuple[int, int]]] = {}
+        counts: dict[Any, int] = {}
+        columns = (key, "query__task_count", "index", "node__index")
+        for query, count, index, node in rows.order_by("query_id", "index").values_list(*columns):
+            starts.setdefault(query, []).append((index, node))
+            counts[query] = count
+        return {query: task_ranges_from(pairs, counts[query]) for query, pairs in starts.items()}

@@ -107,16 +107,14 @@ def _drop_rule(action: Any, _: Names) -> str:
     return f"drops {share} of its windows of {rule.window_ms / 1000:g} s"
 
 
-def _grouping_title(text: str) -> str:
-    return KEY_GROUPINGS[key_grouping_name(text, aggregated=True)].title
-
-
 _VALUES: Final[Mapping[type[Action], Callable[[Any, Names], str]]] = MappingProxyType(
     {
         MoveTasks: lambda action, names: names.node(action.moves[0][0]),
         AssignStream: lambda action, _: f"split node {action.split}",
         SetDropRule: _drop_rule,
-        SetKeyGrouping: lambda action, _: _grouping_title(action.key_grouping),
+        SetKeyGrouping: lambda action, _: (
+            KEY_GROUPINGS[key_grouping_name(action.key_grouping, aggregated=True)].title
+        ),
         SetAggregator: lambda action, names: names.node(action.node),
         SetAggregators: lambda action, names: ", ".join(map(names.node, action.nodes)),
         SetTaskCount: lambda action, _: f"{action.tasks} tasks",

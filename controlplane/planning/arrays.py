@@ -38,7 +38,7 @@ class QueryArrays:
             _integers(map(itemgetter(0), queries), len(queries)),
             node_positions(snapshot, nodes),
             indptr,
-            positions(_column(snapshot.streams, 0), entries),
+            positions(np.array([stream.id for stream in snapshot.streams], np.int64), entries),
         )
 
 
@@ -76,10 +76,6 @@ def positions_if_known(known: Ints, wanted: Ints) -> tuple[Ints, Any]:
     ascending = known[order]
     index = np.minimum(np.searchsorted(ascending, wanted), len(known) - 1)
     return order[index], ascending[index] == wanted
-
-
-def _column(rows: Sequence[Any], number: int) -> Ints:
-    return _integers(map(itemgetter(number), rows), len(rows))
 
 
 def _integers(values: Iterable[int], count: int) -> Ints:

@@ -14,7 +14,6 @@ from controlplane.wire.routing import (
     MoveTasks,
     NodeState,
     Route,
-    SetAggregator,
     SetAggregators,
     SetDropRule,
     SetTaskCount,
@@ -115,7 +114,7 @@ def _require(action: Action, draft: TableDraft) -> None:
     """Raise `InconsistentDelta` unless plans may have the action and the draft has its objects."""
     if not isinstance(action, PLANNABLE):
         raise InconsistentDelta("plans cannot have this kind of action")
-    for node in _nodes_of(action):
+    for node in nodes_of(action):
         draft.node(node)
     for subject in action.subjects():
         if subject.kind == Kind.STREAM and subject.id not in draft.splits:
@@ -128,16 +127,15 @@ def _require(action: Action, draft: TableDraft) -> None:
             raise InconsistentDelta(f"there is no edge {action.stream} to {action.query}")
 
 
-def _nodes_of(action: Action) -> set[int]:
-    """Return the nodes that an action is about."""
-    nodes = {subject.id for subject in action.subjects() if subject.kind == Kind.NODE}
-    if isinstance(action, SetAggregator):
-        nodes |= {action.node} - {NO_AGGREGATOR}
+def nodes_of(action: Action) -> set[int]:
+    """Return the nodes to which an action gives something."""
+    nodes = {getattr(action, name, -1) for name in ("node", "aggregator")}
+    nodes |= set(getattr(action, "more_aggregators", ()))
     if isinstance(action, SetAggregators):
         nodes |= set(action.nodes)
-    if isinstance(action, SetTaskCount):
-        nodes |= {node for node, _, _ in action.added}
-    return nodes
+    for name in ("moves", "task_ranges", "added"):
+        nodes |= {node for node, _, _ in getattr(action, name, ())}
+    return nodes - {-1}
 
 
 def _draft(snapshot: ClusterSnapshot) -> TableDraft:

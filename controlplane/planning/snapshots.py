@@ -2,7 +2,8 @@
 
 import gc
 import json
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -11,10 +12,11 @@ import numpy as np
 from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
+from redis.exceptions import RedisError
 
+from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Exclusion, Query, QueryStream, Snapshot, Stream, Task
-from controlplane.planning.task_measures import Measured, measured_tasks
 from controlplane.plans.snapshot import (
     ClusterSnapshot,
     DropRuleRow,
@@ -27,9 +29,27 @@ from controlplane.plans.snapshot import (
     canonical,
     digest_of,
 )
+from controlplane.wire.measures import TaskMeasure, read_tasks
 from controlplane.wire.query import QueryText, is_join
-from controlplane.wire.routing import NO_AGGREGATOR, task_ranges_from
+from controlplane.wire.routing import NO_AGGREGATOR
 from controlplane.wire.routing.route import key_grouping_text
+
+logger = logging.getLogger(__name__)
+
+# By query and task.
+Measured = Mapping[tuple[int, int], TaskMeasure]
+
+
+def measured_tasks(cluster: Cluster) -> Measured:
+    """Return the last measures by query and task, none if Redis is unavailable."""
+    nodes = list(cluster.nodes.values_list("index", flat=True))
+    try:
+        measures = read_tasks(redis_client(), cluster.slug, nodes)
+    except (RedisError, OSError) as away:
+        logger.warning("Reading measures of %s failed: %s", cluster.slug, away)
+        return {}
+    return {(measure.query, measure.task): measure for measure in measures}
+
 
 # Concurrent versions are rare.
 TRIES = 20
@@ -151,23 +171,22 @@ def _streams_of_running(cluster: Cluster) -> tuple[dict[int, list[int]], list[in
 def _split_queries(cluster: Cluster, measured: Measured) -> list[SplitQueryRow]:
     rows = Task.objects.filter(
         query__cluster=cluster, query__state=Query.State.RUNNING, query__task_count__gt=1
-    ).order_by("query_id", "index")
-    columns = ("query_id", "query__name", "query__task_count", "index", "node__index")
-    begins: dict[tuple[int, str, int], list[tuple[int, int]]] = {}
-    for query, name, count, index, node in rows.values_list(*columns):
-        begins.setdefault((query, name, count), []).append((index, node))
+    )
+    ranges = Task.ranges(rows)
+    names = dict(Query.objects.filter(pk__in=rows.values("query")).values_list("pk", "name"))
     return [
         SplitQueryRow(
             query,
-            name,
-            [list(item) for item in task_ranges_from(ranges, count)],
-            *_of_tasks(query, count, measured),
+            names[query],
+            [list(item) for item in placed],
+            *measures_of_tasks(query, placed[-1][2], measured),
         )
-        for (query, name, count), ranges in begins.items()
+        for query, placed in ranges.items()
     ]
 
 
-def _of_tasks(query: int, count: int, measured: Measured) -> tuple[list[float], list[int]]:
+def measures_of_tasks(query: int, count: int, measured: Measured) -> tuple[list[float], list[int]]:
+    """Return the records/s and the bytes of state of each task of a query, 0 if not measured."""
     known = [measured.get((query, task)) for task in range(count)]
     return (
         [round(measure.records_per_s, 3) if measure else 0.0 for measure in known],

@@ -15,10 +15,9 @@ def summary(policy: PolicySettings) -> str:
     kinds = [known[kind].effect for kind in policy.auto_kinds if kind in known]
     moving = [adapter for adapter in known.values() if adapter.moves_state]
     lines = ["New queries are placed at once."]
+    unless = " for every requester" if policy.auto_asked else ", unless a person requested them"
     if kinds:
-        lines.append(
-            f"{_joined(kinds).capitalize()} apply automatically{_when(policy)}{_who(policy)}."
-        )
+        lines.append(f"{_joined(kinds).capitalize()} apply automatically{_when(policy)}{unless}.")
     if any(adapter.name in policy.auto_kinds for adapter in moving):
         lines.append(f"Plans that move state need {_bounds(policy)}.")
     rest = [adapter.effect for adapter in moving if adapter.name not in policy.auto_kinds]
@@ -33,10 +32,6 @@ def _when(policy: PolicySettings) -> str:
     if policy.auto_from is not None and policy.auto_until is not None:
         text += f" from {policy.auto_from:%H:%M} to {policy.auto_until:%H:%M} UTC"
     return text
-
-
-def _who(policy: PolicySettings) -> str:
-    return " for every requester" if policy.auto_asked else ", unless a person requested them"
 
 
 def _bounds(policy: PolicySettings) -> str:

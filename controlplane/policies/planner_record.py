@@ -5,7 +5,7 @@ errors of small figures small: an imbalance of 0.02 instead of 0.01 is not an er
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Any, Final
@@ -104,7 +104,7 @@ def calibration(cluster: Cluster) -> list[Calibration]:
 def _calibrated(
     planner: str, algorithm: str, figure: str, pairs: Sequence[tuple[float, float]]
 ) -> Calibration:
-    ratios = list(_ratios(pairs))
+    ratios = [measured / predicted for predicted, measured in pairs if predicted > 0]
     return Calibration(
         planner,
         algorithm,
@@ -113,10 +113,6 @@ def _calibrated(
         ratio=median(ratios) if ratios else None,
         error=median(error_of(figure, *pair) for pair in pairs),
     )
-
-
-def _ratios(pairs: Iterable[tuple[float, float]]) -> Iterable[float]:
-    return (measured / predicted for predicted, measured in pairs if predicted > 0)
 
 
 def ledger_page(cluster: Cluster, number: int, per_page: int = PER_PAGE) -> Page[LedgerEntry]:

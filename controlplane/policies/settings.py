@@ -22,8 +22,8 @@ DAY_NAMES: Final = (
 )  # fmt: skip
 Approver = Literal["operator", "approver", "admin"]
 Watch = Literal["off", "recommend", "act"]
-_PERCENT: Final = 0.01
-_MB: Final = 1e6
+# The value of one in a unit, by the beginning of the unit.
+_SCALES: Final = {"%": 0.01, "MB": 1e6}
 _DAY_MS: Final = 86_400_000
 
 
@@ -95,10 +95,10 @@ def _setting(
     default: Any,
     unit: str = "",
     hint: str = "",
-    scale: float = 1.0,
 ) -> Any:
-    """Declare a setting: its label, unit and hint; a form shows the value divided by `scale`."""
+    """Declare a setting: its label, unit and hint; a form shows the value in the unit."""
     given = {"default_factory": default} if callable(default) else {"default": default}
+    scale = next((one for start, one in _SCALES.items() if unit.startswith(start)), 1.0)
     extra: dict[str, Any] = {"section": section, "unit": unit, "scale": scale}
     return Field(title=label, description=hint, json_schema_extra=extra, **given)
 
@@ -127,15 +127,12 @@ class PolicySettings(BaseModel):
         hint="Otherwise only plans of the watch loops.",
     )
     auto_moves: Count = _setting(Section.APPROVAL, "Moves, at most", default=50)
-    auto_bytes: Bytes = _setting(
-        Section.APPROVAL, "State, at most", default=10_000_000, unit="MB", scale=_MB
-    )
+    auto_bytes: Bytes = _setting(Section.APPROVAL, "State, at most", default=10_000_000, unit="MB")
     auto_gain: Share = _setting(
         Section.APPROVAL,
         "Gain, at least",
         default=0.05,
         unit="%",
-        scale=_PERCENT,
         hint="In imbalance or replication factor, whichever the plan lowers more.",
     )
     auto_from: TimeOfDay = _setting(
@@ -157,7 +154,7 @@ class PolicySettings(BaseModel):
         Section.APPROVAL, "Good from", default=5, unit="executed plans"
     )
     auto_record_error: Fraction = _setting(
-        Section.APPROVAL, "Off by at most", default=0.25, unit="%, median", scale=_PERCENT
+        Section.APPROVAL, "Off by at most", default=0.25, unit="%, median"
     )
     approvers: Approver = _setting(
         Section.DECISION, "Approved by", default="approver", hint="This role or a higher one."
@@ -169,28 +166,19 @@ class PolicySettings(BaseModel):
         default=True,
         hint="Otherwise a plan waits, and its approval can be withdrawn.",
     )
-    tolerated_rates: Fraction = _setting(
-        Section.DRIFT, "Rates changed by", default=0.5, unit="%", scale=_PERCENT
-    )
-    tolerated_ended: Share = _setting(
-        Section.DRIFT, "Queries ended", default=0.5, unit="% of them", scale=_PERCENT
-    )
-    tolerated_new: Fraction = _setting(
-        Section.DRIFT, "Queries new", default=0.5, unit="% as many", scale=_PERCENT
-    )
+    tolerated_rates: Fraction = _setting(Section.DRIFT, "Rates changed by", default=0.5, unit="%")
+    tolerated_ended: Share = _setting(Section.DRIFT, "Queries ended", default=0.5, unit="% of them")
+    tolerated_new: Fraction = _setting(Section.DRIFT, "Queries new", default=0.5, unit="% as many")
     tolerated_gain_loss: Share = _setting(
         Section.DRIFT,
         "Gain lost",
         default=0.5,
         unit="%",
-        scale=_PERCENT,
         hint="Of the gain that the plan had when it was computed.",
     )
     node_moves: Positive = _setting(Section.SPEED, "Moves per node", default=10, unit="at once")
     cluster_moves: Positive = _setting(Section.SPEED, "Moves in all", default=40, unit="at once")
-    bytes_per_s: BytesPerSecond = _setting(
-        Section.SPEED, "State", default=50_000_000, unit="MB/s", scale=_MB
-    )
+    bytes_per_s: BytesPerSecond = _setting(Section.SPEED, "State", default=50_000_000, unit="MB/s")
     pause_ms: Milliseconds = _setting(
         Section.SPEED, "A task pauses at most", default=10_000, unit="ms"
     )
@@ -202,9 +190,7 @@ class PolicySettings(BaseModel):
         hint="Executions slow down above it, too.",
     )
     watch: Watch = _setting(Section.WATCH, "The loops", default="recommend")
-    watch_imbalance: Fraction = _setting(
-        Section.WATCH, "Imbalance above", default=0.2, unit="%", scale=_PERCENT
-    )
+    watch_imbalance: Fraction = _setting(Section.WATCH, "Imbalance above", default=0.2, unit="%")
     watch_replication: Annotated[float, Field(ge=1, le=1000)] = _setting(
         Section.WATCH,
         "Replication above",
@@ -217,7 +203,6 @@ class PolicySettings(BaseModel):
         "Resolved when below by",
         default=0.1,
         unit="%",
-        scale=_PERCENT,
         hint="The dead band, which is also the smallest gain of a proposed plan.",
     )
     cooldown_s: Seconds = _setting(

@@ -1,15 +1,16 @@
 """Comparisons: lookup by id, pages, and the table of the candidates' measures."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import le
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
-from controlplane.errors import NotFound
 from controlplane.models import Cluster, Comparison, Proposal
+from controlplane.pagination.lookup import row_by
 from controlplane.pagination.pages import PER_PAGE, Page, page_of
 from controlplane.planning.measures import cluster_values, measures
-from controlplane.planning.pareto import pareto
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,7 @@ class Compared:
 def comparison_by_id(cluster: Cluster, pk: int) -> Comparison:
     """Return a comparison of the cluster; raises `NotFound`."""
     comparisons = Comparison.objects.select_related("cluster", "snapshot_row")
-    try:
-        return comparisons.get(cluster=cluster, pk=pk)
-    except Comparison.DoesNotExist:
-        raise NotFound("comparison", pk) from None
+    return row_by(comparisons.filter(cluster=cluster), "comparison", pk=pk)
 
 
 def comparisons_page(cluster: Cluster, number: int, per_page: int = PER_PAGE) -> Page[Comparison]:
@@ -142,3 +140,27 @@ def _candidate(row: Proposal, *, is_pareto: bool) -> Candidate:
         pareto=is_pareto,
         **{name: predicted.get(name) for name in names},
     )
+
+
+Point = tuple[float, ...]
+
+
+def pareto(points: Sequence[Point]) -> list[bool]:
+    """Return for each point whether no other point dominates it.
+
+    A point dominates another if no figure is larger and one is smaller. A dominating point precedes
+    the other one in lexicographic order, so each point is compared with earlier optimal ones.
+    """
+    order = sorted(range(len(points)), key=points.__getitem__)
+    front: list[Point] = []
+    kept = [False] * len(points)
+    for place in order:
+        point = points[place]
+        if not any(_dominates(other, point) for other in front):
+            front.append(point)
+            kept[place] = True
+    return kept
+
+
+def _dominates(point: Point, other: Point) -> bool:
+    return point != other and all(map(le, point, other))

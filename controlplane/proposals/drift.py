@@ -8,7 +8,7 @@ from controlplane.models import Node, Proposal, Query, Stream
 from controlplane.plans.proposal_states import State
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
-from controlplane.topology.applicability import OBSTACLES, Obstacle, counted, obstacles
+from controlplane.topology.applicability import OBSTACLES, Obstacle, count_obstacles, obstacles
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def drift_of(proposal: Proposal, done: int = 0, policy: PolicySettings | None = 
         queries=len(known),
         gone_nodes=deactivated,
         capacities=capacities,
-        obstacles=counted(obstacles(proposal.cluster, proposal.plan[done:])),
+        obstacles=count_obstacles(obstacles(proposal.cluster, proposal.plan[done:])),
         rate_change=_rate_change(proposal),
         gain_lost=_gain_lost(proposal),
     )

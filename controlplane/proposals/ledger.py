@@ -108,7 +108,9 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
                 "cluster": execution.cluster,
                 "planner": proposal.planner,
                 "algorithm": proposal.algorithm,
-                "approved": _approved(proposal, latency),
+                "approved": _figures(
+                    proposal, proposal.after, proposal.predicted.get("bytes"), latency
+                ),
                 "expected": _expected(proposal, applied, latency),
                 "measured": _measured(proposal, steps, samples),
                 "outcome": proposal.state,
@@ -149,10 +151,6 @@ def rollback_places(steps: Iterable[Mapping[str, Any]]) -> list[int]:
     ]
 
 
-def _approved(proposal: Proposal, latency: float | None) -> dict[str, float]:
-    return _figures(proposal, proposal.after, proposal.predicted.get("bytes"), latency)
-
-
 def _expected(
     proposal: Proposal, applied: Sequence[PlannedAction], latency: float | None
 ) -> dict[str, float]:
@@ -181,8 +179,9 @@ def _measured(
     pauses = [step["pause_ms"] for step in steps if step["pause_ms"] is not None]
     read = sum(sample["read"] * _seconds(sample) for sample in samples)
     delivered = sum(sample["delivered"] * _seconds(sample) for sample in samples)
+    capacities = [node.capacity for node in proposal.snapshot.nodes]
     return _known(
-        imbalance=imbalance(_mean_loads(samples), _capacities(proposal)) if samples else None,
+        imbalance=imbalance(_mean_loads(samples), capacities) if samples else None,
         replication_factor=delivered / read if read and not _is_split(proposal) else None,
         bytes=sum(step["bytes"] for step in steps),
         pause_ms=max(pauses, default=None),
@@ -193,11 +192,6 @@ def _measured(
 def _is_split(proposal: Proposal) -> bool:
     """Return whether split queries ran, whose records no replication factor predicts."""
     return bool(proposal.snapshot.split)
-
-
-def _capacities(proposal: Proposal) -> list[float]:
-    """Return the capacities by node index at the time of the plan."""
-    return [node.capacity for node in proposal.snapshot.nodes]
 
 
 def _mean_loads(samples: Sequence[Sample]) -> list[float]:

@@ -12,7 +12,7 @@ from controlplane.planning.adapters import adapters
 from controlplane.planning.measures import measures
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.policies.gains import gain_between
-from controlplane.topology.applicability import counted, obstacles
+from controlplane.topology.applicability import count_obstacles, obstacles
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def review(proposal: Proposal) -> Review:
         at=timezone.now().isoformat(),
         took_s=round(time.monotonic() - started, 3),
         applicable=len(plan),
-        obstacles=counted(stopped_by),
+        obstacles=count_obstacles(stopped_by),
         before=before,
         after=after,
         gain_lost=gain_lost(proposal, before, after),

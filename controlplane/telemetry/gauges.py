@@ -6,7 +6,8 @@ from typing import Any
 
 from django.db.models import Count, Sum
 
-from controlplane.models import Cluster, Decision, Delivery, MetricSample, Proposal, Query
+from controlplane.models import Cluster, Decision, Delivery, Proposal, Query
+from controlplane.telemetry.time_series import latest_values
 
 # Labels with their count.
 Counts = list[tuple[tuple[str, ...], float]]
@@ -44,18 +45,12 @@ def gauges(seen: Collection[int] | None = None) -> Gauges:
     decisions = Decision.objects.filter(cluster__in=ids)
     slugs = {cluster.pk: cluster.slug for cluster in clusters}
     return Gauges(
-        [ClusterGauges(cluster, _newest(cluster)) for cluster in clusters],
+        [ClusterGauges(cluster, latest_values(cluster) or {}) for cluster in clusters],
         _counts(slugs, queries, "state", total=Count("pk")),
         _counts(slugs, proposals, "state", total=Count("pk")),
         _counts(slugs, decisions, "loop", "code", total=Sum("count")),
         _deliveries() if seen is None else [],
     )
-
-
-def _newest(cluster: Cluster) -> dict[str, Any]:
-    rows = MetricSample.objects.filter(cluster=cluster, resolution=MetricSample.Resolution.RAW)
-    values: dict[str, Any] | None = rows.order_by("-t").values_list("values", flat=True).first()
-    return values or {}
 
 
 def _counts(slugs: dict[int, str], rows: Any, *labels: str, total: Any) -> Counts:

@@ -81,16 +81,12 @@ def rolled_up(samples: Sequence[Sample], t_ms: int) -> Sample:
 
 
 def _merged(figure: Figure, samples: Iterable[Sample]) -> Any:
-    values = _present(samples, figure.name)
+    values = [value for sample in samples if (value := sample.get(figure.name)) is not None]
     if figure.roll_up is RollUp.LAST:
         return values[-1] if values else None
     if figure.roll_up is RollUp.MAX:
         return max(values, default=None)
     return _mean_list(values) if figure.per_node else _mean(values)
-
-
-def _present(samples: Iterable[Sample], name: str) -> list[Any]:
-    return [value for sample in samples if (value := sample.get(name)) is not None]
 
 
 def _mean(values: Sequence[float]) -> float | None:

@@ -7,14 +7,14 @@ from enum import StrEnum
 from typing import Final
 
 from controlplane.models import Cluster, Query, Task
+from controlplane.pagination.chunks import chunks
+from controlplane.planning.resolution import nodes_of
 from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove, task_moves
-from controlplane.topology.apply import nodes_of, scope_of
+from controlplane.topology.apply import scope_of
 from controlplane.topology.rows import read_part
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing import Action, SetDropRule, SetTaskCount, TableDraft
 from controlplane.wire.routing.drop_rules import ALWAYS
-
-CHUNK: Final = 500
 
 
 class Obstacle(StrEnum):
@@ -63,25 +63,22 @@ def _set_owners(owners: dict[tuple[int, int], int], query: int, draft: TableDraf
     owners |= {(query, task): node for task, node in enumerate(draft.route(query).owners())}
 
 
-def counted(stopped_by: Iterable[Obstacle | None]) -> dict[str, int]:
+def count_obstacles(stopped_by: Iterable[Obstacle | None]) -> dict[str, int]:
     """Return the number of actions that each obstacle stops."""
     return dict(Counter(str(obstacle) for obstacle in stopped_by if obstacle is not None))
 
 
 def owners_of(queries: Iterable[int]) -> dict[tuple[int, int], int]:
     """Return the node index of every task of these queries that run, by query and task."""
-    ids = sorted(set(queries))
     owners: dict[tuple[int, int], int] = {}
-    for begin in range(0, len(ids), CHUNK):
-        rows = Task.objects.filter(
-            query__in=ids[begin : begin + CHUNK], query__state=Query.State.RUNNING
-        ).order_by("query_id", "-index")
-        stops: dict[int, int] = {}
-        columns = ("query_id", "query__task_count", "index", "node__index")
-        for query, count, first, node in rows.values_list(*columns):
-            for task in range(first, stops.get(query, count)):
-                owners[query, task] = node
-            stops[query] = first
+    for ids in chunks(sorted(set(queries))):
+        rows = Task.objects.filter(query__in=ids, query__state=Query.State.RUNNING)
+        owners |= {
+            (query, task): node
+            for query, ranges in Task.ranges(rows).items()
+            for node, first, stop in ranges
+            for task in range(first, stop)
+        }
     return owners
 
 
@@ -110,16 +107,12 @@ def _of_other(draft: TableDraft, planned: OtherAction) -> Obstacle | None:
     try:
         present = action.inverse(draft)
         # Of actions with several inverses only the first is about the object as a whole.
-        if planned.before and not _same(present, planned.before):
+        if planned.before and list(map(_lasting, present)) != list(map(_lasting, planned.before)):
             return Obstacle.CHANGED
         action.apply_to(draft)
     except InconsistentDelta:
         return Obstacle.ENDED
     return None
-
-
-def _same(present: tuple[Action, ...], before: tuple[Action, ...]) -> bool:
-    return tuple(map(_lasting, present)) == tuple(map(_lasting, before))
 
 
 def _lasting(action: Action) -> Action:

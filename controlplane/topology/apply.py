@@ -18,6 +18,7 @@ from controlplane.after_commit import after_commit
 from controlplane.errors import Conflict
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Proposal, RoutingVersion
+from controlplane.planning.resolution import nodes_of
 from controlplane.topology import versions
 from controlplane.topology.publishing import publish_unpublished
 from controlplane.topology.rows import Scope, node_states, read_part
@@ -29,7 +30,6 @@ from controlplane.wire.routing import (
     Kind,
     RemoveQuery,
     Route,
-    SetAggregators,
     SetCapacity,
     SetDropRule,
     SetNodeActive,
@@ -168,17 +168,6 @@ def _require_edge(index: int, action: Action, draft: TableDraft) -> None:
         )
 
 
-def nodes_of(action: Action) -> set[int]:
-    """Return the nodes to which an action gives something."""
-    nodes = {getattr(action, name, -1) for name in ("node", "aggregator")}
-    nodes |= set(getattr(action, "more_aggregators", ()))
-    if isinstance(action, SetAggregators):
-        nodes |= set(action.nodes)
-    for name in ("moves", "task_ranges", "added"):
-        nodes |= {node for node, _, _ in getattr(action, name, ())}
-    return nodes - {-1}
-
-
 def scope_of(actions: Sequence[Action], *, everything: bool) -> Scope:
     """Return what must be read to apply the actions; to invert them, everything they change."""
     queries: set[int] = set()
@@ -191,7 +180,8 @@ def scope_of(actions: Sequence[Action], *, everything: bool) -> Scope:
             queries |= {action.query} - {INPUT}
             continue
         for subject in action.subjects():
-            if subject.kind == Kind.QUERY and (everything or not _is_lifecycle(action)):
+            lifecycle = isinstance(action, AddQuery | RemoveQuery)
+            if subject.kind == Kind.QUERY and (everything or not lifecycle):
                 queries.add(subject.id)
             elif subject.kind == Kind.STREAM:
                 streams.add(subject.id)
@@ -199,10 +189,6 @@ def scope_of(actions: Sequence[Action], *, everything: bool) -> Scope:
         if isinstance(action, SetNodeCount):
             removed_from = min(action.nodes, removed_from or action.nodes)
     return Scope(queries, streams, edges, nodes, removed_from)
-
-
-def _is_lifecycle(action: Action) -> bool:
-    return isinstance(action, AddQuery | RemoveQuery)
 
 
 def _assume(draft: TableDraft, actions: Sequence[Action]) -> None:

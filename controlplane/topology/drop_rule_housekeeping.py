@@ -45,7 +45,7 @@ def settle(cluster: Cluster) -> int:
         if drop.settles is None:
             _note(cluster, drop)
         elif _has_processed(sample, drop.settles["position"]):
-            settled += retry_when_moved(lambda drop=drop: _forget(drop))  # type: ignore[misc]
+            settled += _forget(drop)
     return settled
 
 
@@ -88,11 +88,8 @@ def _lateness_ms(drop: Drop) -> int:
     if drop.query_id is not None:
         readers = readers.filter(pk=drop.query_id)
     texts = readers.order_by().values_list("text", flat=True).distinct()
-    return max((_lateness_of(text) for text in texts), default=0)
-
-
-def _lateness_of(text: str) -> int:
-    return round(QueryText.from_json(json.loads(text)).lateness_s * 1000)
+    lateness = (QueryText.from_json(json.loads(text)).lateness_s for text in texts)
+    return round(max(lateness, default=0) * 1000)
 
 
 def _has_processed(sample: dict[str, Any], position: str) -> bool:
@@ -104,6 +101,7 @@ def _has_processed(sample: dict[str, Any], position: str) -> bool:
     )
 
 
+@retry_when_moved
 def _forget(drop: Drop) -> int:
     cluster = Cluster.objects.get(pk=drop.cluster_id)
     row = Drop.objects.select_related("stream", "query").filter(pk=drop.pk).first()

@@ -5,24 +5,83 @@ ends with a window of which no record was seen yet (wire.shed_steps): so it is d
 ahead of the newest event time, and `drop_rule_housekeeping` forgets old steps.
 """
 
-from dataclasses import replace
+import math
+from dataclasses import dataclass, replace
 from typing import Final
 
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.queries import computed_by
-from controlplane.errors import Conflict, Invalid
+from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Drop, Query, Stream
 from controlplane.topology.apply import Change, apply
-from controlplane.topology.drop_specs import DropSpec, spec_faults
 from controlplane.topology.event_time import ahead_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing import SetDropRule
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule, add_step, first_group
 
+MAX_BATCH: Final = 1000
+MAX_WINDOW_S: Final = 7 * 86_400
+
+
+@dataclass(frozen=True)
+class DropSpec:
+    """The share (above 0, at most 1) that goes: of the records, by chance.
+
+    With `window_s`, of the windows instead: of this length, beginning every `slide_s` (None: one
+    behind the other; on a split edge as the query's do), `batch` neighbours together.
+    """
+
+    share: float
+    window_s: float | None = None
+    slide_s: float | None = None
+    batch: int = 1
+
+
+def spec_faults(spec: DropSpec) -> Fields:
+    """Return what is wrong with a drop, by field."""
+    by_field = {
+        "share": _share_faults(spec.share),
+        "window_s": [] if spec.window_s is None else _seconds_faults(spec.window_s),
+        "slide_s": _slide_faults(spec),
+        "batch": _batch_faults(spec),
+    }
+    return {field: faults for field, faults in by_field.items() if faults}
+
+
+def _share_faults(share: float) -> list[str]:
+    if math.isfinite(share) and 0 < share <= 1:
+        return []
+    return ["Must be above 0 % and at most 100 %; lift the drop to keep every record"]
+
+
+def _seconds_faults(seconds: float) -> list[str]:
+    ms = seconds * 1000
+    if math.isfinite(ms) and 1 <= ms <= MAX_WINDOW_S * 1000 and math.isclose(ms, round(ms)):
+        return []
+    return [f"Must be whole milliseconds, up to {MAX_WINDOW_S:,} s"]
+
+
+def _slide_faults(spec: DropSpec) -> list[str]:
+    if spec.slide_s is None:
+        return []
+    if spec.window_s is None:
+        return ["Needs a window"]
+    if faults := _seconds_faults(spec.slide_s):
+        return faults
+    return ["Is longer than the window"] if spec.slide_s > spec.window_s else []
+
+
+def _batch_faults(spec: DropSpec) -> list[str]:
+    if not 1 <= spec.batch <= MAX_BATCH:
+        return [f"Must be 1 to {MAX_BATCH:,} windows"]
+    return ["Needs a window"] if spec.batch > 1 and spec.window_s is None else []
+
+
 # Changes that are not forgotten yet: more are a script gone wild, and each costs every batch.
 MAX_STEPS: Final = 32
 
 
+@retry_when_moved
 def set_drop(
     actor: Actor, stream: Stream, spec: DropSpec, query_name: str = "", reason: str = ""
 ) -> Drop:
@@ -34,9 +93,22 @@ def set_drop(
     require_operator(actor, stream.cluster)
     if faults := spec_faults(spec):
         raise Invalid(faults)
-    return retry_when_moved(lambda: _set(actor, stream, spec, query_name, reason))
+    cluster, query, drop = _present(stream, query_name)
+    rule = _rule_of_spec(spec, query)
+    if drop is not None:
+        rule = _changed_rule(drop.value, rule, spec, cluster, stream)
+    elif rule.window_ms:
+        rule = replace(rule, steps=((_begin(rule, cluster, stream), spec.share),))
+    if drop is None:
+        drop = Drop(cluster=cluster, stream=stream, query=query)
+    summary = f"{edge_text(drop)} drops {share_text(spec.share)} of its {windows_text(rule)}"
+    _write(actor, cluster, drop, rule, summary, reason)
+    stored = _rule(stream, query)
+    assert stored is not None
+    return stored
 
 
+@retry_when_moved
 def lift(actor: Actor, stream: Stream, query_name: str = "", reason: str = "") -> Drop | None:
     """Let an edge keep all records again.
 
@@ -44,7 +116,18 @@ def lift(actor: Actor, stream: Stream, query_name: str = "", reason: str = "") -
     is to come. Raises as `set_drop` does, and `Invalid` where the edge drops nothing.
     """
     require_operator(actor, stream.cluster)
-    return retry_when_moved(lambda: _lift(actor, stream, query_name, reason))
+    cluster, query, drop = _present(stream, query_name)
+    if drop is None:
+        field = "stream" if query is None else "query"
+        raise Invalid({field: ["Nothing is dropped there"]})
+    rule, left = drop.value, None
+    if rule.window_ms:
+        if not rule.steps[-1][1]:
+            return drop  # it is being lifted already
+        left = _bounded(add_step(rule, _begin(rule, cluster, stream), 0.0))
+    summary = f"{edge_text(drop)} drops nothing any more"
+    _write(actor, cluster, drop, left, summary, reason)
+    return _rule(stream, query) if left is not None else None
 
 
 def scheduled(
@@ -94,37 +177,6 @@ def windows_text(rule: DropRule) -> str:
 def share_text(share: float) -> str:
     """Return a share in percent."""
     return f"{100 * share:.3g} %"
-
-
-def _set(actor: Actor, stream: Stream, spec: DropSpec, query_name: str, reason: str) -> Drop:
-    cluster, query, drop = _present(stream, query_name)
-    rule = _rule_of_spec(spec, query)
-    if drop is not None:
-        rule = _changed_rule(drop.value, rule, spec, cluster, stream)
-    elif rule.window_ms:
-        rule = replace(rule, steps=((_begin(rule, cluster, stream), spec.share),))
-    if drop is None:
-        drop = Drop(cluster=cluster, stream=stream, query=query)
-    summary = f"{edge_text(drop)} drops {share_text(spec.share)} of its {windows_text(rule)}"
-    _write(actor, cluster, drop, rule, summary, reason)
-    stored = _rule(stream, query)
-    assert stored is not None
-    return stored
-
-
-def _lift(actor: Actor, stream: Stream, query_name: str, reason: str) -> Drop | None:
-    cluster, query, drop = _present(stream, query_name)
-    if drop is None:
-        field = "stream" if query is None else "query"
-        raise Invalid({field: ["Nothing is dropped there"]})
-    rule, left = drop.value, None
-    if rule.window_ms:
-        if not rule.steps[-1][1]:
-            return drop  # it is being lifted already
-        left = _bounded(add_step(rule, _begin(rule, cluster, stream), 0.0))
-    summary = f"{edge_text(drop)} drops nothing any more"
-    _write(actor, cluster, drop, left, summary, reason)
-    return _rule(stream, query) if left is not None else None
 
 
 def _present(stream: Stream, query_name: str) -> tuple[Cluster, Query | None, Drop | None]:

@@ -34,7 +34,7 @@ def ahead_of(cluster: Cluster, stream_id: int) -> int | None:
 def tip_of(cluster: Cluster, streams: list[int]) -> LogHead:
     """Return how far the log of a cluster goes. Raises `Away`."""
     try:
-        return _opened(cluster.log_url, cluster.slug, settings.REDIS_URL).head(streams)
+        return log_of(cluster).head(streams)
     except LogUnavailable as away:
         raise Away("log_away", f"{away}. The newest event time is not known", AWAY_S) from away
 
@@ -50,7 +50,9 @@ def _speed(cluster: Cluster) -> float:
     return min(max(1.0, events / passed), FASTEST)
 
 
-@lru_cache(maxsize=64)
-def _opened(url: str, slug: str, site: str) -> Log:
-    """Return this process's log; it is only asked how far it goes."""
-    return open_log(url, slug, site)
+def log_of(cluster: Cluster) -> Log:
+    """Return this process's log of a cluster, to read from."""
+    return _opened(cluster.log_url, cluster.slug, settings.REDIS_URL)
+
+
+_opened = lru_cache(maxsize=64)(open_log)

@@ -1,18 +1,31 @@
-"""Key groupings and aggregator nodes of queries: validate them, change them while a query runs.
+"""Key groupings and numbers of tasks of queries: checks, and changes while a query runs.
 
 A query that is submitted with a key grouping has an aggregator from its first record to its last; a
 query without has none (`SetAggregator`), and its key grouping cannot change.
 """
 
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import text_of
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Node, Query
-from controlplane.planning.online import read_online
-from controlplane.topology.aggregators import AggregatorNodes
 from controlplane.topology.apply import Change, apply
+from controlplane.topology.rows import Scope, read_part
 from controlplane.topology.versions import retry_when_moved
-from controlplane.wire.routing import SetAggregator, SetAggregators, SetKeyGrouping
+from controlplane.wire.query import is_join
+from controlplane.wire.routing import (
+    LEAST_TASKS,
+    MAX_TASKS,
+    Action,
+    SetKeyGrouping,
+    SetTaskCount,
+    TaskRange,
+    ranges_of,
+)
 from controlplane.wire.routing.route import (
     HASH,
     KEY_GROUPINGS,
@@ -24,6 +37,46 @@ WITHOUT_AGGREGATOR = (
     "{name} was submitted without a key grouping, so it has no aggregator node: end the query and"
     " submit it with a key grouping"
 )
+
+
+@dataclass(frozen=True)
+class QuerySetting:
+    """A new value of a running query, under its name in the audit log, and its action."""
+
+    name: str
+    before: Any
+    after: Any
+    summary: str
+    action: Action
+
+
+@retry_when_moved
+def change_query(
+    actor: Actor, query: Query, reason: str, decide: Callable[[Cluster, Query], QuerySetting]
+) -> Query:
+    """Change a setting of a running query with an aggregator node; open windows continue.
+
+    `decide`: returns the setting for the cluster and the query as they are now; an equal value
+    changes nothing. Raises `Forbidden`, and `Conflict` for a query that does not run or has no
+    aggregator node.
+    """
+    require_operator(actor, query.cluster)
+    # The version first: what changes behind it makes the append fail.
+    cluster = Cluster.objects.get(pk=query.cluster_id)
+    query = Query.objects.select_related("aggregator").get(pk=query.pk)
+    if query.state != Query.State.RUNNING:
+        message = f"{query.name} is {query.state}, not running"
+        raise Conflict("not_running", message, {"state": query.state})
+    if query.aggregator is None:
+        raise Conflict("no_aggregator", WITHOUT_AGGREGATOR.format(name=query.name))
+    setting = decide(cluster, query)
+    if setting.after == setting.before:
+        return query
+    before, after = {setting.name: setting.before}, {setting.name: setting.after}
+    code = f"query.{setting.name}"
+    change = Change(setting.summary, code, query.name, reason, before, after, query.pk)
+    apply(cluster, [setting.action], change, actor=actor)
+    return Query.objects.select_related("aggregator").get(pk=query.pk)
 
 
 def key_grouping_faults(key_grouping: str, tasks: int, *, joins: bool) -> Fields:
@@ -40,137 +93,57 @@ def key_grouping_faults(key_grouping: str, tasks: int, *, joins: bool) -> Fields
 def set_key_grouping(actor: Actor, query: Query, key_grouping: str, reason: str = "") -> Query:
     """Set the key grouping of a running query, from the next batch on.
 
-    Open windows continue: the aggregator merges the parts of a key. Raises `Forbidden`,
-    `Invalid`, and `Conflict` for a query that does not run or has no aggregator node.
+    The aggregator merges the parts of a key. Raises `Invalid`, and as `change_query`.
     """
-    require_operator(actor, query.cluster)
-    if faults := _name_faults(key_grouping, joins=_joins(query)):
-        raise Invalid({"key_grouping": faults})
-    return retry_when_moved(lambda: _set_key_grouping(actor, query, key_grouping, reason))
+
+    def decide(_: Cluster, query: Query) -> QuerySetting:
+        if faults := _name_faults(key_grouping, joins=is_join(text_of(query))):
+            raise Invalid({"key_grouping": faults})
+        summary = f"{query.name}: keys find their task {KEY_GROUPINGS[key_grouping].title}"
+        action = SetKeyGrouping(query.pk, key_grouping_text(key_grouping))
+        return QuerySetting("key_grouping", query.key_grouping, key_grouping, summary, action)
+
+    return change_query(actor, query, reason, decide)
 
 
-def set_aggregator(actor: Actor, query: Query, index: int | None, reason: str = "") -> Query:
-    """Set the aggregator of a running query, None for the least loaded node; windows continue.
+def set_task_count(actor: Actor, query: Query, tasks: int, reason: str = "") -> Query:
+    """Set the number of tasks of a running query; open windows continue.
 
-    Raises `Forbidden`, `Invalid`, and `Conflict` for a query that does not run or has no merge
-    node.
+    New tasks start on the active nodes with the fewest tasks of the query by their capacity. The
+    last tasks are removed. Raises `Invalid`, and as `change_query`.
     """
-    require_operator(actor, query.cluster)
-    return retry_when_moved(lambda: _set_aggregator(actor, query, index, reason))
+
+    def decide(cluster: Cluster, query: Query) -> QuerySetting:
+        if not LEAST_TASKS <= tasks <= MAX_TASKS:
+            raise Invalid({"tasks": [f"Must be {LEAST_TASKS} to {MAX_TASKS:,}, not {tasks:,}"]})
+        if is_join(text_of(query)):
+            message = f"{query.name} is a join: its records meet in a fixed number of tasks"
+            raise Conflict("fixed_tasks", message)
+        owners = read_part(cluster, Scope(queries=[query.pk])).route(query.pk).owners()
+        added = added_tasks(_active_nodes(cluster), owners, tasks) if tasks > len(owners) else ()
+        action = SetTaskCount(query.pk, tasks, added)
+        summary = f"{query.name} has {tasks} tasks"
+        return QuerySetting("tasks", query.task_count, tasks, summary, action)
+
+    return change_query(actor, query, reason, decide)
 
 
-def set_aggregator_count(actor: Actor, query: Query, count: int, reason: str = "") -> Query:
-    """Set the number of aggregator nodes of a running query; each has its share of the keys.
-
-    Present ones stay as far as possible, the least loaded others are added. Raises `Forbidden`,
-    `Invalid`, and `Conflict` for a query that does not run or has no aggregator node.
-    """
-    require_operator(actor, query.cluster)
-    return retry_when_moved(lambda: _set_aggregator_count(actor, query, count, reason))
-
-
-def _set_aggregator_count(actor: Actor, query: Query, count: int, reason: str) -> Query:
-    cluster, query = running_with_aggregator(query)
-    nodes = {node.index: node for node in cluster.nodes.filter(active=True)}
-    if not 1 <= count <= len(nodes):
-        message = f"Must be 1 to {len(nodes)}, the active nodes, not {count:,}"
-        raise Invalid({"count": [message]})
-    assert query.aggregator is not None
-    before = [query.aggregator.index, *query.more_aggregators]
-    problem = read_online(cluster)
-    assert problem is not None, "there are active nodes"
-    present = [nodes[index] for index in before if index in nodes]
-    chosen = AggregatorNodes(cluster, problem).take_several(count, present)
-    after = [node.index for node in chosen]
-    if after == before:
-        return query
-    query.aggregator, query.more_aggregators = chosen[0], after[1:]
-    change = Change(
-        f"{query.name} is merged on {', '.join(node.name for node in chosen)}",
-        "query.aggregators",
-        query.name,
-        reason=reason,
-        before={"aggregators": before},
-        after={"aggregators": after},
-        pk=query.pk,
-    )
-    apply(cluster, [SetAggregators(query.pk, tuple(after))], change, actor=actor)
-    return query
+def added_tasks(nodes: Sequence[Node], owners: Sequence[int], tasks: int) -> tuple[TaskRange, ...]:
+    """Return the ranges of the tasks that a query lacks, each where it has fewest by capacity."""
+    hosted = Counter(owners)
+    added = []
+    for task in range(len(owners), tasks):
+        node = min(nodes, key=lambda node: ((hosted[node.index] + 1) / node.capacity, node.index))
+        hosted[node.index] += 1
+        added.append((task, node.index))
+    return ranges_of(added)
 
 
-def _set_key_grouping(actor: Actor, query: Query, key_grouping: str, reason: str) -> Query:
-    cluster, query = running_with_aggregator(query)
-    before = query.key_grouping
-    if key_grouping == before:
-        return query
-    query.key_grouping = key_grouping
-    change = Change(
-        f"{query.name}: keys find their task {KEY_GROUPINGS[key_grouping].title}",
-        "query.key_grouping",
-        query.name,
-        reason=reason,
-        before={"key_grouping": before},
-        after={"key_grouping": key_grouping},
-        pk=query.pk,
-    )
-    apply(cluster, [SetKeyGrouping(query.pk, key_grouping_text(key_grouping))], change, actor=actor)
-    return query
-
-
-def _set_aggregator(actor: Actor, query: Query, index: int | None, reason: str) -> Query:
-    cluster, query = running_with_aggregator(query)
-    before = query.aggregator
-    assert before is not None
-    node = _least_loaded(cluster, before) if index is None else _active(cluster, index)
-    if node == before and not query.more_aggregators:
-        return query
-    query.aggregator, query.more_aggregators = node, []
-    change = Change(
-        f"{query.name} is merged on {node.name}",
-        "query.aggregator",
-        query.name,
-        reason=reason,
-        before={"aggregator": before.index},
-        after={"aggregator": node.index},
-        pk=query.pk,
-    )
-    apply(cluster, [SetAggregator(query.pk, node.index)], change, actor=actor)
-    return query
-
-
-def running_with_aggregator(query: Query) -> tuple[Cluster, Query]:
-    """Return the cluster with its version, then the query with its aggregator, read again."""
-    # The version first: what changes behind it makes the append fail.
-    cluster = Cluster.objects.get(pk=query.cluster_id)
-    query = Query.objects.select_related("aggregator").get(pk=query.pk)
-    if query.state != Query.State.RUNNING:
-        message = f"{query.name} is {query.state}, not running"
-        raise Conflict("not_running", message, {"state": query.state})
-    if query.aggregator is None:
-        raise Conflict("no_aggregator", WITHOUT_AGGREGATOR.format(name=query.name))
-    return cluster, query
-
-
-def _active(cluster: Cluster, index: int) -> Node:
-    node = cluster.nodes.filter(index=index).first()
-    if node is None:
-        raise Invalid({"node": [f"There is no node {index}"]})
-    if not node.active:
-        raise Invalid({"node": [f"{node.name} is not active"]})
-    return node
-
-
-def _least_loaded(cluster: Cluster, present: Node) -> Node:
-    problem = read_online(cluster)
-    node = None if problem is None else AggregatorNodes(cluster, problem).other_than(present)
-    if node is None:
-        raise Invalid({"node": ["No other node is active"]})
-    return node
-
-
-def _joins(query: Query) -> bool:
-    text = text_of(query)
-    return bool(text.right)
+def _active_nodes(cluster: Cluster) -> list[Node]:
+    nodes = list(cluster.nodes.filter(active=True, index__lt=cluster.slots).order_by("index"))
+    if not nodes:
+        raise Conflict("no_active_node", "No node is active: activate one before adding tasks")
+    return nodes
 
 
 def _name_faults(key_grouping: str, *, joins: bool) -> list[str]:

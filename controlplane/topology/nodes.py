@@ -29,6 +29,7 @@ class NodeCount:
     after: int
 
 
+@retry_when_moved
 def configure(
     actor: Actor,
     node: Node,
@@ -46,25 +47,51 @@ def configure(
     require_operator(actor, node.cluster)
     if capacity is not None and not (math.isfinite(capacity) and 0 < capacity <= MAX_CAPACITY):
         raise Invalid({"capacity": [f"Must be above 0 and at most {MAX_CAPACITY:,.0f} records/s"]})
-    given = {"capacity": capacity, "emulated": emulated, "active": active}
+    given: dict[str, Any] = {"capacity": capacity, "emulated": emulated, "active": active}
     changes = {name: value for name, value in given.items() if value is not None}
-    return retry_when_moved(lambda: _configure(actor, node, changes, reason))
+    # The version first: what changes after it makes the write of the next version fail.
+    node.cluster.refresh_from_db(fields=["routing_version", "slots"])
+    node.refresh_from_db()
+    before = {name: getattr(node, name) for name in changes}
+    if before == changes:
+        return node
+    present, state = state_of(node), replace(state_of(node), **changes)
+    change = Change(
+        _summary(node.name, present, state), "node.change",
+        f"{node.cluster.slug}/{node.name}", reason, before, changes, node.pk,
+    )  # fmt: skip
+    apply(node.cluster, _actions(node.index, present, state), change, actor=actor)
+    for name, value in changes.items():
+        setattr(node, name, value)
+    return node
 
 
-def set_capacity(
-    actor: Actor, node: Node, capacity: float, reason: str = "", *, emulated: bool | None = None
-) -> Node:
-    """Set the capacity of a node as `configure` does."""
-    return configure(actor, node, reason, capacity=capacity, emulated=emulated)
-
-
+@retry_when_moved
 def set_states(actor: Actor, cluster: Cluster, states: Mapping[int, NodeState]) -> list[int]:
     """Give nodes these states, in one change; return the indices of the changed ones.
 
     Raises `Forbidden`.
     """
     require_operator(actor, cluster)
-    return retry_when_moved(lambda: _set_states(actor, cluster, states))
+    cluster.refresh_from_db(fields=["routing_version", "slots"])
+    known = {node.index: state_of(node) for node in cluster.nodes.all()}
+    changed = sorted(index for index, state in states.items() if known.get(index) != state)
+    if not changed:
+        return []
+    actions: list[Action] = []
+    missing = [index for index in changed if index not in known]
+    created = NodeState(states[missing[0]].capacity if missing else DEFAULT_CAPACITY)
+    if missing:
+        actions.append(SetNodeCount(cluster.slots, created.capacity))
+    for index in changed:
+        actions += _actions(index, known.get(index, created), states[index])
+    change = Change(
+        f"{len(changed)} nodes configured", "nodes.change", cluster.slug,
+        before={str(index): asdict(known[index]) for index in changed if index in known},
+        after={str(index): asdict(states[index]) for index in changed},
+    )  # fmt: skip
+    apply(cluster, actions, change, actor=actor)
+    return changed
 
 
 def check_count(actor: Actor, cluster: Cluster, nodes: int) -> None:
@@ -91,34 +118,31 @@ def check_count(actor: Actor, cluster: Cluster, nodes: int) -> None:
         raise Conflict("node_merges", text, {"queries": merged})
 
 
+@retry_when_moved
 def set_count(actor: Actor, cluster: Cluster, nodes: int, reason: str = "") -> NodeCount:
     """Change the number of nodes; it takes effect with the next micro-batch.
 
     A new node is active and has the capacity of the slowest one. The row of a removed node stays,
     inactive: samples refer to it. Raises as `check_count` does.
     """
-    return retry_when_moved(lambda: _set_count(actor, cluster, nodes, reason))
+    cluster.refresh_from_db(fields=["routing_version", "slots"])
+    check_count(actor, cluster, nodes)
+    count = NodeCount(cluster.slots, nodes)
+    there = dict(cluster.nodes.filter(index__lt=nodes).values_list("index", "capacity"))
+    if count.before == count.after and len(there) == nodes:
+        return count
+    change = Change(
+        f"{cluster.name} has {nodes} nodes", "cluster.nodes", cluster.slug, reason,
+        {"nodes": count.before}, {"nodes": nodes},
+    )  # fmt: skip
+    capacity = min(there.values(), default=DEFAULT_CAPACITY)
+    apply(cluster, [SetNodeCount(nodes, capacity)], change, actor=actor)
+    return count
 
 
 def state_of(node: Node) -> NodeState:
     """Return what the routing table has of a node."""
     return NodeState(node.capacity, node.emulated, node.active)
-
-
-def _configure(actor: Actor, node: Node, changes: Mapping[str, Any], reason: str) -> Node:
-    _refresh(node)
-    before = {name: getattr(node, name) for name in changes}
-    if before == changes:
-        return node
-    state = replace(state_of(node), **changes)
-    change = Change(
-        _summary(node.name, state_of(node), state), "node.change",
-        f"{node.cluster.slug}/{node.name}", reason, before, changes, node.pk,
-    )  # fmt: skip
-    apply(node.cluster, _actions(node.index, state_of(node), state), change, actor=actor)
-    for name, value in changes.items():
-        setattr(node, name, value)
-    return node
 
 
 def _actions(index: int, before: NodeState, after: NodeState) -> list[Action]:
@@ -138,47 +162,3 @@ def _summary(name: str, before: NodeState, after: NodeState) -> str:
     if before.active != after.active:
         parts.append("takes new work" if after.active else "takes no new work")
     return f"{name} {' and '.join(parts)}"
-
-
-def _refresh(node: Node) -> None:
-    # The version first: what changes after it makes the write of the next version fail.
-    node.cluster.refresh_from_db(fields=["routing_version", "slots"])
-    node.refresh_from_db()
-
-
-def _set_states(actor: Actor, cluster: Cluster, states: Mapping[int, NodeState]) -> list[int]:
-    cluster.refresh_from_db(fields=["routing_version", "slots"])
-    known = {node.index: state_of(node) for node in cluster.nodes.all()}
-    changed = sorted(index for index, state in states.items() if known.get(index) != state)
-    if not changed:
-        return []
-    actions: list[Action] = []
-    missing = [index for index in changed if index not in known]
-    created = NodeState(states[missing[0]].capacity if missing else DEFAULT_CAPACITY)
-    if missing:
-        actions.append(SetNodeCount(cluster.slots, created.capacity))
-    for index in changed:
-        actions += _actions(index, known.get(index, created), states[index])
-    change = Change(
-        f"{len(changed)} nodes configured", "nodes.change", cluster.slug,
-        before={str(index): asdict(known[index]) for index in changed if index in known},
-        after={str(index): asdict(states[index]) for index in changed},
-    )  # fmt: skip
-    apply(cluster, actions, change, actor=actor)
-    return changed
-
-
-def _set_count(actor: Actor, cluster: Cluster, nodes: int, reason: str) -> NodeCount:
-    cluster.refresh_from_db(fields=["routing_version", "slots"])
-    check_count(actor, cluster, nodes)
-    count = NodeCount(cluster.slots, nodes)
-    there = dict(cluster.nodes.filter(index__lt=nodes).values_list("index", "capacity"))
-    if count.before == count.after and len(there) == nodes:
-        return count
-    change = Change(
-        f"{cluster.name} has {nodes} nodes", "cluster.nodes", cluster.slug, reason,
-        {"nodes": count.before}, {"nodes": nodes},
-    )  # fmt: skip
-    capacity = min(there.values(), default=DEFAULT_CAPACITY)
-    apply(cluster, [SetNodeCount(nodes, capacity)], change, actor=actor)
-    return count

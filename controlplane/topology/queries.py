@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Model, QuerySet
 from django.utils import timezone
 
 from controlplane.access import audit
@@ -18,16 +18,14 @@ from controlplane.errors import Fields, Invalid
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Query, QueryStream
 from controlplane.models.query import LIVE_STATES
+from controlplane.pagination.chunks import chunks
 from controlplane.query_spec import MAX_STREAMS, QuerySpec, stored_values
 from controlplane.task_names import PLACE, send_on_commit
-from controlplane.topology.bulk_insert import insert_rows
 from controlplane.topology.key_groupings import key_grouping_faults
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation, QueryText, usable_columns
 
 MAX_BULK = 10_000
-# Databases limit the values of one statement.
-CHUNK = 500
 
 
 def submit(actor: Actor, cluster: Cluster, spec: QuerySpec) -> Query:
@@ -150,8 +148,8 @@ def begin_end(cluster_id: int, ids: Sequence[int]) -> int:
     Pending first: a query that is placed in between is then found running.
     """
     now, changed = timezone.now(), 0
-    for begin in range(0, len(ids), CHUNK):
-        chunk = Query.objects.filter(id__in=ids[begin : begin + CHUNK])
+    for part in chunks(ids):
+        chunk = Query.objects.filter(id__in=part)
         changed += chunk.filter(state="pending").update(state="ended", ended_at=now, detail="")
         changed += chunk.filter(state="running").update(state="ending")
     if changed:
@@ -226,9 +224,8 @@ def _read_names(specs: Sequence[QuerySpec]) -> list[str]:
 def _by_name(rows: QuerySet[Any], wanted: Sequence[str], column: str) -> dict[str, Any]:
     """Return a column of the rows with these names, by name."""
     values: dict[str, Any] = {}
-    for begin in range(0, len(wanted), CHUNK):
-        chunk = rows.filter(name__in=wanted[begin : begin + CHUNK])
-        values |= dict(chunk.values_list("name", column))
+    for part in chunks(wanted):
+        values |= dict(rows.filter(name__in=part).values_list("name", column))
     return values
 
 
@@ -299,3 +296,17 @@ def _end_faults(ends_at: datetime | None, now: datetime) -> list[str]:
     if timezone.is_naive(ends_at):
         return ["Give a time zone"]
     return [] if ends_at > now else ["Must be in the future"]
+
+
+def insert_rows(model: type[Model], columns: Sequence[str], rows: Sequence[Sequence[int]]) -> None:
+    """Insert rows of whole numbers into the named columns, in the caller's transaction.
+
+    No keys come back and no signals are sent. A tenth of what bulk_create takes for the same rows,
+    so that ten thousand queries with their streams fit into one request.
+    """
+    quote = connection.ops.quote_name
+    names = ", ".join(quote(column) for column in columns)
+    placeholders = ", ".join(["%s"] * len(columns))
+    table = quote(model._meta.db_table)  # noqa: SLF001 - Django's public name
+    with connection.cursor() as cursor:
+        cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({placeholders})", rows)  # noqa: S608

@@ -1,14 +1,14 @@
 """Reading the routing table of a cluster from its rows: the whole table, or the part of objects."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from django.db.models import Q
 
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Stream, Task
+from controlplane.pagination.chunks import CHUNK, chunks
 from controlplane.topology.versions import TRIES, version_of
 from controlplane.wire.routing import (
     NO_AGGREGATOR,
@@ -16,14 +16,9 @@ from controlplane.wire.routing import (
     Route,
     RoutingTable,
     TableDraft,
-    TaskRange,
-    task_ranges_from,
 )
 from controlplane.wire.routing.drop_rules import Edge
 from controlplane.wire.routing.route import key_grouping_text
-
-# Databases limit the values of one statement.
-CHUNK: Final = 500
 
 
 @dataclass(frozen=True)
@@ -56,9 +51,9 @@ def current_table(cluster_id: int) -> RoutingTable:
 def read_part(cluster: Cluster, scope: Scope) -> TableDraft:
     """Return the part of the table that consists of the objects in scope."""
     draft = TableDraft(node_count=cluster.slots, split_count=cluster.splits)
-    for ids in _chunks(sorted(scope.queries)):
+    for ids in chunks(sorted(scope.queries)):
         draft.queries |= _routes(Q(query__in=ids), _streams_of(Q(query__in=ids)))
-    for ids in _chunks(sorted(scope.streams)):
+    for ids in chunks(sorted(scope.streams)):
         _read_streams(draft, Stream.objects.filter(cluster=cluster, pk__in=ids))
     if scope.edges:
         _read_drop_rules(draft, cluster.pk, {stream for stream, _ in scope.edges})
@@ -106,7 +101,7 @@ def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:
         "query__aggregator__index", "query__more_aggregators",
     )  # fmt: skip
     first = Task.objects.filter(condition, index=0)
-    task_ranges = _task_ranges(condition)
+    task_ranges = Task.ranges(Task.objects.filter(condition, query__task_count__gt=1))
     return {
         query: Route(
             incarnation,
@@ -122,18 +117,6 @@ def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:
             *columns
         )
     }
-
-
-def _task_ranges(condition: Q) -> dict[int, tuple[TaskRange, ...]]:
-    """Return the ranges of tasks of the queries that have several."""
-    split = Task.objects.filter(condition, query__task_count__gt=1)
-    columns = ("query_id", "query__task_count", "index", "node__index")
-    begins: dict[int, list[tuple[int, int]]] = {}
-    counts: dict[int, int] = {}
-    for query, count, index, node in split.order_by("query_id", "index").values_list(*columns):
-        begins.setdefault(query, []).append((index, node))
-        counts[query] = count
-    return {query: task_ranges_from(pairs, counts[query]) for query, pairs in begins.items()}
 
 
 def _read_streams(draft: TableDraft, streams: "Iterable[Stream]") -> None:
@@ -159,8 +142,3 @@ def _nodes(cluster_id: int, count: int) -> dict[int, NodeState]:
             "index", "capacity", "emulated", "active"
         )
     }
-
-
-def _chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    for begin in range(0, len(ids), CHUNK):
-        yield ids[begin : begin + CHUNK]

@@ -75,6 +75,7 @@ def patch_schema(
     return revise(actor, stream, lambda old: patched(old, columns, removed, given), reason)
 
 
+@retry_when_moved
 def revise(actor: Actor, stream: Stream, change: Revise, reason: str = "") -> Stream:
     """Change the schema of a stream to what `change` makes of the present one.
 
@@ -82,11 +83,7 @@ def revise(actor: Actor, stream: Stream, change: Revise, reason: str = "") -> St
     transaction; it starts again when another writer was first. Raises as `set_schema`.
     """
     require_operator(actor, stream.cluster)
-    return retry_when_moved(lambda: _revised(actor, stream.pk, change, reason))
-
-
-def _revised(actor: Actor, pk: int, change: Revise, reason: str) -> Stream:
-    stream = Stream.objects.select_related("cluster").get(pk=pk)
+    stream = Stream.objects.select_related("cluster").get(pk=stream.pk)
     new = change(schema_of(stream.schema))
     before = dict(stream.schema)
     if not set_columns(stream, new):

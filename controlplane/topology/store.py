@@ -5,9 +5,8 @@ that this changes follow from the difference. Only `topology.apply` writes throu
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -15,12 +14,11 @@ from django.utils import timezone
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import VersionMoved
 from controlplane.models import Cluster, Drop, Node, Query, Stream, Task
+from controlplane.pagination.chunks import CHUNK, chunks
 from controlplane.topology.schemas.evolution import retired_after
 from controlplane.wire.routing import NO_AGGREGATOR, NodeState, Route, TableDraft, TaskRange
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.route import key_grouping_name
-
-CHUNK: Final = 500
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ class _QueryRows:
 
     def _remove(self, queries: Sequence[int]) -> None:
         ended = 0
-        for ids in _chunks(queries):
+        for ids in chunks(queries):
             deleted, _ = Task.objects.filter(query__in=ids).delete()
             Drop.objects.filter(query__in=ids).delete()
             merged = Query.objects.filter(pk__in=ids, aggregator__isnull=False)
@@ -126,7 +124,7 @@ class _QueryRows:
 
     def _add(self, added: Mapping[int, Route]) -> None:
         placed = 0
-        for ids in _chunks(list(added)):
+        for ids in chunks(list(added)):
             pending = Query.objects.filter(pk__in=ids, state=Query.State.PENDING)
             placed += pending.update(state=Query.State.RUNNING, placed_at=timezone.now(), detail="")
         if placed != len(added):
@@ -170,7 +168,7 @@ class _QueryRows:
             elif before != after:
                 whole[new.node].append(query)
         for node, queries in whole.items():
-            for ids in _chunks(queries):
+            for ids in chunks(queries):
                 rows = Task.objects.filter(query__in=ids)
                 rows.update(node=self._nodes[node], since_version=self._version)
         _update_queries("task_count", counts)
@@ -181,7 +179,7 @@ class _QueryRows:
             if aggregators:
                 queries_of[aggregators].append(query)
         for (first, *more), queries in queries_of.items():
-            for ids in _chunks(queries):
+            for ids in chunks(queries):
                 rows = Query.objects.filter(pk__in=ids)
                 rows.update(aggregator=self._nodes[first], more_aggregators=more)
 
@@ -202,7 +200,7 @@ def _update_queries(
     column: str, by_value: Mapping[int, list[int]] | Mapping[str, list[int]]
 ) -> None:
     for value, queries in by_value.items():
-        for ids in _chunks(queries):
+        for ids in chunks(queries):
             Query.objects.filter(pk__in=ids).update(**{column: value})
 
 
@@ -212,7 +210,7 @@ def _write_splits(before: Mapping[int, int], after: Mapping[int, int]) -> None:
         if before.get(stream) != split:
             by_split[split].append(stream)
     for split, streams in by_split.items():
-        for ids in _chunks(streams):
+        for ids in chunks(streams):
             Stream.objects.filter(pk__in=ids).update(split=split)
 
 
@@ -220,7 +218,7 @@ def _write_schemas(before: TableDraft, after: TableDraft) -> None:
     wanted = [
         stream for stream, schema in after.schemas.items() if before.schemas.get(stream) != schema
     ]
-    for ids in _chunks(wanted):
+    for ids in chunks(wanted):
         rows = list(Stream.objects.filter(pk__in=ids))
         for row in rows:
             old, new = schema_of(row.schema), after.schemas[row.pk]
@@ -254,9 +252,3 @@ def _write_drop_rules(
 def _rule(edge: Edge) -> QuerySet[Drop]:
     stream, query = edge
     return Drop.objects.filter(stream=stream, query=query or None)
-
-
-def _chunks(ids: Iterable[int]) -> Iterator[list[int]]:
-    every = list(ids)
-    for begin in range(0, len(every), CHUNK):
-        yield every[begin : begin + CHUNK]

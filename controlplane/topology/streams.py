@@ -36,6 +36,7 @@ class StreamSpec:
     meta: dict[str, Any] = field(default_factory=dict)
 
 
+@retry_when_moved
 def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
     """Return the streams in the order of specs; known names are updated.
 
@@ -45,10 +46,6 @@ def register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> lis
     """
     require_operator(actor, cluster)
     _check(specs)
-    return retry_when_moved(lambda: _register(actor, cluster, specs))
-
-
-def _register(actor: Actor, cluster: Cluster, specs: Sequence[StreamSpec]) -> list[Stream]:
     cluster.refresh_from_db(fields=["routing_version"])
     known = {stream.name: stream for stream in cluster.streams.all()}
     _require_schemas([spec for spec in specs if spec.name not in known], specs)

@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from django.db import transaction
 
@@ -13,20 +14,26 @@ from controlplane.wire.routing import Action, RoutingDelta, action_from_json, ac
 
 logger = logging.getLogger(__name__)
 
+P = ParamSpec("P")
 T = TypeVar("T")
 # Every lost race means that another writer stored its version; twenty in a row is a sick system.
 TRIES = 20
 
 
-def retry_when_moved(work: Callable[[], T]) -> T:
-    """Return what work does in a transaction of its own, begun again when the version moved."""
-    for _ in range(TRIES):
-        try:
-            with transaction.atomic():
-                return work()
-        except VersionMoved as moved:
-            logger.info("%s: trying again", moved)
-    raise Conflict("busy", "The routing table changes too quickly; try again")
+def retry_when_moved(work: Callable[P, T]) -> Callable[P, T]:
+    """Run a function in a transaction of its own, again if the routing version moved meanwhile."""
+
+    @wraps(work)
+    def retried(*args: P.args, **kwargs: P.kwargs) -> T:
+        for _ in range(TRIES):
+            try:
+                with transaction.atomic():
+                    return work(*args, **kwargs)
+            except VersionMoved as moved:
+                logger.info("%s: trying again", moved)
+        raise Conflict("busy", "The routing table changes too quickly; try again")
+
+    return retried
 
 
 def append(

@@ -2,7 +2,7 @@
 
 from django.http import HttpResponse
 
-from controlplane.access.audit_log import AuditFilters, audit_page
+from controlplane.access.audit_log import AuditFilters, audit_listing
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.responses import render_list
 
@@ -13,6 +13,6 @@ PER_PAGE = 100
 def index(request: PageRequest) -> HttpResponse:
     """Render a page of audit entries of visible clusters, newest first."""
     values = {"per_page": PER_PAGE} | request.GET.dict()
-    filters = AuditFilters.of(values, request.actor.clusters)
-    context = {"filters": filters, "page": audit_page(filters)}
+    filters = AuditFilters.of(values, clusters=request.actor.clusters)
+    context = {"filters": filters, "page": audit_listing(filters).page}
     return render_list(request, "audit.html", "_audit_table.html", context)

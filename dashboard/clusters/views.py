@@ -14,7 +14,7 @@ from controlplane.clusters.listing import node_by_index, node_table
 from controlplane.executions.progress import running
 from controlplane.health.summary import health_of, is_idle
 from controlplane.models import Cluster
-from controlplane.proposals.listing import ProposalFilters, proposals_page
+from controlplane.proposals.listing import ProposalFilters, proposals_listing
 from controlplane.telemetry.time_series import fitting_resolution, latest_values, samples
 from controlplane.topology import nodes
 from dashboard import thresholds
@@ -202,7 +202,7 @@ def _status(cluster: Cluster, sample: dict[str, Any]) -> dict[str, Any]:
 
 def _causes(cluster: Cluster) -> dict[str, Any]:
     return {
-        "ready": proposals_page(cluster, ProposalFilters(state="ready", per_page=5)),
+        "ready": proposals_listing(cluster, ProposalFilters(state="ready", per_page=5)).page,
         "progress": running([cluster.pk]).get(cluster.pk),
         "why": why(cluster),
         "health": health_of(cluster, timezone.now()),

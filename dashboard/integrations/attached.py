@@ -12,7 +12,7 @@ from controlplane.integrations.attached_list import (
     LOST,
     JobFilters,
     job_by_id,
-    jobs_page,
+    jobs_listing,
     progress_of,
     run_by_id,
 )
@@ -38,7 +38,7 @@ def index(request: PageRequest) -> HttpResponse:
     filters = JobFilters.of({"per_page": JOBS_PER_PAGE} | request.GET.dict())
     context = {
         "filters": filters,
-        "page": jobs_page(filters),
+        "page": jobs_listing(filters).page,
         "site": request.build_absolute_uri("/").rstrip("/"),
     }
     return render_list(request, "attached.html", "_attached_jobs.html", context)

@@ -12,9 +12,13 @@ from django.views.decorators.cache import never_cache
 
 from controlplane.errors import Forbidden, Invalid, NotFound, WeirError
 from controlplane.integrations import deliveries, webhooks
-from controlplane.integrations.delivery_list import STATES, deliveries_page, hook_summaries
+from controlplane.integrations.delivery_list import (
+    STATES,
+    DeliveryFilters,
+    deliveries_listing,
+    hook_summaries,
+)
 from controlplane.models import Webhook
-from controlplane.pagination.pages import whole
 from dashboard.guards import PageRequest, anyone_action, anyone_page
 from dashboard.integrations.webhook_forms import (
     KINDS,
@@ -25,6 +29,8 @@ from dashboard.integrations.webhook_forms import (
     webhook_form,
 )
 from dashboard.responses import notify, notify_refusal, notify_refusals, render_list, render_page
+
+PER_PAGE = 20
 
 
 @anyone_page
@@ -155,13 +161,13 @@ def _hook_page(
 
 
 def _hook_context(request: PageRequest, hook: Webhook) -> dict[str, Any]:
-    state = request.GET.get("state", "")
-    state, now = state if state in STATES else "", timezone.now()
+    filters = DeliveryFilters.of({"per_page": PER_PAGE} | request.GET.dict())
+    now = timezone.now()
     return {
         "now": now,
         "row": webhook_form(hook_summaries([hook])[0], now),
-        "page": deliveries_page(hook, state, whole(request.GET, "page", 1)),
-        "state": state,
+        "page": deliveries_listing(hook, filters).page,
+        "state": filters.state,
         "states": STATES,
         "kinds": KINDS,
         "most_tries": deliveries.MAX_TRIES,

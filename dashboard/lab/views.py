@@ -17,8 +17,8 @@ from controlplane.lab.runs import (
     all_experiments,
     experiment_by_name,
     experiment_of,
-    lab_page,
     run_by_id,
+    runs_listing,
 )
 from controlplane.models import LabRun
 from dashboard.figures.lab import panels_of
@@ -109,7 +109,7 @@ def _form(
 
 
 def _runs(filters: LabFilters) -> dict[str, Any]:
-    page = lab_page(filters)
+    page = runs_listing(filters).page
     return {"filters": filters, "page": page, "runs": [_describe(run) for run in page.rows]}
 
 

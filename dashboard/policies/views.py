@@ -14,10 +14,10 @@ from controlplane.policies import blackouts, exclusions
 from controlplane.policies.blackouts import cron_text
 from controlplane.policies.description import summary
 from controlplane.policies.store import policy_row, stored_settings, update_policy
-from controlplane.watch.history import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_page
+from controlplane.watch.history import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_listing
 from dashboard.forms import moment, number
 from dashboard.guards import PageRequest, cluster_action, cluster_page
-from dashboard.policies.decisions import decision_row, why
+from dashboard.policies.decisions import why
 from dashboard.policies.forms import form_sections, policy_changes
 from dashboard.responses import cluster_change, notify, render_list, render_page
 
@@ -106,7 +106,7 @@ def exclusion_remove(request: PageRequest, cluster: Cluster, pk: int) -> str:
 def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the last and the previous decisions of the watch loops."""
     filters = DecisionFilters.of(request.GET)
-    page = decisions_page(cluster, filters)
+    page = decisions_listing(cluster, filters).page
     context = {
         "filters": filters,
         "page": page,

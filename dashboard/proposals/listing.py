@@ -14,7 +14,7 @@ from controlplane.models import Cluster, Proposal
 from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.adapters import adapters
 from controlplane.proposals import requests
-from controlplane.proposals.listing import ProposalFilters, proposal_by_id, proposals_page
+from controlplane.proposals.listing import ProposalFilters, proposal_by_id, proposals_listing
 from dashboard.forms import form_fields, parameters
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.responses import notify, notify_refusals, render_list, render_page
@@ -76,7 +76,7 @@ def request_again(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespon
 def _list(cluster: Cluster, filters: ProposalFilters) -> dict[str, Any]:
     return {
         "filters": filters,
-        "page": proposals_page(cluster, filters),
+        "page": proposals_listing(cluster, filters).page,
         "states": list(Proposal.State),
         "kinds": list(adapters()),
     }

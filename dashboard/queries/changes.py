@@ -8,8 +8,8 @@ from controlplane.catalog import query_retention
 from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
-from controlplane.topology import key_groupings, task_counts
-from controlplane.wire.routing.key_groupings import KEY_GROUPINGS
+from controlplane.topology import aggregators, key_groupings
+from controlplane.wire.routing.route import KEY_GROUPINGS
 from dashboard.dialog_forms import answer
 from dashboard.guards import PageRequest, cluster_action
 from dashboard.queries.retention_forms import UNITS, retention_of
@@ -30,7 +30,7 @@ def set_key_grouping(request: PageRequest, cluster: Cluster, pk: int) -> str:
 def set_task_count(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Change the number of tasks of a query."""
     query, tasks = query_by_id(cluster, pk), _count(request.POST.get("tasks", ""))
-    task_counts.set_task_count(request.actor, query, tasks, request.POST.get("reason", ""))
+    key_groupings.set_task_count(request.actor, query, tasks, request.POST.get("reason", ""))
     return f"{query.name} has {tasks} tasks."
 
 
@@ -41,7 +41,7 @@ def set_aggregator(request: PageRequest, cluster: Cluster, pk: int) -> str:
     if text and not _is_count(text):
         raise Invalid({"node": [f"There is no node {text[:40]}"]})
     index, reason = int(text) if text else None, request.POST.get("reason", "")
-    query = key_groupings.set_aggregator(request.actor, query, index, reason)
+    query = aggregators.set_aggregator(request.actor, query, index, reason)
     return f"{query.name} is merged on {query.aggregator}."
 
 
@@ -50,7 +50,7 @@ def set_aggregator_count(request: PageRequest, cluster: Cluster, pk: int) -> str
     """Change the number of aggregator nodes of a query."""
     query, count = query_by_id(cluster, pk), _count(request.POST.get("count", ""))
     reason = request.POST.get("reason", "")
-    query = key_groupings.set_aggregator_count(request.actor, query, count, reason)
+    query = aggregators.set_aggregator_count(request.actor, query, count, reason)
     return f"{query.name} has {count} aggregator nodes."
 
 
@@ -66,7 +66,7 @@ def set_retention(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespon
         if faults:
             raise Invalid(faults)
         reason = request.POST.get("reason", "")
-        query_retention.retain(request.actor, query, seconds, windows, reason)
+        query_retention.set_retention(request.actor, query, seconds, windows, reason)
         return f"The retention of {query.name} is changed."
 
     return answer(

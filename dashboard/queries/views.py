@@ -12,7 +12,7 @@ from controlplane.catalog.computations import text_of
 from controlplane.catalog.queries import (
     QueryFilters,
     computed_by,
-    queries_page,
+    queries_listing,
     query_by_id,
     state_counts,
 )
@@ -22,7 +22,7 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Query
 from controlplane.results import STATES, WindowFilters, keyed_windows, windows_page
 from controlplane.topology import queries
-from controlplane.wire.routing.key_groupings import HASH, KEY_GROUPINGS
+from controlplane.wire.routing.route import HASH, KEY_GROUPINGS
 from dashboard.figures.parts import Figure
 from dashboard.figures.results import results_figure
 from dashboard.guards import PageRequest, cluster_page
@@ -44,7 +44,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     filters = QueryFilters.of({"per_page": PER_PAGE, "state": "live"} | request.GET.dict())
     context = {
         "filters": filters,
-        "page": queries_page(cluster, filters),
+        "page": queries_listing(cluster, filters).page,
         "counts": state_counts(cluster),
         "nodes": cluster.nodes.order_by("index"),
         "states": ["live", *Query.State.values],

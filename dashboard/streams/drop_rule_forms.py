@@ -10,8 +10,7 @@ from controlplane.catalog.drop_rules import drop_rules_of, moment_of
 from controlplane.catalog.queries import computed_by
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Drop, Query, Stream
-from controlplane.topology.drop_rules import windows_text
-from controlplane.topology.drop_specs import DropSpec
+from controlplane.topology.drop_rules import DropSpec, windows_text
 from dashboard.forms import number
 
 # The maximum length of the list of queries.

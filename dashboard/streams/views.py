@@ -4,13 +4,13 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from controlplane.catalog.queries import QueryFilters, queries_page
+from controlplane.catalog.queries import QueryFilters, queries_listing
 from controlplane.catalog.streams import (
     StreamFilters,
     StreamRow,
     kind_text,
     stream_by_id,
-    streams_page,
+    streams_listing,
 )
 from controlplane.models import Cluster
 from controlplane.records.dead_letter_list import ABOUT
@@ -29,7 +29,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     filters = StreamFilters.of({"per_page": PER_PAGE} | request.GET.dict())
     context = {
         "filters": filters,
-        "page": streams_page(cluster, filters),
+        "page": streams_listing(cluster, filters).page,
         "splits": range(cluster.splits),
     }
     return render_list(request, "streams.html", "_streams_table.html", context)
@@ -42,7 +42,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     filters = QueryFilters.of(
         {"state": "live", "per_page": PER_PAGE} | request.GET.dict() | {"stream": row.stream.name}
     )
-    context = {"row": row, "page": queries_page(cluster, filters)}
+    context = {"row": row, "page": queries_listing(cluster, filters).page}
     return render_page(
         request, "stream.html", context | _schema_context(row) | drop_rules_context(row.stream)
     )
@@ -66,5 +66,5 @@ def suggest(request: PageRequest, cluster: Cluster) -> HttpResponse:
     text = request.GET.get("find", "")
     filters = StreamFilters(text=text.strip()[:100], order="-rate", per_page=SUGGESTED)
     return render_page(
-        request, "_stream_suggestions.html", {"page": streams_page(cluster, filters)}
+        request, "_stream_suggestions.html", {"page": streams_listing(cluster, filters).page}
     )

@@ -8,7 +8,7 @@ import pytest
 from asgiref.testing import ApplicationCommunicator
 from django.db.backends.signals import connection_created
 
-from controlplane.pooled import PooledHandler
+from controlplane.pooled_handler import PooledHandler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

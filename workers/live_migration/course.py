@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import redis
 
-from algorithms.migration.planners import SingleStep
 from algorithms.migration.problem import MigrationProblem
+from algorithms.migration.single_step import SingleStep
 from controlplane.runtime import processes
 from controlplane.runtime.java import find_java
 from controlplane.runtime.redis_server import answers, find_server

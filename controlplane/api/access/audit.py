@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from controlplane.access.audit_log import AuditFilters, audit_page, audit_slice
+from controlplane.access.audit_log import AuditFilters, audit_listing
 from controlplane.api.common.derived import below, columns_of
 from controlplane.api.common.lists import listed, requested_page
 from controlplane.api.common.schemas import ListOut
@@ -15,15 +15,14 @@ from controlplane.models import AuditEntry
 router = Router(tags=["audit"])
 
 
-_ENTRY: Any = columns_of(
-    AuditEntry,
-    "id at actor address action object request seal reason",
-    before=dict[str, Any],
-    after=dict[str, Any],
-)
-
-
-class AuditOut(_ENTRY):  # type: ignore[misc]  # the fields are columns
+class AuditOut(
+    columns_of(  # type: ignore[misc]
+        AuditEntry,
+        "id at actor address action object request seal reason",
+        before=dict[str, Any],
+        after=dict[str, Any],
+    )
+):
     """One change; request is the id of the request that caused it, seal that of its plan."""
 
     cluster: str | None = below("cluster.slug")
@@ -42,6 +41,6 @@ def list_audit(request: HttpRequest, response: HttpResponse) -> Any:
     Query parameters q, cluster, action, request (a request's id), cursor, limit (up to 1000). Who
     sees some clusters only gets the entries of those.
     """
-    filters = AuditFilters.of(request.GET, caller(request).clusters)
-    page = requested_page(request, audit_page, audit_slice, filters)
+    filters = AuditFilters.of(request.GET, clusters=caller(request).clusters)
+    page = requested_page(request, audit_listing(filters))
     return listed(request, response, page) | {"entries": page.rows}

@@ -36,7 +36,7 @@ class MeOut(Schema):
 
 
 @router.get("", response=MeOut)
-def who_am_i(request: HttpRequest) -> Any:
+def get_caller(request: HttpRequest) -> Any:
     """Return the caller and their roles."""
     actor = caller(request)
     return MeOut(

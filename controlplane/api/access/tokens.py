@@ -24,10 +24,7 @@ class TokenIn(Schema):
     days: int = tokens.DEFAULT_DAYS
 
 
-_TOKEN: Any = columns_of(ApiToken, "id name hint role created_at expires_at last_used_at")
-
-
-class TokenOut(_TOKEN):  # type: ignore[misc]  # the fields are columns
+class TokenOut(columns_of(ApiToken, "id name hint role created_at expires_at last_used_at")):  # type: ignore[misc]
     """A token without its secret; hint is the secret's last four characters."""
 
     cluster: str | None = below("cluster.slug")

@@ -8,7 +8,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from controlplane.api.common.derived import below, columns_of
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.health.disks import FullDisk
 from controlplane.health.losses.decisions import decide
 from controlplane.health.stuck_batches import StuckBatch
@@ -18,21 +18,11 @@ from controlplane.models import ClusterHealth, DriverRestart, Incident
 router = Router(tags=["clusters"])
 
 
-_PROGRESS: Any = columns_of(
-    ClusterHealth, "observed_at batch position total version unread rate drained_s phase"
-)
-_RESTART: Any = columns_of(DriverRestart, "at cause detail exit_code batch unread uptime_s")
-_INCIDENT: Any = columns_of(
-    Incident,
-    "id at kind state decision decided_by decided_at",
-    lost=list[str],
-    done=list[str],
-    choices=list[str],
-    facts=dict[str, Any],
-)
-
-
-class ProgressOut(_PROGRESS):  # type: ignore[misc]  # the fields are columns
+class ProgressOut(
+    columns_of(  # type: ignore[misc]
+        ClusterHealth, "observed_at batch position total version unread rate drained_s phase"
+    )
+):
     """The newest observation; unread in records, rate in records/s, drained_s until none is left.
 
     batch, position, total and version are those of the newest finished micro-batch.
@@ -58,11 +48,20 @@ class FailingBatchOut(Schema):
         return batch.skipped is not None
 
 
-class RestartOut(_RESTART):  # type: ignore[misc]  # as above
+class RestartOut(columns_of(DriverRestart, "at cause detail exit_code batch unread uptime_s")):  # type: ignore[misc]
     """An unexpected end of the driver; exit_code is negative for a signal."""
 
 
-class IncidentOut(_INCIDENT):  # type: ignore[misc]  # as above
+class IncidentOut(
+    columns_of(  # type: ignore[misc]
+        Incident,
+        "id at kind state decision decided_by decided_at",
+        lost=list[str],
+        done=list[str],
+        choices=list[str],
+        facts=dict[str, Any],
+    )
+):
     """A detected loss: what is gone, what Weir did, and the choices where somebody must decide."""
 
 
@@ -89,15 +88,13 @@ class HealthOut(Schema):
 @router.get("/{slug}/health", response=HealthOut)
 def get_health(request: HttpRequest, slug: str) -> Any:
     """Return progress, the stuck batch, restarts with their causes, and incidents."""
-    caller(request)
-    return health_of(cluster_of(request), timezone.now())
+    return health_of(viewed_cluster(request), timezone.now())
 
 
 @router.get("/{slug}/incidents/{int:pk}", response=IncidentOut)
 def get_incident(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return one incident."""
-    caller(request)
-    return incident_by_id(cluster_of(request), pk)
+    return incident_by_id(viewed_cluster(request), pk)
 
 
 @router.post("/{slug}/incidents/{int:pk}/decide", response=IncidentOut)

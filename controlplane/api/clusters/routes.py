@@ -17,10 +17,9 @@ from controlplane.api.clusters.schemas import (
 )
 from controlplane.api.common.lists import listed
 from controlplane.api.common.schemas import ReasonIn
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.clusters import lifecycle, partitions
 from controlplane.clusters.listing import (
-    cluster_by_slug,
     clusters_slice,
     node_by_index,
     node_table,
@@ -53,33 +52,32 @@ def list_clusters(request: HttpRequest, response: HttpResponse) -> Any:
 @router.get("/{slug}", response=ClusterOut)
 def get_cluster(request: HttpRequest, slug: str) -> Any:
     """Return one cluster."""
-    caller(request)
-    return cluster_of(request)
+    return viewed_cluster(request)
 
 
 @router.post("/{slug}/start", response=ClusterOut)
 def start_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
     """Start the cluster's application."""
-    return lifecycle.start(caller(request), cluster_by_slug(slug), body.reason)
+    return lifecycle.start(caller(request), cluster_of(request), body.reason)
 
 
 @router.post("/{slug}/stop", response=ClusterOut)
 def stop_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
     """Stop the cluster's application."""
-    return lifecycle.stop(caller(request), cluster_by_slug(slug), body.reason)
+    return lifecycle.stop(caller(request), cluster_of(request), body.reason)
 
 
 @router.post("/{slug}/master", response=ClusterOut)
 def set_master(request: HttpRequest, slug: str, body: MasterIn) -> Any:
     """Set the Spark master of a cluster; a running application is restarted on it."""
-    return lifecycle.set_master(caller(request), cluster_by_slug(slug), body.master, body.reason)
+    return lifecycle.set_master(caller(request), cluster_of(request), body.master, body.reason)
 
 
 @router.post("/{slug}/limits", response=ClusterOut)
 def set_batch_limits(request: HttpRequest, slug: str, body: BatchLimitsIn) -> Any:
     """Set the limits of micro-batches; a running application is restarted with them."""
     limits = body.model_dump(exclude={"reason"}, exclude_none=True)
-    return partitions.set_batch_limits(caller(request), cluster_by_slug(slug), limits, body.reason)
+    return partitions.set_batch_limits(caller(request), cluster_of(request), limits, body.reason)
 
 
 @router.post("/{slug}/nodes", response=list[NodeOut])
@@ -88,27 +86,26 @@ def set_nodes(request: HttpRequest, slug: str, body: NodesIn) -> Any:
 
     The next micro-batch runs with it. A node that is removed must be inactive and without queries.
     """
-    actor, cluster = caller(request), cluster_by_slug(slug)
+    actor, cluster = caller(request), cluster_of(request)
     nodes.set_count(actor, cluster, body.nodes, body.reason)
-    return [NodeOut.of(row) for row in node_table(cluster)]
+    return node_table(cluster)
 
 
 @router.get("/{slug}/nodes", response=list[NodeOut])
 def list_nodes(request: HttpRequest, slug: str) -> Any:
     """Return the nodes with their tasks and load."""
-    caller(request)
-    return [NodeOut.of(row) for row in node_table(cluster_by_slug(slug))]
+    return node_table(viewed_cluster(request))
 
 
 @router.patch("/{slug}/nodes/{int:index}", response=list[NodeOut])
 def change_node(request: HttpRequest, slug: str, index: int, body: NodeIn) -> Any:
     """Change the capacity of a node, or whether it takes new work; returns all nodes."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
+    actor, cluster = caller(request), cluster_of(request)
     nodes.configure(
         actor, node_by_index(cluster, index), body.reason,
         capacity=body.capacity, emulated=body.emulated, active=body.active,
     )  # fmt: skip
-    return [NodeOut.of(row) for row in node_table(cluster)]
+    return node_table(cluster)
 
 
 @router.get("/{slug}/samples", response=list[dict[str, Any]])
@@ -127,7 +124,7 @@ def list_samples(
     since = _aware("start", start) or until - DEFAULT_SPAN
     if since >= until:
         raise Invalid({"start": ["Must be before end"]})
-    return read_samples(cluster_by_slug(slug), since, until, resolution)
+    return read_samples(cluster_of(request), since, until, resolution)
 
 
 def _aware(field: str, moment: datetime | None) -> datetime | None:

@@ -1,25 +1,21 @@
 """Schemas of clusters and nodes."""
 
-from typing import Any, Self
-
 from pydantic import ConfigDict, Field
 
 from controlplane.api.common.derived import columns_of
-from controlplane.api.common.schemas import ReasonIn, response_of
-from controlplane.clusters.listing import NodeRow
+from controlplane.api.common.schemas import ReasonIn
 from controlplane.models import Cluster, Node
 from controlplane.wire.log import without_password
 
-_CLUSTER: Any = columns_of(
-    Cluster,
-    "slug name description desired state state_detail slots splits nu alpha trigger_ms master"
-    " log_url log_limit_mb partitions max_records max_batch_mb routing_version applied_version"
-    " last_batch last_sample_at",
-)
-_NODE: Any = columns_of(Node, "index name capacity emulated active")
 
-
-class ClusterOut(_CLUSTER):  # type: ignore[misc]  # the fields are columns
+class ClusterOut(
+    columns_of(  # type: ignore[misc]
+        Cluster,
+        "slug name description desired state state_detail slots splits nu alpha trigger_ms master"
+        " log_url log_limit_mb partitions max_records max_batch_mb routing_version applied_version"
+        " last_batch last_sample_at",
+    )
+):
     """A cluster; age of the data is now minus last_sample_at; log_url empty: the site's Redis."""
 
     @staticmethod
@@ -28,20 +24,13 @@ class ClusterOut(_CLUSTER):  # type: ignore[misc]  # the fields are columns
         return without_password(cluster.log_url)
 
 
-class NodeOut(_NODE):  # type: ignore[misc]  # as above
+class NodeOut(columns_of(Node, "index name capacity emulated active", under="node")):  # type: ignore[misc]
     """A node; capacity and load in records/s, busy a share of wall time."""
 
     queries: int
     streams: int
     load: float | None
     busy: float | None
-
-    @classmethod
-    def of(cls, row: NodeRow) -> Self:
-        """Return the body of a row."""
-        return response_of(
-            cls, row.node, queries=row.queries, streams=row.streams, load=row.load, busy=row.busy
-        )
 
 
 class MasterIn(ReasonIn):

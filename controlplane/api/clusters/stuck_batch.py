@@ -7,8 +7,7 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from controlplane.api.common.derived import columns_of
-from controlplane.api.common.security import caller, cluster_of
-from controlplane.clusters.listing import cluster_by_slug
+from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.health import skipped_batches
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import SkippedBatch
@@ -35,15 +34,14 @@ class StuckOut(Schema):
     skip_requested: bool
 
 
-_SKIPPED: Any = columns_of(
-    SkippedBatch,
-    "batch start stop total failures cause reason by asked_at done_at",
-    records=dict[str, int],
-    transfers=list[list[int]],
-)
-
-
-class SkippedOut(_SKIPPED):  # type: ignore[misc]  # the fields are columns
+class SkippedOut(
+    columns_of(  # type: ignore[misc]
+        SkippedBatch,
+        "batch start stop total failures cause reason by asked_at done_at",
+        records=dict[str, int],
+        transfers=list[list[int]],
+    )
+):
     """A skipped batch with its losses; done_at is null until it is skipped."""
 
 
@@ -64,15 +62,14 @@ class SkipIn(Schema):
 @router.get("/{slug}/stuck-batch", response=StuckBatchOut)
 def get_stuck_batch(request: HttpRequest, slug: str) -> Any:
     """Return the stuck batch with the losses of skipping it."""
-    caller(request)
-    cluster = cluster_of(request)
+    cluster = viewed_cluster(request)
     return {"stuck": _stuck(cluster), "skipped": list(cluster.skipped_batches.all()[:_SHOWN])}
 
 
 @router.post("/{slug}/stuck-batch/skip", response=SkippedOut)
 def skip_batch(request: HttpRequest, slug: str, body: SkipIn) -> SkippedBatch:
     """Skip a batch that has failed three times: its records are lost. Needs the role admin."""
-    return skipped_batches.skip(caller(request), cluster_by_slug(slug), body.batch, body.reason)
+    return skipped_batches.skip(caller(request), cluster_of(request), body.batch, body.reason)
 
 
 def _stuck(cluster: Any) -> dict[str, Any] | None:

@@ -8,21 +8,17 @@ from ninja import Router
 from controlplane.api.common.derived import columns_of
 from controlplane.api.common.lists import listed
 from controlplane.api.common.schemas import ListOut
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import viewed_cluster
 from controlplane.catalog.routing_versions import version_by_number, versions_slice
-from controlplane.clusters.listing import cluster_by_slug
 from controlplane.models import RoutingVersion
 from controlplane.pagination.cursors import Place
 
 router = Router(tags=["routing"])
 
 
-_VERSION: Any = columns_of(
-    RoutingVersion, "version reason actor proposal created_at published_at applied_at"
-)
-
-
-class VersionOut(_VERSION):  # type: ignore[misc]  # the fields are columns
+class VersionOut(
+    columns_of(RoutingVersion, "version reason actor proposal created_at published_at applied_at")  # type: ignore[misc]
+):
     """A version of the routing table; proposal: the proposal it executes a step of."""
 
 
@@ -44,13 +40,11 @@ def list_versions(request: HttpRequest, response: HttpResponse, slug: str) -> An
 
     Query parameters proposal (an id: those of its execution), cursor, limit (up to 1000).
     """
-    caller(request)
-    page = versions_slice(cluster_of(request), request.GET, Place.of(request.GET))
+    page = versions_slice(viewed_cluster(request), request.GET, Place.of(request.GET))
     return listed(request, response, page) | {"versions": page.rows}
 
 
 @router.get("/{slug}/versions/{int:number}", response=VersionOpsOut)
 def get_version(request: HttpRequest, slug: str, number: int) -> Any:
     """Return one version with its operations."""
-    caller(request)
-    return version_by_number(cluster_by_slug(slug), number)
+    return version_by_number(viewed_cluster(request), number)

@@ -23,14 +23,24 @@ _TYPES: Final[Mapping[type[Any], Any]] = {
 
 
 def columns_of(
-    model: type[models.Model], names: str, *, base: type[BaseModel] = Schema, **json: Any
+    model: type[models.Model],
+    names: str,
+    *,
+    base: type[BaseModel] = Schema,
+    under: str = "",
+    **json: Any,
 ) -> Any:
     """Return a schema with the named columns of a model, of a relation the id.
 
-    `json`: the types of columns that hold JSON.
+    `under`: the attribute of a row that has the model, "" if it is the row itself. `json`: the
+    types of columns that hold JSON.
     """
-    columns: dict[str, Any] = {name: _column(model._meta.get_field(name)) for name in names.split()}  # noqa: SLF001
-    columns |= {name: (kind, ...) for name, kind in json.items()}
+    columns: dict[str, Any] = {}
+    for name in (*names.split(), *json):
+        column: Any = model._meta.get_field(name)  # noqa: SLF001
+        kind = json.get(name) or _type_of(column)
+        alias = AliasPath(under, column.attname) if under else column.attname
+        columns[name] = (kind | None if column.null else kind, Field(validation_alias=alias))
     return create_model(f"_{model.__name__}", __base__=base, **columns)
 
 
@@ -50,10 +60,7 @@ def below(path: str) -> Any:
     return Field(None, validation_alias=AliasPath(*path.split(".")))
 
 
-def _column(column: Any) -> tuple[Any, Any]:
+def _type_of(column: Any) -> Any:
     if column.is_relation:
-        kind: Any = int
-    else:
-        kind = next(kind for name, kind in _TYPES.items() if isinstance(column, name))
-    field = Field(validation_alias=column.attname) if column.is_relation else Field()
-    return (kind | None if column.null else kind), field
+        return int
+    return next(kind for name, kind in _TYPES.items() if isinstance(column, name))

@@ -1,25 +1,21 @@
 """Pagination of the API's lists: by cursor, or by page number (deprecated)."""
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 
 from controlplane.pagination.cursors import Place, Slice
+from controlplane.pagination.listing import Listing
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, whole
 
+T = TypeVar("T")
 
-def requested_page(
-    request: HttpRequest,
-    by_number: Callable[..., Page[Any]],
-    at_cursor: Callable[..., Slice[Any]],
-    *arguments: Any,
-) -> Page[Any] | Slice[Any]:
+
+def requested_page(request: HttpRequest, listing: Listing[Any, T]) -> Page[T] | Slice[T]:
     """Return the page that a request names by number, else the rows at its cursor."""
-    if "page" in request.GET:
-        return by_number(*arguments)
-    return at_cursor(*arguments, Place.of(request.GET))
+    return listing.page if "page" in request.GET else listing.after(Place.of(request.GET))
 
 
 def numbers_of(request: HttpRequest) -> tuple[int, int]:

@@ -120,15 +120,22 @@ def translate_errors(api: NinjaAPI) -> None:
         ValidationError: _malformed,
         Forbidden: _forbidden,
         NotFound: partial(_plain, 404, "Not found"),
-        Http404: _no_page,
-        Conflict: _conflict,
+        Http404: lambda request, _: problem(request, 404, "Not found", _DETAILS[404]),
+        Conflict: lambda request, refused: problem(
+            request, 409, "Not now", str(refused), code=refused.code, data=refused.data
+        ),
         Busy: partial(_later, 429, "Too much at once"),
         Away: partial(_later, 503, _AWAY),
         BadBody: partial(_plain, 400, "The request is malformed"),
         RedisError: _redis_away,
         AuthenticationError: _anonymous,
-        HttpError: _refused_by_framework,
-        RequestDataTooBig: _too_large,
+        # Errors of Ninja itself, such as a missing CSRF token or a body that is no JSON.
+        HttpError: lambda request, refused: problem(
+            request, refused.status_code, "Refused", str(refused), code="refused"
+        ),
+        RequestDataTooBig: lambda request, _: problem(
+            request, 413, "Too large", "The body is too large: send less at once"
+        ),
         OperationalError: _database_away,
     }
     for kind, handler in handlers.items():
@@ -196,11 +203,6 @@ def _forbidden(request: HttpRequest, refused: Forbidden) -> HttpResponse:
     return problem(request, 403, "Not allowed", str(refused), code=code)
 
 
-def _no_page(request: HttpRequest, refused: Http404) -> HttpResponse:
-    """404: no such address."""
-    return problem(request, 404, "Not found", _DETAILS[404])
-
-
 def _redis_away(request: HttpRequest, error: RedisError) -> HttpResponse:
     """503: Redis does not respond."""
     logger.warning("Redis does not answer: %s", error)
@@ -208,26 +210,11 @@ def _redis_away(request: HttpRequest, error: RedisError) -> HttpResponse:
     return _later(503, _AWAY, request, away)
 
 
-def _conflict(request: HttpRequest, refused: Conflict) -> HttpResponse:
-    """409: the state does not allow it now."""
-    return problem(request, 409, "Not now", str(refused), code=refused.code, data=refused.data)
-
-
 def _anonymous(request: HttpRequest, refused: AuthenticationError) -> HttpResponse:
     """401: neither session nor token."""
     response = problem(request, 401, "Who are you?", "Log in, or send a bearer token")
     response["WWW-Authenticate"] = "Bearer"
     return response
-
-
-def _refused_by_framework(request: HttpRequest, refused: HttpError) -> HttpResponse:
-    """Errors of Ninja itself, such as a missing CSRF token or a body that is no JSON."""
-    return problem(request, refused.status_code, "Refused", str(refused), code="refused")
-
-
-def _too_large(request: HttpRequest, refused: RequestDataTooBig) -> HttpResponse:
-    """413: the body is larger than a request may be."""
-    return problem(request, 413, "Too large", "The body is too large: send less at once")
 
 
 def _database_away(request: HttpRequest, refused: OperationalError) -> HttpResponse:

@@ -39,15 +39,19 @@ def caller(request: HttpRequest) -> Actor:
     if named is None:
         require_member(actor)
         return actor
-    cluster = cluster_by_slug(named)
-    require_viewer(actor, cluster)
-    request.cluster = cluster  # type: ignore[attr-defined]
+    cluster = request.cluster = visible_cluster(actor, named)  # type: ignore[attr-defined]
     return actor.on(cluster)
 
 
 def cluster_of(request: HttpRequest) -> Cluster:
     """Return the cluster in the URL, which `caller` has authorized."""
     return request.cluster  # type: ignore[attr-defined, no-any-return]
+
+
+def viewed_cluster(request: HttpRequest) -> Cluster:
+    """Return the cluster in the URL for a caller who may see it. Raises as `caller`."""
+    caller(request)
+    return cluster_of(request)
 
 
 def identified(request: HttpRequest) -> Actor | None:

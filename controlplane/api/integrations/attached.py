@@ -17,21 +17,19 @@ from controlplane.api.common.problems import problem
 from controlplane.api.common.security import caller
 from controlplane.api.integrations.attached_schemas import (
     AcceptedOut,
-    JobOut,
     JobPage,
     ProgressOut,
-    ReportIn,
     RunOut,
 )
 from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import (
     JobFilters,
     job_by_id,
-    jobs_page,
-    jobs_slice,
+    jobs_listing,
     progress_of,
     run_by_id,
 )
+from controlplane.integrations.attached_reports import ReportIn
 
 router = Router(tags=["attached jobs"])
 # The client sends at most a quarter of it.
@@ -62,7 +60,7 @@ def report_events(request: HttpRequest, body: ReportIn) -> Any:
     Each (run, batch) is stored once. A token of the role viewer is enough: it writes jobs of its
     own user only. A report without events is a sign of life.
     """
-    job = attached_jobs.report(caller(request), body.report())
+    job = attached_jobs.report(caller(request), body)
     return Status(202, {"job": job.pk, "taken": len(body.events)})
 
 
@@ -70,9 +68,8 @@ def report_events(request: HttpRequest, body: ReportIn) -> Any:
 def list_jobs(request: HttpRequest, response: HttpResponse) -> Any:
     """List jobs with the newest runs of each; query parameters q, cursor, limit (up to 1000)."""
     require_viewer(caller(request))
-    filters = JobFilters.of(request.GET)
-    page = requested_page(request, jobs_page, jobs_slice, filters)
-    return JobPage(**listed(request, response, page), jobs=[JobOut.of(row) for row in page.rows])
+    page = requested_page(request, jobs_listing(JobFilters.of(request.GET)))
+    return listed(request, response, page) | {"jobs": page.rows}
 
 
 @router.delete("/jobs/{int:pk}", response={204: None})
@@ -86,7 +83,7 @@ def remove_job(request: HttpRequest, pk: int) -> Any:
 def get_query(request: HttpRequest, pk: int) -> Any:
     """Return one Spark run with its newest progress."""
     require_viewer(caller(request))
-    return RunOut.of(run_by_id(pk))
+    return run_by_id(pk)
 
 
 @router.get("/queries/{int:pk}/progress", response=list[ProgressOut])

@@ -22,7 +22,7 @@ from controlplane.access.roles import Actor
 from controlplane.api.common.problems import problem
 from controlplane.api.common.security import identified
 from controlplane.connections import redis_client
-from controlplane.measuring import collect_requests
+from controlplane.request_metrics import collect_requests
 from controlplane.task_names import QUEUES, queue_key
 from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
 from controlplane.wire.figures import FIGURES, Figure

@@ -13,7 +13,7 @@ from controlplane.api.common.lists import listed
 from controlplane.api.common.schemas import ListOut
 from controlplane.api.common.security import caller, visible_cluster
 from controlplane.integrations import deliveries, webhooks
-from controlplane.integrations.delivery_list import deliveries_slice
+from controlplane.integrations.delivery_list import DeliveryFilters, deliveries_listing
 from controlplane.integrations.webhooks import WebhookSpec
 from controlplane.models import Delivery, Webhook
 from controlplane.pagination.cursors import Place
@@ -31,14 +31,11 @@ class WebhookIn(Schema):
     active: bool = True
 
 
-_WEBHOOK: Any = columns_of(
-    Webhook,
-    "id name url active failures rests_until created_by created_at",
-    kinds=list[str],
-)
-
-
-class WebhookOut(_WEBHOOK):  # type: ignore[misc]  # the fields are columns
+class WebhookOut(
+    columns_of(  # type: ignore[misc]
+        Webhook, "id name url active failures rests_until created_by created_at", kinds=list[str]
+    )
+):
     """A webhook without its secret; after consecutive failures it is paused until a moment."""
 
     cluster: str | None = below("cluster.slug")
@@ -51,12 +48,9 @@ class NewWebhookOut(Schema):
     secret: str
 
 
-_DELIVERY: Any = columns_of(
-    Delivery, "id event kind state tries status error created_at delivered_at body"
-)
-
-
-class DeliveryOut(_DELIVERY):  # type: ignore[misc]  # as above
+class DeliveryOut(
+    columns_of(Delivery, "id event kind state tries status error created_at delivered_at body")  # type: ignore[misc]
+):
     """A message; event is its id, the same at every attempt. next_at: the next attempt."""
 
     next_at: datetime | None
@@ -133,7 +127,8 @@ def list_deliveries(request: HttpRequest, response: HttpResponse, pk: int) -> An
     Query parameters state (waiting, delivered, failed), cursor, limit (up to 1000).
     """
     hook = webhooks.webhook_by_id(caller(request), pk)
-    page = deliveries_slice(hook, request.GET, Place.of(request.GET))
+    listing = deliveries_listing(hook, DeliveryFilters.of(request.GET))
+    page = listing.after(Place.of(request.GET))
     return listed(request, response, page) | {"deliveries": page.rows}
 
 

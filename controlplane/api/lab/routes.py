@@ -1,23 +1,95 @@
 """Endpoints of the Lab: experiments, runs and tables."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Status
+from ninja import Router, Schema, Status
+from pydantic import Field
 
+from algorithms.experiments import Axis, Experiment
+from algorithms.vocabulary import ParameterField
 from controlplane import lab
+from controlplane.api.common.derived import columns_of, fields_of
 from controlplane.api.common.lists import listed, requested_page
+from controlplane.api.common.schemas import ListOut
 from controlplane.api.common.security import caller
-from controlplane.api.lab.schemas import ExperimentOut, RunIn, RunOut, RunPage, TableOut
 from controlplane.errors import Conflict
 from controlplane.lab.runs import (
     LabFilters,
     all_experiments,
     experiment_by_name,
-    lab_page,
-    lab_slice,
     run_by_id,
+    runs_listing,
 )
+from controlplane.models import LabRun
+
+
+class ParameterOut(fields_of(ParameterField, without="type")):  # type: ignore[misc]
+    """One parameter; type is bool, int, float or str."""
+
+    type: str
+
+    @staticmethod
+    def resolve_type(field: ParameterField) -> str:
+        """Return the name of the type."""
+        return field.type.__name__
+
+
+class ExperimentOut(fields_of(Experiment, without="panels parameters measures trial")):  # type: ignore[misc]
+    """An experiment: x is what is swept, over `values` by default; y is what is drawn over it."""
+
+    y: list[Axis]
+    parameters: list[ParameterOut]
+    columns: Sequence[str]
+
+    @staticmethod
+    def resolve_y(experiment: Experiment) -> list[Axis]:
+        """Return what is drawn, by panel."""
+        return [panel.y for panel in experiment.panels]
+
+    @staticmethod
+    def resolve_parameters(experiment: Experiment) -> list[ParameterField]:
+        """Return the parameters without the swept one, which is x."""
+        fields = experiment.parameters.fields()
+        return [field for field in fields if field.name != experiment.x.name]
+
+
+class RunIn(Schema):
+    """An experiment and its parameters; missing values have the experiment's defaults."""
+
+    planner: str = "placement"
+    experiment: str
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    values: list[float] | None = None
+    series: list[str] | None = None
+
+
+class RunOut(
+    columns_of(  # type: ignore[misc]
+        LabRun,
+        "id planner experiment state progress requested_by requested_at started_at finished_at"
+        " error",
+        parameters=dict[str, Any],
+        values=list[float],
+        series=list[str],
+    )
+):
+    """A run without its table; state is queued, running, done, failed or cancelled."""
+
+
+class RunPage(ListOut):
+    """One page of runs."""
+
+    runs: list[RunOut]
+
+
+class TableOut(Schema):
+    """A table in long form: one row per (x, series, seed)."""
+
+    columns: list[str]
+    rows: list[list[Any]]
+
 
 router = Router(tags=["lab"])
 
@@ -27,7 +99,7 @@ def list_experiments(request: HttpRequest, planner: str = "") -> Any:
     """Return every experiment, or those of one planner, with parameters, values and series."""
     caller(request)
     return [
-        ExperimentOut.of(experiment)
+        experiment
         for name, experiments in all_experiments().items()
         if planner in ("", name)
         for experiment in experiments
@@ -38,7 +110,7 @@ def list_experiments(request: HttpRequest, planner: str = "") -> Any:
 def get_experiment(request: HttpRequest, planner: str, name: str) -> Any:
     """Return one experiment."""
     caller(request)
-    return ExperimentOut.of(experiment_by_name(planner, name))
+    return experiment_by_name(planner, name)
 
 
 @router.post("/runs", response={202: RunOut})
@@ -57,8 +129,7 @@ def list_runs(request: HttpRequest, response: HttpResponse) -> Any:
     Query parameters planner, experiment, state, cursor, limit (up to 1000).
     """
     caller(request)
-    filters = LabFilters.of(request.GET)
-    page = requested_page(request, lab_page, lab_slice, filters)
+    page = requested_page(request, runs_listing(LabFilters.of(request.GET)))
     return listed(request, response, page) | {"runs": list(page.rows)}
 
 

@@ -1,33 +1,126 @@
 """Policy of a cluster, blackouts, exclusions, and decisions of the watch loops."""
 
+from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router, Status
+from pydantic import ConfigDict, Field, StrictInt, create_model
 
+from controlplane.api.common.derived import columns_of
 from controlplane.api.common.lists import listed, requested_page
-from controlplane.api.common.security import caller
-from controlplane.api.policies.schemas import (
-    BlackoutIn,
-    BlackoutOut,
-    DecisionOut,
-    DecisionPage,
-    ExclusionIn,
-    ExclusionOut,
-    PolicyIn,
-    PolicyOut,
-)
-from controlplane.clusters.listing import cluster_by_slug
-from controlplane.models import Blackout
+from controlplane.api.common.schemas import ListOut, ReasonIn
+from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.models import Blackout, Cluster, Decision, Exclusion
 from controlplane.policies import blackouts, exclusions
-from controlplane.policies.store import update_policy
+from controlplane.policies.blackouts import blackout_until, cron_text
+from controlplane.policies.description import summary
+from controlplane.policies.settings import PolicySettings, optional_fields
+from controlplane.policies.store import policy_row, stored_settings, update_policy
+from controlplane.watch.codes import CODES
 from controlplane.watch.history import (
     DecisionFilters,
-    decisions_page,
-    decisions_slice,
+    decisions_listing,
     last_decisions,
 )
+
+
+class PolicyOut(PolicySettings):
+    """The policy of a cluster, the defaults where none was set; `summary` describes it."""
+
+    summary: str
+    changed_by: str
+    changed_at: datetime | None
+
+    @classmethod
+    def of(cls, cluster: Cluster) -> "PolicyOut":
+        """Return the policy of a cluster."""
+        row = policy_row(cluster)
+        settings = stored_settings(row)
+        return cls(
+            **settings.model_dump(), summary=summary(settings), changed_by=row.changed_by,
+            changed_at=row.changed_at,
+        )  # fmt: skip
+
+
+class PolicyIn(create_model("_Sent", __base__=ReasonIn, **optional_fields())):  # type: ignore[misc]
+    """The settings to change; the others stay. auto_from and auto_until: null for none."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    def changes(self) -> dict[str, Any]:
+        """Return the settings in the request."""
+        sent: dict[str, Any] = self.model_dump(exclude_unset=True, exclude={"reason"})
+        return sent
+
+
+class BlackoutIn(ReasonIn):
+    """A cron line (five fields, UTC) with the minutes after each of its moments, or a range."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    cron: str = Field("", max_length=100)
+    minutes: StrictInt = 0
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+
+
+class BlackoutOut(
+    columns_of(Blackout, "id cron minutes starts_at ends_at reason owner created_at")  # type: ignore[misc]
+):
+    """A blackout; description: its cron line in words; until: its end if it is in effect."""
+
+    description: str
+    until: datetime | None
+
+    @staticmethod
+    def resolve_description(row: Blackout) -> str:
+        """Return the cron line in words."""
+        return cron_text(row.cron) if row.cron else ""
+
+    @staticmethod
+    def resolve_until(row: Blackout) -> datetime | None:
+        """Return the end of the blackout, null if it is not in effect."""
+        return blackout_until(row, timezone.now())
+
+
+class ExclusionIn(ReasonIn):
+    """An exclusion: a query, node or stream by name, and its expiry."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: str
+    subject: str = Field(max_length=100)
+    expires_at: datetime
+
+
+class ExclusionOut(columns_of(Exclusion, "id kind subject reason owner created_at expires_at")):  # type: ignore[misc]
+    """An exclusion that has not expired."""
+
+
+class DecisionOut(
+    columns_of(Decision, "id loop code number limit unit text proposal first_at last_at count")  # type: ignore[misc]
+):
+    """A decision of a watch loop; count: the number of equal consecutive decisions.
+
+    about is what code means; number decided, limit is what it was
+    compared with, both in unit: share, ratio, ms, s, nodes, moves or records/s.
+    """
+
+    about: str
+
+    @staticmethod
+    def resolve_about(row: Decision) -> str:
+        """Return what the code means."""
+        return CODES[row.code].about if row.code in CODES else ""
+
+
+class DecisionPage(ListOut):
+    """A page of decisions, newest first."""
+
+    decisions: list[DecisionOut]
+
 
 router = Router(tags=["policies"])
 
@@ -35,14 +128,13 @@ router = Router(tags=["policies"])
 @router.get("/{slug}/policy", response=PolicyOut)
 def get_policy(request: HttpRequest, slug: str) -> Any:
     """Return the cluster's policy, the defaults where none was set."""
-    caller(request)
-    return PolicyOut.of(cluster_by_slug(slug))
+    return PolicyOut.of(viewed_cluster(request))
 
 
 @router.patch("/{slug}/policy", response=PolicyOut)
 def change_policy(request: HttpRequest, slug: str, body: PolicyIn) -> Any:
     """Change some settings of the policy. Requires the role admin."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
+    actor, cluster = caller(request), cluster_of(request)
     update_policy(actor, cluster, body.changes(), body.reason)
     return PolicyOut.of(cluster)
 
@@ -50,14 +142,13 @@ def change_policy(request: HttpRequest, slug: str, body: PolicyIn) -> Any:
 @router.get("/{slug}/blackouts", response=list[BlackoutOut])
 def list_blackouts(request: HttpRequest, slug: str) -> Any:
     """Return the blackouts."""
-    caller(request)
-    return Blackout.objects.filter(cluster=cluster_by_slug(slug))
+    return Blackout.objects.filter(cluster=viewed_cluster(request))
 
 
 @router.post("/{slug}/blackouts", response={201: BlackoutOut})
 def add_blackout(request: HttpRequest, slug: str, body: BlackoutIn) -> Any:
     """Add a blackout. Requires the role admin."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
+    actor, cluster = caller(request), cluster_of(request)
     row = blackouts.add_blackout(
         actor, cluster, reason=body.reason, cron=body.cron, minutes=body.minutes,
         starts_at=body.starts_at, ends_at=body.ends_at,
@@ -68,21 +159,20 @@ def add_blackout(request: HttpRequest, slug: str, body: BlackoutIn) -> Any:
 @router.delete("/{slug}/blackouts/{int:pk}", response={204: None})
 def remove_blackout(request: HttpRequest, slug: str, pk: int, reason: str = "") -> Any:
     """Delete a blackout. Requires the role admin."""
-    blackouts.remove_blackout(caller(request), cluster_by_slug(slug), pk, reason[:2000])
+    blackouts.remove_blackout(caller(request), cluster_of(request), pk, reason[:2000])
     return Status(204, None)
 
 
 @router.get("/{slug}/exclusions", response=list[ExclusionOut])
 def list_exclusions(request: HttpRequest, slug: str) -> Any:
     """Return the exclusions by expiry."""
-    caller(request)
-    return exclusions.live_exclusions(cluster_by_slug(slug), timezone.now())
+    return exclusions.live_exclusions(viewed_cluster(request), timezone.now())
 
 
 @router.post("/{slug}/exclusions", response={201: ExclusionOut})
 def add_exclusion(request: HttpRequest, slug: str, body: ExclusionIn) -> Any:
     """Exclude an object from plans until a moment; a repeated request sets owner and end."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
+    actor, cluster = caller(request), cluster_of(request)
     row = exclusions.add_exclusion(
         actor, cluster, body.kind, body.subject, body.reason, body.expires_at
     )
@@ -92,15 +182,14 @@ def add_exclusion(request: HttpRequest, slug: str, body: ExclusionIn) -> Any:
 @router.delete("/{slug}/exclusions/{int:pk}", response={204: None})
 def remove_exclusion(request: HttpRequest, slug: str, pk: int, reason: str = "") -> Any:
     """Delete an exclusion."""
-    exclusions.remove_exclusion(caller(request), cluster_by_slug(slug), pk, reason[:2000])
+    exclusions.remove_exclusion(caller(request), cluster_of(request), pk, reason[:2000])
     return Status(204, None)
 
 
 @router.get("/{slug}/watch", response=list[DecisionOut])
 def get_watch(request: HttpRequest, slug: str) -> Any:
     """Return the last decision of each watch loop."""
-    caller(request)
-    return [row for row in last_decisions(cluster_by_slug(slug)).values() if row is not None]
+    return [row for row in last_decisions(viewed_cluster(request)).values() if row is not None]
 
 
 @router.get("/{slug}/decisions", response=DecisionPage)
@@ -109,7 +198,6 @@ def list_decisions(request: HttpRequest, response: HttpResponse, slug: str) -> A
 
     Query parameters loop, code, cursor, limit (up to 1000).
     """
-    caller(request)
-    cluster, filters = cluster_by_slug(slug), DecisionFilters.of(request.GET)
-    page = requested_page(request, decisions_page, decisions_slice, cluster, filters)
+    cluster, filters = viewed_cluster(request), DecisionFilters.of(request.GET)
+    page = requested_page(request, decisions_listing(cluster, filters, "-first_at"))
     return listed(request, response, page) | {"decisions": page.rows}

@@ -1,7 +1,7 @@
 """Schemas of drop rules, key groupings and aggregator nodes."""
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Self
 
 from pydantic import BaseModel, StrictFloat, StrictInt
 
@@ -9,7 +9,7 @@ from controlplane.api.common.derived import columns_of
 from controlplane.api.common.schemas import ReasonIn, response_of
 from controlplane.catalog.drop_rules import moment_of
 from controlplane.models import Drop
-from controlplane.topology.drop_specs import DropSpec
+from controlplane.topology.drop_rules import DropSpec
 
 
 class StepOut(BaseModel):
@@ -19,10 +19,7 @@ class StepOut(BaseModel):
     share: float
 
 
-_DROP: Any = columns_of(Drop, "since_version set_by set_at reason dropped per_s", base=BaseModel)
-
-
-class DropOut(_DROP):  # type: ignore[misc]  # the fields are columns
+class DropOut(columns_of(Drop, "since_version set_by set_at reason dropped per_s", base=BaseModel)):  # type: ignore[misc]
     """A drop rule; query is null for the input of the stream.
 
     share is the last step's: 0 for a drop of windows that is being lifted. window_s is null where

@@ -6,7 +6,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router
 
-from controlplane.api.common.security import caller
+from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.api.queries.edge_schemas import (
     AggregatorIn,
     AggregatorsIn,
@@ -20,8 +20,7 @@ from controlplane.catalog.drop_rules import drop_rules_of
 from controlplane.catalog.queries import query_by_id, query_by_name
 from controlplane.catalog.query_rows import row_of
 from controlplane.catalog.streams import stream_by_key
-from controlplane.clusters.listing import cluster_by_slug
-from controlplane.topology import drop_rules, key_groupings, task_counts
+from controlplane.topology import aggregators, drop_rules, key_groupings
 
 router = Router(tags=["edges"])
 DROPS = "/{slug}/streams/{key}/drops"
@@ -31,15 +30,14 @@ QUERY = "/{slug}/queries/{name}"
 @router.get(DROPS, response=list[DropOut])
 def list_drop_rules(request: HttpRequest, slug: str, key: str) -> Any:
     """Return the drop rules of a stream: of its input, and of its edges to queries."""
-    caller(request)
-    stream = stream_by_key(cluster_by_slug(slug), key)
+    stream = stream_by_key(viewed_cluster(request), key)
     return [DropOut.of(drop) for drop in drop_rules_of(stream)]
 
 
 @router.put(DROPS, response=DropOut)
 def set_drop_rule(request: HttpRequest, slug: str, key: str, body: DropIn) -> Any:
     """Create or change a drop rule of a stream (by id or name)."""
-    actor, stream = caller(request), stream_by_key(cluster_by_slug(slug), key)
+    actor, stream = caller(request), stream_by_key(cluster_of(request), key)
     return DropOut.of(drop_rules.set_drop(actor, stream, body.value(), body.query, body.reason))
 
 
@@ -52,7 +50,7 @@ def remove_drop_rule(
     A drop of whole windows ends with one that is to come: it stays, with a last step of share 0,
     until its last window is over.
     """
-    actor, stream = caller(request), stream_by_key(cluster_by_slug(slug), key)
+    actor, stream = caller(request), stream_by_key(cluster_of(request), key)
     drop_rules.lift(actor, stream, query, reason[:2000])
     return [DropOut.of(drop) for drop in drop_rules_of(stream)]
 
@@ -67,19 +65,19 @@ def set_key_grouping(request: HttpRequest, slug: str, name: str, body: KeyGroupi
 @router.post(f"{QUERY}/tasks", response=QueryOut)
 def set_task_count(request: HttpRequest, slug: str, name: str, body: TasksIn) -> Any:
     """Change the number of tasks of a running query that has an aggregator node."""
-    return _changed(request, slug, name, task_counts.set_task_count, body.tasks, body.reason)
+    return _changed(request, slug, name, key_groupings.set_task_count, body.tasks, body.reason)
 
 
 @router.post(f"{QUERY}/aggregator", response=QueryOut)
 def set_aggregator(request: HttpRequest, slug: str, name: str, body: AggregatorIn) -> Any:
     """Move the aggregation of a running query to another node."""
-    return _changed(request, slug, name, key_groupings.set_aggregator, body.node, body.reason)
+    return _changed(request, slug, name, aggregators.set_aggregator, body.node, body.reason)
 
 
 @router.post(f"{QUERY}/aggregators", response=QueryOut)
 def set_aggregator_count(request: HttpRequest, slug: str, name: str, body: AggregatorsIn) -> Any:
     """Spread the aggregation of a running query over a number of nodes."""
-    change = key_groupings.set_aggregator_count
+    change = aggregators.set_aggregator_count
     return _changed(request, slug, name, change, body.count, body.reason)
 
 
@@ -87,7 +85,7 @@ def _changed(
     request: HttpRequest, slug: str, name: str, change: Callable[..., object], *values: Any
 ) -> QueryOut:
     """Apply a change to the newest query of a name and return the query."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
+    actor, cluster = caller(request), cluster_of(request)
     query = query_by_name(cluster, name)
     change(actor, query, *values)
     return QueryOut.of(row_of(query_by_id(cluster, query.pk)))

@@ -21,7 +21,7 @@ from ninja import Router
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import viewed_cluster
 from controlplane.catalog.queries import query_by_name
 from controlplane.errors import Invalid, TryLater
 from controlplane.models import Cluster, Query
@@ -55,8 +55,7 @@ def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
     missed, final windows never are) and ended. Query parameter only=final leaves out what is not
     final. Last-Event-ID, or the query parameter after, goes on behind an event.
     """
-    caller(request)
-    cluster = cluster_of(request)
+    cluster = viewed_cluster(request)
     query = query_by_name(cluster, name)
     only = request.GET.get("only", "")
     if only not in ("", "final"):

@@ -9,7 +9,7 @@ from pydantic_core import to_json
 from controlplane.api.common.examples import QUERY_EXAMPLES, with_examples
 from controlplane.api.common.lists import link_next, listed, requested_page
 from controlplane.api.common.schemas import CountOut, PlaceOut, response_of
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.api.queries.schemas import (
     CheckOut,
     ColumnOut,
@@ -26,14 +26,12 @@ from controlplane.api.queries.schemas import (
 from controlplane.catalog import query_retention
 from controlplane.catalog.queries import (
     QueryFilters,
-    queries_page,
-    queries_slice,
+    queries_listing,
     query_by_id,
     query_by_name,
 )
 from controlplane.catalog.query_rows import row_of
 from controlplane.catalog.query_text import output_columns, places
-from controlplane.clusters.listing import cluster_by_slug
 from controlplane.query_spec import spec_of
 from controlplane.results import WindowFilters, window_row, windows_page
 from controlplane.topology import queries
@@ -47,7 +45,7 @@ _MANY = with_examples({"Both together": {"queries": list(QUERY_EXAMPLES.values()
 @router.post("/{slug}/queries", response={201: QueryOut}, openapi_extra=_QUERY_EXAMPLE)
 def submit_query(request: HttpRequest, slug: str, body: QueryIn) -> Any:
     """Submit one query; it is pending until a worker has placed it."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
+    actor, cluster = caller(request), cluster_of(request)
     query = queries.submit(actor, cluster, spec_of(body))
     return Status(201, QueryOut.of(row_of(query_by_id(cluster, query.pk))))
 
@@ -59,9 +57,8 @@ def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     Query parameters q, state (or live), node, stream, order (name, state, node, window, submitted;
     - before it turns it round), cursor, limit (up to 1000).
     """
-    caller(request)
-    cluster, filters = cluster_of(request), QueryFilters.of(request.GET)
-    page = requested_page(request, queries_page, queries_slice, cluster, filters)
+    cluster, filters = viewed_cluster(request), QueryFilters.of(request.GET)
+    page = requested_page(request, queries_listing(cluster, filters))
     rows = [QueryOut.of(row) for row in page.rows]
     return QueryPage(**listed(request, response, page), queries=rows)
 
@@ -69,7 +66,7 @@ def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any
 @router.post("/{slug}/queries/bulk", response={201: SubmittedOut}, openapi_extra=_MANY)
 def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
     """Submit up to 10,000 queries, all or none; errors name the rows."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
+    actor, cluster = caller(request), cluster_of(request)
     saved = queries.submit_many(actor, cluster, [spec_of(row) for row in body.queries])
     return Status(201, SubmittedOut(count=len(saved), names=[query.name for query in saved]))
 
@@ -77,8 +74,7 @@ def submit_queries(request: HttpRequest, slug: str, body: QueriesIn) -> Any:
 @router.post("/{slug}/queries/check", response=CheckOut, openapi_extra=_QUERY_EXAMPLE)
 def check_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
     """Return the faults of a query with their places, or the columns of its results."""
-    caller(request)
-    checked = queries.checked(cluster_by_slug(slug), spec_of(body))
+    checked = queries.checked(viewed_cluster(request), spec_of(body))
     return CheckOut(
         valid=not checked.fields,
         fields=checked.fields,
@@ -95,21 +91,20 @@ def check_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
 @router.post("/{slug}/queries/end", response=CountOut)
 def end_queries(request: HttpRequest, slug: str, body: NamesIn) -> Any:
     """End live queries by name, all or none."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
+    actor, cluster = caller(request), cluster_of(request)
     return CountOut(count=queries.end(actor, cluster, body.names, body.reason))
 
 
 @router.get("/{slug}/queries/{name}", response=QueryOut)
 def get_query(request: HttpRequest, slug: str, name: str) -> Any:
     """Return the newest query of that name."""
-    caller(request)
-    return QueryOut.of(row_of(query_by_name(cluster_of(request), name)))
+    return QueryOut.of(row_of(query_by_name(viewed_cluster(request), name)))
 
 
 @router.delete("/{slug}/queries/{name}", response=QueryOut)
 def end_query(request: HttpRequest, slug: str, name: str) -> Any:
     """End a live query; an ended query does not change."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
+    actor, cluster = caller(request), cluster_of(request)
     query = query_by_name(cluster, name)
     if query.state != query.State.ENDED:
         queries.end(actor, cluster, [name])
@@ -119,9 +114,10 @@ def end_query(request: HttpRequest, slug: str, name: str) -> Any:
 @router.post("/{slug}/queries/{name}/retention", response=QueryOut)
 def set_retention(request: HttpRequest, slug: str, name: str, body: RetentionIn) -> Any:
     """Change the retention of a query's windows."""
-    actor, cluster = caller(request), cluster_by_slug(slug)
-    query = query_retention.set_retention(
-        actor, cluster, name, body.retention_s, body.retention_windows, body.reason
+    actor, cluster = caller(request), cluster_of(request)
+    query = query_by_name(cluster, name)
+    query_retention.set_retention(
+        actor, query, body.retention_s, body.retention_windows, body.reason
     )
     return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
 
@@ -134,8 +130,7 @@ def list_results(request: HttpRequest, slug: str, name: str) -> Any:
     object of the key's columns, or the value of the only one), state (open, final, incomplete),
     order (newest or oldest), cursor, limit (up to 1000). The next page is in next and in Link.
     """
-    caller(request)
-    cluster = cluster_of(request)
+    cluster = viewed_cluster(request)
     query = query_by_name(cluster, name)
     page = windows_page(cluster, query, WindowFilters.of(request.GET))
     body = {"windows": [window_row(window) for window in page.windows], "next": page.next or None}

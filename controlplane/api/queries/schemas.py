@@ -21,10 +21,7 @@ class _Request(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-_TEXT: Any = create_model("_Text", __base__=_Request, **text_fields(checked=False))
-
-
-class TextIn(_TEXT):  # type: ignore[misc]  # the fields are the declared ones
+class TextIn(create_model("_Text", __base__=_Request, **text_fields(checked=False))):  # type: ignore[misc]
     """What a query computes, as SQL text; see docs/queries.md.
 
     A join pairs the records of the query's streams with those of the streams that right names,
@@ -37,10 +34,7 @@ class TextIn(_TEXT):  # type: ignore[misc]  # the fields are the declared ones
     )
 
 
-_QUERY: Any = create_model("_Query", __base__=_Request, **query_fields(TextIn, checked=False))
-
-
-class QueryIn(_QUERY):  # type: ignore[misc]  # as above
+class QueryIn(create_model("_Query", __base__=_Request, **query_fields(TextIn, checked=False))):  # type: ignore[misc]
     """A query to submit.
 
     A query that is submitted with a key_grouping has an aggregator node, and its key grouping can
@@ -96,10 +90,7 @@ class NamesIn(ReasonIn):
     names: list[str]
 
 
-_STORED: Any = create_model("_Stored", __base__=BaseModel, **response_fields())
-
-
-class QueryOut(_STORED):  # type: ignore[misc]  # as above
+class QueryOut(create_model("_Stored", __base__=BaseModel, **response_fields())):  # type: ignore[misc]
     """A query; node is the index of the node its first task runs on.
 
     text is what was submitted, defaults left out; window_s repeats the length of its windows in

@@ -8,11 +8,10 @@ from pydantic import Field
 
 from controlplane.api.clusters.schemas import ClusterOut
 from controlplane.api.common.schemas import ReasonIn
-from controlplane.api.common.security import caller
+from controlplane.api.common.security import caller, cluster_of
 from controlplane.api.streams.request_bodies import body_of, format_of
 from controlplane.catalog.streams import stream_by_key
 from controlplane.clusters import log
-from controlplane.clusters.listing import cluster_by_slug
 from controlplane.records import append
 from controlplane.records.bodies import Format, content_type_of
 from controlplane.records.requests import OnBad, append_body
@@ -88,7 +87,7 @@ def append_records(
     when the log cannot be reached.
     """
     actor = caller(request)
-    row = stream_by_key(cluster_by_slug(slug), stream)
+    row = stream_by_key(cluster_of(request), stream)
     idempotency_token = append.token_of(producer, sequence)
     body, kind = body_of(request), format_of(request)
     return Status(201, append_body(actor, row, body, kind, idempotency_token, on_bad, zone))
@@ -97,5 +96,5 @@ def append_records(
 @router.post("/{slug}/log", response=ClusterOut)
 def set_log(request: HttpRequest, slug: str, body: LogIn) -> Any:
     """Set the log and its limit; the URL can change only while the cluster is stopped."""
-    cluster = cluster_by_slug(slug)
-    return log.set_log(caller(request), cluster, body.url, body.limit_mb, body.reason)
+    actor, cluster = caller(request), cluster_of(request)
+    return log.set_log(actor, cluster, body.url, body.limit_mb, body.reason)

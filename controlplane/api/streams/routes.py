@@ -6,17 +6,15 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
 from controlplane.api.common.lists import listed, requested_page
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.api.streams.schemas import StreamOut, StreamPage, StreamsIn
 from controlplane.catalog.streams import (
     StreamFilters,
     rows_of_streams,
     stream_by_id,
-    streams_page,
-    streams_slice,
+    streams_listing,
 )
 from controlplane.cluster_spec.apply_resources import stream_spec
-from controlplane.clusters.listing import cluster_by_slug
 from controlplane.topology import streams
 
 router = Router(tags=["streams"])
@@ -29,9 +27,8 @@ def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     Query parameters q, split, order (name, rate, -rate, queries, -queries, split), cursor, limit
     (up to 1000).
     """
-    caller(request)
-    cluster, filters = cluster_of(request), StreamFilters.of(request.GET)
-    page = requested_page(request, streams_page, streams_slice, cluster, filters)
+    cluster, filters = viewed_cluster(request), StreamFilters.of(request.GET)
+    page = requested_page(request, streams_listing(cluster, filters))
     rows = [StreamOut.of(row) for row in page.rows]
     return StreamPage(**listed(request, response, page), streams=rows)
 
@@ -39,8 +36,7 @@ def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any
 @router.get("/{slug}/streams/{int:pk}", response=StreamOut)
 def get_stream(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return one stream by its id."""
-    caller(request)
-    return StreamOut.of(stream_by_id(cluster_by_slug(slug), pk))
+    return StreamOut.of(stream_by_id(viewed_cluster(request), pk))
 
 
 @router.post("/{slug}/streams", response=list[StreamOut])
@@ -49,6 +45,6 @@ def register_streams(request: HttpRequest, slug: str, body: StreamsIn) -> Any:
 
     A new stream needs a schema. That of a known one changes under the rules of PUT …/schema.
     """
-    actor, cluster = caller(request), cluster_by_slug(slug)
+    actor, cluster = caller(request), cluster_of(request)
     saved = streams.register(actor, cluster, [stream_spec(row) for row in body.streams])
     return [StreamOut.of(row) for row in rows_of_streams(saved)]

@@ -118,10 +118,7 @@ class InferredColumnOut(ColumnBody):
     may_be_event_time: bool
 
 
-_INFERRED: Any = fields_of(Inferred, without="columns")
-
-
-class InferredOut(_INFERRED):  # type: ignore[misc]  # the fields are those of the dataclass
+class InferredOut(fields_of(Inferred, without="columns")):  # type: ignore[misc]
     """A schema proposed from a sample; faults are by field, as for a rejected schema."""
 
     columns: list[InferredColumnOut]
@@ -202,12 +199,11 @@ class StreamsIn(Schema):
     streams: list[StreamIn]
 
 
-_STREAM: Any = columns_of(
-    Stream, "id name title declared_rate rate split", base=BaseModel, meta=dict[str, Any]
-)
-
-
-class StreamOut(_STREAM):  # type: ignore[misc]  # the fields are columns
+class StreamOut(
+    columns_of(  # type: ignore[misc]
+        Stream, "id name title declared_rate rate split", base=BaseModel, meta=dict[str, Any]
+    )
+):
     """A stream; id is its id on the wire, rates in records/s, drops are those of all its edges.
 
     event_time names a column, "" for the time of arrival. dead_letters: records that ever became

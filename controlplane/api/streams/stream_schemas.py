@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from ninja import Router
 
 from controlplane.access.roles import require_operator
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.api.streams.request_bodies import body_of, format_of
 from controlplane.api.streams.schemas import (
     InferredOut,
@@ -48,8 +48,7 @@ SAMPLE: Final = {
 @router.get("/{slug}/streams/{stream}/schema", response=SchemaBody)
 def get_schema(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return the schema of a stream (by id or name); 404 if it has none yet."""
-    caller(request)
-    schema = schema_of(stream_by_key(cluster_of(request), stream).schema)
+    schema = schema_of(stream_by_key(viewed_cluster(request), stream).schema)
     if schema is None:
         raise NotFound("schema of stream", stream)
     return schema.to_json()
@@ -80,8 +79,7 @@ def change_schema(request: HttpRequest, slug: str, stream: str, body: SchemaPatc
 @router.post("/{slug}/streams/{stream}/schema/preview", response=PreviewOut)
 def preview_schema(request: HttpRequest, slug: str, stream: str, body: SchemaIn) -> Any:
     """Return the effect of a change to this schema, without changing it."""
-    caller(request)
-    row = stream_by_key(cluster_of(request), stream)
+    row = stream_by_key(viewed_cluster(request), stream)
     return PreviewOut.of(preview(row, schema_from(body.values())))
 
 

@@ -35,7 +35,7 @@ _NODE_COLUMNS: Final = {
 }  # fmt: skip
 
 
-def listed(given: Namespace) -> None:
+def list_clusters(given: Namespace) -> None:
     """Print the visible clusters."""
     actor = actor_of(given)
     require_member(actor)
@@ -49,7 +49,7 @@ def listed(given: Namespace) -> None:
     print_rows(given, rows, _COLUMNS, "no cluster: weir import FILE --apply makes one")
 
 
-def shown(given: Namespace) -> None:
+def show_cluster(given: Namespace) -> None:
     """Print a cluster and its nodes."""
     _, cluster = viewed(given)
     sample = latest_values(cluster) or {}

@@ -19,7 +19,7 @@ from controlplane.records.dead_letter_list import (
 from controlplane.records.dead_letters import Choice, Replayed
 
 
-def listed(given: Namespace) -> None:
+def list_dead_letters(given: Namespace) -> None:
     """Print the newest dead letters."""
     _, cluster = viewed(given)
     page = dead_letters_page(cluster, _filters(cluster, given, limit=given.limit))
@@ -32,7 +32,7 @@ def listed(given: Namespace) -> None:
         )
 
 
-def exported(given: Namespace) -> None:
+def export_dead_letters(given: Namespace) -> None:
     """Print all dead letters with their records."""
     _, cluster = viewed(given)
     rows = every_row(cluster, _filters(cluster, given))
@@ -41,7 +41,7 @@ def exported(given: Namespace) -> None:
         sys.stdout.write(line)
 
 
-def replayed(given: Namespace) -> int:
+def replay_dead_letters(given: Namespace) -> int:
     """Append dead letters again, each once."""
     actor, cluster = viewed(given)
     choice = Choice(tuple(given.ids), _filters(cluster, given))
@@ -59,7 +59,7 @@ def replayed(given: Namespace) -> int:
     return Code.REFUSED if done.left else Code.DONE
 
 
-def deleted(given: Namespace) -> None:
+def delete_dead_letters(given: Namespace) -> None:
     """Delete dead letters."""
     actor, cluster = viewed(given)
     choice = Choice(tuple(given.ids), _filters(cluster, given))

@@ -14,14 +14,14 @@ from controlplane.cluster_spec.report import ImportReport
 from controlplane.cluster_spec.text import as_json, as_yaml
 
 
-def exported(given: Namespace) -> None:
+def export_cluster(given: Namespace) -> None:
     """Print the description of a cluster, as YAML or JSON."""
     _, cluster = viewed(given)
     description = description_of(cluster, measures=given.measures)
     sys.stdout.write(as_json(description) if given.json else as_yaml(description))
 
 
-def imported(given: Namespace) -> None:
+def import_cluster(given: Namespace) -> None:
     """Import a description, or print the changes it would make."""
     actor = actor_of(given)
     report = apply_description(
@@ -34,7 +34,7 @@ def imported(given: Namespace) -> None:
         print_sentence(line)
 
 
-def schema(given: Namespace) -> None:
+def print_schema(given: Namespace) -> None:
     """Print the JSON schema of a description."""
     del given
     print_json(json_schema())

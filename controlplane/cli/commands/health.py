@@ -24,7 +24,7 @@ _COLUMNS: Final = {
 }  # fmt: skip
 
 
-def shown(given: Namespace) -> None:
+def show_health(given: Namespace) -> None:
     """Print progress, restarts and incidents of a cluster."""
     _, cluster = viewed(given)
     health = health_of(cluster, timezone.now())
@@ -48,7 +48,7 @@ def shown(given: Namespace) -> None:
             print_sentence(f"  choose: {', '.join(row['choices'])}")
 
 
-def decided(given: Namespace) -> None:
+def decide_incident(given: Namespace) -> None:
     """Apply one of an incident's choices."""
     actor, cluster = viewed(given)
     row = decide(actor, incident_by_id(cluster, given.incident), given.choice, given.reason)

@@ -13,7 +13,7 @@ from controlplane.cli.codes import Code, Refused
 from controlplane.cli.output import print_json, print_rows, values_of
 
 
-def listed(given: Namespace) -> None:
+def list_experiments(given: Namespace) -> None:
     """Print the experiments, of all planners or of one."""
     if given.planner and given.planner not in EXPERIMENTS:
         known = ", ".join(EXPERIMENTS)
@@ -27,7 +27,7 @@ def listed(given: Namespace) -> None:
     print_rows(given, rows, {name: (name, kind) for name, kind in kinds.items()})
 
 
-def run(given: Namespace) -> None:
+def run_experiment(given: Namespace) -> None:
     """Run an experiment and print its summary, or with --json every row."""
     try:
         if not given.json:

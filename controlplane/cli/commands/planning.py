@@ -36,7 +36,7 @@ _LOOK_S = 0.2
 ACTIONS_SHOWN = 20
 
 
-def planned(given: Namespace) -> int:
+def plan(given: Namespace) -> int:
     """Print a plan for a described cluster, or request a proposal."""
     if (given.input is None) == (given.cluster is None):
         message = "name a cluster that Weir runs, or give --input FILE"

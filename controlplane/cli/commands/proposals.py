@@ -11,7 +11,7 @@ from controlplane.cli.proposal_rows import print_proposal, proposal_row
 from controlplane.errors import NotFound
 from controlplane.executions import verbs
 from controlplane.models import Proposal
-from controlplane.proposals.listing import STATES, ProposalFilters, proposals_page
+from controlplane.proposals.listing import STATES, ProposalFilters, proposals_listing
 
 _COLUMNS: Final = {
     "id": ("id", "number"), "planner": ("planner", "text"), "algorithm": ("algorithm", "text"),
@@ -20,12 +20,12 @@ _COLUMNS: Final = {
 }  # fmt: skip
 
 
-def listed(given: Namespace) -> None:
+def list_proposals(given: Namespace) -> None:
     """Print one page of a cluster's proposals."""
     _, cluster = viewed(given)
     if given.state and given.state not in STATES:
         raise Refused(Code.WRONG, f"--state {given.state}: must be one of {', '.join(STATES)}")
-    page = proposals_page(cluster, ProposalFilters.of(vars(given)))
+    page = proposals_listing(cluster, ProposalFilters.of(vars(given))).page
     rows = [
         values_of(row, "id planner algorithm state requested_by requested_at")
         | {"actions": row.predicted.get("actions"), "seal": row.seal or None}
@@ -34,7 +34,7 @@ def listed(given: Namespace) -> None:
     print_page(given, page, "proposals", rows, _COLUMNS)
 
 
-def shown(given: Namespace) -> None:
+def show_proposal(given: Namespace) -> None:
     """Print one proposal."""
     actor, proposal = _proposal(given)
     if given.json:
@@ -43,7 +43,7 @@ def shown(given: Namespace) -> None:
         print_proposal(actor, proposal, given.actions)
 
 
-def said(given: Namespace) -> None:
+def apply_verb(given: Namespace) -> None:
     """Apply a verb to a proposal."""
     actor, proposal = _proposal(given)
     verb = verbs.verb_at(given.verb)

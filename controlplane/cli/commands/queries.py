@@ -8,7 +8,7 @@ from controlplane.catalog import query_retention
 from controlplane.catalog.queries import (
     STATES,
     QueryFilters,
-    queries_page,
+    queries_listing,
     query_by_name,
 )
 from controlplane.catalog.query_rows import QueryRow, row_of
@@ -28,18 +28,19 @@ _COLUMNS: Final = {
 }  # fmt: skip
 
 
-def listed(given: Namespace) -> None:
+def list_queries(given: Namespace) -> None:
     """Print one page of a cluster's queries."""
     _, cluster = viewed(given)
     if given.state not in ("live", "all", *STATES):
         known = ", ".join(("live", "all", *STATES))
         raise Refused(Code.WRONG, f"--state {given.state}: must be one of {known}")
     state = "" if given.state == "all" else given.state
-    page = queries_page(cluster, QueryFilters.of(vars(given) | {"q": given.search, "state": state}))
+    filters = QueryFilters.of(vars(given) | {"q": given.search, "state": state})
+    page = queries_listing(cluster, filters).page
     print_page(given, page, "queries", [_row(row) for row in page.rows], _COLUMNS)
 
 
-def shown(given: Namespace) -> None:
+def show_query(given: Namespace) -> None:
     """Print one query."""
     _, cluster = viewed(given)
     row = _row(row_of(query_by_name(cluster, given.name)))
@@ -51,16 +52,16 @@ def shown(given: Namespace) -> None:
     print_facts(row | facts | {"fault": fault})
 
 
-def retained(given: Namespace) -> None:
+def set_retention(given: Namespace) -> None:
     """Change the retention of a query's windows."""
     actor, cluster = viewed(given)
     query = query_retention.set_retention(
-        actor, cluster, given.name, given.seconds, given.windows, given.reason
+        actor, query_by_name(cluster, given.name), given.seconds, given.windows, given.reason
     )
     print_answer(given, values_of(query, "name retention_s retention_windows"))
 
 
-def submitted(given: Namespace) -> None:
+def submit_queries(given: Namespace) -> None:
     """Submit one query by its options, or those of a file."""
     actor, cluster = viewed(given)
     saved = queries.submit_many(actor, cluster, _specs(given))
@@ -70,7 +71,7 @@ def submitted(given: Namespace) -> None:
     print_answer(given, values, f"{subject} submitted, to be placed")
 
 
-def ended(given: Namespace) -> None:
+def end_queries(given: Namespace) -> None:
     """End live queries."""
     actor, cluster = viewed(given)
     count = queries.end(actor, cluster, given.names, given.reason)

@@ -11,7 +11,7 @@ from controlplane.catalog.streams import (
     StreamFilters,
     rows_of_streams,
     stream_by_key,
-    streams_page,
+    streams_listing,
 )
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.codes import Code, Refused
@@ -32,7 +32,6 @@ from controlplane.cli.schemas import (
 )
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
-from controlplane.pagination.pages import MAX_PER_PAGE
 from controlplane.topology.schema_change import (
     patched,
     preview,
@@ -49,16 +48,12 @@ _COLUMNS: Final = {
 }  # fmt: skip
 
 
-def listed(given: Namespace) -> None:
+def list_streams(given: Namespace) -> None:
     """Print one page of a cluster's streams."""
     _, cluster = viewed(given)
-    filters = StreamFilters(
-        text=given.search,
-        order=f"-{given.order}" if given.reverse else given.order,
-        page=max(1, given.page),
-        per_page=min(max(1, given.per_page), MAX_PER_PAGE),
-    )
-    page = streams_page(cluster, filters)
+    order = f"-{given.order}" if given.reverse else given.order
+    filters = StreamFilters.of(vars(given) | {"q": given.search}, order=order)
+    page = streams_listing(cluster, filters).page
     rows = [
         values_of(row.stream, "name title declared_rate rate split") | {"queries": row.queries}
         for row in page.rows
@@ -66,7 +61,7 @@ def listed(given: Namespace) -> None:
     print_page(given, page, "streams", rows, _COLUMNS)
 
 
-def shown(given: Namespace) -> None:
+def show_stream(given: Namespace) -> None:
     """Print a stream and its schema."""
     _, cluster = viewed(given)
     row = rows_of_streams([stream_by_key(cluster, given.stream)])[0]
@@ -86,7 +81,7 @@ def shown(given: Namespace) -> None:
     print_schema(schema)
 
 
-def inferred(given: Namespace) -> None:
+def infer_schema(given: Namespace) -> None:
     """Print the schema that a sample suggests, as YAML that `--schema` takes."""
     require_member(actor_of(given))
     inferred = inferred_from(given.file, given.format)
@@ -101,7 +96,7 @@ def inferred(given: Namespace) -> None:
     sys.stdout.write(as_yaml(inferred.schema_json()))
 
 
-def declared(given: Namespace) -> int:
+def declare_stream(given: Namespace) -> int:
     """Register a stream with the schema of a file, or the one that a sample suggests."""
     actor, cluster = viewed(given)
     schema = _declared_schema(given)
@@ -135,7 +130,7 @@ def _declared_schema(given: Namespace) -> StreamSchema:
     return schema_from(row)
 
 
-def changed(given: Namespace) -> int:
+def change_schema(given: Namespace) -> int:
     """Print the effect of a schema change, or apply it."""
     actor, cluster = viewed(given)
     stream = stream_by_key(cluster, given.stream)

@@ -17,7 +17,7 @@ from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import SkippedBatch
 
 
-def skip(given: Namespace) -> None:
+def skip_batch(given: Namespace) -> None:
     """Print the losses of skipping the stuck batch; skip it if --batch names it."""
     actor, cluster = viewed(given)
     if given.batch is not None:

@@ -66,17 +66,14 @@ def request_decision(cluster: Cluster) -> None:
     _request_decision(cluster, facts_of(cluster, None, ""))
 
 
+@retry_when_moved
 def restart_queries(cluster: Cluster, reason: str, ahead: int = 1) -> int:
     """Start a new incarnation of every routed query on its nodes; return how many.
 
     The state of the earlier incarnation is lost; its results stay, and those of the new one add to
     them.
     """
-    return retry_when_moved(lambda: _restart_queries(cluster.pk, reason, ahead))
-
-
-def _restart_queries(pk: int, reason: str, ahead: int) -> int:
-    cluster, table = Cluster.objects.get(pk=pk), current_table(pk)
+    cluster, table = Cluster.objects.get(pk=cluster.pk), current_table(cluster.pk)
     ops: list[Action] = []
     for query, route in table.queries.items():
         ops.append(RestartQuery(query, route.incarnation + ahead, route.node))

@@ -78,10 +78,6 @@ def _moves(
     ]
 
 
-def _watch_parameters(imbalance: float) -> dict[str, float]:
-    return {"tau": max(0.01, min(1.0, _PART * imbalance))}
-
-
 ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
     default="single_step",
@@ -94,6 +90,6 @@ ADAPTER: Final = PlannerAdapter(
         frozenset({"imbalance", "latency", "overload", "node lost", "node added"}),
         order=0,
         needs=lambda _, split: split > 0,
-        parameters=_watch_parameters,
+        parameters=lambda imbalance: {"tau": max(0.01, min(1.0, _PART * imbalance))},
     ),
 )

@@ -7,17 +7,14 @@ something else: its key, its state and its results follow from the kinds of its 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from controlplane.catalog.computations import schema_of
 from controlplane.models import QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
+from controlplane.pagination.chunks import chunks
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of
 from controlplane.wire.schema import StreamSchema, common_kinds
-
-# Databases limit the values of one statement.
-MAX_STATEMENT: Final = 500
 
 
 @dataclass(frozen=True)
@@ -46,8 +43,8 @@ def schemas_of(readers: Iterable[Reader]) -> dict[int, StreamSchema]:
     """Return the schemas of all streams that queries read, by id; streams without one are not."""
     ids = sorted({pk for reader in readers for pk in (*reader.left, *reader.right)})
     schemas: dict[int, StreamSchema] = {}
-    for begin in range(0, len(ids), MAX_STATEMENT):
-        rows = Stream.objects.filter(pk__in=ids[begin : begin + MAX_STATEMENT])
+    for part in chunks(ids):
+        rows = Stream.objects.filter(pk__in=part)
         for pk, row in rows.values_list("pk", "schema"):
             if (schema := schema_of(row)) is not None:
                 schemas[pk] = schema
@@ -103,8 +100,8 @@ def _kinds(side: Iterable[int], schemas: Mapping[int, StreamSchema]) -> dict[str
 
 def _reads(queries: Sequence[int]) -> dict[int, list[int]]:
     reads: dict[int, list[int]] = {}
-    for begin in range(0, len(queries), MAX_STATEMENT):
-        rows = QueryStream.objects.filter(query__in=queries[begin : begin + MAX_STATEMENT])
+    for part in chunks(queries):
+        rows = QueryStream.objects.filter(query__in=part)
         for query, stream in rows.order_by("id").values_list("query_id", "stream_id"):
             reads.setdefault(query, []).append(stream)
     return reads

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from controlplane.access.roles import Actor
 from controlplane.catalog.computations import computation_of_query, kinds_of, text_of
-from controlplane.catalog.queries import QueryFilters, queries_page
+from controlplane.catalog.queries import QueryFilters, queries_listing
 from controlplane.catalog.query_rows import row_of
 from controlplane.catalog.query_text import output_columns
 from controlplane.connections import redis_client
@@ -17,7 +17,7 @@ from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, Query, Stream, Task
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import nodes, placement, queries, rows
-from controlplane.topology.task_ranges import task_ranges_over
+from controlplane.topology.placement import task_ranges_over
 from controlplane.wire.language.errors import Place, place_of
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing import task_ranges_of
@@ -168,7 +168,7 @@ def test_a_check_tells_the_columns_of_the_results(operator: Actor, sf: Cluster) 
 
 def test_a_split_query_is_on_all_nodes_by_capacity(operator: Actor, sf: Cluster) -> None:
     """From the fastest node, which is chosen first, contiguous, and as one row per node."""
-    nodes.set_capacity(operator, sf.nodes.get(index=2), 1500)
+    nodes.configure(operator, sf.nodes.get(index=2), capacity=1500)
     query = queries.submit(operator, sf, spec(tasks=12))
     placement.place_pending(sf.pk)
     table = rows.current_table(sf.pk)
@@ -186,9 +186,9 @@ def test_a_split_query_is_one_row_of_the_list(operator: Actor, sf: Cluster) -> N
     queries.submit(operator, sf, spec(tasks=8))
     placement.place_pending(sf.pk)
     for order in ("node", "-node", "name", ""):
-        page = queries_page(sf, QueryFilters(order=order))
+        page = queries_listing(sf, QueryFilters(order=order)).page
         assert sorted(row.query.name for row in page.rows) == ["a", "q"]
-    on_last = queries_page(sf, QueryFilters(node=3))
+    on_last = queries_listing(sf, QueryFilters(node=3)).page
     assert [row.query.name for row in on_last.rows] == ["q"]
 
 

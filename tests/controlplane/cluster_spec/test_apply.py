@@ -6,8 +6,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from controlplane.access.roles import Actor
 from controlplane.cluster_spec.apply import apply_description
-from controlplane.cluster_spec.document import ClusterDescription, PolicyPart
-from controlplane.cluster_spec.errors import BadDescription
+from controlplane.cluster_spec.document import BadDescription, ClusterDescription, PolicyPart
 from controlplane.cluster_spec.export import description_of
 from controlplane.cluster_spec.text import parse_description
 from controlplane.connections import redis_client

@@ -9,14 +9,14 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.cluster_spec.apply import apply_description
-from controlplane.cluster_spec.errors import BadDescription
+from controlplane.cluster_spec.document import BadDescription
 from controlplane.cluster_spec.export import description_of
 from controlplane.cluster_spec.text import as_yaml, parse_description
 from controlplane.connections import redis_client
 from controlplane.errors import Forbidden
 from controlplane.models import AuditEntry, Blackout, Cluster, Drop, Exclusion, Grant, Query
 from controlplane.topology import drop_rules, queries, rows
-from controlplane.topology.drop_specs import DropSpec
+from controlplane.topology.drop_rules import DropSpec
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import actor, replayed_table

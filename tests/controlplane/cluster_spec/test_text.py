@@ -6,8 +6,7 @@ from datetime import time
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from controlplane.cluster_spec.document import ClusterDescription
-from controlplane.cluster_spec.errors import BadDescription
+from controlplane.cluster_spec.document import BadDescription, ClusterDescription
 from controlplane.cluster_spec.text import as_json, as_yaml, parse_description, parse_queries
 from tests.support.descriptions import SMALL, descriptions, ruled, small
 

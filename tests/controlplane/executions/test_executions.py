@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
-from controlplane.executions import control, progression, reconcile, startup
+from controlplane.executions import control, progression, startup
 from controlplane.executions.progress import progress_of
 from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, RoutingVersion, Step
 from controlplane.proposals import decisions, requests, transitions
@@ -285,7 +285,7 @@ def test_where_the_policy_says_so_a_person_begins(
     proposal = ready(approver, cluster)
     decisions.approve(approver, proposal, proposal.seal)
     progression.advance(proposal.pk)
-    reconcile.request_advances()
+    progression.request_advances()
     proposal.refresh_from_db()
     assert proposal.state == "approved"
     with pytest.raises(Conflict) as refused:

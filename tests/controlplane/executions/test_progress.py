@@ -21,7 +21,7 @@ from controlplane.executions.action_status import (
 from controlplane.executions.progress import execution_of, progress_of, running, waiting_for
 from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.proposals import requests
-from controlplane.proposals.listing import ProposalFilters, proposals_page
+from controlplane.proposals.listing import ProposalFilters, proposals_listing
 from controlplane.topology import placement, queries
 from tests.support.execution import (
     batch,
@@ -177,6 +177,6 @@ def test_lists_read_no_moves_and_ask_no_row_by_itself(approver: Actor, cluster: 
     for _ in range(5):
         requests.request(approver, cluster)
     with CaptureQueriesContext(connection) as listed:
-        rows = proposals_page(cluster, ProposalFilters()).rows
+        rows = proposals_listing(cluster, ProposalFilters()).page.rows
         assert [row.predicted.get("actions") for row in rows[:5]] == [None] * 5
     assert len(listed) == 2

@@ -195,7 +195,7 @@ class Life(RuleBasedStateMachine):
     @rule(capacity=st.sampled_from([400.0, 500.0]))
     def change_a_capacity(self, capacity: float) -> None:
         node = Node.objects.get(cluster=self.cluster, index=0)
-        nodes.set_capacity(self.by, node, capacity)
+        nodes.configure(self.by, node, capacity=capacity)
 
     @invariant()
     def one_execution_at_most(self) -> None:

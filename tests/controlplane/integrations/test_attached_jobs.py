@@ -8,17 +8,17 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.api.integrations.attached_schemas import ReportIn
 from controlplane.errors import Conflict, Forbidden
 from controlplane.integrations import attached_housekeeping, attached_jobs
 from controlplane.integrations.attached_list import (
     LOST_AFTER,
     JobFilters,
     job_by_id,
-    jobs_page,
+    jobs_listing,
     progress_of,
     run_row,
 )
+from controlplane.integrations.attached_reports import ReportIn
 from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery, AuditEntry
 from tests.support import cluster as made
 from tests.support.attached import JOB, RUN, event, message, progress_event, run_number
@@ -27,7 +27,7 @@ from workers.tasks import prune as prune_task
 
 def told(by: Actor, *events: dict[str, Any], **more: Any) -> AttachedJob:
     """Report events in one message."""
-    return attached_jobs.report(by, ReportIn.model_validate(message(*events, **more)).report())
+    return attached_jobs.report(by, ReportIn.model_validate(message(*events, **more)))
 
 
 def now() -> datetime:
@@ -182,10 +182,10 @@ def test_lost_is_derived_from_silence(viewer: Actor) -> None:
     assert run_row(run(), job, late).state == "lost"
     assert run_row(run(run_number(9)), job, late).state == "terminated"
     AttachedJob.objects.update(last_seen=job.last_seen - LOST_AFTER * 2)
-    row = jobs_page(JobFilters()).rows[0]
+    row = jobs_listing(JobFilters()).page.rows[0]
     assert (row.state, row.total) == ("lost", 2)
     told(viewer)
-    assert jobs_page(JobFilters()).rows[0].state == "running"
+    assert jobs_listing(JobFilters()).page.rows[0].state == "running"
 
 
 def test_an_operator_removes_a_job_with_all_it_told(operator: Actor, viewer: Actor) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from controlplane.cli.following import events_since, followed
+from controlplane.cli.commands.watch import events_since, observe
 from controlplane.models import Cluster, MetricSample
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of, names_of, row_from
@@ -78,10 +78,10 @@ def test_charts_have_the_declared_labels_and_units() -> None:
 
 @pytest.mark.django_db
 def test_the_command_line_prints_labels_and_units(sf: Cluster) -> None:
-    before = followed(sf.pk, None)
+    before = observe(sf.pk, None)
     values = sample(1000, rf=1.5, imbalance=0.25, p95=1200.0, **{"in": 65.0})
     MetricSample.objects.create(cluster=sf, resolution=1, t=before.time, values=values)
-    (event,) = events_since(before, followed(sf.pk, None))
+    (event,) = events_since(before, observe(sf.pk, None))
     text = "into the log 65 records/s, replication factor 1.500, imbalance 0.250, p95 1,200 ms"
     assert event["text"] == text
 

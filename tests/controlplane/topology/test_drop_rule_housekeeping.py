@@ -9,7 +9,7 @@ from controlplane.clusters.log import set_log
 from controlplane.errors import Away
 from controlplane.models import Cluster, Drop, Stream
 from controlplane.topology import drop_rule_housekeeping, drop_rules
-from controlplane.topology.drop_specs import DropSpec
+from controlplane.topology.drop_rules import DropSpec
 from controlplane.topology.rows import current_table
 from controlplane.wire.query_text import QueryText
 from tests.support.cluster import placed, replayed_table, telemetry

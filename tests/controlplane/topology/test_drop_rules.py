@@ -11,7 +11,7 @@ from controlplane.connections import redis_client
 from controlplane.errors import Away, Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Drop, Stream
 from controlplane.topology import drop_rules, placement, queries
-from controlplane.topology.drop_specs import DropSpec
+from controlplane.topology.drop_rules import DropSpec
 from controlplane.topology.rows import current_table
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.publication import latest_version, read_table

@@ -7,7 +7,7 @@ from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Query
 from controlplane.query_spec import QuerySpec
-from controlplane.topology import key_groupings, placement, queries
+from controlplane.topology import aggregators, key_groupings, placement, queries
 from controlplane.topology.aggregators import queries_aggregated_by
 from controlplane.topology.apply import Change, Refused, apply
 from controlplane.topology.rows import current_table
@@ -101,10 +101,10 @@ def test_the_key_grouping_of_a_running_query_changes(operator: Actor, sf: Cluste
 def test_the_aggregator_moves(operator: Actor, sf: Cluster) -> None:
     query = placed_split(operator, sf, key_grouping="hash")
     first = published(sf, query).aggregator
-    moved = key_groupings.set_aggregator(operator, query, (first + 1) % 4)
+    moved = aggregators.set_aggregator(operator, query, (first + 1) % 4)
     assert published(sf, query).aggregator == (first + 1) % 4
     assert moved.aggregator is not None
-    chosen = key_groupings.set_aggregator(operator, moved, None)
+    chosen = aggregators.set_aggregator(operator, moved, None)
     assert chosen.aggregator is not None
     assert chosen.aggregator.index not in {(first + 1) % 4}
     assert AuditEntry.objects.filter(action="query.aggregator").count() == 2
@@ -113,17 +113,17 @@ def test_the_aggregator_moves(operator: Actor, sf: Cluster) -> None:
 def test_several_nodes_aggregate_and_present_ones_stay(operator: Actor, sf: Cluster) -> None:
     query = placed_split(operator, sf, key_grouping="hash")
     (first,) = published(sf, query).aggregators
-    key_groupings.set_aggregator_count(operator, query, 3, "many windows")
+    aggregators.set_aggregator_count(operator, query, 3, "many windows")
     route = published(sf, query)
     assert (route.aggregators[0], len(set(route.aggregators))) == (first, 3)
-    key_groupings.set_aggregator_count(operator, query, 2)
+    aggregators.set_aggregator_count(operator, query, 2)
     assert published(sf, query).aggregators == route.aggregators[:2]
     assert queries_aggregated_by([sf.nodes.get(index=route.aggregators[1])]) == ["q"]
     sf.refresh_from_db()
     with pytest.raises(Refused) as refused:
         apply(sf, [SetNodeCount(max(route.aggregators[:2]))], Change("fewer"))
     assert refused.value.code == "node_in_use"
-    key_groupings.set_aggregator(operator, query, first)
+    aggregators.set_aggregator(operator, query, first)
     assert published(sf, query).aggregators == (first,)
     entries = AuditEntry.objects.filter(action="query.aggregators").order_by("pk")
     assert [entry.after["aggregators"] for entry in entries] == [
@@ -131,7 +131,7 @@ def test_several_nodes_aggregate_and_present_ones_stay(operator: Actor, sf: Clus
     ]  # fmt: skip
     for count in (0, 5):
         with pytest.raises(Invalid):
-            key_groupings.set_aggregator_count(operator, query, count)
+            aggregators.set_aggregator_count(operator, query, count)
 
 
 def test_an_aggregator_must_be_there_and_active(operator: Actor, sf: Cluster) -> None:
@@ -141,7 +141,7 @@ def test_an_aggregator_must_be_there_and_active(operator: Actor, sf: Cluster) ->
     other = Node.objects.filter(active=False)[0]
     for index, told in ((9, "no node 9"), (other.index, "not active"), (None, "No other node")):
         with pytest.raises(Invalid) as refusal:
-            key_groupings.set_aggregator(operator, query, index)
+            aggregators.set_aggregator(operator, query, index)
         assert told in refusal.value.fields["node"][0]
 
 
@@ -158,7 +158,7 @@ def test_only_a_running_query_with_an_aggregator_changes(
         key_groupings.set_key_grouping(operator, query, "two_choices")
     assert refusal.value.code == code
     with pytest.raises(Conflict) as refusal:
-        key_groupings.set_aggregator(operator, query, 1)
+        aggregators.set_aggregator(operator, query, 1)
     assert refusal.value.code == code
 
 
@@ -168,7 +168,7 @@ def test_it_takes_an_operator(operator: Actor, sf: Cluster) -> None:
     with pytest.raises(Forbidden):
         key_groupings.set_key_grouping(viewer, query, "two_choices")
     with pytest.raises(Forbidden):
-        key_groupings.set_aggregator(viewer, query, None)
+        aggregators.set_aggregator(viewer, query, None)
     assert published(sf, query).key_grouping == ""
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Task
-from controlplane.topology import key_groupings, nodes
+from controlplane.topology import aggregators, nodes
 from controlplane.topology.rows import current_table
 from tests.support.cluster import actor, placed, placed_split, replayed_table, small_cluster
 
@@ -59,7 +59,7 @@ def test_a_node_that_merges_stays(sf: Cluster) -> None:
         nodes.check_count(operator, sf, 3)
     assert (refusal.value.code, refusal.value.data) == ("node_merges", {"queries": ["q"]})
     Node.objects.filter(index=0).update(active=True)
-    key_groupings.set_aggregator(operator, query, 0)
+    aggregators.set_aggregator(operator, query, 0)
     Node.objects.update(active=False)
     nodes.check_count(operator, sf, 3)
 

@@ -24,16 +24,16 @@ def published(cluster: Cluster) -> dict[int, float]:
 def test_a_node_is_held_to_its_capacity_while_it_is_emulated(operator: Actor, sf: Cluster) -> None:
     """What is decided in the database is what the pipeline reads; the whole table has it, too."""
     node = sf.nodes.get(index=1)
-    nodes.set_capacity(operator, node, 300.0, "slow", emulated=True)
+    nodes.configure(operator, node, "slow", capacity=300.0, emulated=True)
     assert published(sf) == {1: 300.0} == current_table(sf.pk).capacities
-    nodes.set_capacity(operator, node, 200.0)
+    nodes.configure(operator, node, capacity=200.0)
     assert published(sf) == {1: 200.0}, "a node stays as it is unless it is said"
-    nodes.set_capacity(operator, node, 200.0, emulated=False)
+    nodes.configure(operator, node, capacity=200.0, emulated=False)
     assert published(sf) == {} == current_table(sf.pk).capacities
 
 
 def test_a_declared_capacity_does_not_limit_the_pipeline(operator: Actor, sf: Cluster) -> None:
-    nodes.set_capacity(operator, sf.nodes.get(index=1), 300.0)
+    nodes.configure(operator, sf.nodes.get(index=1), capacity=300.0)
     assert published(sf) == {}
     assert sf.nodes.get(index=1).capacity == 300.0
     assert current_table(sf.pk) == replayed_table(sf)
@@ -59,8 +59,8 @@ def test_wrong_values_and_wrong_people_change_nothing(operator: Actor, sf: Clust
     node = sf.nodes.get(index=1)
     for value in (0.0, -1.0, float("nan"), 1e9):
         with pytest.raises(Invalid):
-            nodes.set_capacity(operator, node, value, emulated=True)
+            nodes.configure(operator, node, capacity=value, emulated=True)
     with pytest.raises(Forbidden):
-        nodes.set_capacity(actor("viewer"), node, 300.0, emulated=True)
+        nodes.configure(actor("viewer"), node, capacity=300.0, emulated=True)
     node.refresh_from_db()
     assert (node.capacity, node.emulated) == (500.0, False)

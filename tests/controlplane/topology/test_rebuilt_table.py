@@ -15,6 +15,7 @@ from controlplane.errors import WeirError
 from controlplane.models import Cluster, Query
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import (
+    aggregators,
     drop_rules,
     key_groupings,
     nodes,
@@ -23,7 +24,7 @@ from controlplane.topology import (
     queries,
     rows,
 )
-from controlplane.topology.drop_specs import DropSpec
+from controlplane.topology.drop_rules import DropSpec
 from controlplane.wire.query import QueryText
 from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import actor, replayed_table, small_cluster
@@ -68,7 +69,7 @@ def drop(by: Actor, cluster: Cluster, stream: str, spec: DropSpec, name: str) ->
 
 
 def capacity(by: Actor, cluster: Cluster, index: int, per_s: float, emulated: bool) -> None:
-    nodes.set_capacity(by, cluster.nodes.get(index=index), per_s, emulated=emulated)
+    nodes.configure(by, cluster.nodes.get(index=index), capacity=per_s, emulated=emulated)
 
 
 VERBS: dict[str, Callable[..., object]] = {
@@ -77,7 +78,7 @@ VERBS: dict[str, Callable[..., object]] = {
     "key_grouping": lambda by, cluster, name, to: key_groupings.set_key_grouping(
         by, query_of(cluster, name), to
     ),
-    "merge": lambda by, cluster, name, to: key_groupings.set_aggregator(
+    "merge": lambda by, cluster, name, to: aggregators.set_aggregator(
         by, query_of(cluster, name), to
     ),
     "drop": drop,
@@ -135,7 +136,7 @@ def test_a_republished_table_loses_nothing(operator: Actor, sf: Cluster) -> None
     placement.place_pending(sf.pk)
     drop_rules.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.5), "q")
     drop_rules.set_drop(operator, sf.streams.get(name="s1"), DropSpec(0.5, window_s=60))
-    nodes.set_capacity(operator, sf.nodes.get(index=1), 300.0, emulated=True)
+    nodes.configure(operator, sf.nodes.get(index=1), capacity=300.0, emulated=True)
     before = replayed_table(sf)
     redis_client().flushdb()
     sf.refresh_from_db()

@@ -5,7 +5,7 @@ import pytest
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Query
-from controlplane.topology import task_counts
+from controlplane.topology import key_groupings
 from controlplane.topology.rows import current_table
 from tests.support.cluster import actor, placed_split, replayed_table
 
@@ -26,7 +26,7 @@ def test_new_tasks_start_where_the_query_has_fewest_by_capacity(
     before = owners(sf, query)
     Node.objects.filter(cluster=sf, index=3).update(capacity=10 * sf.nodes.get(index=0).capacity)
     Node.objects.filter(cluster=sf, index=2).update(active=False)
-    changed = task_counts.set_task_count(operator, query, len(before) + 3, "more load")
+    changed = key_groupings.set_task_count(operator, query, len(before) + 3, "more load")
     assert owners(sf, query) == (*before, 3, 3, 3)
     query.refresh_from_db()
     assert (query.task_count, changed.task_count) == (len(before) + 3, len(before) + 3)
@@ -41,10 +41,10 @@ def test_the_last_tasks_are_removed_and_the_same_number_changes_nothing(
 ) -> None:
     query = placed_split(operator, sf, key_grouping="two_choices")
     before = owners(sf, query)
-    task_counts.set_task_count(operator, query, 3)
+    key_groupings.set_task_count(operator, query, 3)
     assert owners(sf, query) == before[:3]
     version = Cluster.objects.get(pk=sf.pk).routing_version
-    task_counts.set_task_count(operator, query, 3)
+    key_groupings.set_task_count(operator, query, 3)
     assert Cluster.objects.get(pk=sf.pk).routing_version == version
 
 
@@ -52,24 +52,24 @@ def test_the_last_tasks_are_removed_and_the_same_number_changes_nothing(
 def test_a_number_out_of_bounds_is_refused(operator: Actor, sf: Cluster, tasks: int) -> None:
     query = placed_split(operator, sf, key_grouping="hash")
     with pytest.raises(Invalid) as refused:
-        task_counts.set_task_count(operator, query, tasks)
+        key_groupings.set_task_count(operator, query, tasks)
     assert list(refused.value.fields) == ["tasks"]
 
 
 def test_without_an_aggregator_or_role_the_number_is_fixed(operator: Actor, sf: Cluster) -> None:
     query = placed_split(operator, sf)
     with pytest.raises(Conflict) as refused:
-        task_counts.set_task_count(operator, query, 4)
+        key_groupings.set_task_count(operator, query, 4)
     assert refused.value.code == "no_aggregator"
     with pytest.raises(Forbidden):
-        task_counts.set_task_count(actor("viewer"), query, 4)
+        key_groupings.set_task_count(actor("viewer"), query, 4)
 
 
 def test_without_an_active_node_no_task_is_added(operator: Actor, sf: Cluster) -> None:
     query = placed_split(operator, sf, key_grouping="hash")
     Node.objects.filter(cluster=sf).update(active=False)
     with pytest.raises(Conflict) as refused:
-        task_counts.set_task_count(operator, query, 20)
+        key_groupings.set_task_count(operator, query, 20)
     assert refused.value.code == "no_active_node"
-    task_counts.set_task_count(operator, query, 2)
+    key_groupings.set_task_count(operator, query, 2)
     assert len(owners(sf, query)) == 2

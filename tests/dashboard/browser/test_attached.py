@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from controlplane.access.roles import Actor
-from controlplane.api.integrations.attached_schemas import ReportIn
 from controlplane.integrations import attached_jobs
+from controlplane.integrations.attached_reports import ReportIn
 from tests.dashboard.browser.conftest import apart
 from tests.support import cluster as made
 from tests.support.attached import message, progress_event
@@ -29,7 +29,7 @@ def told(by: Actor, first: int, count: int) -> None:
     """Report batches, one a second, the newest now."""
     now = datetime.now(UTC)
     batches = [progress_event(first + i, now - timedelta(seconds=count - i)) for i in range(count)]
-    attached_jobs.report(by, ReportIn.model_validate(message(*batches)).report())
+    attached_jobs.report(by, ReportIn.model_validate(message(*batches)))
 
 
 @pytest.fixture

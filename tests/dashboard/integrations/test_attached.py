@@ -10,9 +10,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.access.roles import Actor
-from controlplane.api.integrations.attached_schemas import ReportIn
 from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import LOST_AFTER, SHOWN_RUNS
+from controlplane.integrations.attached_reports import ReportIn
 from controlplane.models import AttachedJob, AttachedQuery
 from tests.dashboard.conftest import browser_of
 from tests.support import cluster as made
@@ -30,7 +30,7 @@ def report(by: Actor, application: str = "local-1", runs: int = 1) -> None:
         for batch in range(3)
     ]
     body = message(*events, job=JOB | {"application": application})
-    attached_jobs.report(by, ReportIn.model_validate(body).report())
+    attached_jobs.report(by, ReportIn.model_validate(body))
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_failed_query_says_why_without_running_it(viewing: Client, viewer: Act
     """What another machine sends is text, whatever it looks like."""
     failed = event("terminated", datetime.now(UTC), error="<script>alert(1)</script>")
     body = message(failed, job=JOB | {"name": "<b>job</b>"})
-    attached_jobs.report(viewer, ReportIn.model_validate(body).report())
+    attached_jobs.report(viewer, ReportIn.model_validate(body))
     pk = AttachedQuery.objects.get().pk
     for address in ("/attached/", f"/attached/queries/{pk}/"):
         content = viewing.get(address).content.decode()
@@ -129,7 +129,7 @@ def test_a_run_that_is_over_shows_its_last_hour(viewing: Client, viewer: Actor) 
     """Without a range in the address, which would show nothing of a run of yesterday."""
     at = datetime.now(UTC) - timedelta(hours=9)
     body = message(progress_event(0, at), event("terminated", at + timedelta(seconds=9), error=""))
-    attached_jobs.report(viewer, ReportIn.model_validate(body).report())
+    attached_jobs.report(viewer, ReportIn.model_validate(body))
     path = f"/attached/queries/{AttachedQuery.objects.get().pk}/charts.json"
     shown = viewing.get(path).json()["figures"]["rates"]
     begin, end = shown["layout"]["xaxis"]["range"]

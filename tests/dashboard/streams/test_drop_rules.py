@@ -7,8 +7,8 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion
 from controlplane.models import AuditEntry, Cluster, Drop, Node, Query
-from controlplane.topology import drop_rules, key_groupings
-from controlplane.topology.drop_specs import DropSpec
+from controlplane.topology import aggregators, drop_rules
+from controlplane.topology.drop_rules import DropSpec
 from tests.dashboard.views.test_verbs import said
 from tests.support.cluster import placed_split, stream_id, telemetry
 from tests.support.records import append_at
@@ -190,7 +190,7 @@ def test_the_numbers_of_tasks_and_aggregators_change(operating: Client, split: Q
 
 def test_the_aggregator_moves(operating: Client, operator: Actor, split: Query) -> None:
     page = f"/clusters/sf/queries/{split.pk}/"
-    key_groupings.set_aggregator(operator, split, 1)
+    aggregators.set_aggregator(operator, split, 1)
     assert said(operating.post(f"{page}aggregator/", {"node": "3"})) == "split is merged on node 3."
     answer = operating.post(f"{page}aggregator/", {"node": ""})
     assert said(answer).startswith("split is merged on node ")

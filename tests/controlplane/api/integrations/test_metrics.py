@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 from prometheus_client.parser import text_string_to_metric_families
 
-from controlplane import measuring
+from controlplane import request_metrics
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, MetricSample
 from tests.controlplane.api.callers import get, granted, scripted
@@ -72,7 +72,7 @@ def test_requests_are_counted_by_route_and_status(
 ) -> None:
     """By the pattern: names would make a series each."""
     # A test before may have started the server here, and its shared folder is gone.
-    monkeypatch.setattr(measuring, "_SHARED", "")
+    monkeypatch.setattr(request_metrics, "_SHARED", "")
     script = scripted(viewer)
     before = read(script)
     for name in ("a", "b", "nowhere"):
@@ -100,7 +100,7 @@ def test_a_viewer_of_one_cluster_is_told_of_that_one(measured: Cluster) -> None:
 def test_two_processes_count_together(tmp_path: Path) -> None:
     """What one has counted, the other tells."""
     count = (
-        "from controlplane import measuring as m\n"
+        "from controlplane import request_metrics as m\n"
         "m._COUNT.labels('GET', 'x', '200').inc(3)\n"
         "from prometheus_client import CollectorRegistry, generate_latest\n"
         "r = CollectorRegistry(); m.collect_requests(r); print(generate_latest(r).decode())"

@@ -19,7 +19,7 @@ from controlplane.results.feed import (
 _LONGEST_S: Final = 20.0
 
 
-def tailed(given: Namespace) -> None:
+def tail_query(given: Namespace) -> None:
     """Print the events of a query's windows until it has ended, the time limit, or Ctrl-C."""
     _, cluster = viewed(given)
     query = query_by_name(cluster, given.query)

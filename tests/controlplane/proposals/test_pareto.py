@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.planning.pareto import pareto
+from controlplane.proposals.comparison_table import pareto
 
 # Few values, so that figures are often equal.
 figure = st.sampled_from([0.0, 1.0, 2.0, 3.5])

@@ -1,14 +1,20 @@
-"""Events of a cluster between two observations of its rows."""
+"""weir watch: the events of a cluster between two observations of its rows."""
 
+import time
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.utils import timezone
 
+from controlplane.cli.actors import viewed
+from controlplane.cli.codes import Code
+from controlplane.cli.output import console, print_json
 from controlplane.cli.proposal_rows import execution_row
 from controlplane.models import Cluster, Proposal, RoutingVersion
+from controlplane.proposals.listing import proposal_by_id
 from controlplane.telemetry.time_series import latest_values
 from controlplane.wire.figures import figure_of
 
@@ -18,8 +24,8 @@ MOST_VERSIONS = 20
 
 
 @dataclass(frozen=True)
-class Followed:
-    """An observation of a cluster: proposals' states by id, progress of the followed proposal."""
+class ClusterObservation:
+    """An observation: states of proposals by id, and progress of the watched proposal."""
 
     time: datetime
     cluster: int
@@ -32,7 +38,7 @@ class Followed:
     state_of_proposal: str
 
 
-def followed(cluster_id: int, proposal_id: int | None) -> Followed:
+def observe(cluster_id: int, proposal_id: int | None) -> ClusterObservation:
     """Return an observation of a cluster."""
     cluster = Cluster.objects.get(pk=cluster_id)
     recent = cluster.proposals.order_by("-id")[:50]
@@ -41,7 +47,7 @@ def followed(cluster_id: int, proposal_id: int | None) -> Followed:
     if proposal_id is not None:
         proposal = Proposal.objects.filter(pk=proposal_id).first()
         states = {} if proposal is None else {proposal.pk: proposal.state}
-    return Followed(
+    return ClusterObservation(
         time=timezone.now(),
         cluster=cluster_id,
         state=cluster.state,
@@ -54,7 +60,7 @@ def followed(cluster_id: int, proposal_id: int | None) -> Followed:
     )
 
 
-def events_since(before: Followed | None, now: Followed) -> Iterator[Event]:
+def events_since(before: ClusterObservation | None, now: ClusterObservation) -> Iterator[Event]:
     """Yield the events since the last observation, which is None at first."""
     if before is None or (before.state, before.detail) != (now.state, now.detail):
         yield _event(now, "state", f"{now.state} {now.detail}".strip(), state=now.state)
@@ -72,7 +78,7 @@ def events_since(before: Followed | None, now: Followed) -> Iterator[Event]:
         yield _event(now, "sample", _sentence(now.sample), sample=dict(now.sample))
 
 
-def _versions(before: Followed, now: Followed) -> Iterator[Event]:
+def _versions(before: ClusterObservation, now: ClusterObservation) -> Iterator[Event]:
     rows = RoutingVersion.objects.filter(
         cluster=now.cluster, version__gt=before.version, version__lte=now.version
     ).order_by("-version")
@@ -90,5 +96,52 @@ def _sentence(sample: Mapping[str, Any]) -> str:
     return ", ".join(parts) or "no figures"
 
 
-def _event(now: Followed, kind: str, text: str, **more: Any) -> Event:
+def _event(now: ClusterObservation, kind: str, text: str, **more: Any) -> Event:
     return {"at": now.time, "kind": kind, "text": text, **more}
+
+
+# States that a proposal does not leave automatically, and the exit code of each.
+_ENDS: Final[Mapping[str, Code]] = {
+    Proposal.State.DONE: Code.DONE,
+    Proposal.State.ROLLED_BACK: Code.DONE,
+    Proposal.State.STOPPED: Code.REFUSED,
+    Proposal.State.REJECTED: Code.REFUSED,
+    Proposal.State.STALE: Code.REFUSED,
+    Proposal.State.FAILED: Code.REFUSED,
+    Proposal.State.SUPERSEDED: Code.REFUSED,
+}
+
+
+def watch_cluster(given: Namespace) -> int:
+    """Print events until the proposal has ended, the time limit, or Ctrl-C."""
+    _, cluster = viewed(given)
+    if given.proposal is not None:
+        proposal_by_id(cluster, given.proposal)
+    seen: ClusterObservation | None = None
+    for now in _observations(cluster, given):
+        for event in events_since(seen, now):
+            _print(given, event)
+        seen = now
+        if given.proposal is not None and (code := _ENDS.get(now.state_of_proposal)) is not None:
+            return code
+    # A cluster is watched as long as was asked for; a proposal should have ended by then.
+    return Code.DONE if given.proposal is None else Code.WAITED
+
+
+def _observations(cluster: Cluster, given: Namespace) -> Iterator[ClusterObservation]:
+    until = None if given.seconds is None else time.monotonic() + given.seconds
+    while True:
+        yield observe(cluster.pk, given.proposal)
+        if until is not None and time.monotonic() >= until:
+            return
+        time.sleep(max(0.05, given.every))
+
+
+def _print(given: Namespace, event: dict[str, Any]) -> None:
+    if given.json:
+        print_json(event, line=True)
+        return
+    time = f"{event['at']:%H:%M:%S}"
+    terminal = console()
+    terminal.print(f"{time}  {event['kind']:<9}", end=" ", style="bold", markup=False)
+    terminal.print(event["text"], markup=False, soft_wrap=True)

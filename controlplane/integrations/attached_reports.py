@@ -1,0 +1,91 @@
+"""Reports of attached jobs: their fields and bounds, as the API receives them."""
+
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, Field, FiniteFloat, model_validator
+
+# What a column of the database holds.
+Count = Annotated[int, Field(ge=0, le=2**62)]
+Rate = Annotated[FiniteFloat, Field(ge=0)]
+# PostgreSQL stores no NUL character, neither as text nor in JSON.
+Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
+Key = Annotated[Text, Field(max_length=100)]
+
+
+class JobIn(BaseModel):
+    """A reporting job: Spark's application id and name."""
+
+    application: Text = Field(min_length=1, max_length=200)
+    name: Text = Field(min_length=1, max_length=200)
+    spark_version: Text = Field("", max_length=40)
+
+
+class StateIn(BaseModel):
+    """State of a run, summed over its operators."""
+
+    rows: Count = 0
+    updated: Count = 0
+    bytes: Count = 0
+    dropped: Count = 0
+
+
+class SourceIn(BaseModel):
+    """A source in a batch; metrics are the source's own, such as Kafka's lag."""
+
+    description: Text = Field("", max_length=500)
+    rows: Count = 0
+    input_rate: Rate | None = None
+    processed_rate: Rate | None = None
+    metrics: dict[Key, FiniteFloat] = Field(default_factory=dict, max_length=50)
+
+
+class SinkIn(BaseModel):
+    """The sink in a batch; rows is null where it does not count."""
+
+    description: Text = Field("", max_length=500)
+    rows: Count | None = None
+
+
+class ProgressIn(BaseModel):
+    """One micro-batch; phases are Spark's durationMs."""
+
+    batch: Count
+    rows: Count = 0
+    input_rate: Rate | None = None
+    processed_rate: Rate | None = None
+    duration_ms: Count = 0
+    phases: dict[Key, Count] = Field(default_factory=dict, max_length=50)
+    state: StateIn | None = None
+    watermark: AwareDatetime | None = None
+    sources: list[SourceIn] = Field(default_factory=list, max_length=50)
+    sink: SinkIn = SinkIn(description="", rows=None)
+
+
+class EventIn(BaseModel):
+    """One event of a run; progress comes with kind progress, error with terminated."""
+
+    kind: Literal["started", "progress", "idle", "terminated"]
+    id: UUID
+    run: UUID
+    name: Text = Field("", max_length=200)
+    at: AwareDatetime
+    progress: ProgressIn | None = None
+    error: Text = Field("", max_length=2000)
+    error_class: Text = Field("", max_length=200)
+
+    @model_validator(mode="after")
+    def check_progress(self) -> "EventIn":
+        """Refuse a progress event without its measures, and measures elsewhere."""
+        if (self.kind == "progress") != (self.progress is not None):
+            raise ValueError("progress comes with events of the kind progress, and only there")
+        return self
+
+
+class ReportIn(BaseModel):
+    """A report of a job: up to 500 events in their order; ended: the job is over."""
+
+    job: JobIn
+    events: list[EventIn] = Field(default_factory=list, max_length=500)
+    dropped: Count = 0
+    ended: bool = False
