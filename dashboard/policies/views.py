@@ -17,7 +17,7 @@ from controlplane.policies.store import policy_row, stored_settings, update_poli
 from controlplane.watch.history import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_listing
 from dashboard.forms import moment, number
 from dashboard.guards import PageRequest, cluster_action, cluster_page
-from dashboard.policies.decisions import why
+from dashboard.policies.decisions import decision_row, why
 from dashboard.policies.forms import form_sections, policy_changes
 from dashboard.responses import cluster_change, notify, render_list, render_page
 
