@@ -43,7 +43,7 @@ class QuerySpec:
     )
     tasks: int = declared(
         "Tasks",
-        "over how many tasks its key is split",
+        "number of tasks among which its keys are divided",
         1,
         column="task_count",
         ge=1,
@@ -52,13 +52,13 @@ class QuerySpec:
     right: Sequence[str] = declared("", "see the text", (), column="")
     key_grouping: str = declared(
         "Key grouping",
-        "how keys find their task: hash or two_choices; empty: by hash",
+        "assignment of keys to tasks: hash or two_choices; empty: hash",
         "",
         group="choice",
     )
     retention_s: int = declared(
         "Keep results for",
-        "its windows are kept for so long, in event time",
+        "retention of its windows, in event time",
         7 * _DAY_S,
         group="retention",
         unit="seconds",

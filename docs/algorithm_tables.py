@@ -17,7 +17,7 @@ def tables() -> str:
 
 
 def _planner(planner: Planner) -> str:
-    shared = _parameters("every one of them", planner.problem.fields())
+    shared = _parameters("all algorithms", planner.problem.fields())
     names = {field.name for field in planner.problem.fields()}
     own = [_parameters(f"`{item.name}`", _own(item, names)) for item in planner.algorithms]
     return "\n".join(

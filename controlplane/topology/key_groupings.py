@@ -99,7 +99,7 @@ def set_key_grouping(actor: Actor, query: Query, key_grouping: str, reason: str 
     def decide(_: Cluster, query: Query) -> QuerySetting:
         if faults := _name_faults(key_grouping, joins=is_join(text_of(query))):
             raise Invalid({"key_grouping": faults})
-        summary = f"{query.name}: keys find their task {KEY_GROUPINGS[key_grouping].title}"
+        summary = f"{query.name}: keys are assigned to tasks {KEY_GROUPINGS[key_grouping].title}"
         action = SetKeyGrouping(query.pk, key_grouping_text(key_grouping))
         return QuerySetting("key_grouping", query.key_grouping, key_grouping, summary, action)
 

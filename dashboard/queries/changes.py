@@ -23,7 +23,7 @@ def set_key_grouping(request: PageRequest, cluster: Cluster, pk: int) -> str:
     query = key_groupings.set_key_grouping(
         request.actor, query, values.get("key_grouping", ""), values.get("reason", "")
     )
-    return f"Keys of {query.name} find their task {KEY_GROUPINGS[query.key_grouping].title}."
+    return f"Keys of {query.name} are assigned to tasks {KEY_GROUPINGS[query.key_grouping].title}."
 
 
 @cluster_change("query", "pk")

@@ -46,7 +46,7 @@ class SequenceProblem:
 
 @dataclass(frozen=True)
 class Mtm(Parameters):
-    """Migration with a view to those to come, section 4.2: fewest bytes now and later.
+    """Migration that considers later migrations, section 4.2: fewest bytes in total.
 
     Projected costs are exact where all partitionings can be listed, else learned; a learned
     decision is the best of several candidates, played out on sampled futures.

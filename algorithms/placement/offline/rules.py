@@ -134,7 +134,7 @@ def single_source_assignment(problem: PlacementProblem) -> SmallInts:
 
 @dataclass(frozen=True)
 class OffRand(Parameters):
-    """Random baseline, section 6.1: whole types on random servers with room."""
+    """Random baseline, section 6.1: whole types on random servers with free capacity."""
 
     seed: int = parameter(0, help="Same seed, same plan.", minimum=0)
 

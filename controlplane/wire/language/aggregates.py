@@ -85,7 +85,7 @@ class Function:
 
 
 AGGREGATES: Final[Mapping[str, Function]] = {
-    "count": Function(ANY, Kind.INT, "records, or those with a value"),
+    "count": Function(ANY, Kind.INT, "number of records, or of records with a value"),
     "sum": Function(NUMBERS, None, "sum; exact for int and decimal, of any size"),
     "mean": Function(NUMBERS, Kind.FLOAT, "arithmetic mean; of decimals a decimal"),
     "min": Function(ANY, None, "smallest"),

@@ -138,7 +138,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "ceil": _function(_to_int, "rounded up", NUMBERS),
     "floor": _function(_to_int, "rounded down", NUMBERS),
     "round": _function(
-        _rounded, "rounded to so many digits, half to even", NUMBERS, _INT, least=1
+        _rounded, "rounded to this number of digits, half to even", NUMBERS, _INT, least=1
     ),
     "sqrt": _function(_to_float, "square root; null below 0", NUMBERS),
     "power": _function(_to_float, "power", NUMBERS, NUMBERS),

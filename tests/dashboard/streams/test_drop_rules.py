@@ -166,7 +166,7 @@ def test_the_key_grouping_changes(operating: Client, split: Query) -> None:
     answer = operating.post(
         f"{page}key-grouping/", {"key_grouping": "two_choices", "reason": "hot"}
     )
-    assert said(answer) == "Keys of split find their task by two choices."
+    assert said(answer) == "Keys of split are assigned to tasks by two choices."
     split.refresh_from_db()
     assert split.key_grouping == "two_choices"
     assert "Must be one of" in said(operating.post(f"{page}key-grouping/", {"key_grouping": "x"}))
