@@ -5,9 +5,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from controlplane.api.common.derived import columns_of
 from controlplane.api.common.lists import listed
-from controlplane.api.common.schemas import ListOut
+from controlplane.api.common.schemas import ListOut, columns_of
 from controlplane.api.common.security import viewed_cluster
 from controlplane.catalog.routing_versions import version_by_number, versions_slice
 from controlplane.models import RoutingVersion

@@ -12,7 +12,7 @@ from ninja import NinjaAPI, Schema
 from ninja.openapi.schema import OpenAPISchema
 from pydantic import Field
 
-from controlplane.api.common.body_examples import BODIES
+from controlplane.api.common.examples import BODIES
 
 _TAGS: Final = {
     "access": "Who calls, what they may do, and the tokens they give to scripts.",

@@ -7,18 +7,17 @@ from django.http import HttpRequest
 from ninja import Router
 
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
-from controlplane.api.queries.edge_schemas import (
+from controlplane.api.queries.schemas import (
     AggregatorIn,
     AggregatorsIn,
     DropIn,
     DropOut,
     KeyGroupingIn,
+    QueryOut,
     TasksIn,
 )
-from controlplane.api.queries.schemas import QueryOut
 from controlplane.catalog.drop_rules import drop_rules_of
-from controlplane.catalog.queries import query_by_id, query_by_name
-from controlplane.catalog.query_rows import row_of
+from controlplane.catalog.queries import query_by_id, query_by_name, row_of
 from controlplane.catalog.streams import stream_by_key
 from controlplane.topology import aggregators, drop_rules, key_groupings
 

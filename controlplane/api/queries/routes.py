@@ -29,8 +29,8 @@ from controlplane.catalog.queries import (
     queries_listing,
     query_by_id,
     query_by_name,
+    row_of,
 )
-from controlplane.catalog.query_rows import row_of
 from controlplane.catalog.query_text import output_columns, places
 from controlplane.query_spec import spec_of
 from controlplane.results import WindowFilters, window_row, windows_page

@@ -5,9 +5,8 @@ from typing import Any, Self
 from ninja import Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
-from controlplane.api.common.derived import columns_of, fields_of
-from controlplane.api.common.schemas import ListOut, response_of
-from controlplane.api.queries.edge_schemas import DropOut
+from controlplane.api.common.schemas import ListOut, columns_of, fields_of, response_of
+from controlplane.api.queries.schemas import DropOut
 from controlplane.catalog.streams import StreamRow
 from controlplane.models import Stream
 from controlplane.topology.schemas.assessment import Assessed

@@ -7,7 +7,7 @@ from ninja import Router
 
 from controlplane.access.roles import require_operator
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
-from controlplane.api.streams.request_bodies import body_of, format_of
+from controlplane.api.streams.records import body_of, format_of
 from controlplane.api.streams.schemas import (
     InferredOut,
     PreviewOut,

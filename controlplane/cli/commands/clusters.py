@@ -13,7 +13,7 @@ from controlplane.cli.output import (
     print_rows,
     values_of,
 )
-from controlplane.clusters import lifecycle, partitions
+from controlplane.clusters import changes
 from controlplane.clusters.listing import NodeRow, node_table
 from controlplane.errors import Invalid
 from controlplane.health.fleet import FleetRow, fleet
@@ -71,12 +71,12 @@ def show_cluster(given: Namespace) -> None:
 
 def start(given: Namespace) -> None:
     """Start a cluster's application."""
-    _request(given, lifecycle.start)
+    _request(given, changes.start)
 
 
 def stop(given: Namespace) -> None:
     """Stop a cluster's application."""
-    _request(given, lifecycle.stop)
+    _request(given, changes.stop)
 
 
 def set_nodes(given: Namespace) -> None:
@@ -91,12 +91,12 @@ def set_nodes(given: Namespace) -> None:
 def limit(given: Namespace) -> None:
     """Set the limits of a cluster's micro-batches."""
     actor, cluster = viewed(given)
-    values = {name: getattr(given, name) for name in partitions.LIMITS}
+    values = {name: getattr(given, name) for name in changes.LIMITS}
     wanted = {name: value for name, value in values.items() if value is not None}
     if not wanted:
         raise Invalid({"limit": ["Give --max-records or --max-batch-mb, or both"]})
-    cluster = partitions.set_batch_limits(actor, cluster, wanted, given.reason)
-    limits = values_of(cluster, " ".join(partitions.LIMITS))
+    cluster = changes.set_batch_limits(actor, cluster, wanted, given.reason)
+    limits = values_of(cluster, " ".join(changes.LIMITS))
     print_answer(given, {"cluster": cluster.slug, **limits})
 
 

@@ -9,7 +9,7 @@ from algorithms.errors import BadParameters
 from algorithms.interrupts import interruptible
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.documents import description_in
+from controlplane.cli.commands.documents import description_in
 from controlplane.cli.output import (
     print_facts,
     print_json,

@@ -1,4 +1,4 @@
-"""weir watch: the events of a cluster between two observations of its rows."""
+"""weir watch and tail: the events of a cluster, and the windows of a query as they change."""
 
 import time
 from argparse import Namespace
@@ -9,18 +9,21 @@ from typing import Any, Final
 
 from django.utils import timezone
 
+from controlplane.catalog.queries import query_by_name
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code
 from controlplane.cli.output import console, print_json
 from controlplane.cli.proposal_rows import execution_row
 from controlplane.models import Cluster, Proposal, RoutingVersion
 from controlplane.proposals.listing import proposal_by_id
+from controlplane.results.feed import FeedEvent, FeedPlace, event_row, feed_events, feed_start
 from controlplane.telemetry.time_series import latest_values
 from controlplane.wire.figures import figure_of
 
 Event = dict[str, Any]
 # Of a burst of versions between two looks, the newest; the others are counted.
 MOST_VERSIONS = 20
+_LONGEST_S: Final = 20.0
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,7 @@ def watch_cluster(given: Namespace) -> int:
     seen: ClusterObservation | None = None
     for now in _observations(cluster, given):
         for event in events_since(seen, now):
-            _print(given, event)
+            _print(given, event, f"{event['at']:%H:%M:%S}  {event['kind']:<9}", event["text"])
         seen = now
         if given.proposal is not None and (code := _ENDS.get(now.state_of_proposal)) is not None:
             return code
@@ -129,19 +132,49 @@ def watch_cluster(given: Namespace) -> int:
 
 
 def _observations(cluster: Cluster, given: Namespace) -> Iterator[ClusterObservation]:
+    for _ in _moments(given):
+        yield observe(cluster.pk, given.proposal)
+
+
+def _moments(given: Namespace) -> Iterator[None]:
+    """Yield at once and after each pause, until the time limit."""
     until = None if given.seconds is None else time.monotonic() + given.seconds
     while True:
-        yield observe(cluster.pk, given.proposal)
+        yield
         if until is not None and time.monotonic() >= until:
             return
-        time.sleep(max(0.05, given.every))
+        time.sleep(min(_LONGEST_S, max(0.05, given.every)))
 
 
-def _print(given: Namespace, event: dict[str, Any]) -> None:
+def _print(given: Namespace, values: Mapping[str, Any], head: str, text: str) -> None:
     if given.json:
-        print_json(event, line=True)
+        print_json(values, line=True)
         return
-    time = f"{event['at']:%H:%M:%S}"
     terminal = console()
-    terminal.print(f"{time}  {event['kind']:<9}", end=" ", style="bold", markup=False)
-    terminal.print(event["text"], markup=False, soft_wrap=True)
+    terminal.print(head, end=" ", style="bold", markup=False)
+    terminal.print(text, markup=False, soft_wrap=True)
+
+
+def tail_query(given: Namespace) -> None:
+    """Print the events of a query's windows until it has ended, the time limit, or Ctrl-C."""
+    _, cluster = viewed(given)
+    query = query_by_name(cluster, given.query)
+    place = FeedPlace.read(given.after) if given.after else feed_start(cluster, query)
+    for _ in _moments(given):
+        events, place = feed_events(cluster, query, place, is_final_only=given.final_only)
+        for event in events:
+            values = {"event": event.kind, "id": str(event.place), **event_row(event)}
+            _print(given, values, f"{event.kind:<10}", _window_text(event))
+        if events and events[-1].kind == "ended":
+            return
+
+
+def _window_text(event: FeedEvent) -> str:
+    if event.window is None:
+        return {"gap": "changes were missed; final windows were not"}.get(
+            event.kind, "the query has ended"
+        )
+    window = event.window
+    key = " ".join(f"{name}={value}" for name, value in window.key.items())
+    values = " ".join(f"{name}={value}" for name, value in window.values.items())
+    return f"{window.start:%Y-%m-%d %H:%M:%S}  {key}  {values}"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controlplane.api import api
-from controlplane.api.common.body_examples import BODIES
+from controlplane.api.common.examples import BODIES
 
 MODULES = (
     "common.schemas",

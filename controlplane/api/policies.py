@@ -8,9 +8,8 @@ from django.utils import timezone
 from ninja import Router, Status
 from pydantic import ConfigDict, Field, StrictInt, create_model
 
-from controlplane.api.common.derived import columns_of
 from controlplane.api.common.lists import listed, requested_page
-from controlplane.api.common.schemas import ListOut, ReasonIn
+from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.models import Blackout, Cluster, Decision, Exclusion
 from controlplane.policies import blackouts, exclusions
@@ -19,11 +18,7 @@ from controlplane.policies.description import summary
 from controlplane.policies.settings import PolicySettings, optional_fields
 from controlplane.policies.store import policy_row, stored_settings, update_policy
 from controlplane.watch.codes import CODES
-from controlplane.watch.history import (
-    DecisionFilters,
-    decisions_listing,
-    last_decisions,
-)
+from controlplane.watch.history import DecisionFilters, decisions_listing, last_decisions
 
 
 class PolicyOut(PolicySettings):
