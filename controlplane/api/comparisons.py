@@ -10,7 +10,7 @@ from pydantic import Field
 from controlplane.api.common.lists import about, numbers_of
 from controlplane.api.common.schemas import PageOut, ReasonIn, below, columns_of, fields_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
-from controlplane.api.proposals import ProposalOut
+from controlplane.api.proposals import ProposalIn, ProposalOut
 from controlplane.models import Comparison, LedgerEntry
 from controlplane.planning.action_text import ActionText
 from controlplane.planning.adapters import adapters
@@ -34,12 +34,8 @@ from controlplane.proposals.effects import EffectRow, effects_page
 from controlplane.proposals.listing import proposal_by_id
 
 
-class AskedIn(Schema):
+class AskedIn(ProposalIn):
     """One planner's algorithm with its parameters; empty is the planner's default."""
-
-    planner: str = Field("", max_length=30)
-    algorithm: str = Field("", max_length=30)
-    parameters: dict[str, Any] = Field(default_factory=dict)
 
 
 class ComparisonIn(Schema):
@@ -158,9 +154,7 @@ def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> A
     Every candidate is a proposal; the one that is approved supersedes the others.
     """
     actor, cluster = caller(request), cluster_of(request)
-    planners = [
-        PlannerRequest(item.planner, item.algorithm, item.parameters) for item in body.asked
-    ]
+    planners = [PlannerRequest(**item.model_dump()) for item in body.asked]
     comparison = comparisons.compare(actor, cluster, planners, body.budgets)
     return Status(202, compared(comparison))
 

@@ -11,7 +11,7 @@ from algorithms.experiments import Axis, Experiment
 from algorithms.vocabulary import ParameterField
 from controlplane import lab
 from controlplane.api.common.lists import listed, requested_page
-from controlplane.api.common.schemas import ListOut, below, columns_of, fields_of
+from controlplane.api.common.schemas import ListOut, columns_of, fields_of
 from controlplane.api.common.security import caller
 from controlplane.errors import Conflict
 from controlplane.lab.runs import (
@@ -27,7 +27,12 @@ from controlplane.models import LabRun
 class ParameterOut(fields_of(ParameterField, without="type")):  # type: ignore[misc]
     """One parameter; type is bool, int, float or str."""
 
-    type: str = below("type.__name__")
+    type: str
+
+    @staticmethod
+    def resolve_type(field: ParameterField) -> str:
+        """Return the name of the type."""
+        return field.type.__name__
 
 
 class ExperimentOut(fields_of(Experiment, without="panels parameters measures trial")):  # type: ignore[misc]

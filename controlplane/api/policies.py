@@ -44,11 +44,6 @@ class PolicyIn(create_model("_Sent", __base__=ReasonIn, **optional_fields())):  
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    def changes(self) -> dict[str, Any]:
-        """Return the settings in the request."""
-        sent: dict[str, Any] = self.model_dump(exclude_unset=True, exclude={"reason"})
-        return sent
-
 
 class BlackoutIn(ReasonIn):
     """A cron line (five fields, UTC) with the minutes after each of its moments, or a range."""
@@ -130,7 +125,8 @@ def get_policy(request: HttpRequest, slug: str) -> Any:
 def change_policy(request: HttpRequest, slug: str, body: PolicyIn) -> Any:
     """Change some settings of the policy. Requires the role admin."""
     actor, cluster = caller(request), cluster_of(request)
-    update_policy(actor, cluster, body.changes(), body.reason)
+    changes = body.model_dump(exclude_unset=True, exclude={"reason"})
+    update_policy(actor, cluster, changes, body.reason)
     return PolicyOut.of(cluster)
 
 
@@ -144,11 +140,7 @@ def list_blackouts(request: HttpRequest, slug: str) -> Any:
 def add_blackout(request: HttpRequest, slug: str, body: BlackoutIn) -> Any:
     """Add a blackout. Requires the role admin."""
     actor, cluster = caller(request), cluster_of(request)
-    row = blackouts.add_blackout(
-        actor, cluster, reason=body.reason, cron=body.cron, minutes=body.minutes,
-        starts_at=body.starts_at, ends_at=body.ends_at,
-    )  # fmt: skip
-    return Status(201, row)
+    return Status(201, blackouts.add_blackout(actor, cluster, **body.model_dump()))
 
 
 @router.delete("/{slug}/blackouts/{int:pk}", response={204: None})

@@ -7,11 +7,11 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from algorithms.vocabulary import ParameterField
 from controlplane.api.common.examples import verb_examples, with_examples
 from controlplane.api.common.lists import about, listed, numbers_of, requested_page
 from controlplane.api.common.schemas import ListOut, PageOut, ReasonIn, below, columns_of, fields_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.lab import ParameterOut
 from controlplane.errors import Conflict
 from controlplane.executions import verbs
 from controlplane.executions.action_status import (
@@ -169,12 +169,6 @@ class DriftOut(fields_of(Drift)):  # type: ignore[misc]
     """How far the cluster is from the snapshot; exceeded: what the policy does not tolerate."""
 
     stale: bool
-
-
-class ParameterOut(fields_of(ParameterField, without="type optional")):  # type: ignore[misc]
-    """One parameter of an algorithm, with the cluster's default; type: bool, int, float or str."""
-
-    type: str = below("type.__name__")
 
 
 class AlgorithmOut(Schema):

@@ -148,10 +148,7 @@ def computed_by(query: Query) -> Computation:
 
 def state_counts(cluster: Cluster) -> dict[str, int]:
     """Return how many queries are in each state, zeros included."""
-    counts = dict.fromkeys(STATES, 0)
-    for state in STATES:
-        counts[state] = cluster.queries.filter(state=state).count()
-    return counts
+    return {state: cluster.queries.filter(state=state).count() for state in STATES}
 
 
 def _whole(cluster: Cluster) -> QuerySet[Query]:

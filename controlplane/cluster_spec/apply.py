@@ -23,7 +23,7 @@ from controlplane.cluster_spec.document import (
     PolicyPart,
 )
 from controlplane.cluster_spec.export import description_of
-from controlplane.cluster_spec.report import ImportReport, errors_at, noted
+from controlplane.cluster_spec.report import ImportReport, errors_at
 from controlplane.clusters import changes
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
@@ -135,7 +135,8 @@ def _change_cluster(
         if cluster.master != part.master:
             changes.set_master(actor, cluster, part.master)
             changed.append("master")
-    noted(report.changed, "cluster", changed)
+    for name in changed:
+        report.note("cluster", name, is_new=False)
 
 
 def _policy(
@@ -145,4 +146,6 @@ def _policy(
     with errors_at("policy"):
         update_policy(actor, cluster, part.given(), reason)
     after = policy_of(cluster).to_json()
-    noted(report.changed, "policy", [name for name in before if before[name] != after[name]])
+    for name in before:
+        if before[name] != after[name]:
+            report.note("policy", name, is_new=False)

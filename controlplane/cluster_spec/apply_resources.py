@@ -17,7 +17,7 @@ from controlplane.cluster_spec.document import (
     NodePart,
     StreamPart,
 )
-from controlplane.cluster_spec.report import ImportReport, apply_each, count_text, errors_at, noted
+from controlplane.cluster_spec.report import ImportReport, apply_each, count_text, errors_at
 from controlplane.models import Cluster
 from controlplane.pagination.chunks import chunks
 from controlplane.policies.blackouts import add_blackout
@@ -40,12 +40,9 @@ def apply_nodes(
         if names.get(part.index) != part.name:
             cluster.nodes.filter(index=part.index).update(name=part.name)
             changed.add(part.index)
-    noted(report.created, "nodes", [part.name for part in parts if part.index not in names])
-    noted(
-        report.changed,
-        "nodes",
-        [part.name for part in parts if part.index in names and part.index in changed],
-    )
+    for part in parts:
+        if part.index not in names or part.index in changed:
+            report.note("nodes", part.name, is_new=part.index not in names)
 
 
 def apply_streams(
@@ -65,14 +62,12 @@ def apply_streams(
     for chunk in chunks(wanted, streams.MAX_SPECS):
         with errors_at("streams", [index for index, _ in chunk]):
             streams.register(actor, cluster, [stream_spec(part) for _, part in chunk])
-    new = [part for _, part in wanted if part.name not in known]
-    for part in new:
-        if part.rate is not None:
+    for _, part in wanted:
+        if part.name not in known and part.rate is not None:
             # Until the pipeline has measured its own.
             cluster.streams.filter(name=part.name).update(rate=part.rate)
+        report.note("streams", part.name, is_new=part.name not in known)
     _assign_splits(actor, cluster, parts)
-    noted(report.created, "streams", [part.name for part in new])
-    noted(report.changed, "streams", [part.name for _, part in wanted if part.name in known])
 
 
 def _stream_differs(part: StreamPart, known: StreamPart | None) -> bool:
@@ -127,12 +122,9 @@ def apply_drop_rules(
     def make(part: DropPart) -> None:
         spec = DropSpec(part.share, part.window_s, part.slide_s, part.batch)
         drop_rules.set_drop(actor, rows[part.stream], spec, part.query, part.reason)
+        report.note("drops", " to ".join(filter(None, part.edge)), is_new=part.edge not in known)
 
     apply_each("drops", wanted, make)
-    noted(
-        report.created, "drops", [_share_text(part) for _, part in wanted if part.edge not in known]
-    )
-    noted(report.changed, "drops", [_share_text(part) for _, part in wanted if part.edge in known])
     report.left += _unnamed("drop", len(known.keys() - {part.edge for part in parts}))
 
 
@@ -151,10 +143,6 @@ def _is_applied(part: DropPart, known: DropPart | None) -> bool:
 
 def _ms(seconds: float | None) -> int:
     return round((seconds or 0) * 1000)
-
-
-def _share_text(part: DropPart) -> str:
-    return f"{part.stream} to {part.query}" if part.query else part.stream
 
 
 def apply_blackouts(
@@ -181,9 +169,9 @@ def apply_blackouts(
 
     def make(part: BlackoutPart) -> None:
         add_blackout(actor, cluster, **part.model_dump())
+        report.note("blackouts", part.reason.strip())
 
     apply_each("blackouts", missing, make)
-    noted(report.created, "blackouts", [part.reason.strip() for _, part in missing])
     anew = "has another reason than described: remove it to create it again"
     several = "have other reasons than described: remove them to create them again"
     report.left += _over("blackout", over)
@@ -208,11 +196,9 @@ def apply_exclusions(
 
     def make(part: ExclusionPart) -> None:
         add_exclusion(actor, cluster, part.kind, part.subject, part.reason, part.until)
+        report.note("exclusions", " ".join(part.about), is_new=part.about not in known)
 
     apply_each("exclusions", wanted, make)
-    names = [(" ".join(part.about), part.about in known) for _, part in wanted]
-    noted(report.created, "exclusions", [name for name, subject_name in names if not subject_name])
-    noted(report.changed, "exclusions", [name for name, subject_name in names if subject_name])
     report.left += _over("exclusion", len(parts) - len(live))
     report.left += _unnamed("exclusion", len(known.keys() - {part.about for part in parts}))
 

@@ -73,9 +73,7 @@ def _integer(loader: _Loader, node: yaml.ScalarNode) -> int:
 
 
 def _float(loader: _Loader, node: yaml.ScalarNode) -> float:
-    return float(
-        str(loader.construct_scalar(node)).lower().replace(".inf", "inf").replace(".nan", "nan")
-    )
+    return float(re.sub(r"\.(inf|nan)", r"\1", str(loader.construct_scalar(node)).lower()))
 
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)

@@ -125,7 +125,10 @@ def report(actor: Actor, message: ReportIn) -> AttachedJob:
     for run in runs.values():
         run.save()
     if message.ended:
-        _end_open(job, now)
+        # The job may not have reported the end of its runs.
+        end = {"state_at": now, "ended_at": now, "detail": "The job ended while it ran"}
+        open_runs = job.queries.filter(ended_at=None)
+        open_runs.update(state=AttachedQuery.State.TERMINATED, **end)
     _store(runs, rows)
     return job
 
@@ -144,7 +147,9 @@ def _job_of(actor: Actor, report: ReportIn, now: datetime) -> AttachedJob:
     jobs = AttachedJob.objects.filter(owner=actor.name)
     job = jobs.select_for_update().filter(application=report.job.application).first()
     if job is None:
-        _make_room(jobs)
+        # The jobs with the oldest reports are deleted, so that one more is within the limit.
+        spare = jobs.order_by("-last_seen").values_list("pk", flat=True)[MAX_JOBS - 1 :]
+        AttachedJob.objects.filter(pk__in=list(spare)).delete()
         job = AttachedJob(owner=actor.name, application=report.job.application, first_seen=now)
     job.name, job.spark_version = report.job.name, report.job.spark_version
     job.last_seen = now
@@ -158,12 +163,6 @@ def _job_of(actor: Actor, report: ReportIn, now: datetime) -> AttachedJob:
     return job
 
 
-def _make_room(jobs: Any) -> None:
-    """Delete the jobs with the oldest reports, so that one more is within the limit."""
-    spare = jobs.order_by("-last_seen").values_list("pk", flat=True)[MAX_JOBS - 1 :]
-    AttachedJob.objects.filter(pk__in=list(spare)).delete()
-
-
 def _runs_of(
     job: AttachedJob, events: Sequence[EventIn], now: datetime
 ) -> dict[UUID, AttachedQuery]:
@@ -175,13 +174,8 @@ def _runs_of(
         _make_room_for_runs(job, len(fresh))
     for event in fresh:
         moment = min(event.at, now)
-        runs[event.run] = AttachedQuery(
-            job=job,
-            query_id=event.id,
-            run_id=event.run,
-            started_at=moment,
-            state_at=moment,
-        )
+        times = {"started_at": moment, "state_at": moment}
+        runs[event.run] = AttachedQuery(job=job, query_id=event.id, run_id=event.run, **times)
     return runs
 
 
@@ -194,16 +188,6 @@ def _make_room_for_runs(job: AttachedJob, count: int) -> None:
     if len(old) < excess:
         raise Conflict("too_many_runs", f"At most {MAX_RUNS} queries of a job are kept")
     AttachedQuery.objects.filter(pk__in=old).delete()
-
-
-def _end_open(job: AttachedJob, now: datetime) -> None:
-    """End the open runs of a job that is over, as it may not have reported their end."""
-    job.queries.filter(ended_at=None).update(
-        state=AttachedQuery.State.TERMINATED,
-        state_at=now,
-        ended_at=now,
-        detail="The job ended while it ran",
-    )
 
 
 def _store(

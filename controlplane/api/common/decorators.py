@@ -91,23 +91,25 @@ def _claim(request: HttpRequest, key: str) -> Claim | KeptAnswer | None:
     actor = identified(request)
     if actor is None or not isinstance(actor.user, User):
         return None
-    return idempotency.claim(actor.user, key, _fingerprint(request, actor.token))
+    line = f"{request.method} {request.get_full_path()} {request.content_type} {actor.token or ''}"
+    fingerprint = idempotency.fingerprint(line.encode(), request.body)
+    return idempotency.claim(actor.user, key, fingerprint)
 
 
 def _done(
     request: HttpRequest, claimed: Claim, work: Callable[[], HttpResponseBase]
 ) -> HttpResponseBase:
+    kept = False
     try:
         with transaction.atomic():
             response = work()
-            kept = _is_stored(response)
-            if kept and isinstance(response, HttpResponse):
-                content_type = response.get("Content-Type", "")
-                idempotency.store_answer(
-                    claimed, response.status_code, content_type, response.content
-                )
-            elif response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            status = response.status_code
+            if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 transaction.set_rollback(True)
+            elif isinstance(response, HttpResponse) and status not in _PASSING:
+                content_type = response.get("Content-Type", "")
+                idempotency.store_answer(claimed, status, content_type, response.content)
+                kept = True
     except Conflict as lost:
         return _refused(request, lost)
     except BaseException:
@@ -116,17 +118,6 @@ def _done(
     if not kept:
         idempotency.release(claimed)
     return response
-
-
-def _is_stored(response: HttpResponseBase) -> bool:
-    status = response.status_code
-    final = status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _PASSING
-    return final and isinstance(response, HttpResponse)
-
-
-def _fingerprint(request: HttpRequest, token: int | None) -> str:
-    line = f"{request.method} {request.get_full_path()} {request.content_type} {token or ''}"
-    return idempotency.fingerprint(line.encode(), request.body)
 
 
 def _repeated(kept: KeptAnswer) -> HttpResponse:

@@ -128,7 +128,7 @@ def translate_errors(api: NinjaAPI) -> None:
         Away: partial(_later, 503, _AWAY),
         BadBody: partial(_plain, 400, "The request is malformed"),
         RedisError: _redis_away,
-        AuthenticationError: _anonymous,
+        AuthenticationError: lambda request, _: anonymous(request),
         # Errors of Ninja itself, such as a missing CSRF token or a body that is no JSON.
         HttpError: lambda request, refused: problem(
             request, refused.status_code, "Refused", str(refused), code="refused"
@@ -210,8 +210,8 @@ def _redis_away(request: HttpRequest, error: RedisError) -> HttpResponse:
     return _later(503, _AWAY, request, away)
 
 
-def _anonymous(request: HttpRequest, refused: AuthenticationError) -> HttpResponse:
-    """401: neither session nor token."""
+def anonymous(request: HttpRequest) -> HttpResponse:
+    """Return the response to a request with neither session nor token: 401."""
     response = problem(request, 401, "Who are you?", "Log in, or send a bearer token")
     response["WWW-Authenticate"] = "Bearer"
     return response

@@ -19,11 +19,9 @@ from controlplane.api.queries.schemas import (
     QueryIn,
     QueryOut,
     QueryPage,
-    RetentionIn,
     SubmittedOut,
     WindowPageOut,
 )
-from controlplane.catalog import query_retention
 from controlplane.catalog.queries import (
     QueryFilters,
     queries_listing,
@@ -108,17 +106,6 @@ def end_query(request: HttpRequest, slug: str, name: str) -> Any:
     query = query_by_name(cluster, name)
     if query.state != query.State.ENDED:
         queries.end(actor, cluster, [name])
-    return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
-
-
-@router.post("/{slug}/queries/{name}/retention", response=QueryOut)
-def set_retention(request: HttpRequest, slug: str, name: str, body: RetentionIn) -> Any:
-    """Change the retention of a query's windows."""
-    actor, cluster = caller(request), cluster_of(request)
-    query = query_by_name(cluster, name)
-    query_retention.set_retention(
-        actor, query, body.retention_s, body.retention_windows, body.reason
-    )
     return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
 
 

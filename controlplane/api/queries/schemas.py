@@ -14,7 +14,6 @@ from controlplane.catalog.queries import QueryRow
 from controlplane.catalog.query_models import query_fields, response_fields, text_fields
 from controlplane.models import Drop
 from controlplane.query_spec import submitted_values
-from controlplane.topology.drop_rules import DropSpec
 
 
 class StepOut(BaseModel):
@@ -70,10 +69,6 @@ class DropIn(ReasonIn):
     window_s: StrictFloat | None = None
     slide_s: StrictFloat | None = None
     batch: StrictInt = 1
-
-    def value(self) -> DropSpec:
-        """Return the drop as the services take it."""
-        return DropSpec(self.share, self.window_s, self.slide_s, self.batch)
 
 
 class KeyGroupingIn(ReasonIn):

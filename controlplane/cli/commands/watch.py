@@ -31,14 +31,10 @@ class ClusterObservation:
     """An observation: states of proposals by id, and progress of the watched proposal."""
 
     time: datetime
-    cluster: int
-    state: str
-    detail: str
+    cluster: Cluster
     sample: Mapping[str, Any] | None
-    version: int
     proposals: Mapping[int, str]
     execution: Mapping[str, Any] | None
-    state_of_proposal: str
 
 
 def observe(cluster_id: int, proposal_id: int | None) -> ClusterObservation:
@@ -46,28 +42,20 @@ def observe(cluster_id: int, proposal_id: int | None) -> ClusterObservation:
     cluster = Cluster.objects.get(pk=cluster_id)
     recent = cluster.proposals.order_by("-id")[:50]
     states = dict(recent.values_list("id", "state"))
-    proposal = None
+    execution = None
     if proposal_id is not None:
         proposal = Proposal.objects.filter(pk=proposal_id).first()
         states = {} if proposal is None else {proposal.pk: proposal.state}
-    return ClusterObservation(
-        time=timezone.now(),
-        cluster=cluster_id,
-        state=cluster.state,
-        detail=cluster.state_detail,
-        sample=latest_values(cluster),
-        version=cluster.routing_version,
-        proposals=states,
-        execution=None if proposal is None else execution_row(proposal),
-        state_of_proposal="" if proposal is None else proposal.state,
-    )
+        execution = None if proposal is None else execution_row(proposal)
+    return ClusterObservation(timezone.now(), cluster, latest_values(cluster), states, execution)
 
 
 def events_since(before: ClusterObservation | None, now: ClusterObservation) -> Iterator[Event]:
     """Yield the events since the last observation, which is None at first."""
-    if before is None or (before.state, before.detail) != (now.state, now.detail):
-        yield _event(now, "state", f"{now.state} {now.detail}".strip(), state=now.state)
-    if before is not None and before.version < now.version:
+    state, detail = now.cluster.state, now.cluster.state_detail
+    if before is None or (before.cluster.state, before.cluster.state_detail) != (state, detail):
+        yield _event(now, "state", f"{state} {detail}".strip(), state=state)
+    if before is not None and before.cluster.routing_version < now.cluster.routing_version:
         yield from _versions(before, now)
     for pk, state in sorted(now.proposals.items()):
         if before is not None and before.proposals.get(pk) != state:
@@ -83,7 +71,9 @@ def events_since(before: ClusterObservation | None, now: ClusterObservation) -> 
 
 def _versions(before: ClusterObservation, now: ClusterObservation) -> Iterator[Event]:
     rows = RoutingVersion.objects.filter(
-        cluster=now.cluster, version__gt=before.version, version__lte=now.version
+        cluster=now.cluster,
+        version__gt=before.cluster.routing_version,
+        version__lte=now.cluster.routing_version,
     ).order_by("-version")
     newest = list(rows.values_list("version", "reason")[:MOST_VERSIONS])
     for version, reason in reversed(newest):
@@ -125,7 +115,8 @@ def watch_cluster(given: Namespace) -> int:
         for event in events_since(seen, now):
             _print(given, event, f"{event['at']:%H:%M:%S}  {event['kind']:<9}", event["text"])
         seen = now
-        if given.proposal is not None and (code := _ENDS.get(now.state_of_proposal)) is not None:
+        code = _ENDS.get(now.proposals.get(given.proposal, ""))
+        if code is not None:
             return code
     # A cluster is watched as long as was asked for; a proposal should have ended by then.
     return Code.DONE if given.proposal is None else Code.WAITED
