@@ -60,10 +60,7 @@ def audit_listing(filters: AuditFilters) -> Listing[AuditEntry, AuditEntry]:
     }  # fmt: skip
     entries = entries.filter(**{column: value for column, value in equal.items() if value})
     if filters.text:
-        entries = entries.filter(
-            Q(actor__icontains=filters.text)
-            | Q(action__icontains=filters.text)
-            | Q(object__icontains=filters.text)
-            | Q(reason__icontains=filters.text)
-        )
+        names = ("actor", "action", "object", "reason")
+        parts = [(f"{name}__icontains", filters.text) for name in names]
+        entries = entries.filter(Q(*parts, _connector=Q.OR))
     return Listing(entries, ("-at", "-pk"), list, filters)

@@ -101,8 +101,10 @@ def _clusters(group: Any) -> None:
                    "what skipping the stuck batch loses; with --batch, skip it")  # fmt: skip
     sub.add_argument("--batch", type=int, metavar="N", help="skip this batch: its records are lost")
     sub.add_argument("--reason", default="", help="kept in the audit log; needed to skip")
-    for name, about in (("start", "start the application"), ("stop", "stop the application")):
-        sub = _cluster_command(group, name, f"clusters.{name}", about, reason=True)
+    for verb in ("start", "stop"):
+        about = f"{verb} the application"
+        sub = _cluster_command(group, verb, "clusters.set_desired_state", about, reason=True)
+        sub.set_defaults(verb=verb)
     sub = _cluster_command(
         group, "nodes", "clusters.set_nodes", "change the number of nodes", reason=True
     )

@@ -98,19 +98,13 @@ def api_problems(
             return response
         if response.get("Content-Type", "").startswith(CONTENT_TYPE):
             return response
-        return _as_problem(request, response)
+        status, title = response.status_code, response.reason_phrase
+        body = problem(request, status, title, _DETAILS.get(status, f"{title}."))
+        for name in filter(response.has_header, ("Allow", "Retry-After", "WWW-Authenticate")):
+            body[name] = response[name]
+        return body
 
     return respond
-
-
-def _as_problem(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    status = response.status_code
-    title = response.reason_phrase
-    body = problem(request, status, title, _DETAILS.get(status, f"{title}."))
-    for name in ("Allow", "Retry-After", "WWW-Authenticate"):
-        if name in response:
-            body[name] = response[name]
-    return body
 
 
 def translate_errors(api: NinjaAPI) -> None:
