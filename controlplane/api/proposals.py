@@ -278,12 +278,8 @@ def get_drift(request: HttpRequest, slug: str, pk: int) -> Any:
     proposal = proposal_by_id(viewed_cluster(request), pk)
     if proposal.snapshot_row is None:
         raise Conflict("no_snapshot", "It has no snapshot yet, so there is nothing to drift from")
-    return drift.drift_of(proposal, _done(proposal)).to_json()
-
-
-def _done(proposal: Proposal) -> int:
     execution = getattr(proposal, "execution", None)
-    return execution.done if execution is not None else 0
+    return drift.drift_of(proposal, execution.done if execution else 0).to_json()
 
 
 @router.post(f"{PROPOSAL}/request-again", response={202: ProposalOut})

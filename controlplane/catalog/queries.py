@@ -38,7 +38,6 @@ class QueryRow:
 
     query: Query
     node: Node | None
-    since_version: int | None
     streams: tuple[str, ...]
     task_ranges: tuple[TaskRange, ...] = ()
     right: tuple[str, ...] = ()
@@ -83,17 +82,11 @@ def _row(
     # Sorted here: databases do not agree on the order of letters.
     names = tuple(sorted(name for _, name in streams))
     others = tuple(sorted(name for stream, name in streams if stream in right))
-    if not tasks:
-        return QueryRow(query, None, None, names, right=others, drops=tuple(drops))
-    since = max(task.since_version for task in tasks)
-    task_ranges = _task_ranges(query, tasks)
-    return QueryRow(query, tasks[0].node, since, names, task_ranges, others, tuple(drops))
-
-
-def _task_ranges(query: Query, tasks: Sequence[Task]) -> tuple[TaskRange, ...]:
-    if query.task_count == 1:
-        return ()
-    return task_ranges_from([(task.index, task.node.index) for task in tasks], query.task_count)
+    node = tasks[0].node if tasks else None
+    nodes = [(task.index, task.node.index) for task in tasks]
+    is_split = tasks and query.task_count > 1
+    task_ranges = task_ranges_from(nodes, query.task_count) if is_split else ()
+    return QueryRow(query, node, names, task_ranges, others, tuple(drops))
 
 
 # What a column is called in a query string, and what it is called in the table.
