@@ -3,7 +3,7 @@
 from django.contrib.auth.decorators import login_required
 
 from controlplane.api import access, comparisons, executions, lab, policies, proposals
-from controlplane.api.clusters import health, versions
+from controlplane.api.clusters import health
 from controlplane.api.clusters import routes as clusters
 from controlplane.api.common.decorators import conditional, idempotent
 from controlplane.api.common.openapi import DocumentedAPI
@@ -37,7 +37,7 @@ api.add_router("/webhooks", webhooks.router)
 api.add_router("/audit", access.audit)
 for _module in (
     clusters, health, streams, stream_schemas, dead_letters, records, queries, feed, edges,
-    proposals, comparisons, executions, policies, versions,
+    proposals, comparisons, executions, policies,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)
 api.add_router("/lab", lab.router)

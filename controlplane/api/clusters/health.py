@@ -155,22 +155,12 @@ class SkipIn(Schema):
 def get_stuck_batch(request: HttpRequest, slug: str) -> Any:
     """Return the stuck batch with the losses of skipping it."""
     cluster = viewed_cluster(request)
-    return {"stuck": _stuck(cluster), "skipped": list(cluster.skipped_batches.all()[:_SHOWN])}
-
-
-@router.post("/{slug}/stuck-batch/skip", response=SkippedOut)
-def skip_batch(request: HttpRequest, slug: str, body: SkipIn) -> SkippedBatch:
-    """Skip a batch that has failed three times: its records are lost. Needs the role admin."""
-    return skipped_batches.skip(caller(request), cluster_of(request), body.batch, body.reason)
-
-
-def _stuck(cluster: Any) -> dict[str, Any] | None:
-    batch = stuck_batch(cluster)
+    skipped, batch = list(cluster.skipped_batches.all()[:_SHOWN]), stuck_batch(cluster)
     if batch is None:
-        return None
+        return {"stuck": None, "skipped": skipped}
     losses = losses_of(cluster, batch.attempt)
     moved = [[move.query, move.task, move.source, move.target] for move in losses.transfers]
-    return {
+    stuck = {
         **{name: getattr(batch.attempt, name) for name in ("batch", "failures", "start")},
         "stop": batch.attempt.end,
         "records": losses.records,
@@ -179,3 +169,10 @@ def _stuck(cluster: Any) -> dict[str, Any] | None:
         "cause": batch.cause,
         "skip_requested": batch.skipped is not None,
     }
+    return {"stuck": stuck, "skipped": skipped}
+
+
+@router.post("/{slug}/stuck-batch/skip", response=SkippedOut)
+def skip_batch(request: HttpRequest, slug: str, body: SkipIn) -> SkippedBatch:
+    """Skip a batch that has failed three times: its records are lost. Needs the role admin."""
+    return skipped_batches.skip(caller(request), cluster_of(request), body.batch, body.reason)

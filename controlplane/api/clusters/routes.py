@@ -1,4 +1,4 @@
-"""Endpoints of clusters, nodes and samples."""
+"""Endpoints of clusters, nodes, samples and routing versions."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -9,12 +9,13 @@ from ninja import Router
 from pydantic import ConfigDict, Field
 
 from controlplane.api.common.lists import listed
-from controlplane.api.common.schemas import ReasonIn, columns_of
+from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.catalog.routing_versions import version_by_number, versions_slice
 from controlplane.clusters import changes
 from controlplane.clusters.listing import clusters_slice, node_by_index, node_table
 from controlplane.errors import Invalid
-from controlplane.models import Cluster, Node
+from controlplane.models import Cluster, Node, RoutingVersion
 from controlplane.pagination.cursors import Place
 from controlplane.telemetry.time_series import RESOLUTIONS
 from controlplane.telemetry.time_series import samples as read_samples
@@ -180,3 +181,37 @@ def _aware(field: str, moment: datetime | None) -> datetime | None:
     if moment is not None and timezone.is_naive(moment):
         raise Invalid({field: ["Give a time zone"]})
     return moment
+
+
+class VersionOut(
+    columns_of(RoutingVersion, "version reason actor proposal created_at published_at applied_at")  # type: ignore[misc]
+):
+    """A version of the routing table; proposal: the proposal it executes a step of."""
+
+
+class VersionOpsOut(VersionOut):
+    """A version with its actions in their wire format."""
+
+    ops: list[dict[str, Any]]
+
+
+class VersionPage(ListOut):
+    """A page of versions, newest first."""
+
+    versions: list[VersionOut]
+
+
+@router.get("/{slug}/versions", response=VersionPage, tags=["routing"])
+def list_versions(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
+    """List the versions of the routing table, newest first.
+
+    Query parameters proposal (an id: those of its execution), cursor, limit (up to 1000).
+    """
+    page = versions_slice(viewed_cluster(request), request.GET, Place.of(request.GET))
+    return listed(request, response, page) | {"versions": page.rows}
+
+
+@router.get("/{slug}/versions/{int:number}", response=VersionOpsOut, tags=["routing"])
+def get_version(request: HttpRequest, slug: str, number: int) -> Any:
+    """Return one version with its operations."""
+    return version_by_number(viewed_cluster(request), number)
