@@ -106,11 +106,6 @@ class Actor:
         return self.may(OPERATOR)
 
     @property
-    def is_approver(self) -> bool:
-        """Return True if the actor is an approver."""
-        return self.may(APPROVER)
-
-    @property
     def is_admin(self) -> bool:
         """Return True if the actor is an admin."""
         return self.may(ADMIN)

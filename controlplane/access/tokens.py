@@ -112,19 +112,6 @@ def _record_use(row: ApiToken, now: datetime) -> None:
         logger.warning("The use of token %s was not stored: %s", row.pk, error)
 
 
-def user_of(token: str) -> User | None:
-    """Return the active user of a valid token, None for other tokens."""
-    row = token_of(token)
-    return None if row is None else row.user
-
-
-def actor_with(row: ApiToken, address: str | None, request: str) -> Actor:
-    """Return the actor of a token, limited to the token's role and cluster."""
-    return Actor(
-        row.user, address, request, ceiling=row.role, only=row.cluster_id, token=row.pk
-    )  # fmt: skip
-
-
 def _made(
     user: User, name: str, expires_at: datetime | None, role: str, cluster: Cluster | None
 ) -> tuple[ApiToken, str]:

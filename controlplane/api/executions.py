@@ -5,8 +5,8 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router
 
-from controlplane.api.common.derived import below, columns_of, fields_of
 from controlplane.api.common.lists import numbers_of
+from controlplane.api.common.schemas import below, columns_of, fields_of
 from controlplane.api.common.security import viewed_cluster
 from controlplane.executions.progress import (
     Progress,

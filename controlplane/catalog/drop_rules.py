@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from django.db.models import F, QuerySet
 
 from controlplane.models import Drop, Stream
-from controlplane.wire.routing.drop_rules import ALWAYS, INPUT
+from controlplane.wire.routing.drop_rules import ALWAYS
 
 
 def drop_rules_of(stream: Stream) -> QuerySet[Drop]:
@@ -18,19 +18,19 @@ def drop_rules_of(stream: Stream) -> QuerySet[Drop]:
 
 def drop_rules_by_stream(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
     """Return the drop rules of streams by stream id, each stream's input first."""
-    drops: dict[int, list[Drop]] = defaultdict(list)
-    rows = Drop.objects.filter(stream__in=ids).select_related("stream", "query")
-    for drop in rows.order_by(F("query_id").asc(nulls_first=True)):
-        drops[drop.stream_id].append(drop)
-    return drops
+    rows = Drop.objects.filter(stream__in=ids).order_by(F("query_id").asc(nulls_first=True))
+    return _rows_by(rows, "stream_id")
 
 
 def drop_rules_by_query(ids: Iterable[int]) -> Mapping[int, Sequence[Drop]]:
     """Return the drop rules on the edges to queries, by query id."""
+    return _rows_by(Drop.objects.filter(query__in=ids).order_by("id"), "query_id")
+
+
+def _rows_by(rows: QuerySet[Drop], column: str) -> Mapping[int, Sequence[Drop]]:
     drops: dict[int, list[Drop]] = defaultdict(list)
-    rows = Drop.objects.filter(query__in=ids).select_related("stream", "query")
-    for drop in rows.order_by("id"):
-        drops[drop.query_id or INPUT].append(drop)
+    for drop in rows.select_related("stream", "query"):
+        drops[getattr(drop, column)].append(drop)
     return drops
 
 

@@ -1,15 +1,17 @@
-"""Queries of a cluster: lists with filters, and one query by name or id."""
+"""Queries of a cluster: lists with filters, one query by name or id, and their rows."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from django.db.models import F, FilteredRelation, Q, QuerySet, Value
 from django.db.models.functions import Coalesce
 
-from controlplane.catalog.computations import computation_of_query
-from controlplane.catalog.query_rows import QueryRow, rows_of
+from controlplane.catalog.computations import computation_of_query, right_of
+from controlplane.catalog.drop_rules import drop_rules_by_query
 from controlplane.errors import Conflict
-from controlplane.models import Cluster, Query, QueryStream, Task
+from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Task
 from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.listing import (
     Filters,
@@ -20,6 +22,72 @@ from controlplane.pagination.listing import (
 )
 from controlplane.pagination.lookup import row_by
 from controlplane.wire.query import BadQuery, Computation
+from controlplane.wire.routing import TaskRange, task_ranges_from
+
+# A stream by its id and name.
+Read = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class QueryRow:
+    """One query, the node its first task is on (None while it has none), its streams' names.
+
+    task_ranges: which node (by index) has which tasks, of a query that is split. right: which
+    of the streams are the right side of a join. drops: what its edges drop.
+    """
+
+    query: Query
+    node: Node | None
+    streams: tuple[str, ...]
+    task_ranges: tuple[TaskRange, ...] = ()
+    right: tuple[str, ...] = ()
+    drops: tuple[Drop, ...] = ()
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """Return the streams of the left side, which are all streams of a query that is no join."""
+        return tuple(name for name in self.streams if name not in self.right)
+
+
+def rows_of(queries: Sequence[Query]) -> list[QueryRow]:
+    """Return the rows of queries, in three SQL statements.
+
+    What they refer to is read beside them. Prefetched, each query would have a query set of its
+    own for each relation, which takes longer to make, and to clear away, than its rows.
+    """
+    ids = [query.pk for query in queries]
+    tasks: dict[int, list[Task]] = defaultdict(list)
+    for task in Task.objects.filter(query__in=ids).select_related("node").order_by("index"):
+        tasks[task.query_id].append(task)
+    streams: dict[int, list[Read]] = defaultdict(list)
+    reading = QueryStream.objects.filter(query__in=ids)
+    for query, stream, name in reading.values_list("query_id", "stream_id", "stream__name"):
+        streams[query].append((stream, name))
+    drops = drop_rules_by_query(ids)
+    return [
+        _row(query, tasks[query.pk], streams[query.pk], drops.get(query.pk, ()))
+        for query in queries
+    ]
+
+
+def row_of(query: Query) -> QueryRow:
+    """Return the row of one query."""
+    return rows_of([query])[0]
+
+
+def _row(
+    query: Query, tasks: Sequence[Task], streams: Sequence[Read], drops: Sequence[Drop]
+) -> QueryRow:
+    right = right_of(query)
+    # Sorted here: databases do not agree on the order of letters.
+    names = tuple(sorted(name for _, name in streams))
+    others = tuple(sorted(name for stream, name in streams if stream in right))
+    node = tasks[0].node if tasks else None
+    nodes = [(task.index, task.node.index) for task in tasks]
+    is_split = tasks and query.task_count > 1
+    task_ranges = task_ranges_from(nodes, query.task_count) if is_split else ()
+    return QueryRow(query, node, names, task_ranges, others, tuple(drops))
+
 
 # What a column is called in a query string, and what it is called in the table.
 ORDERS: Final = {
@@ -73,10 +141,7 @@ def computed_by(query: Query) -> Computation:
 
 def state_counts(cluster: Cluster) -> dict[str, int]:
     """Return how many queries are in each state, zeros included."""
-    counts = dict.fromkeys(STATES, 0)
-    for state in STATES:
-        counts[state] = cluster.queries.filter(state=state).count()
-    return counts
+    return {state: cluster.queries.filter(state=state).count() for state in STATES}
 
 
 def _whole(cluster: Cluster) -> QuerySet[Query]:

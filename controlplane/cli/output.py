@@ -29,10 +29,10 @@ _EMPTY: Final = {
 }
 
 
-def console(*, error: bool = False) -> Console:
+def console() -> Console:
     """Return the console; without a terminal it is 80 columns wide."""
-    terminal = Console(stderr=error, highlight=False, soft_wrap=False)
-    return terminal if terminal.is_terminal else Console(stderr=error, highlight=False, width=WIDTH)
+    terminal = Console(highlight=False, soft_wrap=False)
+    return terminal if terminal.is_terminal else Console(highlight=False, width=WIDTH)
 
 
 def print_json(value: Any, *, line: bool = False) -> None:

@@ -97,12 +97,14 @@ def _clusters(group: Any) -> None:
     )
     sub.add_argument("incident", type=int, help="its number, as `health` prints it")
     sub.add_argument("choice", help="one of its choices")
-    sub = _cluster_command(group, "skip-batch", "stuck_batch.skip_batch",
+    sub = _cluster_command(group, "skip-batch", "health.skip_batch",
                    "what skipping the stuck batch loses; with --batch, skip it")  # fmt: skip
     sub.add_argument("--batch", type=int, metavar="N", help="skip this batch: its records are lost")
     sub.add_argument("--reason", default="", help="kept in the audit log; needed to skip")
-    for name, about in (("start", "start the application"), ("stop", "stop the application")):
-        sub = _cluster_command(group, name, f"clusters.{name}", about, reason=True)
+    for verb in ("start", "stop"):
+        about = f"{verb} the application"
+        sub = _cluster_command(group, verb, "clusters.set_desired_state", about, reason=True)
+        sub.set_defaults(verb=verb)
     sub = _cluster_command(
         group, "nodes", "clusters.set_nodes", "change the number of nodes", reason=True
     )
@@ -271,7 +273,7 @@ def _watch(commands: Any) -> None:
 
 def _tail(commands: Any) -> None:
     sub = _cluster_command(
-        commands, "tail", "tail.tail_query", "follow the windows of a query", "query"
+        commands, "tail", "watch.tail_query", "follow the windows of a query", "query"
     )
     sub.add_argument("--final-only", action="store_true", help="omit windows that may change")
     sub.add_argument("--after", default="", metavar="ID", help="continue after this event")

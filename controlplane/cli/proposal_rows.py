@@ -1,10 +1,11 @@
 """Printed proposals."""
 
+from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any, Final
 
 from controlplane.access.roles import Actor
-from controlplane.cli.output import print_facts, print_sentence, print_table, values_of
+from controlplane.cli.output import print_facts, print_json, print_sentence, print_table, values_of
 from controlplane.executions import verbs
 from controlplane.executions.progress import progress_of
 from controlplane.models import Execution, Proposal, Step
@@ -49,9 +50,12 @@ def execution_row(proposal: Proposal) -> dict[str, Any] | None:
     }
 
 
-def print_proposal(actor: Actor, proposal: Proposal, actions: int) -> None:
-    """Print a proposal with its first actions."""
+def print_proposal(given: Namespace, actor: Actor, proposal: Proposal, actions: int) -> None:
+    """Print a proposal with its first actions, or as JSON with all."""
     row = proposal_row(actor, proposal)
+    if given.json:
+        print_json(row)
+        return
     running, predicted = row["execution"], row["predicted"]
     print_facts(
         {

@@ -1,6 +1,7 @@
 """Translation of exceptions into `Refused` with an exit code and advice."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from django.db import OperationalError, ProgrammingError
@@ -68,9 +69,8 @@ def _described(error: Any) -> Refused:
     )  # fmt: skip
 
 
-def _forbidden(error: Any) -> Refused:
-    advice = "--as USER with the role, or let an admin grant it"
-    return Refused(Code.FORBIDDEN, str(error), advice=advice)
+def _plain(code: Code, advice: str, error: Any) -> Refused:
+    return Refused(code, str(error), advice=advice)
 
 
 def _conflict(error: Any) -> Refused:
@@ -108,27 +108,21 @@ def _file(error: Any) -> Refused:
 _BY_KIND: Final[tuple[tuple[Any, Callable[[Any], Refused]], ...]] = (
     (BadDescription, _described),
     (Invalid, lambda error: Refused(Code.WRONG, str(error), list(_fields(error)), _MEND)),
-    (Forbidden, _forbidden),
     (
-        NotFound,
-        lambda error: Refused(Code.NOT_FOUND, str(error), advice=_LISTS.get(error.kind, "")),
+        Forbidden,
+        partial(_plain, Code.FORBIDDEN, "--as USER with the role, or let an admin grant it"),
     ),
+    (NotFound, lambda error: _plain(Code.NOT_FOUND, _LISTS.get(error.kind, ""), error)),
     (Conflict, _conflict),
-    (
-        (TryLater, VersionMoved),
-        lambda error: Refused(Code.AWAY, str(error), advice="try again in a few seconds"),
-    ),
-    (WeirError, lambda error: Refused(Code.REFUSED, str(error))),
+    ((TryLater, VersionMoved), partial(_plain, Code.AWAY, "try again in a few seconds")),
+    (WeirError, partial(_plain, Code.REFUSED, "")),
     (
         BadParameters,
         lambda error: Refused(
             Code.WRONG, "Some parameters are not valid", list(fault_lines(error.fields)), _MEND
         ),
     ),
-    (
-        PlanningError,
-        lambda error: Refused(Code.REFUSED, str(error), advice="other parameters, or more nodes"),
-    ),
+    (PlanningError, partial(_plain, Code.REFUSED, "other parameters, or more nodes")),
     ((OperationalError, ProgrammingError), _database),
     (RedisError, _redis),
     (OSError, _file),

@@ -9,11 +9,12 @@ from django.utils import timezone
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
 from controlplane.cluster_spec.apply_queries import apply_queries
-from controlplane.cluster_spec.apply_resources import apply_nodes, apply_streams
-from controlplane.cluster_spec.apply_rules import (
+from controlplane.cluster_spec.apply_resources import (
     apply_blackouts,
     apply_drop_rules,
     apply_exclusions,
+    apply_nodes,
+    apply_streams,
 )
 from controlplane.cluster_spec.document import (
     BadDescription,
@@ -22,9 +23,8 @@ from controlplane.cluster_spec.document import (
     PolicyPart,
 )
 from controlplane.cluster_spec.export import description_of
-from controlplane.cluster_spec.report import ImportReport, errors_at, noted
-from controlplane.clusters import lifecycle
-from controlplane.clusters.changes import change_fields
+from controlplane.cluster_spec.report import ImportReport, errors_at
+from controlplane.clusters import changes
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.policies.store import policy_of, update_policy
@@ -128,17 +128,15 @@ def _change_cluster(
     changed = [name for name in _PLAIN if getattr(cluster, name) != getattr(part, name)]
     with errors_at("cluster"):
         after = {name: getattr(part, name) for name in changed}
-        change_fields(actor, cluster, "cluster.change", after)
-    if cluster.slots != part.slots:
-        with errors_at("cluster"):
+        changes.change_fields(actor, cluster, "cluster.change", after)
+        if cluster.slots != part.slots:
             nodes.set_count(actor, cluster, part.slots)
-        changed.append("slots")
-    if cluster.master != part.master:
-        with errors_at("cluster"):
-            lifecycle.set_master(actor, cluster, part.master)
-        changed.append("master")
-    if changed:
-        report.changed["cluster"] = changed
+            changed.append("slots")
+        if cluster.master != part.master:
+            changes.set_master(actor, cluster, part.master)
+            changed.append("master")
+    for name in changed:
+        report.note("cluster", name, is_new=False)
 
 
 def _policy(
@@ -148,4 +146,6 @@ def _policy(
     with errors_at("policy"):
         update_policy(actor, cluster, part.given(), reason)
     after = policy_of(cluster).to_json()
-    noted(report.changed, "policy", [name for name in before if before[name] != after[name]])
+    for name in before:
+        if before[name] != after[name]:
+            report.note("policy", name, is_new=False)

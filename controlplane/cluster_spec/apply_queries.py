@@ -5,7 +5,7 @@ from typing import Any
 
 from controlplane.access.roles import Actor
 from controlplane.cluster_spec.document import BadDescription, ClusterDescription, QueryPart
-from controlplane.cluster_spec.report import ImportReport, count_text, errors_at, noted
+from controlplane.cluster_spec.report import ImportReport, count_text, errors_at
 from controlplane.models import Cluster, Query
 from controlplane.pagination.chunks import chunks
 from controlplane.query_spec import spec_of
@@ -28,7 +28,8 @@ def apply_queries(
             queries.submit_many(actor, cluster, [spec_of(part) for _, part in chunk])
     report.left += _unapplied(description, before)
     report.placed = _place(cluster, description, [part for _, part in new])
-    noted(report.created, "queries", [part.name for _, part in new])
+    for _, part in new:
+        report.note("queries", part.name)
 
 
 def _unapplied(description: ClusterDescription, before: ClusterDescription) -> list[str]:

@@ -33,11 +33,9 @@ class ImportReport:
         parts = [*self.created.values(), *self.changed.values()]
         return int(self.new) + sum(map(len, parts))
 
-
-def noted(into: dict[str, list[str]], part: str, names: list[str]) -> None:
-    """Add the names of a part, if there are any."""
-    if names:
-        into[part] = names
+    def note(self, part: str, name: str, *, is_new: bool = True) -> None:
+        """Add the name of a created or changed row of a part."""
+        (self.created if is_new else self.changed).setdefault(part, []).append(name)
 
 
 def count_text(count: int, noun: str, several: str) -> list[str]:

@@ -73,9 +73,7 @@ def _integer(loader: _Loader, node: yaml.ScalarNode) -> int:
 
 
 def _float(loader: _Loader, node: yaml.ScalarNode) -> float:
-    return float(
-        str(loader.construct_scalar(node)).lower().replace(".inf", "inf").replace(".nan", "nan")
-    )
+    return float(re.sub(r"\.(inf|nan)", r"\1", str(loader.construct_scalar(node)).lower()))
 
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
@@ -83,10 +81,10 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _integer)
 _Loader.add_constructor("tag:yaml.org,2002:float", _float)
 
 
-def parse_description(text: str, *, check: bool = True) -> ClusterDescription:
+def parse_description(text: str) -> ClusterDescription:
     """Read YAML or JSON, which is YAML too. Raises `BadDescription`, with all faults at once."""
     description = _valid(ClusterDescription, text)
-    if check and (faults := faults_of(description)):
+    if faults := faults_of(description):
         raise BadDescription({place_of(path): message for path, message in faults.items()})
     return description
 
@@ -149,8 +147,7 @@ def _data(text: str) -> Any:
     try:
         return _json(text) if text.lstrip()[:1] == "{" else _yaml(text)
     except yaml.MarkedYAMLError as broken:
-        mark = broken.problem_mark or broken.context_mark
-        where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        where = _line_of(broken.problem_mark or broken.context_mark)
         raise BadDescription({where: [f"Is no YAML: {broken.problem or broken.context}"]}) from None
     except yaml.YAMLError as broken:
         raise BadDescription({"": [f"Is no YAML: {broken}"]}) from None
@@ -164,10 +161,13 @@ def _data(text: str) -> Any:
 def _yaml(text: str) -> Any:
     for event in yaml.parse(text, Loader=_Loader):
         if isinstance(event, yaml.AliasEvent):
-            mark = event.start_mark
-            where = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+            where = _line_of(event.start_mark)
             raise BadDescription({where: ["Aliases are not allowed: write it out"]})
     return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+
+
+def _line_of(mark: Any) -> str:
+    return f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
 
 
 def _json(text: str) -> Any:

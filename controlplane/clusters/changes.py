@@ -1,4 +1,4 @@
-"""Validated changes of a cluster's fields, with an audit entry."""
+"""Changes of a cluster with an audit entry: start and stop, master, partitions, limits, log."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,18 +7,15 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from controlplane.access import audit
-from controlplane.access.roles import Actor
-from controlplane.errors import Invalid
+from controlplane.access.roles import Actor, require_operator
+from controlplane.errors import Conflict, Invalid
+from controlplane.events.publish import announce, event
 from controlplane.models import Cluster
+from controlplane.wire.log import without_password
 
-
-def clean_fields(cluster: Cluster, *names: str) -> None:
-    """Raise `Invalid` for faults of the named fields of a cluster."""
-    others = {field.name for field in Cluster._meta.fields} - set(names)  # noqa: SLF001 - Django's public name
-    try:
-        cluster.clean_fields(exclude=others)
-    except ValidationError as refusal:
-        raise Invalid(refusal.message_dict) from refusal
+MAX_PARTITIONS = 256
+# Limits of a micro-batch that operators may change.
+LIMITS = ("max_records", "max_batch_mb")
 
 
 @transaction.atomic
@@ -29,14 +26,118 @@ def change_fields(
 
     Raises `Invalid`.
     """
+    cluster.refresh_from_db(from_queryset=Cluster.objects.select_for_update())
     before = {name: getattr(cluster, name) for name in values}
-    after = dict(values)
-    if before == after:
+    if before == dict(values):
         return False
     for name, value in values.items():
         setattr(cluster, name, value)
-    clean_fields(cluster, *values)
+    others = {field.name for field in Cluster._meta.fields} - values.keys()  # noqa: SLF001 - Django's public name
+    try:
+        cluster.clean_fields(exclude=others)
+    except ValidationError as refusal:
+        raise Invalid(refusal.message_dict) from refusal
     cluster.save(update_fields=list(values))
-    subject = cluster.slug
-    audit.record(actor, action, subject, cluster=cluster, reason=reason, before=before, after=after)
+    old, new, slug = _public(before), _public(values), cluster.slug
+    audit.record(actor, action, slug, cluster=cluster, reason=reason, before=old, after=new)
     return True
+
+
+def _public(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values for the audit log, without the password of the log."""
+    return {
+        name: without_password(value) if name == "log_url" else value
+        for name, value in values.items()
+    }
+
+
+@transaction.atomic
+def _change(
+    actor: Actor, cluster: Cluster, action: str, values: Mapping[str, Any], reason: str, text: str
+) -> Cluster:
+    require_operator(actor, cluster)
+    if change_fields(actor, cluster, f"cluster.{action}", values, reason):
+        state = {"state": values["desired"]} if "desired" in values else {}
+        announce(cluster.pk, event("state", text, **state))
+    return cluster
+
+
+def start(actor: Actor, cluster: Cluster, reason: str = "") -> Cluster:
+    """Request that the application runs; idempotent. Raises `Forbidden`."""
+    desired = {"desired": Cluster.Desired.RUNNING}
+    return _change(actor, cluster, "start", desired, reason, f"start asked by {actor.name}")
+
+
+def stop(actor: Actor, cluster: Cluster, reason: str = "") -> Cluster:
+    """Request that the application stops; a start resumes its queries. Raises `Forbidden`."""
+    desired = {"desired": Cluster.Desired.STOPPED}
+    return _change(actor, cluster, "stop", desired, reason, f"stop asked by {actor.name}")
+
+
+def set_master(actor: Actor, cluster: Cluster, master: str, reason: str = "") -> Cluster:
+    """Set the Spark master of a cluster; a running application is restarted on it.
+
+    Raises `Forbidden`, `Invalid`.
+    """
+    values = {"master": master.strip()}
+    text = f"{actor.name} runs it on {values['master']}"
+    return _change(actor, cluster, "master", values, reason, text)
+
+
+def check_partitions(actor: Actor, cluster: Cluster, partitions: int) -> None:
+    """Raise unless the cluster is stopped and the number is possible.
+
+    Raises `Forbidden`, `Invalid`, `Conflict`.
+    """
+    require_operator(actor, cluster)
+    if not 1 <= partitions <= MAX_PARTITIONS:
+        raise Invalid({"partitions": [f"Must be from 1 to {MAX_PARTITIONS}"]})
+    stopped = (Cluster.Desired.STOPPED, Cluster.State.STOPPED)
+    if (cluster.desired, cluster.state) != stopped:
+        raise Conflict("not_stopped", f"{cluster.name} is not stopped: stop it first")
+
+
+def set_partitions(
+    actor: Actor, cluster: Cluster, partitions: int | None, reason: str = ""
+) -> Cluster:
+    """Store the partitions of new checkpoints, None for the number of cores of the master.
+
+    Raises `Forbidden`.
+    """
+    text = f"{cluster.name}: partitions {partitions}"
+    return _change(actor, cluster, "partitions", {"partitions": partitions}, reason, text)
+
+
+def set_batch_limits(
+    actor: Actor, cluster: Cluster, limits: Mapping[str, int], reason: str = ""
+) -> Cluster:
+    """Set limits of a cluster's micro-batches: `max_records`, `max_batch_mb` (MiB), or both.
+
+    A running application is restarted. Raises `Forbidden`, `Invalid`.
+    """
+    require_operator(actor, cluster)
+    unknown = {name: ["Is not a limit of micro-batches"] for name in limits if name not in LIMITS}
+    if unknown:
+        raise Invalid(unknown)
+    text = ", ".join(f"{name} {value}" for name, value in limits.items())
+    return _change(actor, cluster, "batch_limits", limits, reason, f"{cluster.name}: {text}")
+
+
+@transaction.atomic
+def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str = "") -> Cluster:
+    """Set the log's URL (empty: the site's Redis) and its limit of unread MiB.
+
+    The URL can change only while the cluster is stopped: windows start again in another log, and
+    unread records of the old one stay unread. Raises `Forbidden`, `Invalid`, `Conflict`.
+    """
+    require_operator(actor, cluster)
+    cluster = Cluster.objects.select_for_update().get(pk=cluster.pk)
+    if url != cluster.log_url and cluster.desired != Cluster.Desired.STOPPED:
+        raise Conflict(
+            "running", f"Stop {cluster.slug} first: its windows start again in another log"
+        )
+    values = {"log_url": url.strip(), "log_limit_mb": limit_mb}
+    change_fields(actor, cluster, "cluster.log", values, reason)
+    # Positions are valid for one log only.
+    cluster.drops.update(settles=None)
+    return cluster

@@ -127,7 +127,8 @@ def ensure_cluster(slug: str) -> Cluster:
 
 def ensure_token(user: User, file: Path) -> bool:
     """Write the replayer's token into a private file; return True if it is new."""
-    if file.exists() and tokens.user_of(file.read_text().strip()) == user:
+    row = tokens.token_of(file.read_text().strip()) if file.exists() else None
+    if row is not None and row.user == user:
         return False
     with transaction.atomic():
         ApiToken.objects.filter(user=user, name=TOKEN_NAME).delete()

@@ -6,7 +6,7 @@ nobody else's report reaches them.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -16,9 +16,86 @@ from django.utils import timezone
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator, require_viewer
 from controlplane.errors import Conflict
-from controlplane.integrations.attached_progress import apply_event, measured, progress_values
 from controlplane.integrations.attached_reports import EventIn, ReportIn
 from controlplane.models import AttachedJob, AttachedProgress, AttachedQuery
+
+STARTED, PROGRESS, IDLE, TERMINATED = "started", "progress", "idle", "terminated"
+# Metrics of the lag by the names that Spark's sources use; the first known one counts.
+LAG_METRICS = {
+    "maxOffsetsBehindLatest": "records",
+    "numFilesOutstanding": "files",
+    "numBytesOutstanding": "bytes",
+}
+_STATE_OF = {
+    STARTED: AttachedQuery.State.RUNNING,
+    PROGRESS: AttachedQuery.State.RUNNING,
+    IDLE: AttachedQuery.State.IDLE,
+}
+
+
+def apply_event(
+    run: AttachedQuery,
+    kind: str,
+    moment: datetime,
+    name: str,
+    progress: Mapping[str, Any] | None,
+    error: str,
+) -> None:
+    """Apply an event to its run; older or repeated events change nothing."""
+    run.name = name or run.name
+    run.started_at = min(run.started_at, moment)
+    if progress is not None:
+        _apply_progress(run, progress, moment)
+    if run.over:
+        return
+    if kind == TERMINATED:
+        run.state = AttachedQuery.State.FAILED if error else AttachedQuery.State.TERMINATED
+        run.state_at, run.ended_at, run.detail = moment, moment, error
+    elif moment >= run.state_at:
+        run.state, run.state_at = _STATE_OF[kind], moment
+
+
+def progress_values(progress: Mapping[str, Any], moment: datetime) -> dict[str, Any]:
+    """Return the values of `AttachedProgress` for a progress of the API."""
+    state, watermark = progress.get("state"), progress.get("watermark")
+    return {
+        "t": round(moment.timestamp() * 1000),
+        "batch": progress["batch"],
+        "rows": progress["rows"],
+        "input": progress["input_rate"],
+        "processed": progress["processed_rate"],
+        "duration_ms": progress["duration_ms"],
+        "phases": dict(progress["phases"]),
+        "state_rows": state["rows"] if state else None,
+        "state_bytes": state["bytes"] if state else None,
+        "state_dropped": state["dropped"] if state else None,
+        "watermark_ms": round(watermark.timestamp() * 1000) if watermark else None,
+        "lags": [lag_of(source)[0] for source in progress["sources"]],
+    }
+
+
+def lag_of(source: Mapping[str, Any]) -> tuple[float | None, str]:
+    """Return the lag of a source with its unit, None if the source does not report it."""
+    metrics = source.get("metrics") or {}
+    for name, unit in LAG_METRICS.items():
+        if name in metrics:
+            return metrics[name], unit
+    return None, ""
+
+
+def measured(values: Mapping[str, Any]) -> datetime:
+    """Return the moment of a row."""
+    return datetime.fromtimestamp(values["t"] / 1000, UTC)
+
+
+def _apply_progress(run: AttachedQuery, progress: Mapping[str, Any], moment: datetime) -> None:
+    if run.last_batch is not None and progress["batch"] < run.last_batch:
+        return
+    run.last_batch, run.last_progress_at = progress["batch"], moment
+    run.last = progress_values(progress, moment)
+    run.sources = [dict(source) for source in progress["sources"]]
+    run.sink = dict(progress["sink"])
+
 
 # Retention of progress.
 KEPT = timedelta(hours=24)
@@ -48,7 +125,10 @@ def report(actor: Actor, message: ReportIn) -> AttachedJob:
     for run in runs.values():
         run.save()
     if message.ended:
-        _end_open(job, now)
+        # The job may not have reported the end of its runs.
+        end = {"state_at": now, "ended_at": now, "detail": "The job ended while it ran"}
+        open_runs = job.queries.filter(ended_at=None)
+        open_runs.update(state=AttachedQuery.State.TERMINATED, **end)
     _store(runs, rows)
     return job
 
@@ -67,7 +147,9 @@ def _job_of(actor: Actor, report: ReportIn, now: datetime) -> AttachedJob:
     jobs = AttachedJob.objects.filter(owner=actor.name)
     job = jobs.select_for_update().filter(application=report.job.application).first()
     if job is None:
-        _make_room(jobs)
+        # The jobs with the oldest reports are deleted, so that one more is within the limit.
+        spare = jobs.order_by("-last_seen").values_list("pk", flat=True)[MAX_JOBS - 1 :]
+        AttachedJob.objects.filter(pk__in=list(spare)).delete()
         job = AttachedJob(owner=actor.name, application=report.job.application, first_seen=now)
     job.name, job.spark_version = report.job.name, report.job.spark_version
     job.last_seen = now
@@ -81,12 +163,6 @@ def _job_of(actor: Actor, report: ReportIn, now: datetime) -> AttachedJob:
     return job
 
 
-def _make_room(jobs: Any) -> None:
-    """Delete the jobs with the oldest reports, so that one more is within the limit."""
-    spare = jobs.order_by("-last_seen").values_list("pk", flat=True)[MAX_JOBS - 1 :]
-    AttachedJob.objects.filter(pk__in=list(spare)).delete()
-
-
 def _runs_of(
     job: AttachedJob, events: Sequence[EventIn], now: datetime
 ) -> dict[UUID, AttachedQuery]:
@@ -98,13 +174,8 @@ def _runs_of(
         _make_room_for_runs(job, len(fresh))
     for event in fresh:
         moment = min(event.at, now)
-        runs[event.run] = AttachedQuery(
-            job=job,
-            query_id=event.id,
-            run_id=event.run,
-            started_at=moment,
-            state_at=moment,
-        )
+        times = {"started_at": moment, "state_at": moment}
+        runs[event.run] = AttachedQuery(job=job, query_id=event.id, run_id=event.run, **times)
     return runs
 
 
@@ -117,16 +188,6 @@ def _make_room_for_runs(job: AttachedJob, count: int) -> None:
     if len(old) < excess:
         raise Conflict("too_many_runs", f"At most {MAX_RUNS} queries of a job are kept")
     AttachedQuery.objects.filter(pk__in=old).delete()
-
-
-def _end_open(job: AttachedJob, now: datetime) -> None:
-    """End the open runs of a job that is over, as it may not have reported their end."""
-    job.queries.filter(ended_at=None).update(
-        state=AttachedQuery.State.TERMINATED,
-        state_at=now,
-        ended_at=now,
-        detail="The job ended while it ran",
-    )
 
 
 def _store(

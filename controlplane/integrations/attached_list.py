@@ -60,9 +60,13 @@ def jobs_listing(filters: JobFilters) -> Listing[AttachedJob, JobRow]:
     return Listing(newest, ("-last_seen", "-pk"), _job_rows, filters)
 
 
-def _job_rows(jobs: Sequence[AttachedJob]) -> list[JobRow]:
+def _job_rows(jobs: Sequence[Any]) -> list[JobRow]:
     now = timezone.now()
-    return [_job_row(job, now) for job in jobs]
+    rows = []
+    for job in jobs:
+        runs = [run_row(query, job, now) for query in job.newest]
+        rows.append(JobRow(job, _job_state(job, runs, now), runs, job.total))
+    return rows
 
 
 def job_by_id(pk: int) -> AttachedJob:
@@ -92,11 +96,6 @@ def run_row(query: AttachedQuery, job: AttachedJob, now: datetime) -> RunRow:
 def silent(job: AttachedJob, now: datetime) -> bool:
     """Return True if a job has not ended and its last report is too old."""
     return job.ended_at is None and now - job.last_seen > LOST_AFTER
-
-
-def _job_row(job: Any, now: datetime) -> JobRow:
-    runs = [run_row(query, job, now) for query in job.newest]
-    return JobRow(job, _job_state(job, runs, now), runs, job.total)
 
 
 def _job_state(job: AttachedJob, runs: Sequence[RunRow], now: datetime) -> str:

@@ -1,16 +1,18 @@
-"""Delivery of the outbox: at least once, in order, with exponential back-off.
+"""Delivery of the outbox: at least once, in order, with exponential back-off; lists of messages.
 
 One worker at a time sends the messages of a webhook. If its address does not respond (or returns
 5xx), the whole webhook rests; if it rejects one message (4xx), only that message waits.
 """
 
 import random
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Final
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 
 from controlplane.access import audit
@@ -20,8 +22,48 @@ from controlplane.events import outbox
 from controlplane.integrations import outbound, webhooks
 from controlplane.models import Delivery, Webhook
 from controlplane.pagination.chunks import delete_in_chunks
+from controlplane.pagination.listing import Filters, Listing, choice_filter
 from controlplane.pagination.lookup import row_by
 from controlplane.task_names import SEND_WEBHOOK, send_on_commit
+
+STATES = tuple(str(state) for state in Delivery.State.values)
+
+
+@dataclass(frozen=True)
+class DeliveryFilters(Filters):
+    """Filters of the list; state "" is all."""
+
+    state: str = choice_filter("state", lambda: STATES)
+
+
+@dataclass(frozen=True)
+class HookSummary:
+    """A webhook, its newest message (None before the first), and how many wait to be sent."""
+
+    hook: Webhook
+    last: Delivery | None
+    waiting: int
+
+
+def hook_summaries(hooks: Sequence[Webhook]) -> list[HookSummary]:
+    """Return the summary of each webhook, in three SQL queries."""
+    ids = [hook.pk for hook in hooks]
+    newest = Delivery.objects.filter(webhook=OuterRef("pk")).order_by("-created_at", "-pk")
+    last_ids = Webhook.objects.filter(pk__in=ids).values_list(Subquery(newest.values("pk")[:1]))
+    deliveries = Delivery.objects.defer("body").filter(pk__in=[pk for (pk,) in last_ids if pk])
+    last = {row.webhook_id: row for row in deliveries}
+    waits = Delivery.objects.filter(webhook__in=ids, state=Delivery.State.WAITING)
+    waiting = dict(waits.order_by().values_list("webhook").annotate(Count("pk")))
+    return [HookSummary(hook, last.get(hook.pk), waiting.get(hook.pk, 0)) for hook in hooks]
+
+
+def deliveries_listing(hook: Webhook, filters: DeliveryFilters) -> Listing[Delivery, Delivery]:
+    """Return the messages of a webhook, newest first."""
+    deliveries = Delivery.objects.filter(webhook=hook)
+    if filters.state:
+        deliveries = deliveries.filter(state=filters.state)
+    return Listing(deliveries, ("-created_at", "-pk"), list, filters)
+
 
 # 5 s, 10 s, ... up to an hour: twenty attempts cover an outage of half a day.
 FIRST_WAIT_S: Final = 5.0

@@ -49,21 +49,19 @@ def create(actor: Actor, spec: WebhookSpec) -> Webhook:
     require(actor, ADMIN, spec.cluster)
     # Before the transaction: resolving a name takes seconds, and SQLite has one writer.
     _check(spec)
-    return _saved(actor, spec)
-
-
-@transaction.atomic
-def _saved(actor: Actor, spec: WebhookSpec) -> Webhook:
-    if Webhook.objects.count() >= MAX_WEBHOOKS:
-        raise Conflict("too_many_webhooks", f"At most {MAX_WEBHOOKS} webhooks: remove one first")
-    hook = Webhook.objects.create(
-        salt=secrets.token_hex(16),
-        created_by=actor.name,
-        created_at=timezone.now(),
-        cluster=spec.cluster,
-        **_columns(spec),
-    )
-    audit.record(actor, "webhook.create", hook.name, cluster=hook.cluster, after=_columns(spec))
+    columns = _columns(spec)
+    with transaction.atomic():
+        if Webhook.objects.count() >= MAX_WEBHOOKS:
+            text = f"At most {MAX_WEBHOOKS} webhooks: remove one first"
+            raise Conflict("too_many_webhooks", text)
+        hook = Webhook.objects.create(
+            salt=secrets.token_hex(16),
+            created_by=actor.name,
+            created_at=timezone.now(),
+            cluster=spec.cluster,
+            **columns,
+        )
+        audit.record(actor, "webhook.create", hook.name, cluster=hook.cluster, after=columns)
     return hook
 
 
@@ -74,20 +72,15 @@ def change(actor: Actor, hook: Webhook, spec: WebhookSpec) -> Webhook:
     """
     require(actor, ADMIN, hook.cluster)
     _check(spec, known=hook.url)
-    return _changed(actor, hook, spec)
-
-
-@transaction.atomic
-def _changed(actor: Actor, hook: Webhook, spec: WebhookSpec) -> Webhook:
-    before = {"name": hook.name, "url": hook.url, "kinds": hook.kinds, "active": hook.active}
-    after = _columns(spec)
+    before, after = _columns(spec_of(hook)), _columns(spec)
     for name, value in after.items():
         setattr(hook, name, value)
     # The cause of the failures may be gone.
     hook.rests_until, hook.failures = None, 0
-    hook.save(update_fields=[*after, "rests_until", "failures"])
-    subject = {"cluster": hook.cluster, "before": before, "after": after}
-    audit.record(actor, "webhook.change", hook.name, **subject)  # type: ignore[arg-type]
+    with transaction.atomic():
+        hook.save(update_fields=[*after, "rests_until", "failures"])
+        subject = {"cluster": hook.cluster, "before": before, "after": after}
+        audit.record(actor, "webhook.change", hook.name, **subject)  # type: ignore[arg-type]
     return hook
 
 
@@ -178,20 +171,15 @@ def spec_of(hook: Webhook) -> WebhookSpec:
 
 
 def _check(spec: WebhookSpec, known: str = "") -> None:
-    if faults := _faults(spec, known):
-        raise Invalid(faults)
-
-
-def _faults(spec: WebhookSpec, known: str) -> Fields:
     faults: Fields = {}
     if not 1 <= len(spec.name.strip()) <= MAX_NAME:
         faults["name"] = [f"Give a name of at most {MAX_NAME} characters"]
     if not spec.kinds or set(spec.kinds) - set(KINDS):
         faults["kinds"] = [f"Must be one or more of {', '.join(KINDS)}"]
-    if spec.url.strip() == known:
-        return faults
     try:
-        outbound.resolved(spec.url.strip())
+        if spec.url.strip() != known:
+            outbound.resolved(spec.url.strip())
     except (outbound.Refused, outbound.Unreachable) as refused:
         faults["url"] = [str(refused)]
-    return faults
+    if faults:
+        raise Invalid(faults)

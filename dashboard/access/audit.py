@@ -2,7 +2,7 @@
 
 from django.http import HttpResponse
 
-from controlplane.access.audit_log import AuditFilters, audit_listing
+from controlplane.access.audit import AuditFilters, audit_listing
 from dashboard.guards import PageRequest, anyone_page
 from dashboard.responses import render_list
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 from controlplane.access.roles import require_operator
 from controlplane.catalog.queries import state_counts
 from controlplane.catalog.routing_versions import routing_between
-from controlplane.clusters import lifecycle, partitions
+from controlplane.clusters import changes
 from controlplane.clusters.listing import node_by_index, node_table
 from controlplane.executions.progress import running
 from controlplane.health.summary import health_of, is_idle
@@ -101,7 +101,7 @@ def version_marks(cluster: Cluster, time_range: TimeRange) -> list[VersionMark]:
 @cluster_change("cluster")
 def set_desired_state(request: PageRequest, cluster: Cluster, verb: str) -> str:
     """Start or stop the cluster."""
-    change = lifecycle.start if verb == "start" else lifecycle.stop
+    change = changes.start if verb == "start" else changes.stop
     change(request.actor, cluster, request.POST.get("reason", ""))
     return f"Asked {cluster.name} to {verb}."
 
@@ -128,7 +128,7 @@ def set_capacity(request: PageRequest, cluster: Cluster, index: int) -> str:
 def set_master(request: PageRequest, cluster: Cluster) -> str:
     """Set the Spark master of the cluster."""
     master, reason = request.POST.get("master", ""), request.POST.get("reason", "")
-    lifecycle.set_master(request.actor, cluster, master, reason)
+    changes.set_master(request.actor, cluster, master, reason)
     return f"{cluster.name} runs on {cluster.master}."
 
 
@@ -157,9 +157,9 @@ def set_limits(request: PageRequest, cluster: Cluster) -> HttpResponse:
     require_operator(request.actor, cluster)
 
     def change() -> str:
-        limits = whole_numbers(request.POST, *partitions.LIMITS)
+        limits = whole_numbers(request.POST, *changes.LIMITS)
         reason = request.POST.get("reason", "")
-        partitions.set_batch_limits(request.actor, cluster, limits, reason)
+        changes.set_batch_limits(request.actor, cluster, limits, reason)
         return (
             f"A micro-batch of {cluster.name} has at most {limits['max_records']:,} records "
             f"and {limits['max_batch_mb']:,} MiB."

@@ -8,6 +8,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 
 from controlplane.integrations import attached_jobs
+from controlplane.integrations.attached_jobs import lag_of
 from controlplane.integrations.attached_list import (
     LOST,
     JobFilters,
@@ -16,7 +17,6 @@ from controlplane.integrations.attached_list import (
     progress_of,
     run_by_id,
 )
-from controlplane.integrations.attached_progress import lag_of
 from controlplane.models import AttachedQuery
 from dashboard.figures.attached import attached_figures
 from dashboard.guards import PageRequest, viewer_action, viewer_page

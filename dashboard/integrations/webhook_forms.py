@@ -10,7 +10,7 @@ from django.http import QueryDict
 from controlplane.access.roles import ADMIN, Actor
 from controlplane.errors import Invalid
 from controlplane.integrations import webhooks
-from controlplane.integrations.delivery_list import HookSummary
+from controlplane.integrations.deliveries import HookSummary
 from controlplane.integrations.webhooks import WebhookSpec
 from controlplane.models import Cluster, Webhook
 

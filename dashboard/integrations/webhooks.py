@@ -12,7 +12,7 @@ from django.views.decorators.cache import never_cache
 
 from controlplane.errors import Forbidden, Invalid, NotFound, WeirError
 from controlplane.integrations import deliveries, webhooks
-from controlplane.integrations.delivery_list import (
+from controlplane.integrations.deliveries import (
     STATES,
     DeliveryFilters,
     deliveries_listing,

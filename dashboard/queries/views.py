@@ -11,12 +11,13 @@ from redis import RedisError
 from controlplane.catalog.computations import text_of
 from controlplane.catalog.queries import (
     QueryFilters,
+    QueryRow,
     computed_by,
     queries_listing,
     query_by_id,
+    row_of,
     state_counts,
 )
-from controlplane.catalog.query_rows import QueryRow, row_of
 from controlplane.catalog.query_text import OutputColumn, output_columns
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Query

@@ -9,7 +9,7 @@ from pathlib import Path
 from django.contrib.auth.models import User
 
 from controlplane.access.roles import Actor
-from controlplane.clusters import partitions
+from controlplane.clusters import changes
 from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster
 from workers.agent.driver import DriverSpec, Site, pipeline_command
@@ -35,7 +35,7 @@ def change_partitions(
     """
     actor, spec = _actor(user), spec_of(cluster)
     number = wanted or partitions_for(spec.master, spec.partitions, spec.nodes)
-    partitions.check(actor, cluster, number)
+    changes.check_partitions(actor, cluster, number)
     command = repartition_command(spec, site, number, dry_run=dry_run)
     if existing_partitions(Path(_value(command, "--checkpoint"))) not in {None, number}:
         surroundings = {"SPARK_LOCAL_IP": "127.0.0.1", **os.environ, **site.env}
@@ -43,7 +43,7 @@ def change_partitions(
         if done.returncode:
             raise Conflict("checkpoint", "The checkpoint was not changed; see the lines above")
     if not dry_run:
-        partitions.record(actor, cluster, wanted, reason)
+        changes.set_partitions(actor, cluster, wanted, reason)
     return number
 
 

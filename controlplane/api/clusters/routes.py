@@ -1,4 +1,4 @@
-"""Endpoints of clusters, nodes and samples."""
+"""Endpoints of clusters, nodes, samples and routing versions."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -6,29 +6,79 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Router
+from pydantic import ConfigDict, Field
 
-from controlplane.api.clusters.schemas import (
-    BatchLimitsIn,
-    ClusterOut,
-    MasterIn,
-    NodeIn,
-    NodeOut,
-    NodesIn,
-)
 from controlplane.api.common.lists import listed
-from controlplane.api.common.schemas import ReasonIn
+from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
-from controlplane.clusters import lifecycle, partitions
-from controlplane.clusters.listing import (
-    clusters_slice,
-    node_by_index,
-    node_table,
-)
+from controlplane.catalog.routing_versions import version_by_number, versions_slice
+from controlplane.clusters import changes
+from controlplane.clusters.listing import clusters_slice, node_by_index, node_table
 from controlplane.errors import Invalid
+from controlplane.models import Cluster, Node, RoutingVersion
 from controlplane.pagination.cursors import Place
 from controlplane.telemetry.time_series import RESOLUTIONS
 from controlplane.telemetry.time_series import samples as read_samples
 from controlplane.topology import nodes
+from controlplane.wire.log import without_password
+
+
+class ClusterOut(
+    columns_of(  # type: ignore[misc]
+        Cluster,
+        "slug name description desired state state_detail slots splits nu alpha trigger_ms master"
+        " log_url log_limit_mb partitions max_records max_batch_mb routing_version applied_version"
+        " last_batch last_sample_at",
+    )
+):
+    """A cluster; age of the data is now minus last_sample_at; log_url empty: the site's Redis."""
+
+    @staticmethod
+    def resolve_log_url(cluster: Cluster) -> str:
+        """Return where the records are, without the password."""
+        return without_password(cluster.log_url)
+
+
+class NodeOut(columns_of(Node, "index name capacity emulated active", under="node")):  # type: ignore[misc]
+    """A node; capacity and load in records/s, busy a share of wall time."""
+
+    queries: int
+    streams: int
+    load: float | None
+    busy: float | None
+
+
+class MasterIn(ReasonIn):
+    """Where Spark runs the nodes: local[n], spark://host:port, yarn or k8s://https://host:port."""
+
+    master: str = Field(max_length=200)
+
+
+class NodesIn(ReasonIn):
+    """How many nodes a cluster has."""
+
+    nodes: int = Field(ge=1, le=1000)
+
+
+class BatchLimitsIn(ReasonIn):
+    """Bounds of one micro-batch in records and MiB of the log; what is left out stays."""
+
+    max_records: int | None = Field(None, ge=1_000, le=10_000_000)
+    max_batch_mb: int | None = Field(None, ge=1, le=1024)
+
+
+class NodeIn(ReasonIn):
+    """What to change of a node; what is left out stays.
+
+    capacity: in records/s; emulated: limit the node to it; active: planners assign work to it.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    capacity: float | None = None
+    emulated: bool | None = None
+    active: bool | None = None
+
 
 router = Router(tags=["clusters"])
 DEFAULT_SPAN = timedelta(minutes=15)
@@ -58,26 +108,26 @@ def get_cluster(request: HttpRequest, slug: str) -> Any:
 @router.post("/{slug}/start", response=ClusterOut)
 def start_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
     """Start the cluster's application."""
-    return lifecycle.start(caller(request), cluster_of(request), body.reason)
+    return changes.start(caller(request), cluster_of(request), body.reason)
 
 
 @router.post("/{slug}/stop", response=ClusterOut)
 def stop_cluster(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
     """Stop the cluster's application."""
-    return lifecycle.stop(caller(request), cluster_of(request), body.reason)
+    return changes.stop(caller(request), cluster_of(request), body.reason)
 
 
 @router.post("/{slug}/master", response=ClusterOut)
 def set_master(request: HttpRequest, slug: str, body: MasterIn) -> Any:
     """Set the Spark master of a cluster; a running application is restarted on it."""
-    return lifecycle.set_master(caller(request), cluster_of(request), body.master, body.reason)
+    return changes.set_master(caller(request), cluster_of(request), body.master, body.reason)
 
 
 @router.post("/{slug}/limits", response=ClusterOut)
 def set_batch_limits(request: HttpRequest, slug: str, body: BatchLimitsIn) -> Any:
     """Set the limits of micro-batches; a running application is restarted with them."""
     limits = body.model_dump(exclude={"reason"}, exclude_none=True)
-    return partitions.set_batch_limits(caller(request), cluster_of(request), limits, body.reason)
+    return changes.set_batch_limits(caller(request), cluster_of(request), limits, body.reason)
 
 
 @router.post("/{slug}/nodes", response=list[NodeOut])
@@ -131,3 +181,37 @@ def _aware(field: str, moment: datetime | None) -> datetime | None:
     if moment is not None and timezone.is_naive(moment):
         raise Invalid({field: ["Give a time zone"]})
     return moment
+
+
+class VersionOut(
+    columns_of(RoutingVersion, "version reason actor proposal created_at published_at applied_at")  # type: ignore[misc]
+):
+    """A version of the routing table; proposal: the proposal it executes a step of."""
+
+
+class VersionOpsOut(VersionOut):
+    """A version with its actions in their wire format."""
+
+    ops: list[dict[str, Any]]
+
+
+class VersionPage(ListOut):
+    """A page of versions, newest first."""
+
+    versions: list[VersionOut]
+
+
+@router.get("/{slug}/versions", response=VersionPage, tags=["routing"])
+def list_versions(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
+    """List the versions of the routing table, newest first.
+
+    Query parameters proposal (an id: those of its execution), cursor, limit (up to 1000).
+    """
+    page = versions_slice(viewed_cluster(request), request.GET, Place.of(request.GET))
+    return listed(request, response, page) | {"versions": page.rows}
+
+
+@router.get("/{slug}/versions/{int:number}", response=VersionOpsOut, tags=["routing"])
+def get_version(request: HttpRequest, slug: str, number: int) -> Any:
+    """Return one version with its operations."""
+    return version_by_number(viewed_cluster(request), number)

@@ -1,4 +1,4 @@
-"""Examples of bodies in the API's documentation."""
+"""Examples of bodies in the documentation of the API."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -74,3 +74,203 @@ def with_examples(bodies: Mapping[str, Any]) -> dict[str, Any]:
     """Return the OpenAPI fragment with example bodies by name."""
     examples = {name: {"value": body} for name, body in bodies.items()}
     return {"requestBody": {"content": {"application/json": {"examples": examples}}}}
+
+
+_REASON: Final = {"reason": "maintenance of the storage until noon"}
+_RUN: Final = "7c6a0e0e-3f64-4f0e-9a7c-3f2e9b1d5a11"
+_EVENT: Final = {
+    "kind": "started",
+    "id": "5d4f2a80-7e1c-4d5b-8a0e-6c3b2f1e0d9c",
+    "run": _RUN,
+    "at": "2026-03-02T09:30:00Z",
+    "name": "clicks per page",
+}
+
+BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "ReasonIn": {"With a reason": _REASON, "Without": {}},
+    "MasterIn": {
+        "Two threads of one process": {"master": "local[2]"},
+        "A cluster of Spark's own": {"master": "spark://spark-1:7077", **_REASON},
+    },
+    "DecisionIn": {
+        "The restored database holds": {"choice": "adopt-database", "reason": "backup of noon"},
+        "Another one will be restored": {"choice": "stop"},
+    },
+    "SkipIn": {
+        "The batch that GET names": {
+            "batch": 4_211,
+            "reason": "its records end the process; agreed with the owner of the stream",
+        }
+    },
+    "NodeIn": {
+        "As measured": {"capacity": 650.0, "reason": "new disks"},
+        "Limited to it": {"capacity": 200.0, "emulated": True},
+        "No new work": {"active": False, "reason": "its disk is being changed"},
+    },
+    "NodesIn": {"Two more than four": {"nodes": 6, "reason": "a busier season"}},
+    "BatchLimitsIn": {
+        "Smaller batches": {"max_records": 50_000, "max_batch_mb": 16},
+        "By size alone": {"max_batch_mb": 8, "reason": "long texts"},
+    },
+    "RetentionIn": {
+        "A month": {"retention_s": 2_592_000, "reason": "monthly report"},
+        "The newest windows": {"retention_windows": 10_000},
+    },
+    "StreamsIn": {
+        "Two streams": {
+            "streams": [
+                {
+                    "name": "orders-north",
+                    "title": "Orders of the shops in the north",
+                    "schema": ORDERS_SCHEMA,
+                    "declared_rate": 40.0,
+                    "meta": {"owner": "sales"},
+                },
+                {"name": "orders-south", "schema": ORDERS_SCHEMA},
+            ]
+        }
+    },
+    "SchemaIn": {
+        "Columns and event time": {
+            **ORDERS_SCHEMA,
+            "watermark_delay_s": 60,
+            "reason": "first version",
+        },
+        "Times of arrival": {"columns": [{"name": "word", "type": "string"}]},
+    },
+    "SchemaPatch": {
+        "A new column": {"columns": [{"name": "coupon", "type": "string"}]},
+        "A wider type, a column less": {
+            "columns": [{"name": "amount", "type": "decimal(18, 2)"}],
+            "remove": ["items"],
+            "reason": "orders of more than ten billion",
+        },
+    },
+    "ReplayIn": {
+        "Those of one stream": {"stream": "orders-north"},
+        "Two of them": {"ids": ["1792310400000-0:7:3", "1792310400000-0:7:5"]},
+    },
+    "DeleteIn": {
+        "What was dated ahead": {"reason_code": "future", "reason": "a clock was wrong"},
+    },
+    "NamesIn": {
+        "Two queries": {"names": ["revenue-by-shop", "orders-by-stream"], "reason": "done"}
+    },
+    "LogIn": {
+        "The site's Redis": {"url": "", "limit_mb": 512},
+        "Kafka": {"url": "kafka://broker-1:9092/weir", "limit_mb": 2048},
+    },
+    "RunIn": {
+        "As the experiment has it": {"experiment": "fig4a"},
+        "Smaller": {
+            "planner": "placement",
+            "experiment": "fig4a",
+            "parameters": {"queries": 10_000},
+            "values": [1.5, 2.0],
+        },
+    },
+    "ReportIn": {
+        "A query began": {
+            "job": {"application": "app-20260302-0001", "name": "clicks", "spark_version": "4.0.1"},
+            "events": [_EVENT],
+        }
+    },
+    "DropIn": {
+        "A third of a stream's records": {"share": 0.33, "reason": "the nodes cannot keep up"},
+        "Half of what one query gets": {"share": 0.5, "query": "revenue-by-shop"},
+        "Half of the minutes, each whole": {"share": 0.5, "window_s": 60},
+    },
+    "KeyGroupingIn": {
+        "By load": {"key_grouping": "two_choices", "reason": "one shop has half the orders"},
+        "By the hash of the key": {"key_grouping": "hash"},
+    },
+    "TasksIn": {
+        "More tasks for a growing load": {"tasks": 16, "reason": "twice the orders since June"},
+    },
+    "AggregatorsIn": {
+        "Twice the nodes": {"count": 2, "reason": "a hundred thousand windows end per minute"},
+    },
+    "AggregatorIn": {
+        "On node 2": {"node": 2, "reason": "node 0 is going"},
+        "On the least loaded of the other nodes": {"node": None},
+    },
+    "ProposalIn": {
+        "Another placement of queries": {
+            "planner": "placement",
+            "algorithm": "refined",
+            "parameters": {"seconds": 5, "nu": 0.1},
+        },
+        "Tasks of split queries spread again": {"planner": "migration", "parameters": {"tau": 0.3}},
+    },
+    "ComparisonIn": {
+        "Two planners side by side": {
+            "asked": [
+                {"planner": "placement", "algorithm": "mms"},
+                {"planner": "placement", "algorithm": "refined", "parameters": {"nu": 0.2}},
+            ],
+        },
+        "The curve of bytes against balance": {
+            "asked": [{"planner": "placement", "algorithm": "mms"}],
+            "budgets": [{"share": 0.1}, {"share": 0.25}, {"share": 0.5}, {}],
+        },
+        "At most ten moves and a megabyte": {
+            "asked": [{"planner": "migration", "algorithm": "single_step"}],
+            "budgets": [{"moves": 10, "bytes": 1_000_000}],
+        },
+    },
+    "TokenIn": {
+        "A job that submits queries to one cluster": {
+            "name": "nightly",
+            "role": "operator",
+            "cluster": "sf",
+            "days": 90,
+        },
+        "A dashboard of all clusters": {"name": "grafana", "role": "viewer", "days": 366},
+    },
+    "WebhookIn": {
+        "Everything of one cluster": {
+            "name": "chat",
+            "url": "https://hooks.example.com/weir",
+            "cluster": "sf",
+            "kinds": ["proposals", "executions", "alerts"],
+        },
+        "Alerts of all clusters": {
+            "name": "on call",
+            "url": "https://alerts.example.com/in",
+            "kinds": ["alerts"],
+        },
+    },
+    "PolicyIn": {
+        "Placements apply automatically at night": {
+            "auto_kinds": ["placement"],
+            "auto_from": "22:00",
+            "auto_until": "05:00",
+            "watch": "act",
+            "reason": "nobody is there to approve",
+        },
+        "Four eyes": {"four_eyes": True, "approvers": "approver"},
+    },
+    "BlackoutIn": {
+        "The morning rush, on working days": {
+            "cron": "30 6 * * 1-5",
+            "minutes": 180,
+            "reason": "the busiest hours",
+        },
+        "A range": {
+            "starts_at": "2030-12-24T12:00:00Z",
+            "ends_at": "2030-12-27T06:00:00Z",
+            "reason": "holidays",
+        },
+    },
+    "ExclusionIn": {
+        "A node in repair": {
+            "kind": "node",
+            "subject": "node 1",
+            "reason": "its disk is being changed",
+            "expires_at": "2030-12-24T12:00:00Z",
+        },
+    },
+    "WithoutIn": {"Without the first and the fourth move": {"places": [0, 3]}},
+    # The endpoint itself documents the body of records: no named schema does.
+    "records": {"Rows": {"records": list(ORDERS)}},
+}

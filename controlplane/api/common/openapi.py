@@ -5,14 +5,14 @@ the operation, or those kept here by the name of their schema. Which refusals an
 answer with follows from what it is: all take somebody known, a POST can be repeated, and so on.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from ninja import NinjaAPI, Schema
 from ninja.openapi.schema import OpenAPISchema
 from pydantic import Field
 
-from controlplane.api.common.body_examples import BODIES
+from controlplane.api.common.examples import BODIES
 
 _TAGS: Final = {
     "access": "Who calls, what they may do, and the tokens they give to scripts.",
@@ -60,7 +60,7 @@ _MATCH: Final = {
     "schema": {"type": "string"},
     "description": "The ETag of an earlier answer: 304 without a body where nothing has changed.",
 }
-_METHODS: Final = ("get", "post", "put", "patch", "delete")
+_METHODS: Final = {"get", "post", "put", "patch", "delete"}
 
 
 class Problem(Schema):
@@ -91,16 +91,10 @@ class DocumentedAPI(NinjaAPI):
             {"name": name, "description": description} for name, description in _TAGS.items()
         ]
         schema["components"]["schemas"]["Problem"] = Problem.json_schema()
-        for method, operation in _operations(schema):
-            _complete(method, operation)
+        for path in schema["paths"].values():
+            for method in path.keys() & _METHODS:
+                _complete(method, path[method])
         return schema
-
-
-def _operations(schema: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for path in schema["paths"].values():
-        for method in _METHODS:
-            if method in path:
-                yield method, path[method]
 
 
 def _complete(method: str, operation: dict[str, Any]) -> None:

@@ -98,19 +98,13 @@ def api_problems(
             return response
         if response.get("Content-Type", "").startswith(CONTENT_TYPE):
             return response
-        return _as_problem(request, response)
+        status, title = response.status_code, response.reason_phrase
+        body = problem(request, status, title, _DETAILS.get(status, f"{title}."))
+        for name in filter(response.has_header, ("Allow", "Retry-After", "WWW-Authenticate")):
+            body[name] = response[name]
+        return body
 
     return respond
-
-
-def _as_problem(request: HttpRequest, response: HttpResponse) -> HttpResponse:
-    status = response.status_code
-    title = response.reason_phrase
-    body = problem(request, status, title, _DETAILS.get(status, f"{title}."))
-    for name in ("Allow", "Retry-After", "WWW-Authenticate"):
-        if name in response:
-            body[name] = response[name]
-    return body
 
 
 def translate_errors(api: NinjaAPI) -> None:
@@ -128,7 +122,7 @@ def translate_errors(api: NinjaAPI) -> None:
         Away: partial(_later, 503, _AWAY),
         BadBody: partial(_plain, 400, "The request is malformed"),
         RedisError: _redis_away,
-        AuthenticationError: _anonymous,
+        AuthenticationError: lambda request, _: anonymous(request),
         # Errors of Ninja itself, such as a missing CSRF token or a body that is no JSON.
         HttpError: lambda request, refused: problem(
             request, refused.status_code, "Refused", str(refused), code="refused"
@@ -210,8 +204,8 @@ def _redis_away(request: HttpRequest, error: RedisError) -> HttpResponse:
     return _later(503, _AWAY, request, away)
 
 
-def _anonymous(request: HttpRequest, refused: AuthenticationError) -> HttpResponse:
-    """401: neither session nor token."""
+def anonymous(request: HttpRequest) -> HttpResponse:
+    """Return the response to a request with neither session nor token: 401."""
     response = problem(request, 401, "Who are you?", "Log in, or send a bearer token")
     response["WWW-Authenticate"] = "Bearer"
     return response

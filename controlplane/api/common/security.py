@@ -4,6 +4,8 @@
 see that cluster, and what the services ask for later is asked on that cluster.
 """
 
+from dataclasses import replace
+
 from django.http import HttpRequest
 from ninja.security import HttpBearer, SessionAuth
 
@@ -11,7 +13,6 @@ from controlplane.access import tokens
 from controlplane.access.roles import Actor, actor_of, require_member, require_viewer
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.models import ApiToken, Cluster
-from controlplane.request_ids import request_id
 
 
 class TokenAuth(HttpBearer):
@@ -73,7 +74,10 @@ def visible_cluster(actor: Actor, slug: str) -> Cluster:
 
 
 def _actor(request: HttpRequest, known: object) -> Actor:
-    address = request.META.get("REMOTE_ADDR") or None
-    if isinstance(known, ApiToken):
-        return tokens.actor_with(known, address, request_id(request))
-    return actor_of(request)
+    """Return the actor of a request, limited to the role and cluster of its token."""
+    actor = actor_of(request)
+    if not isinstance(known, ApiToken):
+        return actor
+    return replace(
+        actor, user=known.user, ceiling=known.role, only=known.cluster_id, token=known.pk
+    )

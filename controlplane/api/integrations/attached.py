@@ -1,4 +1,7 @@
-"""Endpoints of attached jobs; bodies of at most 1 MiB."""
+"""Endpoints of attached jobs; bodies of at most 1 MiB.
+
+Rates are in rows/s, durations in ms, times ISO 8601.
+"""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -8,28 +11,92 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
-from ninja import Router, Status
+from ninja import Router, Schema, Status
 from ninja.decorators import decorate_view
 
 from controlplane.access.roles import require_viewer
 from controlplane.api.common.lists import listed, requested_page
 from controlplane.api.common.problems import problem
+from controlplane.api.common.schemas import ListOut, below, columns_of
 from controlplane.api.common.security import caller
-from controlplane.api.integrations.attached_schemas import (
-    AcceptedOut,
-    JobPage,
-    ProgressOut,
-    RunOut,
-)
 from controlplane.integrations import attached_jobs
 from controlplane.integrations.attached_list import (
     JobFilters,
+    RunRow,
     job_by_id,
     jobs_listing,
     progress_of,
     run_by_id,
 )
 from controlplane.integrations.attached_reports import ReportIn
+from controlplane.models import AttachedJob, AttachedQuery
+
+
+class AcceptedOut(Schema):
+    """The number of stored events, and their job."""
+
+    job: int
+    taken: int
+
+
+class ProgressOut(Schema):
+    """A batch, or the merged batches of a minute; t and watermark_ms in ms since the epoch."""
+
+    t: int
+    batch: int
+    rows: int
+    input: float | None
+    processed: float | None
+    duration_ms: int
+    phases: dict[str, int]
+    state_rows: int | None
+    state_bytes: int | None
+    state_dropped: int | None
+    watermark_ms: int | None
+    lags: list[float | None]
+
+
+class RunOut(
+    columns_of(  # type: ignore[misc]
+        AttachedQuery,
+        "id query_id run_id name started_at ended_at",
+        under="query",
+        sources=list[dict[str, Any]],
+        sink=dict[str, Any],
+    )
+):
+    """A Spark run: state is running, idle, terminated, failed or lost, detail the reason."""
+
+    job: int = below("query.job_id")
+    state: str
+    detail: str
+    last: ProgressOut | None
+
+    @staticmethod
+    def resolve_last(row: RunRow) -> dict[str, Any] | None:
+        """Return the newest progress, None before the first."""
+        return row.query.last or None
+
+
+class JobOut(
+    columns_of(  # type: ignore[misc]
+        AttachedJob,
+        "id application name owner spark_version first_seen last_seen ended_at dropped",
+        under="job",
+    )
+):
+    """A job with its newest runs; state is running, idle, lost or ended."""
+
+    state: str
+    total_queries: int = below("total")
+    queries: list[RunOut] = below("runs")
+
+
+class JobPage(ListOut):
+    """One page of jobs."""
+
+    jobs: list[JobOut]
+
 
 router = Router(tags=["attached jobs"])
 # The client sends at most a quarter of it.

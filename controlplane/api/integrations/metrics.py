@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from redis import RedisError
 
 from controlplane.access.roles import Actor
-from controlplane.api.common.problems import problem
+from controlplane.api.common.problems import anonymous, problem
 from controlplane.api.common.security import identified
 from controlplane.connections import redis_client
 from controlplane.request_metrics import collect_requests
@@ -33,9 +33,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     """Return the metrics in Prometheus's text format."""
     actor = identified(request)
     if actor is None:
-        answer = problem(request, 401, "Who are you?", "Log in, or send a bearer token")
-        answer["WWW-Authenticate"] = "Bearer"
-        return answer
+        return anonymous(request)
     if not actor.is_member:
         return problem(request, 403, "Not allowed", "This needs the role viewer")
     registry = CollectorRegistry()

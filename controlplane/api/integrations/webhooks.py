@@ -8,12 +8,11 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from controlplane.access.roles import Actor
-from controlplane.api.common.derived import below, columns_of
 from controlplane.api.common.lists import listed
-from controlplane.api.common.schemas import ListOut
+from controlplane.api.common.schemas import ListOut, below, columns_of
 from controlplane.api.common.security import caller, visible_cluster
 from controlplane.integrations import deliveries, webhooks
-from controlplane.integrations.delivery_list import DeliveryFilters, deliveries_listing
+from controlplane.integrations.deliveries import DeliveryFilters, deliveries_listing
 from controlplane.integrations.webhooks import WebhookSpec
 from controlplane.models import Delivery, Webhook
 from controlplane.pagination.cursors import Place

@@ -7,20 +7,22 @@ from django.http import HttpRequest
 from ninja import Router
 
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
-from controlplane.api.queries.edge_schemas import (
+from controlplane.api.queries.schemas import (
     AggregatorIn,
     AggregatorsIn,
     DropIn,
     DropOut,
     KeyGroupingIn,
+    QueryOut,
+    RetentionIn,
     TasksIn,
 )
-from controlplane.api.queries.schemas import QueryOut
+from controlplane.catalog import query_retention
 from controlplane.catalog.drop_rules import drop_rules_of
-from controlplane.catalog.queries import query_by_id, query_by_name
-from controlplane.catalog.query_rows import row_of
+from controlplane.catalog.queries import query_by_id, query_by_name, row_of
 from controlplane.catalog.streams import stream_by_key
 from controlplane.topology import aggregators, drop_rules, key_groupings
+from controlplane.topology.drop_rules import DropSpec
 
 router = Router(tags=["edges"])
 DROPS = "/{slug}/streams/{key}/drops"
@@ -38,7 +40,8 @@ def list_drop_rules(request: HttpRequest, slug: str, key: str) -> Any:
 def set_drop_rule(request: HttpRequest, slug: str, key: str, body: DropIn) -> Any:
     """Create or change a drop rule of a stream (by id or name)."""
     actor, stream = caller(request), stream_by_key(cluster_of(request), key)
-    return DropOut.of(drop_rules.set_drop(actor, stream, body.value(), body.query, body.reason))
+    spec = DropSpec(body.share, body.window_s, body.slide_s, body.batch)
+    return DropOut.of(drop_rules.set_drop(actor, stream, spec, body.query, body.reason))
 
 
 @router.delete(DROPS, response=list[DropOut])
@@ -79,6 +82,13 @@ def set_aggregator_count(request: HttpRequest, slug: str, name: str, body: Aggre
     """Spread the aggregation of a running query over a number of nodes."""
     change = aggregators.set_aggregator_count
     return _changed(request, slug, name, change, body.count, body.reason)
+
+
+@router.post(f"{QUERY}/retention", response=QueryOut, tags=["queries"])
+def set_retention(request: HttpRequest, slug: str, name: str, body: RetentionIn) -> Any:
+    """Change the retention of a query's windows."""
+    values = body.retention_s, body.retention_windows, body.reason
+    return _changed(request, slug, name, query_retention.set_retention, *values)
 
 
 def _changed(

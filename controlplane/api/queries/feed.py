@@ -8,14 +8,14 @@ followers take nothing from the requests.
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from channels.db import database_sync_to_async
 from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import close_old_connections
 from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Router
 from redis.asyncio import Redis
@@ -45,6 +45,7 @@ HEARTBEAT_S: Final = 10.0
 PAUSE_S: Final = 0.2
 _THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="feed")
 _OPEN: set[int] = set()
+_read_events: Final = database_sync_to_async(feed_events, thread_sensitive=False, executor=_THREADS)
 
 
 @router.get("/{slug}/queries/{name}/feed")
@@ -107,14 +108,11 @@ class Follower:
             await client.aclose()
 
     async def _events(self) -> list[FeedEvent]:
-        def look() -> tuple[list[FeedEvent], FeedPlace]:
-            return feed_events(
-                self.cluster, self.query, self.place, is_final_only=self.is_final_only
-            )
-
         events: list[FeedEvent] = []
         try:
-            events, self.place = await _in_thread(look)
+            events, self.place = await _read_events(
+                self.cluster, self.query, self.place, is_final_only=self.is_final_only
+            )
         except (RedisError, TryLater):
             # Nothing is sent until Redis returns.
             await asyncio.sleep(1)
@@ -137,11 +135,3 @@ def written(event: FeedEvent) -> str:
     """Return an event as the lines of Server-Sent Events; JSON has no line breaks."""
     data = json.dumps(event_row(event), cls=DjangoJSONEncoder, allow_nan=False)
     return f"id: {event.place}\nevent: {event.kind}\ndata: {data}\n\n"
-
-
-async def _in_thread(look: Callable[[], Any]) -> Any:
-    def looked() -> Any:
-        close_old_connections()
-        return look()
-
-    return await asyncio.get_running_loop().run_in_executor(_THREADS, looked)

@@ -19,18 +19,16 @@ from controlplane.api.queries.schemas import (
     QueryIn,
     QueryOut,
     QueryPage,
-    RetentionIn,
     SubmittedOut,
     WindowPageOut,
 )
-from controlplane.catalog import query_retention
 from controlplane.catalog.queries import (
     QueryFilters,
     queries_listing,
     query_by_id,
     query_by_name,
+    row_of,
 )
-from controlplane.catalog.query_rows import row_of
 from controlplane.catalog.query_text import output_columns, places
 from controlplane.query_spec import spec_of
 from controlplane.results import WindowFilters, window_row, windows_page
@@ -108,17 +106,6 @@ def end_query(request: HttpRequest, slug: str, name: str) -> Any:
     query = query_by_name(cluster, name)
     if query.state != query.State.ENDED:
         queries.end(actor, cluster, [name])
-    return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
-
-
-@router.post("/{slug}/queries/{name}/retention", response=QueryOut)
-def set_retention(request: HttpRequest, slug: str, name: str, body: RetentionIn) -> Any:
-    """Change the retention of a query's windows."""
-    actor, cluster = caller(request), cluster_of(request)
-    query = query_by_name(cluster, name)
-    query_retention.set_retention(
-        actor, query, body.retention_s, body.retention_windows, body.reason
-    )
     return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
 
 

@@ -2,19 +2,40 @@
 
 from typing import Any, Final
 
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
+from ninja.errors import HttpError
 from pydantic import Field
 
-from controlplane.api.clusters.schemas import ClusterOut
+from controlplane.api.clusters.routes import ClusterOut
 from controlplane.api.common.schemas import ReasonIn
 from controlplane.api.common.security import caller, cluster_of
-from controlplane.api.streams.request_bodies import body_of, format_of
 from controlplane.catalog.streams import stream_by_key
-from controlplane.clusters import log
+from controlplane.clusters import changes
 from controlplane.records import append
-from controlplane.records.bodies import Format, content_type_of
+from controlplane.records.bodies import CONTENT_TYPES, Format, content_type_of
 from controlplane.records.requests import OnBad, append_body
+
+
+def body_of(request: HttpRequest) -> bytes:
+    """Return the body of a request. Raises `HttpError` (413) if it is too large."""
+    try:
+        return request.body
+    except RequestDataTooBig as error:
+        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        raise HttpError(413, f"A request has at most {most:,} bytes: send less at once") from error
+
+
+def format_of(request: HttpRequest) -> Format:
+    """Return the format of the content type. Raises `HttpError` (415) if it is unknown."""
+    kind = CONTENT_TYPES.get(request.content_type or "")
+    if kind is None:
+        known = ", ".join(CONTENT_TYPES)
+        raise HttpError(415, f"Send one of {known}, not {request.content_type or 'nothing'}")
+    return kind
+
 
 router = Router(tags=["records"])
 
@@ -97,4 +118,4 @@ def append_records(
 def set_log(request: HttpRequest, slug: str, body: LogIn) -> Any:
     """Set the log and its limit; the URL can change only while the cluster is stopped."""
     actor, cluster = caller(request), cluster_of(request)
-    return log.set_log(actor, cluster, body.url, body.limit_mb, body.reason)
+    return changes.set_log(actor, cluster, body.url, body.limit_mb, body.reason)

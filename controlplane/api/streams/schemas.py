@@ -5,19 +5,16 @@ from typing import Any, Self
 from ninja import Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
 
-from controlplane.api.common.derived import columns_of, fields_of
-from controlplane.api.common.schemas import ListOut, response_of
-from controlplane.api.queries.edge_schemas import DropOut
+from controlplane.api.common.schemas import ListOut, columns_of, fields_of, response_of
+from controlplane.api.queries.schemas import DropOut
 from controlplane.catalog.streams import StreamRow
 from controlplane.models import Stream
-from controlplane.topology.schemas.assessment import Assessed
 from controlplane.topology.schemas.inference import Inferred
 from controlplane.wire.schema import (
     DEFAULT_IDLE_AFTER_S,
     DEFAULT_MAX_FUTURE_S,
     DEFAULT_WATERMARK_DELAY_S,
     MAX_COLUMNS,
-    ColumnSpec,
 )
 
 Seconds = StrictFloat | StrictInt
@@ -31,10 +28,6 @@ class ColumnBody(BaseModel):
     name: str
     type: str
     nullable: StrictBool = True
-
-    def spec(self) -> ColumnSpec:
-        """Return the column as `ColumnSpec`."""
-        return ColumnSpec(self.name, self.type, self.nullable)
 
 
 class SchemaBody(BaseModel):
@@ -58,10 +51,6 @@ class SchemaIn(SchemaBody):
 
     reason: str = Field("", max_length=300)
 
-    def values(self) -> dict[str, Any]:
-        """Return the schema as JSON values, without the reason."""
-        return self.model_dump(exclude={"reason"})
-
 
 class SchemaPatch(Schema):
     """A change of a schema: columns to add, alter or remove by name, and settings."""
@@ -75,10 +64,6 @@ class SchemaPatch(Schema):
     max_future_s: Seconds | None = None
     idle_after_s: Seconds | None = None
     reason: str = Field("", max_length=300)
-
-    def settings(self) -> dict[str, Any]:
-        """Return the settings in the request."""
-        return self.model_dump(exclude={"columns", "remove", "reason"}, exclude_none=True)
 
 
 class ChangeOut(BaseModel):
@@ -102,12 +87,6 @@ class PreviewOut(BaseModel):
 
     allowed: bool
     changes: list[ChangeOut]
-
-    @classmethod
-    def of(cls, assessed: list[Assessed]) -> Self:
-        """Return the body of an assessment."""
-        changes = [ChangeOut(**change.to_json()) for change in assessed]
-        return cls(allowed=not any(change.refusal for change in assessed), changes=changes)
 
 
 class InferredColumnOut(ColumnBody):

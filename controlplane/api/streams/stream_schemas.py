@@ -7,7 +7,7 @@ from ninja import Router
 
 from controlplane.access.roles import require_operator
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
-from controlplane.api.streams.request_bodies import body_of, format_of
+from controlplane.api.streams.records import body_of, format_of
 from controlplane.api.streams.schemas import (
     InferredOut,
     PreviewOut,
@@ -18,7 +18,6 @@ from controlplane.api.streams.schemas import (
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.streams import stream_by_key
 from controlplane.errors import NotFound
-from controlplane.models import Stream
 from controlplane.records.bodies import CONTENT_TYPES
 from controlplane.topology.schema_change import (
     patch_schema,
@@ -27,6 +26,7 @@ from controlplane.topology.schema_change import (
     set_schema,
 )
 from controlplane.topology.schemas.inference import infer
+from controlplane.wire.schema import ColumnSpec
 
 router = Router(tags=["streams"])
 _EXAMPLES: Final = {
@@ -64,23 +64,26 @@ def put_schema(request: HttpRequest, slug: str, stream: str, body: SchemaIn) -> 
     would break.
     """
     actor, schema = caller(request), stream_by_key(cluster_of(request), stream)
-    return _schema(set_schema(actor, schema, schema_from(body.values()), body.reason))
+    new = schema_from(body.model_dump(exclude={"reason"}))
+    return set_schema(actor, schema, new, body.reason).schema
 
 
 @router.patch("/{slug}/streams/{stream}/schema", response=SchemaBody)
 def change_schema(request: HttpRequest, slug: str, stream: str, body: SchemaPatch) -> Any:
     """Change parts of a stream's schema, under the rules of a whole schema."""
     actor, schema = caller(request), stream_by_key(cluster_of(request), stream)
-    columns = [column.spec() for column in body.columns]
-    changed = patch_schema(actor, schema, columns, body.remove, body.settings(), body.reason)
-    return _schema(changed)
+    columns = [ColumnSpec(**column.model_dump()) for column in body.columns]
+    settings = body.model_dump(exclude={"columns", "remove", "reason"}, exclude_none=True)
+    return patch_schema(actor, schema, columns, body.remove, settings, body.reason).schema
 
 
 @router.post("/{slug}/streams/{stream}/schema/preview", response=PreviewOut)
 def preview_schema(request: HttpRequest, slug: str, stream: str, body: SchemaIn) -> Any:
     """Return the effect of a change to this schema, without changing it."""
     row = stream_by_key(viewed_cluster(request), stream)
-    return PreviewOut.of(preview(row, schema_from(body.values())))
+    changes = preview(row, schema_from(body.model_dump(exclude={"reason"})))
+    allowed = not any(change.refusal for change in changes)
+    return {"allowed": allowed, "changes": [change.to_json() for change in changes]}
 
 
 @router.post("/{slug}/streams/infer", response=InferredOut, openapi_extra=SAMPLE)
@@ -93,7 +96,3 @@ def infer_schema(request: HttpRequest, slug: str) -> Any:
     actor = caller(request)
     require_operator(actor, cluster_of(request))
     return infer(body_of(request), format_of(request))
-
-
-def _schema(stream: Stream) -> dict[str, Any]:
-    return dict(stream.schema)

@@ -1,10 +1,9 @@
 """weir clusters."""
 
 from argparse import Namespace
-from collections.abc import Callable
 from typing import Any, Final
 
-from controlplane.access.roles import VIEWER, Actor, require_member
+from controlplane.access.roles import VIEWER, require_member
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.output import (
     print_answer,
@@ -13,11 +12,10 @@ from controlplane.cli.output import (
     print_rows,
     values_of,
 )
-from controlplane.clusters import lifecycle, partitions
+from controlplane.clusters import changes
 from controlplane.clusters.listing import NodeRow, node_table
 from controlplane.errors import Invalid
 from controlplane.health.fleet import FleetRow, fleet
-from controlplane.models import Cluster
 from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import nodes
 from controlplane.wire.figures import figure_of
@@ -69,14 +67,13 @@ def show_cluster(given: Namespace) -> None:
     print_rows(given, rows, _NODE_COLUMNS)
 
 
-def start(given: Namespace) -> None:
-    """Start a cluster's application."""
-    _request(given, lifecycle.start)
-
-
-def stop(given: Namespace) -> None:
-    """Stop a cluster's application."""
-    _request(given, lifecycle.stop)
+def set_desired_state(given: Namespace) -> None:
+    """Start or stop a cluster's application."""
+    actor, cluster = viewed(given)
+    change = changes.start if given.verb == "start" else changes.stop
+    change(actor, cluster, given.reason)
+    text = f"{cluster.slug} is to be {cluster.desired}; it is {cluster.state}"
+    print_answer(given, values_of(cluster, "desired state", cluster="slug"), text)
 
 
 def set_nodes(given: Namespace) -> None:
@@ -91,20 +88,13 @@ def set_nodes(given: Namespace) -> None:
 def limit(given: Namespace) -> None:
     """Set the limits of a cluster's micro-batches."""
     actor, cluster = viewed(given)
-    values = {name: getattr(given, name) for name in partitions.LIMITS}
+    values = {name: getattr(given, name) for name in changes.LIMITS}
     wanted = {name: value for name, value in values.items() if value is not None}
     if not wanted:
         raise Invalid({"limit": ["Give --max-records or --max-batch-mb, or both"]})
-    cluster = partitions.set_batch_limits(actor, cluster, wanted, given.reason)
-    limits = values_of(cluster, " ".join(partitions.LIMITS))
+    cluster = changes.set_batch_limits(actor, cluster, wanted, given.reason)
+    limits = values_of(cluster, " ".join(changes.LIMITS))
     print_answer(given, {"cluster": cluster.slug, **limits})
-
-
-def _request(given: Namespace, change: Callable[[Actor, Cluster, str], Cluster]) -> None:
-    actor, cluster = viewed(given)
-    change(actor, cluster, given.reason)
-    text = f"{cluster.slug} is to be {cluster.desired}; it is {cluster.state}"
-    print_answer(given, values_of(cluster, "desired state", cluster="slug"), text)
 
 
 def _row(row: FleetRow) -> dict[str, Any]:

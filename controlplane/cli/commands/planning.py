@@ -9,7 +9,7 @@ from algorithms.errors import BadParameters
 from algorithms.interrupts import interruptible
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.documents import description_in
+from controlplane.cli.commands.documents import description_in
 from controlplane.cli.output import (
     print_facts,
     print_json,
@@ -22,7 +22,6 @@ from controlplane.cli.proposal_rows import (
     action_cells,
     print_measures,
     print_proposal,
-    proposal_row,
 )
 from controlplane.cluster_spec.document import ClusterDescription
 from controlplane.cluster_spec.planning import Planned, plan_for
@@ -68,10 +67,7 @@ def _request(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
     if given.wait or given.here:
         _wait_for(proposal, given.timeout)
     proposal.refresh_from_db()
-    if given.json:
-        print_json(proposal_row(actor, proposal))
-    else:
-        print_proposal(actor, proposal, ACTIONS_SHOWN)
+    print_proposal(given, actor, proposal, ACTIONS_SHOWN)
     return Code.REFUSED if proposal.state == Proposal.State.FAILED else Code.DONE
 
 

@@ -6,7 +6,7 @@ from typing import Final
 from controlplane.access.roles import VIEWER, Actor, require_member
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.output import print_answer, print_json, print_page, values_of
+from controlplane.cli.output import print_answer, print_page, values_of
 from controlplane.cli.proposal_rows import print_proposal, proposal_row
 from controlplane.errors import NotFound
 from controlplane.executions import verbs
@@ -37,10 +37,7 @@ def list_proposals(given: Namespace) -> None:
 def show_proposal(given: Namespace) -> None:
     """Print one proposal."""
     actor, proposal = _proposal(given)
-    if given.json:
-        print_json(proposal_row(actor, proposal))
-    else:
-        print_proposal(actor, proposal, given.actions)
+    print_proposal(given, actor, proposal, given.actions)
 
 
 def apply_verb(given: Namespace) -> None:

@@ -8,13 +8,14 @@ from controlplane.catalog import query_retention
 from controlplane.catalog.queries import (
     STATES,
     QueryFilters,
+    QueryRow,
     queries_listing,
     query_by_name,
+    row_of,
 )
-from controlplane.catalog.query_rows import QueryRow, row_of
 from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.documents import text_of
+from controlplane.cli.commands.documents import text_of
 from controlplane.cli.output import print_answer, print_facts, print_json, print_page, values_of
 from controlplane.cli.query_options import query_of
 from controlplane.cluster_spec.text import parse_queries

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import ADMIN, Actor, require
-from controlplane.clusters import lifecycle
+from controlplane.clusters import changes
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Invalid
 from controlplane.events.publish import announce, event
@@ -37,7 +37,7 @@ def decide(actor: Actor, incident: Incident, choice: str, reason: str = "") -> I
     if choice == ADOPT:
         row.done = [*row.done, *adopt_database(row.cluster, int(row.facts["version"]))]
     elif choice == STOP:
-        lifecycle.stop(actor, row.cluster, reason or f"incident {row.pk}")
+        changes.stop(actor, row.cluster, reason or f"incident {row.pk}")
         row.done = [*row.done, "Stopped the cluster"]
     row.save()
     audit.record(

@@ -70,9 +70,9 @@ def test_the_token_is_private_and_works(tmp_path: Path) -> None:
     setup(tmp_path)
     file = tmp_path / "token"
     assert file.stat().st_mode & 0o777 == 0o600
-    user = tokens.user_of(file.read_text().strip())
-    assert user is not None
-    assert user.username == "replayer"
+    row = tokens.token_of(file.read_text().strip())
+    assert row is not None
+    assert row.user.username == "replayer"
 
 
 def test_a_token_is_printed_once_and_kept_as_a_digest(db: None) -> None:
@@ -81,7 +81,9 @@ def test_a_token_is_printed_once_and_kept_as_a_digest(db: None) -> None:
     out = StringIO()
     call_command("create_token", "script", "nightly", days=1, stdout=out)
     token = out.getvalue().strip()
-    assert tokens.user_of(token) == User.objects.get()
+    row = tokens.token_of(token)
+    assert row is not None
+    assert row.user == User.objects.get()
     assert ApiToken.objects.get().digest not in token
     with pytest.raises(CommandError):
         call_command("create_token", "nobody", "nightly")

@@ -11,7 +11,7 @@ from algorithms.vocabulary import Progress
 from controlplane import lab
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
-from controlplane.lab import execution, reconcile, requests
+from controlplane.lab import execution, requests
 from controlplane.models import AuditEntry, LabRun
 from tests.support.lab import NAME, PLANNER, know, small_experiment
 
@@ -208,7 +208,7 @@ def test_a_break_is_told_and_left_to_the_log(
 
 def lost(run: LabRun, attempts: int) -> None:
     """Let the run be one whose worker has not been heard of."""
-    silent = timezone.now() - reconcile.LOST_AFTER - timedelta(seconds=1)
+    silent = timezone.now() - execution.LOST_AFTER - timedelta(seconds=1)
     LabRun.objects.filter(pk=run.pk).update(state="running", beat_at=silent, attempts=attempts)
 
 
@@ -232,7 +232,7 @@ def test_the_run_of_a_lost_worker_is_queued_anew(
 def test_a_run_that_loses_worker_after_worker_fails(operator: Actor, small: None) -> None:
     """It may well be what ends them."""
     run = asked(operator)
-    lost(run, attempts=reconcile.MAX_ATTEMPTS)
+    lost(run, attempts=execution.MAX_ATTEMPTS)
     lab.requeue_lost(timezone.now())
     run.refresh_from_db()
     assert (run.state, run.error) == ("failed", "The worker was lost; run it again")

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from controlplane.access.roles import Actor
-from controlplane.catalog.query_rows import row_of
+from controlplane.catalog.queries import row_of
 from controlplane.catalog.query_text import output_columns
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid

@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion, reconcile
-from controlplane.clusters.log import set_log
+from controlplane.clusters.changes import set_log
 from controlplane.errors import Away
 from controlplane.models import Cluster, Drop, Stream
 from controlplane.topology import drop_rule_housekeeping, drop_rules

@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from controlplane import lab
-from controlplane.lab import reconcile
+from controlplane.lab import execution
 from controlplane.models import LabRun
 from controlplane.runtime.children import Place, service_children
 from tests.support.cluster import actor
@@ -63,7 +63,7 @@ def test_the_beat_wakes_the_worker_for_a_run_whose_message_was_lost(
         channel: Any = broker.default_channel
         assert channel.queue_purge("lab") == 1
     request.getfixturevalue("celery_worker")
-    lab.requeue_lost(timezone.now() + reconcile.MESSAGE_LOST_AFTER)
+    lab.requeue_lost(timezone.now() + execution.MESSAGE_LOST_AFTER)
     until(lambda: is_in("done", run))
 
 

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.clusters import lifecycle
+from controlplane.clusters import changes
 from controlplane.errors import Invalid
 from controlplane.models import AuditEntry, Cluster, Query
 from controlplane.pagination.cursors import Place, slice_of
@@ -150,8 +150,8 @@ def test_many_rows_take_no_more_queries_than_few(
     few = counted(script, f"{path}&limit=2")
     placed(operator, sf, {f"more-{i}": ["s0", "s1"] for i in range(30)})
     for _ in range(3):
-        lifecycle.start(operator, sf)
-        lifecycle.stop(operator, sf)
+        changes.start(operator, sf)
+        changes.stop(operator, sf)
     assert counted(script, f"{path}&limit=100") <= few
     assert few <= 12
 

@@ -7,23 +7,22 @@ from typing import Any
 import pytest
 
 from controlplane.api import api
-from controlplane.api.common.body_examples import BODIES
+from controlplane.api.common.examples import BODIES
 
 MODULES = (
     "common.schemas",
-    "clusters.schemas",
+    "clusters.routes",
     "queries.schemas",
     "clusters.health",
     "streams.records",
     "streams.schemas",
-    "clusters.stuck_batch",
-    "lab.routes",
+    "lab",
     "integrations.attached",
-    "comparison_schemas",
-    "proposal_schemas",
-    "queries.edge_schemas",
-    "policies.routes",
-    "access.tokens",
+    "comparisons",
+    "proposals",
+    "queries.edges",
+    "policies",
+    "access",
     "integrations.webhooks",
 )
 METHODS = ("get", "post", "put", "patch", "delete")

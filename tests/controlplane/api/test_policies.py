@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.api.application import api
-from controlplane.api.common.body_examples import BODIES
+from controlplane.api.common.examples import BODIES
 from controlplane.models import Cluster, Decision
 from tests.controlplane.api.test_api import bearer
 from tests.support.cluster import actor

@@ -8,9 +8,8 @@ from django.utils import timezone
 from ninja import Router, Status
 from pydantic import ConfigDict, Field, StrictInt, create_model
 
-from controlplane.api.common.derived import columns_of
 from controlplane.api.common.lists import listed, requested_page
-from controlplane.api.common.schemas import ListOut, ReasonIn
+from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.models import Blackout, Cluster, Decision, Exclusion
 from controlplane.policies import blackouts, exclusions
@@ -19,11 +18,7 @@ from controlplane.policies.description import summary
 from controlplane.policies.settings import PolicySettings, optional_fields
 from controlplane.policies.store import policy_row, stored_settings, update_policy
 from controlplane.watch.codes import CODES
-from controlplane.watch.history import (
-    DecisionFilters,
-    decisions_listing,
-    last_decisions,
-)
+from controlplane.watch.history import DecisionFilters, decisions_listing, last_decisions
 
 
 class PolicyOut(PolicySettings):
@@ -48,11 +43,6 @@ class PolicyIn(create_model("_Sent", __base__=ReasonIn, **optional_fields())):  
     """The settings to change; the others stay. auto_from and auto_until: null for none."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-
-    def changes(self) -> dict[str, Any]:
-        """Return the settings in the request."""
-        sent: dict[str, Any] = self.model_dump(exclude_unset=True, exclude={"reason"})
-        return sent
 
 
 class BlackoutIn(ReasonIn):
@@ -135,7 +125,8 @@ def get_policy(request: HttpRequest, slug: str) -> Any:
 def change_policy(request: HttpRequest, slug: str, body: PolicyIn) -> Any:
     """Change some settings of the policy. Requires the role admin."""
     actor, cluster = caller(request), cluster_of(request)
-    update_policy(actor, cluster, body.changes(), body.reason)
+    changes = body.model_dump(exclude_unset=True, exclude={"reason"})
+    update_policy(actor, cluster, changes, body.reason)
     return PolicyOut.of(cluster)
 
 
@@ -149,11 +140,7 @@ def list_blackouts(request: HttpRequest, slug: str) -> Any:
 def add_blackout(request: HttpRequest, slug: str, body: BlackoutIn) -> Any:
     """Add a blackout. Requires the role admin."""
     actor, cluster = caller(request), cluster_of(request)
-    row = blackouts.add_blackout(
-        actor, cluster, reason=body.reason, cron=body.cron, minutes=body.minutes,
-        starts_at=body.starts_at, ends_at=body.ends_at,
-    )  # fmt: skip
-    return Status(201, row)
+    return Status(201, blackouts.add_blackout(actor, cluster, **body.model_dump()))
 
 
 @router.delete("/{slug}/blackouts/{int:pk}", response={204: None})

@@ -1,5 +1,10 @@
-"""The header Idempotency-Key: a repeated POST has one effect and returns the same response."""
+"""Decorators of all endpoints: ETags of GET, and the header Idempotency-Key of POST.
 
+A GET with If-None-Match returns 304 if nothing has changed. A repeated POST with a key has one
+effect and returns the same response.
+"""
+
+import hashlib
 import re
 from collections.abc import Callable
 from functools import wraps
@@ -11,6 +16,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.utils.cache import get_conditional_response, patch_vary_headers
 
 from controlplane.api.common.problems import problem
 from controlplane.api.common.security import identified
@@ -19,6 +25,30 @@ from controlplane.integrations import idempotency
 from controlplane.integrations.idempotency import Claim
 from controlplane.models import KeptAnswer
 
+View = Callable[..., HttpResponseBase]
+
+
+def conditional(run: View) -> View:
+    """Add an ETag to responses to GET, and return 304 if If-None-Match has it."""
+
+    @wraps(run)
+    def answered(request: HttpRequest, *args: Any, **parts: Any) -> HttpResponseBase:
+        response = run(request, *args, **parts)
+        if request.method != "GET" or not isinstance(response, HttpResponse):
+            return response
+        # What one may see is not another's: no shared cache keeps it, and a browser asks again.
+        response["Cache-Control"] = "private, no-cache"
+        patch_vary_headers(response, ("Authorization", "Cookie"))
+        if response.status_code != HTTPStatus.OK:
+            return response
+        # A digest that names a body, nothing secret: the fastest of the strong ones.
+        etag = f'"{hashlib.blake2b(response.content, digest_size=16).hexdigest()}"'
+        response["ETag"] = etag
+        return get_conditional_response(request, etag=etag, response=response) or response
+
+    return answered
+
+
 HEADER: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotent-Replayed"
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
@@ -26,8 +56,6 @@ _KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
 _PASSING: Final = frozenset({401, 403, 409, 429})
 # "Still runs" is soon over; a key of another request never fits.
 _AGAIN_S: Final = 1
-
-View = Callable[..., HttpResponseBase]
 
 
 def idempotent(run: View) -> View:
@@ -63,23 +91,25 @@ def _claim(request: HttpRequest, key: str) -> Claim | KeptAnswer | None:
     actor = identified(request)
     if actor is None or not isinstance(actor.user, User):
         return None
-    return idempotency.claim(actor.user, key, _fingerprint(request, actor.token))
+    line = f"{request.method} {request.get_full_path()} {request.content_type} {actor.token or ''}"
+    fingerprint = idempotency.fingerprint(line.encode(), request.body)
+    return idempotency.claim(actor.user, key, fingerprint)
 
 
 def _done(
     request: HttpRequest, claimed: Claim, work: Callable[[], HttpResponseBase]
 ) -> HttpResponseBase:
+    kept = False
     try:
         with transaction.atomic():
             response = work()
-            kept = _is_stored(response)
-            if kept and isinstance(response, HttpResponse):
-                content_type = response.get("Content-Type", "")
-                idempotency.store_answer(
-                    claimed, response.status_code, content_type, response.content
-                )
-            elif response.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            status = response.status_code
+            if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 transaction.set_rollback(True)
+            elif isinstance(response, HttpResponse) and status not in _PASSING:
+                content_type = response.get("Content-Type", "")
+                idempotency.store_answer(claimed, status, content_type, response.content)
+                kept = True
     except Conflict as lost:
         return _refused(request, lost)
     except BaseException:
@@ -88,17 +118,6 @@ def _done(
     if not kept:
         idempotency.release(claimed)
     return response
-
-
-def _is_stored(response: HttpResponseBase) -> bool:
-    status = response.status_code
-    final = status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in _PASSING
-    return final and isinstance(response, HttpResponse)
-
-
-def _fingerprint(request: HttpRequest, token: int | None) -> str:
-    line = f"{request.method} {request.get_full_path()} {request.content_type} {token or ''}"
-    return idempotency.fingerprint(line.encode(), request.body)
 
 
 def _repeated(kept: KeptAnswer) -> HttpResponse:

@@ -10,9 +10,8 @@ from pydantic import Field
 from algorithms.experiments import Axis, Experiment
 from algorithms.vocabulary import ParameterField
 from controlplane import lab
-from controlplane.api.common.derived import columns_of, fields_of
 from controlplane.api.common.lists import listed, requested_page
-from controlplane.api.common.schemas import ListOut
+from controlplane.api.common.schemas import ListOut, columns_of, fields_of
 from controlplane.api.common.security import caller
 from controlplane.errors import Conflict
 from controlplane.lab.runs import (

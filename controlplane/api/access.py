@@ -1,0 +1,127 @@
+"""Endpoints of the caller, of tokens and of the audit log."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Router, Schema, Status
+from pydantic import Field
+
+from controlplane.access import tokens
+from controlplane.access.audit import AuditFilters, audit_listing
+from controlplane.access.roles import ROLES, VIEWER
+from controlplane.api.common.lists import listed, requested_page
+from controlplane.api.common.schemas import ListOut, below, columns_of
+from controlplane.api.common.security import caller, visible_cluster
+from controlplane.models import ApiToken, AuditEntry, Cluster
+
+me = Router(tags=["access"])
+tokens_router = Router(tags=["access"])
+audit = Router(tags=["audit"])
+
+
+class TokenScopeOut(columns_of(ApiToken, "name role expires_at")):  # type: ignore[misc]
+    """The scope of a token; role "" is no limit, cluster null all clusters."""
+
+    cluster: str | None = below("cluster.slug")
+
+
+class MeOut(Schema):
+    """The caller, and their highest role: on all clusters, and on each visible cluster.
+
+    roles are all there are, each may what those before it may.
+    """
+
+    name: str
+    role: str
+    clusters: dict[str, str]
+    roles: list[str]
+    token: TokenScopeOut | None
+
+
+@me.get("", response=MeOut)
+def get_caller(request: HttpRequest) -> Any:
+    """Return the caller and their roles."""
+    actor = caller(request)
+    rows = Cluster.objects.order_by("slug").values_list("pk", "slug")
+    return {
+        "name": actor.name,
+        "role": actor.role(),
+        "clusters": {slug: role for pk, slug in rows if (role := actor.role(pk))},
+        "roles": ROLES,
+        "token": ApiToken.objects.select_related("cluster").filter(pk=actor.token or 0).first(),
+    }
+
+
+class TokenIn(Schema):
+    """A token: the most it may, the only cluster where (null: all), and for how many days."""
+
+    name: str = Field(max_length=tokens.MAX_NAME)
+    role: str = VIEWER
+    cluster: str | None = None
+    days: int = tokens.DEFAULT_DAYS
+
+
+class TokenOut(columns_of(ApiToken, "id name hint role created_at expires_at last_used_at")):  # type: ignore[misc]
+    """A token without its secret; hint is the secret's last four characters."""
+
+    cluster: str | None = below("cluster.slug")
+
+
+class NewTokenOut(Schema):
+    """A new token with its secret, which is not shown again."""
+
+    token: TokenOut
+    secret: str
+
+
+@tokens_router.get("", response=list[TokenOut])
+def list_tokens(request: HttpRequest) -> Any:
+    """Return the caller's tokens by name, at most a hundred."""
+    return tokens.tokens_of(caller(request))
+
+
+@tokens_router.post("", response={201: NewTokenOut})
+def make_token(request: HttpRequest, body: TokenIn) -> Any:
+    """Create a token of the caller; only this response has the secret. Requires a session."""
+    actor = caller(request)
+    cluster = None if body.cluster is None else visible_cluster(actor, body.cluster)
+    row, secret = tokens.make(actor, body.name, body.role, cluster, body.days)
+    return Status(201, {"token": row, "secret": secret})
+
+
+@tokens_router.delete("/{int:pk}", response={204: None})
+def revoke_token(request: HttpRequest, pk: int) -> Any:
+    """Revoke a token of the caller; a caller with a token can revoke that token only."""
+    tokens.revoke(caller(request), pk)
+    return Status(204, None)
+
+
+class AuditOut(
+    columns_of(  # type: ignore[misc]
+        AuditEntry,
+        "id at actor address action object request seal reason",
+        before=dict[str, Any],
+        after=dict[str, Any],
+    )
+):
+    """One change; request is the id of the request that caused it, seal that of its plan."""
+
+    cluster: str | None = below("cluster.slug")
+
+
+class AuditPage(ListOut):
+    """Some entries of the audit log, the newest first."""
+
+    entries: list[AuditOut]
+
+
+@audit.get("", response=AuditPage)
+def list_audit(request: HttpRequest, response: HttpResponse) -> Any:
+    """List audit entries, newest first.
+
+    Query parameters q, cluster, action, request (a request's id), cursor, limit (up to 1000). Who
+    sees some clusters only gets the entries of those.
+    """
+    filters = AuditFilters.of(request.GET, clusters=caller(request).clusters)
+    page = requested_page(request, audit_listing(filters))
+    return listed(request, response, page) | {"entries": page.rows}

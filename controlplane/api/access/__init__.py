@@ -1,1 +1,0 @@
-"""Endpoints of the caller, of tokens and of the audit log."""

@@ -1,1 +1,0 @@
-"""Endpoints of policies, blackouts, exclusions and decisions of the watch loops."""
