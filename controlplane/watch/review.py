@@ -17,8 +17,7 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions
 from controlplane.proposals.drift import drift_of
 from controlplane.proposals.staleness import mark_stale
-from controlplane.watch.codes import is_calm
-from controlplane.watch.decision import Outcome
+from controlplane.watch.decision import Outcome, is_calm
 from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loops import BY_NAME, LOOPS, MOVES, RATIO, SHARE
 from controlplane.watch.planner_request import WATCH
