@@ -15,9 +15,10 @@ from typing import Any
 from django.db import transaction
 from django.db.models import QuerySet
 
-from controlplane.models import Execution, LedgerEntry, MetricSample, Proposal
+from controlplane.models import Execution, LedgerEntry, Proposal
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
+from controlplane.telemetry import time_series
 from controlplane.telemetry.samples import Sample, imbalance
 
 logger = logging.getLogger(__name__)
@@ -80,17 +81,7 @@ def _samples_after(execution: Execution) -> list[Sample]:
     assert execution.finished_at is not None
     begin, end = execution.finished_at + SKIPPED, execution.finished_at + LATEST
     ends = [moment for moment in (end, _next_began(execution)) if moment is not None]
-    return _samples(execution, begin, min(ends))[:ENOUGH]
-
-
-def _samples(execution: Execution, begin: datetime, end: datetime) -> list[Sample]:
-    rows = MetricSample.objects.filter(
-        cluster=execution.cluster_id,
-        resolution=MetricSample.Resolution.RAW,
-        t__gte=begin,
-        t__lt=end,
-    )
-    return list(rows.order_by("t").values_list("values", flat=True))
+    return time_series.samples(execution.cluster, begin, min(ends), resolution=1)[:ENOUGH]
 
 
 def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bool:
@@ -98,7 +89,8 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
     columns = ("direction", "first", "stop", "skipped", "inverses", "bytes", "pause_ms")
     steps = list(execution.steps.order_by("number").values(*columns))
     applied = applied_actions(proposal, steps)
-    before = _samples(execution, execution.started_at - BEFORE, execution.started_at)
+    started = execution.started_at
+    before = time_series.samples(execution.cluster, started - BEFORE, started, resolution=1)
     latency = _mean(sample.get("p95") for sample in before)
     with transaction.atomic():
         # Idempotent: an attempt after a crash writes nothing twice.

@@ -14,7 +14,7 @@ from controlplane.planning.adapter import Defaults, PlannerAdapter
 from controlplane.planning.adapters import adapter_of, adapters
 from controlplane.planning.budget import checked_budget
 from controlplane.policies.store import policy_of
-from controlplane.proposals.notifications import notify
+from controlplane.proposals.transitions import notify
 from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
 
 
