@@ -84,7 +84,13 @@ def place_as(
         return 0
     work = _PendingWork(cluster.routing_version, pending, [], _streams(list(wanted)))
     nodes = {node.index: node for node in cluster.nodes.all()}
-    chosen = {query.pk: _as_wanted(query, wanted[query.pk], nodes) for query in pending}
+    chosen = {
+        query.pk: _Place(
+            nodes[wanted[query.pk][0][0]],
+            () if query.task_count == 1 else tuple(wanted[query.pk]),
+        )
+        for query in pending
+    }
     named = {pk: indices for pk, indices in aggregators.items() if indices}
     merged = _merged_as_wanted(
         cluster, pending, {pk: nodes[first] for pk, (first, *_) in named.items()}
@@ -116,10 +122,6 @@ def _merged_as_wanted(
     return {pk: node or aggregators.take() for pk, node in aggregators_by_query.items()}
 
 
-def _as_wanted(query: Query, task_ranges: Sequence[TaskRange], nodes: Mapping[int, Node]) -> _Place:
-    return _Place(nodes[task_ranges[0][0]], () if query.task_count == 1 else tuple(task_ranges))
-
-
 @retry
 def _run_pass(cluster_id: int) -> PlacementPass:
     cluster = Cluster.objects.filter(pk=cluster_id).first()
@@ -136,7 +138,9 @@ def _run_pass(cluster_id: int) -> PlacementPass:
         apply(cluster, actions, Change(_summary(work, chosen)))
     waiting = len(work.pending) - len(chosen)
     if waiting:
-        _mark_waiting(work.pending)
+        ids = [query.pk for query in work.pending]
+        rows = Query.objects.filter(pk__in=ids, state=Query.State.PENDING)
+        rows.exclude(detail=NO_NODE).update(detail=NO_NODE)
     return PlacementPass(len(chosen), len(work.ending), waiting)
 
 
@@ -220,13 +224,6 @@ def _summary(work: _PendingWork, chosen: dict[int, _Place]) -> str:
 def _node_text(place: _Place) -> str:
     others = len(place.task_ranges) - 1
     return f"{place.node.name} and {others} more" if others > 0 else place.node.name
-
-
-def _mark_waiting(pending: Sequence[Query]) -> None:
-    waiting = Query.objects.filter(
-        pk__in=[query.pk for query in pending], state=Query.State.PENDING
-    )
-    waiting.exclude(detail=NO_NODE).update(detail=NO_NODE)
 
 
 def task_ranges_over(nodes: Sequence[Node], first: Node, tasks: int) -> tuple[TaskRange, ...]:
