@@ -154,7 +154,7 @@ def _publish(
         logger.info("%s: %s; trying again", execution, lost)
         return True
     except Refused as refusal:
-        return _fail(execution, refusal)
+        return _end(execution, "fail", f"failed: {refusal}", error=str(refusal))
     except Away as away:
         Execution.objects.filter(pk=execution.pk).update(waits=str(away)[:200])
         return False
@@ -174,16 +174,8 @@ def _estimate_rollback(execution_id: int) -> None:
 
 
 @transaction.atomic
-def _fail(execution: Execution, refusal: Refused) -> bool:
-    """End the execution as failed, as the topology refuses a step."""
-    move_on(WEIR, execution.proposal, "fail", message=f"failed: {refusal}", error=str(refusal))
-    _close(execution)
-    return False
-
-
-@transaction.atomic
-def _end(execution: Execution, verb: str, message: str) -> bool:
-    move_on(WEIR, execution.proposal, verb, message=message)
+def _end(execution: Execution, verb: str, message: str, **columns: str) -> bool:
+    move_on(WEIR, execution.proposal, verb, message=message, **columns)
     _close(execution)
     return False
 

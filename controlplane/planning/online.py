@@ -63,13 +63,8 @@ def _read_state(rates: list[float], nodes: list[Node], sources: dict[int, int]) 
     for pk, queries in hosted.annotate(n=Count("id")).values_list("node", "n"):
         loads[servers[pk]] = queries
     first = {"query__tasks__node__in": servers, "query__tasks__index": 0}
-    columns = "query__tasks__node", "stream"
-    counted = (
-        QueryStream.objects.filter(**first).order_by().values(*columns).annotate(n=Count("id"))
-    )
-    readers = (
-        (servers[pk], sources[stream], queries)
-        for pk, stream, queries in counted.values_list(*columns, "n")
-    )
+    read = QueryStream.objects.filter(**first).order_by().values("query__tasks__node", "stream")
+    counted = read.annotate(n=Count("id")).values_list("query__tasks__node", "stream", "n")
+    readers = ((servers[pk], sources[stream], queries) for pk, stream, queries in counted)
     capacities = [node.capacity for node in nodes]
     return OnlineState.from_counts(len(servers), rates, loads, readers, capacities)

@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
 
 from controlplane.models import Execution, LedgerEntry, Proposal
 from controlplane.planning.measures import cluster_values, measures
@@ -38,17 +37,13 @@ ENDED = (
 
 def write_entries(now: datetime) -> int:
     """Write the entries of executions whose measures have settled; return how many."""
-    return sum(_written(execution, now) for execution in _unwritten())
-
-
-def _unwritten() -> QuerySet[Execution]:
     ended = Execution.objects.filter(
         proposal__state__in=ENDED,
         proposal__ledger__isnull=True,
         finished_at__isnull=False,
         done__gt=0,
-    )
-    return ended.select_related("proposal", "proposal__snapshot_row", "cluster")
+    ).select_related("proposal", "proposal__snapshot_row", "cluster")
+    return sum(_written(execution, now) for execution in ended)
 
 
 def _written(execution: Execution, now: datetime) -> bool:
@@ -156,9 +151,10 @@ def _figures(
     proposal: Proposal, after: Mapping[str, Any], sent: int | None, latency: float | None
 ) -> dict[str, float]:
     values = cluster_values(after)
+    # No replication factor predicts the records of split queries.
     return _known(
         imbalance=values.get("imbalance"),
-        replication_factor=None if _is_split(proposal) else values.get("replication_factor"),
+        replication_factor=None if proposal.snapshot.split else values.get("replication_factor"),
         bytes=sent,
         pause_ms=proposal.predicted.get("pause_ms"),
         latency_ms=latency,
@@ -174,16 +170,11 @@ def _measured(
     capacities = [node.capacity for node in proposal.snapshot.nodes]
     return _known(
         imbalance=imbalance(_mean_loads(samples), capacities) if samples else None,
-        replication_factor=delivered / read if read and not _is_split(proposal) else None,
+        replication_factor=delivered / read if read and not proposal.snapshot.split else None,
         bytes=sum(step["bytes"] for step in steps),
         pause_ms=max(pauses, default=None),
         latency_ms=_mean(sample.get("p95") for sample in samples),
     )
-
-
-def _is_split(proposal: Proposal) -> bool:
-    """Return whether split queries ran, whose records no replication factor predicts."""
-    return bool(proposal.snapshot.split)
 
 
 def _mean_loads(samples: Sequence[Sample]) -> list[float]:

@@ -47,7 +47,8 @@ def move_on(
     if changed != 1:
         raise _not_allowed(proposal, verb)
     _record(actor, proposal, verb, before, reason)
-    notify(proposal, message or _sentence(actor, proposal, verb))
+    sentence = proposal.state if verb.by_weir else f"{name} by {actor.name}"
+    notify(proposal, message or sentence)
     return proposal
 
 
@@ -132,10 +133,6 @@ def _record(actor: Actor, proposal: Proposal, verb: Verb, before: str, reason: s
         after={"state": proposal.state},
         seal=proposal.seal,
     )
-
-
-def _sentence(actor: Actor, proposal: Proposal, verb: Verb) -> str:
-    return proposal.state if verb.by_weir else f"{verb.name} by {actor.name}"
 
 
 def notify(

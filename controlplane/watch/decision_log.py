@@ -53,19 +53,12 @@ def record_decision(
         first_at=now,
         **figures,
     )
-    if _is_notified(last, outcome):
+    # Published: a problem, its end, or an action; a figure that varies around its limit once.
+    was_calm = last is None or is_calm(last.code)
+    if outcome.code in NEWS or was_calm != is_calm(outcome.code):
         text = f"{loop}: {outcome.text}"
         announce(cluster.pk, event("decision", text, pk=row.pk, state=row.code))
     return row
-
-
-def _is_notified(last: Decision | None, outcome: Outcome) -> bool:
-    """Return True if a decision is published: a problem, its end, or an action.
-
-    A figure that varies around its limit is published once.
-    """
-    was_calm = last is None or is_calm(last.code)
-    return outcome.code in NEWS or was_calm != is_calm(outcome.code)
 
 
 def prune(now: datetime) -> int:
