@@ -91,7 +91,7 @@ class Section(StrEnum):
 def _setting(section: Section, label: str, *, default: Any, unit: str = "", hint: str = "") -> Any:
     """Declare a setting: its label, unit and hint; a form shows the value in the unit."""
     given = {"default_factory": default} if callable(default) else {"default": default}
-    scale = next((one for start, one in _SCALES.items() if unit.startswith(start)), 1.0)
+    scale = next((factor for start, factor in _SCALES.items() if unit.startswith(start)), 1.0)
     extra: dict[str, Any] = {"section": section, "unit": unit, "scale": scale}
     return Field(title=label, description=hint, json_schema_extra=extra, **given)
 
