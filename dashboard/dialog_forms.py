@@ -1,40 +1,55 @@
 """Forms in dialogs, which show errors at their fields."""
 
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
 
+from controlplane.access.roles import require_operator
 from controlplane.errors import Conflict, Fields, Invalid
-from dashboard.guards import PageRequest
+from controlplane.models import Cluster
+from dashboard.guards import PageRequest, cluster_action
 from dashboard.responses import notify, notify_refusal, render_page
 
 
-def answer(
-    request: PageRequest,
-    change: Callable[[], str],
-    *,
+def cluster_dialog(
     page: str,
+    *keys: str,
     form: str,
     field: str,
-    context: Mapping[str, Any] | None = None,
-) -> HttpResponse:
-    """Apply a change and redirect to a page with the message that `change` returns.
+    context: Callable[..., Mapping[str, Any]] = lambda *_, **__: {},
+) -> Callable[[Callable[..., str]], Callable[..., HttpResponseBase]]:
+    """Return a decorator of changes of a cluster by operators, as `responses.cluster_change`.
 
-    If the change is refused, return the form with the submitted values and the errors by field;
-    the error of a conflict belongs to `field`. Without htmx, the page shows the error.
+    If the change is refused, the view returns the form with the submitted values, the errors by
+    field and the context; the error of a conflict belongs to `field`. Without htmx, the page shows
+    the error.
     """
-    try:
-        notify(request, change())
-    except (Invalid, Conflict) as refusal:
-        if not request.htmx:
-            notify_refusal(request, refusal)
-            return redirect(page)
-        errors = {"values": request.POST.dict(), "errors": faults_by_field(refusal, field)}
-        return render_page(request, form, {**(context or {}), **errors}, status=422)
-    return HttpResponseClientRedirect(page) if request.htmx else redirect(page)
+
+    def decorate(change: Callable[..., str]) -> Callable[..., HttpResponseBase]:
+        @cluster_action
+        @wraps(change)
+        def view(request: PageRequest, cluster: Cluster, **parts: Any) -> HttpResponse:
+            require_operator(request.actor, cluster)
+            url = reverse(page, args=[cluster.slug, *(parts[key] for key in keys)])
+            try:
+                notify(request, change(request, cluster, **parts))
+            except (Invalid, Conflict) as refusal:
+                if not request.htmx:
+                    notify_refusal(request, refusal)
+                    return redirect(url)
+                errors = {"values": request.POST.dict(), "errors": faults_by_field(refusal, field)}
+                shown = {**context(cluster, **parts), **errors}
+                return render_page(request, form, shown, status=422)
+            return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
+
+        return view
+
+    return decorate
 
 
 def faults_by_field(refusal: Invalid | Conflict, field: str) -> Fields:

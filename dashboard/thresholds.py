@@ -40,49 +40,14 @@ def latency(trigger_ms: int) -> Limits:
     return Limits(4.0 * trigger_ms, 10.0 * trigger_ms)
 
 
-STATES = {
-    "running": GOOD,
-    "starting": WARN,
-    "catching up": WARN,
-    "degraded": WARN,
-    "stuck": BAD,
-    "crash loop": BAD,
-    "needs decision": BAD,
-    "undecided": BAD,
-    "resolved": GOOD,
-    "stopped": UNKNOWN,
-    "failed": BAD,
-    "pending": WARN,
-    "ending": WARN,
-    "ended": UNKNOWN,
-    "queued": WARN,
-    "cancelled": UNKNOWN,
-    "computing": WARN,
-    "ready": WARN,
-    "approved": WARN,
-    "executing": WARN,
-    "paused": WARN,
-    "rolling back": WARN,
-    "rolled back": WARN,
-    "done": GOOD,
-    "rejected": UNKNOWN,
-    "stale": BAD,
-    "superseded": UNKNOWN,
-    "waiting": UNKNOWN,
-    "moving": WARN,
-    "moved": GOOD,
-    "moving back": WARN,
-    "moved back": WARN,
-    "left out": UNKNOWN,
-    "not moved": UNKNOWN,
-    "published": WARN,
-    "restarted": WARN,
-    "kept": UNKNOWN,
-    "idle": GOOD,
-    "terminated": UNKNOWN,
-    "lost": BAD,
-    "on": GOOD,
-    "off": UNKNOWN,
-    "not answering": BAD,
-    "delivered": GOOD,
-}
+# The states of each level.
+_STATES = {
+    GOOD: "running, resolved, done, moved, idle, on, delivered",
+    WARN: "starting, catching up, degraded, pending, ending, queued, computing, ready, approved,"
+          " executing, paused, rolling back, rolled back, moving, moving back, moved back,"
+          " published, restarted",
+    UNKNOWN: "stopped, ended, cancelled, rejected, superseded, waiting, left out, not moved, kept,"
+             " terminated, off",
+    BAD: "stuck, crash loop, needs decision, undecided, failed, stale, lost, not answering",
+}  # fmt: skip
+STATES = {state: grade for grade, states in _STATES.items() for state in states.split(", ")}

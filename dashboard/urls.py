@@ -3,8 +3,7 @@
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
-from dashboard import site
-from dashboard.access import audit, tokens
+from dashboard import access, site
 from dashboard.clusters import fleet, incidents
 from dashboard.clusters import views as clusters
 from dashboard.integrations import attached, webhooks
@@ -16,7 +15,7 @@ from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
 from dashboard.queries import changes, submission
 from dashboard.queries import views as queries
-from dashboard.streams import dead_letters, drop_rules, stream_schema
+from dashboard.streams import dead_letters, stream_schema
 from dashboard.streams import views as streams
 
 # Users with a session are redirected to the fleet.
@@ -48,9 +47,9 @@ _streams: list[URLPattern] = [
     path("dead-letters/replay/", dead_letters.replay, name="dead-letters-replay"),
     path("dead-letters/delete/", dead_letters.delete, name="dead-letters-delete"),
     path("streams/<int:pk>/", streams.detail, name="stream"),
-    path("streams/<int:pk>/drops/", drop_rules.index, name="stream-drops"),
-    path("streams/<int:pk>/drops/set/", drop_rules.set_drop, name="drop-set"),
-    path("streams/<int:pk>/drops/lift/", drop_rules.lift, name="drop-lift"),
+    path("streams/<int:pk>/drops/", streams.list_drop_rules, name="stream-drops"),
+    path("streams/<int:pk>/drops/set/", streams.set_drop, name="drop-set"),
+    path("streams/<int:pk>/drops/lift/", streams.lift_drop, name="drop-lift"),
 ]
 _queries: list[URLPattern] = [
     path("queries/", queries.index, name="queries"),
@@ -145,10 +144,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("clusters/<slug:slug>/", include(_CLUSTER)),
     *_lab,
     *_attached,
-    path("audit/", audit.index, name="audit"),
-    path("tokens/", tokens.index, name="tokens"),
-    path("tokens/make/", tokens.make, name="token-make"),
-    path("tokens/<int:pk>/revoke/", tokens.revoke, name="token-revoke"),
+    path("audit/", access.list_audit_entries, name="audit"),
+    path("tokens/", access.list_tokens, name="tokens"),
+    path("tokens/make/", access.make_token, name="token-make"),
+    path("tokens/<int:pk>/revoke/", access.revoke_token, name="token-revoke"),
     *_webhooks,
     path("help/", site.help_page, name="help"),
     path("login/", _LOGIN, name="login"),

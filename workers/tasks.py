@@ -34,7 +34,7 @@ from controlplane.task_names import (
     UPDATE_LEDGER,
     WATCH,
 )
-from controlplane.telemetry import roll_ups
+from controlplane.telemetry import time_series
 from controlplane.topology import placement
 from workers.webhooks import tasks as _webhooks  # noqa: F401 - registers its tasks
 
@@ -114,14 +114,14 @@ def reconcile_routing() -> None:
 @shared_task(name=ROLL_UP)
 def roll_up() -> None:
     """Write the 10 s and 60 s samples."""
-    roll_ups.roll_up(timezone.now())
+    time_series.roll_up(timezone.now())
 
 
 @shared_task(name=PRUNE)
 def prune() -> None:
     """Delete expired rows, and mark proposals of lost workers as failed."""
     now = timezone.now()
-    roll_ups.prune(now)
+    time_series.prune_samples(now)
     retention.prune_queries(now)
     window_retention.prune_windows(now)
     retention.prune_routing()

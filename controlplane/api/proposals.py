@@ -34,7 +34,7 @@ from controlplane.proposals.listing import (
     proposal_without_plan,
     proposals_listing,
 )
-from controlplane.proposals.planners import offered_planners
+from controlplane.proposals.requests import offered_planners
 
 
 class ProposalIn(Schema):

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from django.db import connection, transaction
-from django.db.models import Max
 from django.utils import timezone
 
 from controlplane.events.publish import send_samples
@@ -18,6 +17,7 @@ from controlplane.executions import acknowledgement
 from controlplane.health import failed_queries, skipped_batches
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
 from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
+from controlplane.telemetry.time_series import latest_values
 from controlplane.topology import drop_rule_housekeeping
 
 # The time constant of stream rates (63 % of a change). Faster rates would make plans, which take
@@ -53,7 +53,7 @@ def measure(cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None
     capacities = list(
         Node.objects.filter(cluster=cluster).order_by("index").values_list("capacity", flat=True)
     )
-    emitted_ms = _last_emitted_ms(cluster)
+    emitted_ms = (latest_values(cluster) or {}).get("t")
     samples = []
     for row in rows:
         before = PreviousBatch(emitted_ms, cluster.trigger_ms, batch_ms)
@@ -125,12 +125,6 @@ def _updated_rate(rate: float | None, records: int, seconds: float, age: float) 
     weight = 1 - math.exp(-seconds / min(age, RATE_TIME_CONSTANT_S))
     updated = rate + weight * (records / seconds - rate)
     return updated if updated > SILENT else 0.0
-
-
-def _last_emitted_ms(cluster: Cluster) -> int | None:
-    raw = MetricSample.objects.filter(cluster=cluster, resolution=MetricSample.Resolution.RAW)
-    newest = raw.aggregate(t=Max("t"))["t"]
-    return None if newest is None else round(newest.timestamp() * 1000)
 
 
 def _acknowledge(cluster_id: int, version: int) -> None:

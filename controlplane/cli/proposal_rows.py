@@ -9,9 +9,8 @@ from controlplane.cli.output import print_facts, print_json, print_sentence, pri
 from controlplane.executions import verbs
 from controlplane.executions.progress import progress_of
 from controlplane.models import Execution, Proposal, Step
-from controlplane.planning.action_text import ActionText, action_text
+from controlplane.planning.action_text import ActionText, action_text, names_of
 from controlplane.planning.adapters import measures_of
-from controlplane.proposals.action_names import names_of
 
 
 def proposal_row(actor: Actor, proposal: Proposal) -> dict[str, Any]:

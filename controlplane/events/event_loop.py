@@ -8,32 +8,22 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
 # Longer than the timeouts of Redis connections, whose errors name the reason.
 TIMEOUT_S: Final = 30.0
+# One thread at a time starts the loop.
+_LOCK: Final = threading.Lock()
 
 
-class _Loop:
-    """The event loop of this process; a forked child starts its own."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pid = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def started(self) -> asyncio.AbstractEventLoop:
-        """Return the running loop, which the first call starts."""
-        with self._lock:
-            if self._loop is None or self._pid != os.getpid():
-                self._loop, self._pid = asyncio.new_event_loop(), os.getpid()
-                run = self._loop.run_forever
-                threading.Thread(target=run, name="event-loop", daemon=True).start()
-            return self._loop
-
-
-_LOOP: Final = _Loop()
+@lru_cache(maxsize=1)
+def _started(_pid: int) -> asyncio.AbstractEventLoop:
+    """Start the event loop of this process; a forked child starts its own."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="event-loop", daemon=True).start()
+    return loop
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -41,4 +31,6 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
     Must not be called from a coroutine. Raises the errors of the coroutine, and `TimeoutError`.
     """
-    return asyncio.run_coroutine_threadsafe(coroutine, _LOOP.started()).result(TIMEOUT_S)
+    with _LOCK:
+        loop = _started(os.getpid())
+    return asyncio.run_coroutine_threadsafe(coroutine, loop).result(TIMEOUT_S)

@@ -7,9 +7,8 @@ from enum import StrEnum
 
 from controlplane.models import Execution, Proposal, Query, Step
 from controlplane.pagination.pages import Page, page_range
-from controlplane.planning.action_text import ActionText, Names, action_text
+from controlplane.planning.action_text import ActionText, Names, action_text, names_of
 from controlplane.plans.plan import PlannedAction, TaskMove, task_moves
-from controlplane.proposals.action_names import names_of
 from controlplane.proposals.ledger import rollback_places
 from controlplane.topology.applicability import OBSTACLES
 from controlplane.wire.routing import Kind

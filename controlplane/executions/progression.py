@@ -1,18 +1,24 @@
-"""Progression of executions: publication of due steps.
+"""Progression of executions: publication of due steps, by one process at a time.
 
 The rows alone determine the next operation, so any process can advance an execution, any number of
 times, and after a crash.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+import os
+import socket
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Final
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.errors import Away, VersionMoved
 from controlplane.executions.acknowledgement import finish_overdue
-from controlplane.executions.lease import Taken, lease_on, renew
 from controlplane.executions.startup import get_or_start
 from controlplane.executions.step_limits import step_limits
 from controlplane.executions.steps import publish, rollback_of
@@ -34,6 +40,8 @@ logger = logging.getLogger(__name__)
 STOPPED = "the cluster is stopped"
 # The interval of the beat's task, within which a queued progression starts.
 EVERY_S = 2.0
+# Longer than any step takes; after a process was killed, another one continues when it expires.
+LEASE: Final = timedelta(seconds=15)
 
 
 def advance(proposal_id: int) -> None:
@@ -146,7 +154,7 @@ def _publish(
         logger.info("%s: %s; trying again", execution, lost)
         return True
     except Refused as refusal:
-        return _fail(execution, refusal)
+        return _end(execution, "fail", f"failed: {refusal}", error=str(refusal))
     except Away as away:
         Execution.objects.filter(pk=execution.pk).update(waits=str(away)[:200])
         return False
@@ -166,16 +174,8 @@ def _estimate_rollback(execution_id: int) -> None:
 
 
 @transaction.atomic
-def _fail(execution: Execution, refusal: Refused) -> bool:
-    """End the execution as failed, as the topology refuses a step."""
-    move_on(WEIR, execution.proposal, "fail", message=f"failed: {refusal}", error=str(refusal))
-    _close(execution)
-    return False
-
-
-@transaction.atomic
-def _end(execution: Execution, verb: str, message: str) -> bool:
-    move_on(WEIR, execution.proposal, verb, message=message)
+def _end(execution: Execution, verb: str, message: str, **columns: str) -> bool:
+    move_on(WEIR, execution.proposal, verb, message=message, **columns)
     _close(execution)
     return False
 
@@ -198,3 +198,32 @@ def request_advances() -> int:
         send_on_commit(ADVANCE, proposal.pk, expires_s=EVERY_S)
         queued += 1
     return queued
+
+
+class Taken(Exception):
+    """Another process holds the lease."""
+
+
+@contextmanager
+def lease_on(execution_id: int) -> Iterator[str]:
+    """Hold the lease during the block; raises `Taken` if another process holds it.
+
+    The lease avoids duplicate work. Exactly-once steps do not depend on it: each step is a
+    transaction that is conditional on the previous step.
+    """
+    owner = f"{socket.gethostname()[:40]}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+    rows, now = Execution.objects.filter(pk=execution_id), timezone.now()
+    free = rows.filter(Q(lease_owner="") | Q(lease_until=None) | Q(lease_until__lt=now))
+    if free.update(lease_owner=owner, lease_until=now + LEASE) != 1:
+        raise Taken
+    try:
+        yield owner
+    finally:
+        rows.filter(lease_owner=owner).update(lease_owner="", lease_until=None)
+
+
+def renew(execution_id: int, owner: str) -> None:
+    """Extend the lease. Raises `Taken` if it was lost."""
+    own = Execution.objects.filter(pk=execution_id, lease_owner=owner)
+    if own.update(lease_until=timezone.now() + LEASE) != 1:
+        raise Taken

@@ -31,7 +31,9 @@ def end_failed(cluster: Cluster, rows: Sequence[Mapping[str, Any]]) -> int:
         running = queries.filter(state=Query.State.RUNNING)
         why = fault["why"]
         if running.update(state=Query.State.ENDING, detail=why[:300], fault=_fault_json(fault)):
-            _publish(cluster, Query.objects.get(pk=query), why)
+            name = Query.objects.values_list("name", flat=True).get(pk=query)
+            audit.record(DATA_PLANE, "query.fail", name, cluster=cluster, reason=why)
+            announce(cluster.pk, event("state", f"{name} failed: {why}", state="failed"))
             ended += 1
     if ended:
         send_on_commit(PLACE, cluster.pk)
@@ -51,8 +53,3 @@ def _fault_json(fault: Mapping[str, Any]) -> dict[str, Any]:
         "node": fault.get("node"),
         "sample": rows,
     }
-
-
-def _publish(cluster: Cluster, query: Query, why: str) -> None:
-    audit.record(DATA_PLANE, "query.fail", query.name, cluster=cluster, reason=why)
-    announce(cluster.pk, event("state", f"{query.name} failed: {why}", state="failed"))

@@ -36,23 +36,23 @@ def fleet(seen: Collection[int] | None = None) -> list[FleetRow]:
     """Return one row per cluster by slug, of all or of those with these ids."""
     rows = Cluster.objects.select_related("health").order_by("slug")
     clusters = list(rows if seen is None else rows.filter(pk__in=seen))
-    live = _count(Query.objects.filter(state=Query.State.RUNNING))
-    pending = _count(Query.objects.filter(state=Query.State.PENDING))
-    streams = _count(Stream.objects.all())
-    nodes = _count(Node.objects.all())
-    active = _count(Node.objects.filter(active=True))
-    waiting = _waiting()
+    counted = {
+        "running": _count(Query.objects.filter(state=Query.State.RUNNING)),
+        "pending": _count(Query.objects.filter(state=Query.State.PENDING)),
+        "streams": _count(Stream.objects.all()),
+        "nodes": _count(Node.objects.all()),
+        "active_nodes": _count(Node.objects.filter(active=True)),
+    }
+    ready = Proposal.objects.filter(state=Proposal.State.READY).order_by().values("cluster")
+    counted_ready = ready.annotate(n=Count("id"), oldest=Min("requested_at"))
+    waiting: dict[int, Any] = {row["cluster"]: row for row in counted_ready}
     executions = running()
     return [
         FleetRow(
             cluster=cluster,
-            running=live.get(cluster.pk, 0),
-            pending=pending.get(cluster.pk, 0),
-            streams=streams.get(cluster.pk, 0),
-            nodes=nodes.get(cluster.pk, 0),
-            active_nodes=active.get(cluster.pk, 0),
-            waiting=waiting.get(cluster.pk, (0, None))[0],
-            oldest_waiting=waiting.get(cluster.pk, (0, None))[1],
+            **{name: counts.get(cluster.pk, 0) for name, counts in counted.items()},
+            waiting=waiting.get(cluster.pk, {}).get("n", 0),
+            oldest_waiting=waiting.get(cluster.pk, {}).get("oldest"),
             execution=executions.get(cluster.pk),
             sample=latest_values(cluster),
             samples=recent(cluster),
@@ -64,13 +64,3 @@ def fleet(seen: Collection[int] | None = None) -> list[FleetRow]:
 def _count(rows: Any) -> dict[int, int]:
     counted = rows.order_by().values("cluster").annotate(n=Count("id"))
     return dict(counted.values_list("cluster", "n"))
-
-
-def _waiting() -> dict[int, tuple[int, datetime | None]]:
-    rows = (
-        Proposal.objects.filter(state=Proposal.State.READY)
-        .order_by()
-        .values("cluster")
-        .annotate(n=Count("id"), oldest=Min("requested_at"))
-    )
-    return {row["cluster"]: (row["n"], row["oldest"]) for row in rows}

@@ -62,13 +62,9 @@ def stuck_batch(cluster: Cluster) -> StuckBatch | None:
         logger.info("cannot read the attempts of %s: %s", cluster.slug, error)
         return None
     skipped = cluster.skipped_batches.filter(batch=attempt.batch).first()
-    return StuckBatch(attempt, _cause(cluster, attempt), skipped)
-
-
-def _cause(cluster: Cluster, attempt: attempts.Attempt) -> str:
-    """Return how the newest attempt ended; the agent has no number of a cluster's first batch."""
+    # The agent has no number of a cluster's first batch.
     last = cluster.restarts.filter(Q(batch=attempt.batch) | Q(batch=None)).first()
-    return last.detail if last else ""
+    return StuckBatch(attempt, last.detail if last else "", skipped)
 
 
 def _newest_done(cluster: Cluster) -> int:

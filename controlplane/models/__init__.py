@@ -1,22 +1,23 @@
 """The models of Weir; terms are those of the glossary (docs/glossary.md)."""
 
-from controlplane.models.access import ApiToken, Grant
-from controlplane.models.answer import KeptAnswer
+from controlplane.models.access import ApiToken, Grant, KeptAnswer
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.models.audit import AuditEntry
-from controlplane.models.cluster import Cluster, Node
-from controlplane.models.drop import Drop
+from controlplane.models.cluster import Cluster, Node, Stream
 from controlplane.models.execution import Execution, Step
-from controlplane.models.health import ClusterHealth, DriverRestart, Incident
+from controlplane.models.health import (
+    ClusterHealth,
+    DriverRestart,
+    Incident,
+    MetricSample,
+    SkippedBatch,
+)
 from controlplane.models.lab import LabRun
-from controlplane.models.metrics import MetricSample
 from controlplane.models.policy import Blackout, Exclusion, Policy
 from controlplane.models.proposal import Comparison, Proposal
-from controlplane.models.query import Query, QueryStream, Task
+from controlplane.models.query import Drop, Query, QueryStream, Task
 from controlplane.models.routing import RoutingVersion
-from controlplane.models.skipped import SkippedBatch
 from controlplane.models.snapshot import Snapshot
-from controlplane.models.stream import Stream
 from controlplane.models.watching import Decision, LedgerEntry
 from controlplane.models.webhook import Delivery, Webhook
 

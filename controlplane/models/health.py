@@ -1,4 +1,4 @@
-"""Health of clusters: newest progress, driver restarts, incidents."""
+"""Health of clusters: samples, newest progress, driver restarts, incidents, skipped batches."""
 
 from django.db import models
 
@@ -105,3 +105,65 @@ class Incident(models.Model):
 
     def __str__(self) -> str:
         return f"{self.cluster_id} {self.kind} {self.at:%F %T}"
+
+
+class MetricSample(models.Model):
+    """One sample (resolution 1: a micro-batch) or roll-up (10 s, 60 s); kept 1 h, 1 d, 30 d.
+
+    `values`: a sample of controlplane.telemetry.samples; `t`: of a roll-up the start of its bucket.
+    """
+
+    class Resolution(models.IntegerChoices):
+        """The number of seconds of a row."""
+
+        RAW = 1
+        TEN_SECONDS = 10
+        MINUTE = 60
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="samples")
+    resolution = models.PositiveSmallIntegerField(choices=Resolution)
+    t = models.DateTimeField()
+    values = models.JSONField()
+
+    class Meta:
+        ordering = ["cluster", "resolution", "t"]
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "resolution", "t"], name="sample_once"),
+        ]
+        indexes = [models.Index(fields=["resolution", "t"], name="sample_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.t:%H:%M:%S} at {self.resolution} s"
+
+
+class SkippedBatch(models.Model):
+    """A micro-batch whose records are skipped, because it failed repeatedly.
+
+    It reads the log after position `start` up to position `stop`. `records`: their number by name
+    of the stream, `total`: of all. `transfers`: the tasks whose state it transfers, which is not
+    lost. `failures`: the number of failed attempts; `cause`: of the last failure. `done_at`: when
+    the batch was processed without its records.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="skipped_batches")
+    batch = models.BigIntegerField()
+    start = models.CharField(max_length=45)
+    stop = models.CharField(max_length=45)
+    records = models.JSONField(default=dict)
+    total = models.BigIntegerField(default=0)
+    transfers = models.JSONField(default=list)
+    failures = models.PositiveIntegerField(default=0)
+    cause = models.CharField(max_length=500, blank=True)
+    reason = models.CharField(max_length=500)
+    by = models.CharField(max_length=150)
+    asked_at = models.DateTimeField()
+    done_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-asked_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "batch"], name="skipped_batch_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.cluster_id} batch {self.batch}"

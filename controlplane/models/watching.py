@@ -9,8 +9,8 @@ from controlplane.models.proposal import Proposal
 class Decision(models.Model):
     """A decision of a watch loop, with equal successors from `first_at` to `last_at`.
 
-    `code`: the reason (watch.codes); `number`, `limit`: the deciding figure and its limit, in the
-    `unit` share, ratio, ms, s, nodes, moves or records/s.
+    `code`: the reason (watch.decision); `number`, `limit`: the deciding figure and its limit, in
+    the `unit` share, ratio, ms, s, nodes, moves or records/s.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="decisions")

@@ -1,10 +1,10 @@
 """Texts of actions: kind, object, value before and after."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Final
 
+from controlplane.models import Cluster, Query, Stream
 from controlplane.plans.plan import PlannedAction
 from controlplane.wire.routing import (
     NO_AGGREGATOR,
@@ -61,6 +61,19 @@ class Names:
         return stream
 
 
+def names_of(cluster: Cluster, plan: Iterable[PlannedAction]) -> Names:
+    """Return the names of the objects that these actions change, and of all nodes."""
+    subjects = [subject for planned in plan for subject in planned.action.subjects()]
+    queries = {subject.id for subject in subjects if subject.kind == Kind.QUERY}
+    queries |= {subject.query for subject in subjects if subject.query}
+    streams = {subject.id for subject in subjects if subject.kind in (Kind.STREAM, Kind.EDGE)}
+    return Names(
+        dict(Query.objects.filter(pk__in=queries).values_list("pk", "name")),
+        dict(Stream.objects.filter(pk__in=streams).values_list("pk", "name")),
+        dict(cluster.nodes.values_list("index", "name")),
+    )
+
+
 @dataclass(frozen=True)
 class ActionText:
     """The text of an action: `kind` as in its JSON, `title` of the kind, object, two values."""
@@ -79,22 +92,15 @@ class ActionText:
 def action_text(planned: PlannedAction, names: Names) -> ActionText:
     """Return the text of a planned action."""
     action = planned.action
-    before = planned.before[0] if planned.before else None
+    title, write = _TEXTS[type(action)]
+    old_title, write_old = _TEXTS[type(planned.before[0])] if planned.before else ("", write)
     return ActionText(
         kind_of(action),
-        _title(action),
+        title,
         names.subject(action.subjects()[0]),
-        "" if before is None or _title(before) != _title(action) else _text(before, names),
-        _text(action, names),
+        write_old(planned.before[0], names) if old_title == title else "",
+        write(action, names),
     )
-
-
-def _title(action: Action) -> str:
-    return TITLES.get(kind_of(action), "")
-
-
-def _text(action: Action, names: Names) -> str:
-    return _VALUES[type(action)](action, names)
 
 
 def _drop_rule(action: Any, _: Names) -> str:
@@ -107,38 +113,23 @@ def _drop_rule(action: Any, _: Names) -> str:
     return f"drops {share} of its windows of {rule.window_ms / 1000:g} s"
 
 
-_VALUES: Final[Mapping[type[Action], Callable[[Any, Names], str]]] = MappingProxyType(
-    {
-        MoveTasks: lambda action, names: names.node(action.moves[0][0]),
-        AssignStream: lambda action, _: f"split node {action.split}",
-        SetDropRule: _drop_rule,
-        SetKeyGrouping: lambda action, _: (
-            KEY_GROUPINGS[key_grouping_name(action.key_grouping, aggregated=True)].title
-        ),
-        SetAggregator: lambda action, names: names.node(action.node),
-        SetAggregators: lambda action, names: ", ".join(map(names.node, action.nodes)),
-        SetTaskCount: lambda action, _: f"{action.tasks} tasks",
-        SetCapacity: lambda action, _: (
-            f"{action.capacity:,.0f} records/s{', emulated' if action.emulated else ''}"
-        ),
-        SetNodeActive: lambda action, _: "active" if action.active else "inactive",
-        SetNodeCount: lambda action, _: f"{action.nodes} nodes",
-        SetSplitCount: lambda action, _: f"{action.splits} split nodes",
-    }
-)
-# By kind of action.
-TITLES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "move_tasks": "Node",
-        "assign_stream": "Split node",
-        "set_drop_rule": "Drop rule",
-        "set_key_grouping": "Key grouping",
-        "set_aggregator": "Aggregator nodes",
-        "set_aggregators": "Aggregator nodes",
-        "set_task_count": "Number of tasks",
-        "set_capacity": "Capacity",
-        "set_node_active": "Node activity",
-        "set_node_count": "Number of nodes",
-        "set_split_count": "Number of split nodes",
-    }
-)
+# By kind of action: its title, and the text of its value.
+_TEXTS: Final[Mapping[type[Action], tuple[str, Callable[[Any, Names], str]]]] = {
+    MoveTasks: ("Node", lambda action, names: names.node(action.moves[0][0])),
+    AssignStream: ("Split node", lambda action, _: f"split node {action.split}"),
+    SetDropRule: ("Drop rule", _drop_rule),
+    SetKeyGrouping: ("Key grouping", lambda action, _: (
+        KEY_GROUPINGS[key_grouping_name(action.key_grouping, aggregated=True)].title
+    )),
+    SetAggregator: ("Aggregator nodes", lambda action, names: names.node(action.node)),
+    SetAggregators: (
+        "Aggregator nodes", lambda action, names: ", ".join(map(names.node, action.nodes)),
+    ),
+    SetTaskCount: ("Number of tasks", lambda action, _: f"{action.tasks} tasks"),
+    SetCapacity: ("Capacity", lambda action, _: (
+        f"{action.capacity:,.0f} records/s{', emulated' if action.emulated else ''}"
+    )),
+    SetNodeActive: ("Node activity", lambda action, _: "active" if action.active else "inactive"),
+    SetNodeCount: ("Number of nodes", lambda action, _: f"{action.nodes} nodes"),
+    SetSplitCount: ("Number of split nodes", lambda action, _: f"{action.splits} split nodes"),
+}  # fmt: skip

@@ -1,6 +1,6 @@
 """The parts of a proposal from its snapshot: actions in order, measures, cost, rollback, seal."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +8,7 @@ from controlplane.models import Snapshot
 from controlplane.planning import budget as budgets
 from controlplane.planning import execution_plan
 from controlplane.planning.adapter import PlannerAdapter, Progress
-from controlplane.planning.execution_plan import ExecutionCost, StepLimits
+from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, Row, rows_of, seal_of
@@ -18,30 +18,22 @@ from controlplane.plans.plan import PlannedAction, Row, rows_of, seal_of
 class Computed:
     """The columns of a proposal that a plan determines.
 
-    `actions`: rows in the order of execution; `imbalance`: after each action; `before`, `after`:
+    `actions`: rows in the order of execution; `imbalance_after`: each action; `before`, `after`:
     measures by name; `predicted`: the cost and the measures of the execution; `rollback_cost`: the
     cost of a complete rollback.
     """
 
     actions: list[Row]
-    imbalance: list[float]
+    imbalance_after: list[float]
     before: Mapping[str, Any]
     after: Mapping[str, Any]
     predicted: dict[str, Any] = field(repr=False)
-    rollback_cost: ExecutionCost
+    rollback_cost: dict[str, Any]
     seal: str
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of a proposal's row."""
-        return {
-            "actions": self.actions,
-            "imbalance_after": self.imbalance,
-            "before": self.before,
-            "after": self.after,
-            "predicted": self.predicted,
-            "rollback_cost": self.rollback_cost.to_json(),
-            "seal": self.seal,
-        }
+        return dict(vars(self))
 
 
 def compute_plan(
@@ -70,23 +62,16 @@ def compute_plan(
     before = measures(snapshot, (), adapter.measures, model)
     after = measures(snapshot, ordered.plan, adapter.measures, model)
     cost = execution_plan.estimate_cost(ordered.plan, limits, step_s)
+    rollback = execution_plan.rollback(ordered.plan)
     return Computed(
         actions=rows_of(ordered.plan),
-        imbalance=ordered.imbalance,
+        imbalance_after=ordered.imbalance,
         before=before,
         after=after,
         predicted=cost.to_json()
         | cluster_values(after)
         | {"safe": ordered.safe, "excluded": excluded, "left_out": len(plan) - len(ordered.plan)}
         | summary,
-        rollback_cost=rollback_cost(ordered.plan, limits, step_s),
+        rollback_cost=execution_plan.estimate_cost(rollback, limits, step_s).to_json(),
         seal=seal_of(ordered.plan, row.digest),
     )
-
-
-def rollback_cost(
-    plan: Iterable[PlannedAction], limits: StepLimits, step_s: float
-) -> ExecutionCost:
-    """Return the cost of a rollback of these actions."""
-    rollback = execution_plan.rollback(list(plan))
-    return execution_plan.estimate_cost(rollback, limits, step_s)

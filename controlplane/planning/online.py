@@ -59,28 +59,12 @@ def read_online(cluster: Cluster) -> OnlineProblem | None:
 def _read_state(rates: list[float], nodes: list[Node], sources: dict[int, int]) -> OnlineState:
     servers = {node.pk: server for server, node in enumerate(nodes)}
     loads = np.zeros(len(servers), np.int64)
-    for node, queries in _queries_per_node(servers):
-        loads[servers[node]] = queries
-    readers = (
-        (servers[node], sources[stream], queries)
-        for node, stream, queries in _readers_per_node(servers)
-    )
+    hosted = Task.objects.filter(node__in=servers, index=0).order_by().values("node")
+    for pk, queries in hosted.annotate(n=Count("id")).values_list("node", "n"):
+        loads[servers[pk]] = queries
+    first = {"query__tasks__node__in": servers, "query__tasks__index": 0}
+    read = QueryStream.objects.filter(**first).order_by().values("query__tasks__node", "stream")
+    counted = read.annotate(n=Count("id")).values_list("query__tasks__node", "stream", "n")
+    readers = ((servers[pk], sources[stream], queries) for pk, stream, queries in counted)
     capacities = [node.capacity for node in nodes]
     return OnlineState.from_counts(len(servers), rates, loads, readers, capacities)
-
-
-def _queries_per_node(servers: dict[int, int]) -> Iterable[tuple[int, int]]:
-    counted = (
-        Task.objects.filter(node__in=servers, index=0)
-        .order_by()
-        .values("node")
-        .annotate(n=Count("id"))
-    )
-    return counted.values_list("node", "n")
-
-
-def _readers_per_node(servers: dict[int, int]) -> Iterable[tuple[int, int, int]]:
-    first = {"query__tasks__node__in": servers, "query__tasks__index": 0}
-    readers = QueryStream.objects.filter(**first).order_by()
-    counted = readers.values("query__tasks__node", "stream").annotate(n=Count("id"))
-    return counted.values_list("query__tasks__node", "stream", "n")

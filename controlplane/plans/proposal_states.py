@@ -37,8 +37,8 @@ class Verb:
 
     `role`: the required role, empty for verbs of Weir itself. `seal`, `reason`: True if the request
     must contain it. `target`: the next state, None for no change. `about` describes the effect.
-    `label`, `look` (primary, danger or empty) and `rank`: of the button; `question`: the title of
-    the dialog that asks for confirmation; `done`: the message afterwards.
+    `label`, `look` (primary, danger or empty): of the button; `question`: the title of the dialog
+    that asks for confirmation; `done`: the message afterwards. Buttons are in the order of `VERBS`.
     """
 
     name: str
@@ -52,7 +52,6 @@ class Verb:
     done: str = ""
     look: str = ""
     question: str = ""
-    rank: int = 0
 
     @property
     def by_weir(self) -> bool:
@@ -73,6 +72,9 @@ class Verb:
 def _verb(
     name: str, sources: Iterable[State], target: State | None, about: str, **more: Any
 ) -> Verb:
+    if more.get("reason"):
+        # Its button opens a dialog.
+        more = {"question": f"{more['label']}?", **more, "label": f"{more['label']}…"}
     return Verb(name, frozenset(sources), target, about, **more)
 
 
@@ -101,20 +103,6 @@ VERBS: Final = (
         role=OPERATOR,
         label="Cancel",
         done="The computation is cancelled.",
-        rank=1,
-    ),
-    _verb(
-        "reject",
-        [State.READY],
-        State.REJECTED,
-        "Reject the plan",
-        role=APPROVER,
-        reason=True,
-        label="Reject…",
-        done="The proposal is rejected.",
-        look="danger",
-        question="Reject this plan?",
-        rank=4,
     ),
     _verb(
         "approve",
@@ -126,19 +114,18 @@ VERBS: Final = (
         label="Approve",
         done="Approved: exactly these actions are applied.",
         look="primary",
-        rank=2,
     ),
     _verb(
-        "withdraw",
-        [State.APPROVED],
-        State.READY,
-        "Withdraw the approval before the start",
+        "reject",
+        [State.READY],
+        State.REJECTED,
+        "Reject the plan",
         role=APPROVER,
         reason=True,
-        label="Withdraw the approval…",
-        done="The approval is withdrawn.",
-        question="Withdraw the approval?",
-        rank=5,
+        label="Reject",
+        done="The proposal is rejected.",
+        look="danger",
+        question="Reject this plan?",
     ),
     _verb(
         "begin",
@@ -150,7 +137,16 @@ VERBS: Final = (
         label="Begin",
         done="It starts with the first step.",
         look="primary",
-        rank=3,
+    ),
+    _verb(
+        "withdraw",
+        [State.APPROVED],
+        State.READY,
+        "Withdraw the approval before the start",
+        role=APPROVER,
+        reason=True,
+        label="Withdraw the approval",
+        done="The approval is withdrawn.",
     ),
     _verb("start", [State.APPROVED], State.EXECUTING, "Apply the first step"),
     _verb(
@@ -172,10 +168,8 @@ VERBS: Final = (
         "Start no further step until resumed",
         role=OPERATOR,
         reason=True,
-        label="Pause…",
+        label="Pause",
         done="No further step starts until it is resumed.",
-        question="Pause?",
-        rank=6,
     ),
     _verb(
         "resume",
@@ -186,7 +180,6 @@ VERBS: Final = (
         label="Resume",
         done="It continues with the next step.",
         look="primary",
-        rank=7,
     ),
     _verb(
         "finish step",
@@ -195,10 +188,8 @@ VERBS: Final = (
         "Stop after the step in progress",
         role=OPERATOR,
         reason=True,
-        label="Stop after this step…",
+        label="Stop after this step",
         done="It stops after the step in progress.",
-        question="Stop after this step?",
-        rank=8,
     ),
     _verb(
         "stop",
@@ -207,11 +198,9 @@ VERBS: Final = (
         "Stop now and keep the applied actions",
         role=OPERATOR,
         reason=True,
-        label="Stop now…",
+        label="Stop now",
         done="Stopped: the applied actions stay.",
         look="danger",
-        question="Stop now?",
-        rank=9,
     ),
     _verb(
         "roll back",
@@ -221,11 +210,10 @@ VERBS: Final = (
         role=OPERATOR,
         seal=True,
         reason=True,
-        label="Roll back…",
+        label="Roll back",
         done="The applied actions are reverted, the last one first.",
         look="danger",
         question="Revert all applied actions?",
-        rank=10,
     ),
     _verb("stopped after step", [State.EXECUTING], State.STOPPED, "The last step is done"),
     _verb(

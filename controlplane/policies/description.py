@@ -6,6 +6,11 @@ from typing import Final
 from controlplane.planning.adapters import adapters
 from controlplane.policies.settings import DAY_NAMES, PolicySettings
 
+_WATCHING: Final = {
+    "off": "The watch loops are off.",
+    "recommend": "The watch loops recommend plans; people decide.",
+    "act": "The watch loops apply the plans that this allows, and recommend the others.",
+}
 _UNITS: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
@@ -22,8 +27,9 @@ def summary(policy: PolicySettings) -> str:
         lines.append(f"Plans that move state need {_bounds(policy)}.")
     rest = [adapter.effect for adapter in moving if adapter.name not in policy.auto_kinds]
     if rest:
-        lines.append(f"{_joined(rest).capitalize()} wait for {_approver(policy)}.")
-    lines.append(_watching(policy))
+        other = " other than the requester" if policy.four_eyes else ""
+        lines.append(f"{_joined(rest).capitalize()} wait for an {policy.approvers}{other}.")
+    lines.append(_WATCHING[policy.watch])
     return " ".join(lines)
 
 
@@ -45,20 +51,6 @@ def _bounds(policy: PolicySettings) -> str:
             f" with a median error of at most {policy.auto_record_error:.0%}"
         )
     return text
-
-
-def _approver(policy: PolicySettings) -> str:
-    other = " other than the requester" if policy.four_eyes else ""
-    return f"an {policy.approvers}{other}"
-
-
-def _watching(policy: PolicySettings) -> str:
-    sentences = {
-        "off": "The watch loops are off.",
-        "recommend": "The watch loops recommend plans; people decide.",
-        "act": "The watch loops apply the plans that this allows, and recommend the others.",
-    }
-    return sentences[policy.watch]
 
 
 def days_text(days: Sequence[int]) -> str:

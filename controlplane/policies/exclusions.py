@@ -1,7 +1,7 @@
 """Exclusions of queries, nodes and streams from plans, until they expire."""
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -104,12 +104,9 @@ def _faults(
 
 
 def _exists(cluster: Cluster, kind: str, subject: str) -> bool:
-    if kind == Exclusion.Kind.NODE:
-        return cluster.nodes.filter(name=subject).exists()
-    if kind == Exclusion.Kind.STREAM:
-        return cluster.streams.filter(name=subject).exists()
-    live = (Query.State.PENDING, Query.State.RUNNING)
-    return cluster.queries.filter(name=subject, state__in=live).exists()
+    live = cluster.queries.filter(state__in=(Query.State.PENDING, Query.State.RUNNING))
+    rows: dict[str, Any] = {"node": cluster.nodes, "stream": cluster.streams, "query": live}
+    return bool(rows[kind].filter(name=subject).exists())
 
 
 def _plain(row: Exclusion) -> dict[str, object]:

@@ -15,7 +15,6 @@ from django.db.models import QuerySet
 from controlplane.models import Cluster, LedgerEntry
 from controlplane.pagination.pages import PER_PAGE, Page, page_of
 
-FIGURES: Final = ("imbalance", "replication_factor", "bytes", "pause_ms", "latency_ms")
 # The figures that planners decide; pause and latency depend on the pipeline's batches.
 PLANNERS_OWN: Final = ("imbalance", "replication_factor", "bytes")
 # 0.05 is the default of the smallest gain that a policy requires.
@@ -26,6 +25,7 @@ FLOORS: Final = {
     "pause_ms": 100.0,
     "latency_ms": 100.0,
 }
+FIGURES: Final = tuple(FLOORS)
 # Planner and cluster change, so only the newest plans count.
 RECENT: Final = 50
 

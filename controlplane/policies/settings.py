@@ -6,9 +6,9 @@ derived from this model.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import time
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
@@ -88,19 +88,19 @@ class Section(StrEnum):
     SPEED = "speed"
 
 
-def _setting(
-    section: Section,
-    label: str,
-    *,
-    default: Any,
-    unit: str = "",
-    hint: str = "",
-) -> Any:
+def _setting(section: Section, label: str, *, default: Any, unit: str = "", hint: str = "") -> Any:
     """Declare a setting: its label, unit and hint; a form shows the value in the unit."""
     given = {"default_factory": default} if callable(default) else {"default": default}
     scale = next((factor for start, factor in _SCALES.items() if unit.startswith(start)), 1.0)
     extra: dict[str, Any] = {"section": section, "unit": unit, "scale": scale}
     return Field(title=label, description=hint, json_schema_extra=extra, **given)
+
+
+_approval = partial(_setting, Section.APPROVAL)
+_decision = partial(_setting, Section.DECISION)
+_watch = partial(_setting, Section.WATCH)
+_drift = partial(_setting, Section.DRIFT)
+_speed = partial(_setting, Section.SPEED)
 
 
 class PolicySettings(BaseModel):
@@ -114,99 +114,77 @@ class PolicySettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    auto_kinds: Kinds = _setting(
-        Section.APPROVAL,
+    auto_kinds: Kinds = _approval(
         "Kinds of plans",
         default=_kinds_without_state,
         hint="By default the kinds that move no operator state.",
     )
-    auto_asked: bool = _setting(
-        Section.APPROVAL,
+    auto_asked: bool = _approval(
         "Also plans that people requested",
         default=True,
         hint="Otherwise only plans of the watch loops.",
     )
-    auto_moves: Count = _setting(Section.APPROVAL, "Moves, at most", default=50)
-    auto_bytes: Bytes = _setting(Section.APPROVAL, "State, at most", default=10_000_000, unit="MB")
-    auto_gain: Share = _setting(
-        Section.APPROVAL,
+    auto_moves: Count = _approval("Moves, at most", default=50)
+    auto_bytes: Bytes = _approval("State, at most", default=10_000_000, unit="MB")
+    auto_gain: Share = _approval(
         "Gain, at least",
         default=0.05,
         unit="%",
         hint="In imbalance or replication factor, whichever the plan lowers more.",
     )
-    auto_from: TimeOfDay = _setting(
-        Section.APPROVAL, "From", default=None, unit="UTC", hint="Empty: at any hour."
+    auto_from: TimeOfDay = _approval("From", default=None, unit="UTC", hint="Empty: at any hour.")
+    auto_until: TimeOfDay = _approval(
+        "Until", default=None, unit="UTC", hint="Before “from”: over midnight."
     )
-    auto_until: TimeOfDay = _setting(
-        Section.APPROVAL, "Until", default=None, unit="UTC", hint="Before “from”: over midnight."
-    )
-    auto_days: Days = _setting(
-        Section.APPROVAL, "On", default=list, hint="None selected: every day."
-    )
-    auto_record: bool = _setting(
-        Section.APPROVAL,
+    auto_days: Days = _approval("On", default=list, hint="None selected: every day.")
+    auto_record: bool = _approval(
         "Only of planners with a good record",
         default=False,
         hint="The ledger compares predictions with measurements.",
     )
-    auto_record_runs: Runs = _setting(
-        Section.APPROVAL, "Good from", default=5, unit="executed plans"
+    auto_record_runs: Runs = _approval("Good from", default=5, unit="executed plans")
+    auto_record_error: Fraction = _approval("Off by at most", default=0.25, unit="%, median")
+    approvers: Approver = _decision(
+        "Approved by", default="approver", hint="This role or a higher one."
     )
-    auto_record_error: Fraction = _setting(
-        Section.APPROVAL, "Off by at most", default=0.25, unit="%, median"
-    )
-    approvers: Approver = _setting(
-        Section.DECISION, "Approved by", default="approver", hint="This role or a higher one."
-    )
-    four_eyes: bool = _setting(Section.DECISION, "Not by the requester", default=False)
-    starts: bool = _setting(
-        Section.DECISION,
+    four_eyes: bool = _decision("Not by the requester", default=False)
+    starts: bool = _decision(
         "Start approved plans at once",
         default=True,
         hint="Otherwise a plan waits, and its approval can be withdrawn.",
     )
-    tolerated_rates: Fraction = _setting(Section.DRIFT, "Rates changed by", default=0.5, unit="%")
-    tolerated_ended: Share = _setting(Section.DRIFT, "Queries ended", default=0.5, unit="% of them")
-    tolerated_new: Fraction = _setting(Section.DRIFT, "Queries new", default=0.5, unit="% as many")
-    tolerated_gain_loss: Share = _setting(
-        Section.DRIFT,
+    tolerated_rates: Fraction = _drift("Rates changed by", default=0.5, unit="%")
+    tolerated_ended: Share = _drift("Queries ended", default=0.5, unit="% of them")
+    tolerated_new: Fraction = _drift("Queries new", default=0.5, unit="% as many")
+    tolerated_gain_loss: Share = _drift(
         "Gain lost",
         default=0.5,
         unit="%",
         hint="Of the gain that the plan had when it was computed.",
     )
-    node_moves: Positive = _setting(Section.SPEED, "Moves per node", default=10, unit="at once")
-    cluster_moves: Positive = _setting(Section.SPEED, "Moves in all", default=40, unit="at once")
-    bytes_per_s: BytesPerSecond = _setting(Section.SPEED, "State", default=50_000_000, unit="MB/s")
-    pause_ms: Milliseconds = _setting(
-        Section.SPEED, "A task pauses at most", default=10_000, unit="ms"
+    node_moves: Positive = _speed("Moves per node", default=10, unit="at once")
+    cluster_moves: Positive = _speed("Moves in all", default=40, unit="at once")
+    bytes_per_s: BytesPerSecond = _speed("State", default=50_000_000, unit="MB/s")
+    pause_ms: Milliseconds = _speed("A task pauses at most", default=10_000, unit="ms")
+    latency_ms: Milliseconds = _watch(
+        "p95 latency above", default=10_000, unit="ms", hint="Executions slow down above it, too."
     )
-    latency_ms: Milliseconds = _setting(
-        Section.WATCH,
-        "p95 latency above",
-        default=10_000,
-        unit="ms",
-        hint="Executions slow down above it, too.",
-    )
-    watch: Watch = _setting(Section.WATCH, "The loops", default="recommend")
-    watch_imbalance: Fraction = _setting(Section.WATCH, "Imbalance above", default=0.2, unit="%")
-    watch_replication: Annotated[float, Field(ge=1, le=1000)] = _setting(
-        Section.WATCH,
+    watch: Watch = _watch("The loops", default="recommend")
+    watch_imbalance: Fraction = _watch("Imbalance above", default=0.2, unit="%")
+    watch_replication: Annotated[float, Field(ge=1, le=1000)] = _watch(
         "Replication above",
         default=1.5,
         unit="× its bound",  # noqa: RUF001 - the sign of a product
         hint="Times its lower bound.",
     )
-    dead_band: Share = _setting(
-        Section.WATCH,
+    dead_band: Share = _watch(
         "Resolved when below by",
         default=0.1,
         unit="%",
         hint="The dead band, which is also the smallest gain of a proposed plan.",
     )
-    cooldown_s: Seconds = _setting(
-        Section.WATCH, "Between two plans", default=600, unit="seconds", hint="The cool-down."
+    cooldown_s: Seconds = _watch(
+        "Between two plans", default=600, unit="seconds", hint="The cool-down."
     )
 
     @model_validator(mode="after")
@@ -251,26 +229,18 @@ def optional_fields(kind: type[BaseModel] = PolicySettings) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Kind:
-    """The input of a setting in a form: number, flag, choice, many or time; `choices`: values."""
-
-    name: str
-    choices: tuple[str, ...] = ()
-
-
-def kind_of(name: str) -> Kind:
-    """Return the input of a setting in a form."""
+def input_of(name: str) -> tuple[str, tuple[str, ...]]:
+    """Return the input of a setting in a form: number, flag, choice, many or time; and choices."""
     if name == "auto_kinds":
-        return Kind("many", tuple(adapters()))
+        return "many", tuple(adapters())
     if name == "auto_days":
-        return Kind("many", tuple(map(str, range(len(DAY_NAMES)))))
+        return "many", tuple(map(str, range(len(DAY_NAMES))))
     annotation = PolicySettings.model_fields[name].annotation
     if get_origin(annotation) is Literal:
-        return Kind("choice", get_args(annotation))
+        return "choice", get_args(annotation)
     if annotation is bool:
-        return Kind("flag")
-    return Kind("time") if time in get_args(annotation) else Kind("number")
+        return "flag", ()
+    return "time" if time in get_args(annotation) else "number", ()
 
 
 def extra_of(name: str) -> Mapping[str, Any]:

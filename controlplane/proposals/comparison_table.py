@@ -156,11 +156,7 @@ def pareto(points: Sequence[Point]) -> list[bool]:
     kept = [False] * len(points)
     for place in order:
         point = points[place]
-        if not any(_dominates(other, point) for other in front):
+        if not any(other != point and all(map(le, other, point)) for other in front):
             front.append(point)
             kept[place] = True
     return kept
-
-
-def _dominates(point: Point, other: Point) -> bool:
-    return point != other and all(map(le, point, other))

@@ -1,8 +1,7 @@
 """Comparisons: plans of several planners and budgets for one snapshot."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.utils import timezone
@@ -20,8 +19,7 @@ from controlplane.proposals import decisions, requests
 MAX_CANDIDATES = 24
 
 
-@dataclass(frozen=True)
-class PlannerRequest:
+class PlannerRequest(NamedTuple):
     """One planner's algorithm with its parameters, as for a proposal."""
 
     planner: str
@@ -44,8 +42,8 @@ def compare(
     if not isinstance(actor, Automatic):
         require_operator(actor, cluster)
     requested = [
-        _named(item if isinstance(item, PlannerRequest) else PlannerRequest(*item))
-        for item in wanted
+        PlannerRequest(planner or requests.default_planner(), name, given)
+        for planner, name, given in wanted
     ]
     budgets = _budgets(budget)
     candidates = _candidates(requested, budgets)
@@ -68,11 +66,6 @@ def compare(
             after={"candidates": len(candidates), "budgets": budgets},
         )  # fmt: skip
     return comparison
-
-
-def _named(wanted: PlannerRequest) -> PlannerRequest:
-    """Return the requests, with the default planner for an empty name."""
-    return wanted if wanted.planner else replace(wanted, planner=requests.default_planner())
 
 
 def cancel(actor: Actor, comparison: Comparison, reason: str = "") -> int:

@@ -19,8 +19,7 @@ from controlplane.planning.snapshots import (
     without_garbage_collection,
 )
 from controlplane.policies.store import limits_of, policy_of
-from controlplane.proposals.notifications import notify
-from controlplane.proposals.transitions import WEIR, move_on
+from controlplane.proposals.transitions import WEIR, move_on, notify
 from controlplane.task_names import REVIEW_PROPOSAL, send_on_commit
 from controlplane.telemetry.time_series import latest_values
 

@@ -16,8 +16,7 @@ from controlplane.planning.computation import compute_plan
 from controlplane.plans.proposal_states import BY_NAME
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
-from controlplane.proposals.notifications import notify
-from controlplane.proposals.transitions import WEIR, move_on
+from controlplane.proposals.transitions import WEIR, move_on, notify
 
 # The number of actions that an audit record lists.
 MAX_LISTED = 20

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from controlplane.errors import Conflict
 from controlplane.models import Proposal
 from controlplane.pagination.pages import PER_PAGE, Page, page_range
-from controlplane.planning.action_text import ActionText, action_text
+from controlplane.planning.action_text import ActionText, action_text, names_of
 from controlplane.planning.effects import Effect, effects
 from controlplane.plans.plan import TaskMove
-from controlplane.proposals.action_names import names_of
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import QuerySet
 
-from controlplane.models import Execution, LedgerEntry, MetricSample, Proposal
+from controlplane.models import Execution, LedgerEntry, Proposal
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
+from controlplane.telemetry import time_series
 from controlplane.telemetry.samples import Sample, imbalance
 
 logger = logging.getLogger(__name__)
@@ -37,17 +37,13 @@ ENDED = (
 
 def write_entries(now: datetime) -> int:
     """Write the entries of executions whose measures have settled; return how many."""
-    return sum(_written(execution, now) for execution in _unwritten())
-
-
-def _unwritten() -> QuerySet[Execution]:
     ended = Execution.objects.filter(
         proposal__state__in=ENDED,
         proposal__ledger__isnull=True,
         finished_at__isnull=False,
         done__gt=0,
-    )
-    return ended.select_related("proposal", "proposal__snapshot_row", "cluster")
+    ).select_related("proposal", "proposal__snapshot_row", "cluster")
+    return sum(_written(execution, now) for execution in ended)
 
 
 def _written(execution: Execution, now: datetime) -> bool:
@@ -80,17 +76,7 @@ def _samples_after(execution: Execution) -> list[Sample]:
     assert execution.finished_at is not None
     begin, end = execution.finished_at + SKIPPED, execution.finished_at + LATEST
     ends = [moment for moment in (end, _next_began(execution)) if moment is not None]
-    return _samples(execution, begin, min(ends))[:ENOUGH]
-
-
-def _samples(execution: Execution, begin: datetime, end: datetime) -> list[Sample]:
-    rows = MetricSample.objects.filter(
-        cluster=execution.cluster_id,
-        resolution=MetricSample.Resolution.RAW,
-        t__gte=begin,
-        t__lt=end,
-    )
-    return list(rows.order_by("t").values_list("values", flat=True))
+    return time_series.samples(execution.cluster, begin, min(ends), resolution=1)[:ENOUGH]
 
 
 def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bool:
@@ -98,7 +84,8 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
     columns = ("direction", "first", "stop", "skipped", "inverses", "bytes", "pause_ms")
     steps = list(execution.steps.order_by("number").values(*columns))
     applied = applied_actions(proposal, steps)
-    before = _samples(execution, execution.started_at - BEFORE, execution.started_at)
+    started = execution.started_at
+    before = time_series.samples(execution.cluster, started - BEFORE, started, resolution=1)
     latency = _mean(sample.get("p95") for sample in before)
     with transaction.atomic():
         # Idempotent: an attempt after a crash writes nothing twice.
@@ -164,9 +151,10 @@ def _figures(
     proposal: Proposal, after: Mapping[str, Any], sent: int | None, latency: float | None
 ) -> dict[str, float]:
     values = cluster_values(after)
+    # No replication factor predicts the records of split queries.
     return _known(
         imbalance=values.get("imbalance"),
-        replication_factor=None if _is_split(proposal) else values.get("replication_factor"),
+        replication_factor=None if proposal.snapshot.split else values.get("replication_factor"),
         bytes=sent,
         pause_ms=proposal.predicted.get("pause_ms"),
         latency_ms=latency,
@@ -182,16 +170,11 @@ def _measured(
     capacities = [node.capacity for node in proposal.snapshot.nodes]
     return _known(
         imbalance=imbalance(_mean_loads(samples), capacities) if samples else None,
-        replication_factor=delivered / read if read and not _is_split(proposal) else None,
+        replication_factor=delivered / read if read and not proposal.snapshot.split else None,
         bytes=sum(step["bytes"] for step in steps),
         pause_ms=max(pauses, default=None),
         latency_ms=_mean(sample.get("p95") for sample in samples),
     )
-
-
-def _is_split(proposal: Proposal) -> bool:
-    """Return whether split queries ran, whose records no replication factor predicts."""
-    return bool(proposal.snapshot.split)
 
 
 def _mean_loads(samples: Sequence[Sample]) -> list[float]:

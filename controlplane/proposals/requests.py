@@ -1,20 +1,23 @@
-"""Requests of plans."""
+"""Requests of plans, and the planners that compute them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from algorithms.planner import Algorithm
+from algorithms.vocabulary import ParameterField
 from controlplane.access import audit
 from controlplane.access.roles import Actor, Automatic, require_operator
 from controlplane.models import Cluster, Comparison, Proposal
 from controlplane.planning.adapter import Defaults, PlannerAdapter
-from controlplane.planning.adapters import adapter_of, adapters
+from controlplane.planning.adapters import adapter_of, adapters, measures_of
 from controlplane.planning.budget import checked_budget
+from controlplane.planning.measures import Measure
 from controlplane.policies.store import policy_of
-from controlplane.proposals.notifications import notify
+from controlplane.proposals.transitions import notify
 from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
 
 
@@ -85,3 +88,33 @@ def checked_parameters(
     own = {name: value for name, value in given.items() if name != "budget"}
     checked = adapter.checked(chosen, own, cluster)
     return checked | ({"budget": budget} if budget else {})
+
+
+@dataclass(frozen=True)
+class OfferedAlgorithm:
+    """An algorithm and its parameters, with the defaults of a cluster."""
+
+    algorithm: Algorithm
+    fields: Sequence[ParameterField]
+    default: bool
+
+
+@dataclass(frozen=True)
+class OfferedPlanner:
+    """A connected planner, its algorithms, and the measures of its proposals."""
+
+    adapter: PlannerAdapter
+    algorithms: Sequence[OfferedAlgorithm]
+    measures: Sequence[Measure]
+
+
+def offered_planners(cluster: Cluster) -> list[OfferedPlanner]:
+    """Return every connected planner, in their order."""
+    offered = []
+    for adapter in adapters().values():
+        algorithms = [
+            OfferedAlgorithm(item, adapter.fields(item, cluster), item.name == adapter.default)
+            for item in adapter.algorithms
+        ]
+        offered.append(OfferedPlanner(adapter, algorithms, measures_of(adapter.name)))
+    return offered

@@ -14,9 +14,8 @@ from controlplane.models import Proposal
 from controlplane.plans.proposal_states import State
 from controlplane.policies.store import policy_of
 from controlplane.proposals.drift import Drift, drift_of
-from controlplane.proposals.notifications import notify
 from controlplane.proposals.review import Review, review
-from controlplane.proposals.transitions import WEIR, move_on, unchanged
+from controlplane.proposals.transitions import WEIR, move_on, notify, unchanged
 
 logger = logging.getLogger(__name__)
 

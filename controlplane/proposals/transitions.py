@@ -8,11 +8,11 @@ from django.utils import timezone
 from controlplane.access import audit
 from controlplane.access.roles import APPROVER, Actor, Automatic, require
 from controlplane.errors import Conflict, Invalid
+from controlplane.events.publish import announce, event
 from controlplane.models import Proposal
 from controlplane.plans.plan import seal_of
 from controlplane.plans.proposal_states import BY_NAME, Verb, verbs_from
 from controlplane.policies.store import policy_of
-from controlplane.proposals.notifications import notify
 
 # The actor of automatic transitions.
 WEIR = Automatic("weir")
@@ -47,7 +47,8 @@ def move_on(
     if changed != 1:
         raise _not_allowed(proposal, verb)
     _record(actor, proposal, verb, before, reason)
-    notify(proposal, message or _sentence(actor, proposal, verb))
+    sentence = proposal.state if verb.by_weir else f"{name} by {actor.name}"
+    notify(proposal, message or sentence)
     return proposal
 
 
@@ -134,5 +135,16 @@ def _record(actor: Actor, proposal: Proposal, verb: Verb, before: str, reason: s
     )
 
 
-def _sentence(actor: Actor, proposal: Proposal, verb: Verb) -> str:
-    return proposal.state if verb.by_weir else f"{verb.name} by {actor.name}"
+def notify(
+    proposal: Proposal, text: str, state: str | None = None, *, passing: bool = False
+) -> None:
+    """Publish an event after the commit; `state`: by default that of the proposal."""
+    url = f"/clusters/{proposal.cluster.slug}/proposals/{proposal.pk}/"
+    message = event(
+        "proposal",
+        f"Proposal {proposal.pk}: {text}",
+        url=url,
+        pk=proposal.pk,
+        state=state or proposal.state,
+    )
+    announce(proposal.cluster_id, message, passing=passing)

@@ -1,16 +1,22 @@
-"""Samples of a cluster in a time range, at a resolution for charts."""
+"""Samples of a cluster in a time range, at a resolution for charts; their roll-ups and deletion."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from controlplane.models import Cluster, MetricSample
+from django.db.models import Max
 
-RESOLUTIONS = (1, 10, 60)
+from controlplane.models import Cluster, MetricSample
+from controlplane.telemetry.samples import Sample, moment_of, rolled_up
+
 # A chart of about 1200 pixels shows no more points than this.
 MAX_ROWS = 900
 # How far back each resolution is kept.
 KEPT = {1: timedelta(hours=1), 10: timedelta(days=1), 60: timedelta(days=30)}
+RESOLUTIONS = tuple(KEPT)
 RECENT = timedelta(minutes=5)
+# A bucket is complete when a later sample is there, or after this while nothing comes.
+BUCKET_PATIENCE = timedelta(seconds=60)
+CHUNK = 500
 
 
 def samples(
@@ -28,9 +34,9 @@ def samples(
 def fitting_resolution(start: datetime, end: datetime) -> int:
     """Return the finest resolution that covers a time range in at most 900 rows."""
     now = datetime.now(UTC)
-    for resolution in RESOLUTIONS:
-        kept = now - start <= KEPT[resolution] + timedelta(seconds=5)
-        if kept and (end - start).total_seconds() / resolution <= MAX_ROWS:
+    for resolution, kept in KEPT.items():
+        is_kept = now - start <= kept + timedelta(seconds=5)
+        if is_kept and (end - start).total_seconds() / resolution <= MAX_ROWS:
             return resolution
     return RESOLUTIONS[-1]
 
@@ -71,3 +77,46 @@ def _moment(t_ms: int) -> datetime:
         return datetime.fromtimestamp(t_ms / 1000, UTC)
     except (OverflowError, ValueError, OSError):
         return datetime.fromtimestamp(0, UTC)
+
+
+def roll_up(now: datetime) -> int:
+    """Write the 10 s and 60 s samples whose buckets are complete; returns how many."""
+    clusters, roll_ups = Cluster.objects.all(), RESOLUTIONS[1:]
+    return sum(_roll_up(cluster, seconds, now) for cluster in clusters for seconds in roll_ups)
+
+
+def prune_samples(now: datetime) -> int:
+    """Delete the samples that are kept no longer; returns how many."""
+    deleted = 0
+    for resolution, kept in KEPT.items():
+        old = MetricSample.objects.filter(resolution=resolution, t__lt=now - kept)
+        deleted += old.order_by().delete()[0]
+    return deleted
+
+
+def _roll_up(cluster: Cluster, seconds: int, now: datetime) -> int:
+    raw = _values(cluster, MetricSample.Resolution.RAW)
+    newest = raw.aggregate(t=Max("t"))["t"]
+    if newest is None:
+        return 0
+    done = _values(cluster, seconds).aggregate(t=Max("t"))["t"]
+    begin = done + timedelta(seconds=seconds) if done else moment_of(0)
+    end = _bucket(max(newest, now - BUCKET_PATIENCE), seconds)
+    buckets: dict[datetime, list[Sample]] = {}
+    for t, values in raw.filter(t__gte=begin, t__lt=end).order_by("t").values_list("t", "values"):
+        buckets.setdefault(_bucket(t, seconds), []).append(values)
+    created = [
+        MetricSample(
+            cluster=cluster,
+            resolution=seconds,
+            t=bucket,
+            values=rolled_up(samples, round(bucket.timestamp() * 1000)),
+        )
+        for bucket, samples in buckets.items()
+    ]
+    MetricSample.objects.bulk_create(created, ignore_conflicts=True, batch_size=CHUNK)
+    return len(created)
+
+
+def _bucket(t: datetime, seconds: int) -> datetime:
+    return moment_of(int(t.timestamp()) // seconds * seconds * 1000)

@@ -81,6 +81,10 @@ def _batch_faults(spec: DropSpec) -> list[str]:
 MAX_STEPS: Final = 32
 
 
+class OtherWindows(Conflict):
+    """The edge drops other windows than those of the wanted rule."""
+
+
 @retry_when_moved
 def set_drop(
     actor: Actor, stream: Stream, spec: DropSpec, query_name: str = "", reason: str = ""
@@ -94,13 +98,13 @@ def set_drop(
     if faults := spec_faults(spec):
         raise Invalid(faults)
     cluster, query, drop = _present(stream, query_name)
-    rule = _rule_of_spec(spec, query)
-    if drop is not None:
-        rule = _changed_rule(drop.value, rule, spec, cluster, stream)
-    elif rule.window_ms:
-        rule = replace(rule, steps=((_begin(rule, cluster, stream), spec.share),))
-    if drop is None:
-        drop = Drop(cluster=cluster, stream=stream, query=query)
+    wanted, present = _rule_of_spec(spec, query), None if drop is None else drop.value
+    try:
+        rule, _ = scheduled(cluster, stream.pk, present, wanted)
+    except OtherWindows as other:
+        raise Invalid({"window_s": [str(other)]}) from None
+    assert rule is not None
+    drop = drop or Drop(cluster=cluster, stream=stream, query=query)
     summary = f"{edge_text(drop)} drops {share_text(spec.share)} of its {windows_text(rule)}"
     _write(actor, cluster, drop, rule, summary, reason)
     stored = _rule(stream, query)
@@ -120,11 +124,9 @@ def lift(actor: Actor, stream: Stream, query_name: str = "", reason: str = "") -
     if drop is None:
         field = "stream" if query is None else "query"
         raise Invalid({field: ["Nothing is dropped there"]})
-    rule, left = drop.value, None
-    if rule.window_ms:
-        if not rule.steps[-1][1]:
-            return drop  # it is being lifted already
-        left = _bounded(add_step(rule, _begin(rule, cluster, stream), 0.0))
+    if drop.value.window_ms and not drop.value.steps[-1][1]:
+        return drop  # it is being lifted already
+    left, _ = scheduled(cluster, stream.pk, drop.value, None)
     summary = f"{edge_text(drop)} drops nothing any more"
     _write(actor, cluster, drop, left, summary, reason)
     return _rule(stream, query) if left is not None else None
@@ -137,26 +139,21 @@ def scheduled(
 
     A rule of whole windows takes effect at the returned event time (ms), with a window of which no
     record was seen yet; the share of `wanted` is that of its last step. A random rule takes effect
-    with the routing version, None. Raises `Away` if the log does not report its event time, and
-    `Conflict` for a rule of other windows than the present ones.
+    with the routing version, None. Raises `Away` if the log does not report its event time,
+    `OtherWindows`, and `Conflict` after too many changes in a short time.
     """
     windows = next((rule for rule in (present, wanted) if rule and rule.window_ms), None)
     if windows is None:
         return wanted, None
-    if wanted is not None and wanted.window_ms != windows.window_ms:
-        raise Conflict("other_windows", f"It drops {windows_text(windows)}: delete that rule first")
+    if wanted is not None and replace(wanted, steps=()) != replace(windows, steps=()):
+        raise OtherWindows("other_windows", f"It drops {windows_text(windows)}: lift that first")
     start = first_group(windows, ahead_of(cluster, stream_id))
     share = wanted.steps[-1][1] if wanted is not None else 0.0
     if present is None or not present.window_ms:
-        return replace(windows, steps=((start, share),)), _event_time(start)
-    if replace(present, steps=()) != replace(windows, steps=()):
-        raise Conflict("other_windows", f"It drops {windows_text(present)}: delete that rule first")
-    return _bounded(add_step(present, start, share)), _event_time(start)
-
-
-def _event_time(start: int) -> int | None:
-    """Return when a rule takes effect, None if it does for every record."""
-    return None if start == ALWAYS else start
+        rule: DropRule | None = replace(windows, steps=((start, share),))
+    else:
+        rule = _bounded(add_step(present, start, share))
+    return rule, None if start == ALWAYS else start
 
 
 def edge_text(drop: Drop) -> str:
@@ -216,26 +213,6 @@ def _rule_of_spec(spec: DropSpec, query: Query | None) -> DropRule:
             own_text = f"{own.size_ms / 1000:g} s every {own.slide_ms / 1000:g} s"
             raise Invalid({"window_s": [f"The windows of {query.name} are {own_text}"]})
     return replace(rule, window_ms=window_ms, slide_ms=slide_ms, batch=spec.batch)
-
-
-def _changed_rule(
-    before: DropRule, wanted: DropRule, spec: DropSpec, cluster: Cluster, stream: Stream
-) -> DropRule:
-    """Return what an edge drops that dropped something before."""
-    if not before.window_ms:
-        if not wanted.window_ms:
-            return wanted
-        return replace(wanted, steps=((_begin(wanted, cluster, stream), spec.share),))
-    if replace(before, steps=()) != replace(wanted, steps=()):
-        message = f"It drops {windows_text(before)}: lift that first"
-        raise Invalid({"window_s": [message]})
-    after = _bounded(add_step(before, _begin(before, cluster, stream), spec.share))
-    assert after is not None
-    return after
-
-
-def _begin(rule: DropRule, cluster: Cluster, stream: Stream) -> int:
-    return first_group(rule, ahead_of(cluster, stream.pk))
 
 
 def _bounded(rule: DropRule | None) -> DropRule | None:

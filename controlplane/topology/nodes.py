@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from controlplane.access.roles import Actor, require_operator
@@ -19,14 +19,6 @@ MAX_CAPACITY: Final = 1e7
 MAX_NODES: Final = 1000
 # Records/s of a node of a cluster without other nodes.
 DEFAULT_CAPACITY: Final = 500.0
-
-
-@dataclass(frozen=True)
-class NodeCount:
-    """The number of nodes before and after a change."""
-
-    before: int
-    after: int
 
 
 @retry_when_moved
@@ -119,25 +111,25 @@ def check_count(actor: Actor, cluster: Cluster, nodes: int) -> None:
 
 
 @retry_when_moved
-def set_count(actor: Actor, cluster: Cluster, nodes: int, reason: str = "") -> NodeCount:
-    """Change the number of nodes; it takes effect with the next micro-batch.
+def set_count(actor: Actor, cluster: Cluster, nodes: int, reason: str = "") -> int:
+    """Change the number of nodes from the next micro-batch on; return the number before.
 
     A new node is active and has the capacity of the slowest one. The row of a removed node stays,
     inactive: samples refer to it. Raises as `check_count` does.
     """
     cluster.refresh_from_db(fields=["routing_version", "slots"])
     check_count(actor, cluster, nodes)
-    count = NodeCount(cluster.slots, nodes)
+    before = cluster.slots
     there = dict(cluster.nodes.filter(index__lt=nodes).values_list("index", "capacity"))
-    if count.before == count.after and len(there) == nodes:
-        return count
+    if before == nodes == len(there):
+        return before
     change = Change(
         f"{cluster.name} has {nodes} nodes", "cluster.nodes", cluster.slug, reason,
-        {"nodes": count.before}, {"nodes": nodes},
+        {"nodes": before}, {"nodes": nodes},
     )  # fmt: skip
     capacity = min(there.values(), default=DEFAULT_CAPACITY)
     apply(cluster, [SetNodeCount(nodes, capacity)], change, actor=actor)
-    return count
+    return before
 
 
 def state_of(node: Node) -> NodeState:

@@ -8,20 +8,20 @@ its other tasks go round the active nodes by capacity (`task_ranges`). A query w
 grouping gets an aggregator (`aggregators`).
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from django.db.models import Q
+
 from controlplane.errors import Conflict, VersionMoved
-from controlplane.models import Cluster, Node, Query, QueryStream, Task
+from controlplane.models import Cluster, Node, Query, Task
 from controlplane.planning.online import OnlineProblem, read_online
 from controlplane.topology.aggregators import AggregatorNodes
 from controlplane.topology.apply import Change, apply
-from controlplane.topology.versions import TRIES, is_at
+from controlplane.topology.rows import streams_of
+from controlplane.topology.versions import retry, version_of
 from controlplane.wire.routing import NO_AGGREGATOR, Action, AddQuery, RemoveQuery, TaskRange
 from controlplane.wire.routing.route import key_grouping_text
-
-logger = logging.getLogger(__name__)
 
 # Queries of one pass: bounds the statement, the delta and the time the write lock is held.
 PASS = 500
@@ -59,19 +59,10 @@ def place_pending(cluster_id: int) -> PlacementPass:
     """Place all pending queries and remove all ending ones; do nothing for a deleted cluster."""
     placed = removed = waiting = 0
     while True:
-        done = _run_pass_with_retries(cluster_id)
+        done = _run_pass(cluster_id)
         placed, removed, waiting = placed + done.placed, removed + done.removed, done.waiting
         if done.placed < PASS and done.removed < PASS:
             return PlacementPass(placed, removed, waiting)
-
-
-def _run_pass_with_retries(cluster_id: int) -> PlacementPass:
-    for _ in range(TRIES):
-        try:
-            return _run_pass(cluster_id)
-        except VersionMoved as moved:
-            logger.info("%s: placing again", moved)
-    raise Conflict("busy", "The routing table changes too quickly; try again")
 
 
 def place_as(
@@ -93,7 +84,13 @@ def place_as(
         return 0
     work = _PendingWork(cluster.routing_version, pending, [], _streams(list(wanted)))
     nodes = {node.index: node for node in cluster.nodes.all()}
-    chosen = {query.pk: _as_wanted(query, wanted[query.pk], nodes) for query in pending}
+    chosen = {
+        query.pk: _Place(
+            nodes[wanted[query.pk][0][0]],
+            () if query.task_count == 1 else tuple(wanted[query.pk]),
+        )
+        for query in pending
+    }
     named = {pk: indices for pk, indices in aggregators.items() if indices}
     merged = _merged_as_wanted(
         cluster, pending, {pk: nodes[first] for pk, (first, *_) in named.items()}
@@ -125,17 +122,14 @@ def _merged_as_wanted(
     return {pk: node or aggregators.take() for pk, node in aggregators_by_query.items()}
 
 
-def _as_wanted(query: Query, task_ranges: Sequence[TaskRange], nodes: Mapping[int, Node]) -> _Place:
-    return _Place(nodes[task_ranges[0][0]], () if query.task_count == 1 else tuple(task_ranges))
-
-
+@retry
 def _run_pass(cluster_id: int) -> PlacementPass:
     cluster = Cluster.objects.filter(pk=cluster_id).first()
     work = None if cluster is None else _find_work(cluster)
     if cluster is None or work is None:
         return PlacementPass()
     problem = read_online(cluster) if work.pending else None
-    if not is_at(cluster_id, work.version):
+    if version_of(cluster_id) != work.version:
         # What was read before and after the move does not fit together.
         raise VersionMoved(work.version)
     chosen = _choose(cluster, problem, work)
@@ -144,7 +138,9 @@ def _run_pass(cluster_id: int) -> PlacementPass:
         apply(cluster, actions, Change(_summary(work, chosen)))
     waiting = len(work.pending) - len(chosen)
     if waiting:
-        _mark_waiting(work.pending)
+        ids = [query.pk for query in work.pending]
+        rows = Query.objects.filter(pk__in=ids, state=Query.State.PENDING)
+        rows.exclude(detail=NO_NODE).update(detail=NO_NODE)
     return PlacementPass(len(chosen), len(work.ending), waiting)
 
 
@@ -162,11 +158,8 @@ def _find_work(cluster: Cluster) -> _PendingWork | None:
 
 
 def _streams(ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    streams: dict[int, tuple[int, ...]] = {}
-    rows = QueryStream.objects.filter(query__in=ids).order_by("stream_id")
-    for query, stream in rows.values_list("query_id", "stream_id"):
-        streams[query] = (*streams.get(query, ()), stream)
-    return streams
+    read = streams_of(Q(query__in=ids))
+    return {query: tuple(sorted(streams)) for query, streams in read.items()}
 
 
 def _choose(
@@ -186,10 +179,8 @@ def _choose(
 
 
 def _place(problem: OnlineProblem, query: Query, streams: tuple[int, ...]) -> _Place:
-    node = problem.place(streams)
-    if query.task_count == 1:
-        return _Place(node)
-    return _Place(node, task_ranges_over(problem.nodes, node, query.task_count))
+    node, tasks = problem.place(streams), query.task_count
+    return _Place(node, task_ranges_over(problem.nodes, node, tasks) if tasks > 1 else ())
 
 
 def _actions(work: _PendingWork, chosen: dict[int, _Place]) -> list[Action]:
@@ -233,13 +224,6 @@ def _summary(work: _PendingWork, chosen: dict[int, _Place]) -> str:
 def _node_text(place: _Place) -> str:
     others = len(place.task_ranges) - 1
     return f"{place.node.name} and {others} more" if others > 0 else place.node.name
-
-
-def _mark_waiting(pending: Sequence[Query]) -> None:
-    waiting = Query.objects.filter(
-        pk__in=[query.pk for query in pending], state=Query.State.PENDING
-    )
-    waiting.exclude(detail=NO_NODE).update(detail=NO_NODE)
 
 
 def task_ranges_over(nodes: Sequence[Node], first: Node, tasks: int) -> tuple[TaskRange, ...]:

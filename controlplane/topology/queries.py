@@ -52,8 +52,8 @@ def submit_many(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> l
 
 def check(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
     """Return the stream ids by name; raises `Invalid` with the faults of each row."""
-    known = _stream_ids(cluster, specs)
-    columns = _columns(cluster, specs)
+    known = _stream_column(cluster, specs, "id")
+    columns = Columns(cluster, _stream_column(cluster, specs, "schema"))
     taken = _live(cluster, [spec.name for spec in specs])
     now = timezone.now()
     rows: dict[int, Fields] = {}
@@ -99,7 +99,8 @@ def checked(cluster: Cluster, spec: QuerySpec) -> Checked:
     absent = {"name": not spec.name, "streams": not spec.streams}
     fields = {field: messages for field, messages in fields.items() if not absent.get(field)}
     wrong = [field for field in fields if field == "tasks" or field.startswith(query_text.PREFIX)]
-    known, columns = _stream_ids(cluster, [spec]), _columns(cluster, [spec])
+    known = _stream_column(cluster, [spec], "id")
+    columns = Columns(cluster, _stream_column(cluster, [spec], "schema"))
     usable = usable_columns(_resolved(spec, known), *_kinds(spec, columns))
     return Checked(fields, None if wrong else _computation(spec, known, columns), usable)
 
@@ -209,16 +210,10 @@ def _announce_submission(
     announce(cluster.pk, event("state", f"{subject} submitted by {actor.name}", state="pending"))
 
 
-def _stream_ids(cluster: Cluster, specs: Sequence[QuerySpec]) -> dict[str, int]:
-    return _by_name(cluster.streams.all(), _read_names(specs), "id")
-
-
-def _columns(cluster: Cluster, specs: Sequence[QuerySpec]) -> Columns:
-    return Columns(cluster, _by_name(cluster.streams.all(), _read_names(specs), "schema"))
-
-
-def _read_names(specs: Sequence[QuerySpec]) -> list[str]:
-    return sorted({name for spec in specs for name in spec.reads})
+def _stream_column(cluster: Cluster, specs: Sequence[QuerySpec], column: str) -> dict[str, Any]:
+    """Return a column of the streams that queries read, by name."""
+    read = sorted({name for spec in specs for name in spec.reads})
+    return _by_name(cluster.streams.all(), read, column)
 
 
 def _by_name(rows: QuerySet[Any], wanted: Sequence[str], column: str) -> dict[str, Any]:

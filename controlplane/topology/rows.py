@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from controlplane.catalog.computations import schema_of
-from controlplane.errors import Conflict
+from controlplane.errors import VersionMoved
 from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Stream, Task
 from controlplane.pagination.chunks import CHUNK, chunks
-from controlplane.topology.versions import TRIES, version_of
+from controlplane.topology.versions import retry, version_of
 from controlplane.wire.routing import (
     NO_AGGREGATOR,
     NodeState,
@@ -35,24 +35,24 @@ class Scope:
     removed_from: int | None = None
 
 
+@retry
 def current_table(cluster_id: int) -> RoutingTable:
     """Return the whole table as the rows have it, consistent with one version.
 
     Raises `Conflict` if it changes under the reader again and again.
     """
-    for _ in range(TRIES):
-        version = version_of(cluster_id)
-        draft = _whole(cluster_id)
-        if version_of(cluster_id) == version:
-            return RoutingTable.of(version, draft)
-    raise Conflict("busy", "The routing table changes too quickly; try again")
+    version = version_of(cluster_id)
+    draft = _whole(cluster_id)
+    if version_of(cluster_id) != version:
+        raise VersionMoved(version)
+    return RoutingTable.of(version, draft)
 
 
 def read_part(cluster: Cluster, scope: Scope) -> TableDraft:
     """Return the part of the table that consists of the objects in scope."""
     draft = TableDraft(node_count=cluster.slots, split_count=cluster.splits)
     for ids in chunks(sorted(scope.queries)):
-        draft.queries |= _routes(Q(query__in=ids), _streams_of(Q(query__in=ids)))
+        draft.queries |= _routes(Q(query__in=ids), streams_of(Q(query__in=ids)))
     for ids in chunks(sorted(scope.streams)):
         _read_streams(draft, Stream.objects.filter(cluster=cluster, pk__in=ids))
     if scope.edges:
@@ -80,13 +80,14 @@ def _whole(cluster_id: int) -> TableDraft:
     count, splits, nodes = node_states(cluster_id)
     of_cluster = Q(query__cluster=cluster_id)
     draft = TableDraft(nodes=nodes, node_count=count, split_count=splits)
-    draft.queries = _routes(of_cluster, _streams_of(of_cluster & Q(query__tasks__index=0)))
+    draft.queries = _routes(of_cluster, streams_of(of_cluster & Q(query__tasks__index=0)))
     _read_streams(draft, Stream.objects.filter(cluster=cluster_id))
     _read_drop_rules(draft, cluster_id, None)
     return draft
 
 
-def _streams_of(condition: Q) -> dict[int, list[int]]:
+def streams_of(condition: Q) -> dict[int, list[int]]:
+    """Return the ids of the streams that queries read, in their order, by query."""
     streams: dict[int, list[int]] = {}
     rows = QueryStream.objects.filter(condition).order_by("id")
     for query, stream in rows.values_list("query_id", "stream_id"):

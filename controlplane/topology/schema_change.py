@@ -138,7 +138,7 @@ def patched(
     known = {column.name: column for column in (old.columns if old else ())}
     unknown = {f"remove.{name[:100]}": ["There is no such column"]
                for name in removed if name not in known}  # fmt: skip
-    unknown |= {name: ["Cannot be set"] for name in settings if name not in _SETTABLE}
+    unknown |= {name: ["Cannot be set"] for name in settings if name not in (EVENT_TIME, *SETTINGS)}
     if unknown:
         raise Invalid(unknown)
     left = {name: column for name, column in known.items() if name not in removed}
@@ -149,6 +149,3 @@ def patched(
         return replace(old, columns=wanted, **settings)
     except BadSchema as bad:
         raise Invalid(fields_of(bad)) from None
-
-
-_SETTABLE: Final = (EVENT_TIME, *SETTINGS)

@@ -5,8 +5,9 @@ that this changes follow from the difference. Only `topology.apply` writes throu
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -19,6 +20,8 @@ from controlplane.topology.schemas.evolution import retired_after
 from controlplane.wire.routing import NO_AGGREGATOR, NodeState, Route, TableDraft, TaskRange
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.route import key_grouping_name
+
+T = TypeVar("T", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ def write_rows(cluster: Cluster, before: TableDraft, after: TableDraft, writer: 
         _write_nodes(cluster, before.nodes, after.nodes)
     if before.queries != after.queries:
         _QueryRows(cluster, writer).write(before.queries, after.queries)
-    _write_splits(before.splits, after.splits)
+    splits = {id_: split for id_, split in after.splits.items() if before.splits.get(id_) != split}
+    _update(Stream.objects.all(), splits, lambda split: {"split": split})
     _write_schemas(before, after)
     if before.drop_rules != after.drop_rules:
         _write_drop_rules(cluster, before, after, writer)
@@ -137,17 +141,19 @@ class _QueryRows:
 
     def _change(self, changed: Mapping[int, tuple[Route, Route]]) -> None:
         self._set_owners(changed)
-        incarnations: dict[int, list[int]] = defaultdict(list)
-        groupings: dict[str, list[int]] = defaultdict(list)
-        for query, (old, new) in changed.items():
-            if old.incarnation != new.incarnation:
-                incarnations[new.incarnation].append(query)
-            if old.key_grouping != new.key_grouping:
-                groupings[
-                    key_grouping_name(new.key_grouping, aggregated=new.aggregator != NO_AGGREGATOR)
-                ].append(query)
-        _update_queries("incarnation", incarnations)
-        _update_queries("key_grouping", groupings)
+        queries = Query.objects.all()
+        incarnations = {
+            query: new.incarnation
+            for query, (old, new) in changed.items()
+            if old.incarnation != new.incarnation
+        }
+        _update(queries, incarnations, lambda incarnation: {"incarnation": incarnation})
+        groupings = {
+            query: key_grouping_name(new.key_grouping, aggregated=new.aggregator != NO_AGGREGATOR)
+            for query, (old, new) in changed.items()
+            if old.key_grouping != new.key_grouping
+        }
+        _update(queries, groupings, lambda grouping: {"key_grouping": grouping})
         self._set_aggregators(
             {
                 query: new.aggregators
@@ -157,31 +163,26 @@ class _QueryRows:
         )
 
     def _set_owners(self, changed: Mapping[int, tuple[Route, Route]]) -> None:
-        whole: dict[int, list[int]] = defaultdict(list)
-        counts: dict[int, list[int]] = defaultdict(list)
+        whole: dict[int, int] = {}
+        counts: dict[int, int] = {}
         for query, (old, new) in changed.items():
             before, after = old.owners(), new.owners()
             if len(before) != len(after):
-                counts[len(after)].append(query)
+                counts[query] = len(after)
             if before != after and new.task_ranges:
                 self._rewrite(query, new)
             elif before != after:
-                whole[new.node].append(query)
-        for node, queries in whole.items():
-            for ids in chunks(queries):
-                rows = Task.objects.filter(query__in=ids)
-                rows.update(node=self._nodes[node], since_version=self._version)
-        _update_queries("task_count", counts)
+                whole[query] = self._nodes[new.node]
+        placed = {"since_version": self._version}
+        _update(Task.objects.all(), whole, lambda node: {"node": node, **placed}, "query__in")
+        _update(Query.objects.all(), counts, lambda count: {"task_count": count})
 
     def _set_aggregators(self, nodes: Mapping[int, tuple[int, ...]]) -> None:
-        queries_of: dict[tuple[int, ...], list[int]] = defaultdict(list)
-        for query, aggregators in nodes.items():
-            if aggregators:
-                queries_of[aggregators].append(query)
-        for (first, *more), queries in queries_of.items():
-            for ids in chunks(queries):
-                rows = Query.objects.filter(pk__in=ids)
-                rows.update(aggregator=self._nodes[first], more_aggregators=more)
+        _update(
+            Query.objects.all(),
+            {query: aggregators for query, aggregators in nodes.items() if aggregators},
+            lambda all_: {"aggregator": self._nodes[all_[0]], "more_aggregators": list(all_[1:])},
+        )
 
     def _rewrite(self, query: int, route: Route) -> None:
         """Replace the ranges of a query with several tasks."""
@@ -196,22 +197,19 @@ class _QueryRows:
             )
 
 
-def _update_queries(
-    column: str, by_value: Mapping[int, list[int]] | Mapping[str, list[int]]
+def _update(
+    rows: QuerySet[Any],
+    values: Mapping[int, T],
+    columns: Callable[[T], Mapping[str, Any]],
+    key: str = "pk__in",
 ) -> None:
-    for value, queries in by_value.items():
-        for ids in chunks(queries):
-            Query.objects.filter(pk__in=ids).update(**{column: value})
-
-
-def _write_splits(before: Mapping[int, int], after: Mapping[int, int]) -> None:
-    by_split: dict[int, list[int]] = defaultdict(list)
-    for stream, split in after.items():
-        if before.get(stream) != split:
-            by_split[split].append(stream)
-    for split, streams in by_split.items():
-        for ids in chunks(streams):
-            Stream.objects.filter(pk__in=ids).update(split=split)
+    """Update the rows of each id to the columns of its value, a statement per distinct value."""
+    by_value: dict[T, list[int]] = defaultdict(list)
+    for id_, value in values.items():
+        by_value[value].append(id_)
+    for value, all_ids in by_value.items():
+        for ids in chunks(all_ids):
+            rows.filter(**{key: ids}).update(**columns(value))
 
 
 def _write_schemas(before: TableDraft, after: TableDraft) -> None:

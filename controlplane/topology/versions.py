@@ -22,13 +22,17 @@ TRIES = 20
 
 def retry_when_moved(work: Callable[P, T]) -> Callable[P, T]:
     """Run a function in a transaction of its own, again if the routing version moved meanwhile."""
+    return retry(transaction.atomic(work))
+
+
+def retry(work: Callable[P, T]) -> Callable[P, T]:
+    """Run a function again if the routing version moved meanwhile. It raises `Conflict` busy."""
 
     @wraps(work)
     def retried(*args: P.args, **kwargs: P.kwargs) -> T:
         for _ in range(TRIES):
             try:
-                with transaction.atomic():
-                    return work(*args, **kwargs)
+                return work(*args, **kwargs)
             except VersionMoved as moved:
                 logger.info("%s: trying again", moved)
         raise Conflict("busy", "The routing table changes too quickly; try again")
@@ -69,11 +73,6 @@ def append(
 def delta_of(row: RoutingVersion) -> RoutingDelta:
     """Return the wire's delta of a stored version."""
     return RoutingDelta(row.version, tuple(action_from_json(op) for op in row.ops))
-
-
-def is_at(cluster_id: int, version: int) -> bool:
-    """Return whether the routing is still at a version, so that reads around it fit together."""
-    return version_of(cluster_id) == version
 
 
 def version_of(cluster_id: int) -> int:

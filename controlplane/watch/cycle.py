@@ -69,7 +69,9 @@ def situation_of(cluster: Cluster, now: datetime) -> Situation:
     blackout = in_blackout(cluster, now)
     own = last_watch_proposal(cluster)
     waiting = own if own is not None and own.state in OPEN else None
-    moments = [own.requested_at if own else None, _last_end(cluster)]
+    # Measures follow the moves of an execution with a delay.
+    ended = Execution.objects.filter(cluster=cluster).aggregate(at=Max("finished_at"))
+    moments = [own.requested_at if own else None, ended["at"]]
     return Situation(
         runs=cluster.desired == Cluster.Desired.RUNNING,
         age_s=(now - seen_at).total_seconds() if seen_at else None,
@@ -81,13 +83,6 @@ def situation_of(cluster: Cluster, now: datetime) -> Situation:
         blackout=blackout.reason if blackout else "",
         blackout_until=blackout_until(blackout, now) if blackout else None,
     )
-
-
-def _last_end(cluster: Cluster) -> datetime | None:
-    """Return the end of the last execution: measures follow moves with a delay."""
-    ended = Execution.objects.filter(cluster=cluster).aggregate(at=Max("finished_at"))
-    ends: datetime | None = ended["at"]
-    return ends
 
 
 def _read(loop: Loop, observed: Observation) -> Reading:

@@ -1,5 +1,6 @@
-"""Log of decisions: equal consecutive decisions are counted in one row."""
+"""Log of decisions: equal consecutive decisions are counted in one row; lists of them."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -7,13 +8,16 @@ from django.db.models import F
 
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Decision
-from controlplane.watch.codes import is_calm
-from controlplane.watch.decision import Outcome
+from controlplane.pagination.listing import Filters, Listing, choice_filter
+from controlplane.watch.decision import CODES, Outcome, is_calm
+from controlplane.watch.loops import LOOPS
 
 # The retention of samples of a minute.
 KEPT: Final = timedelta(days=30)
 # Codes that are always published.
 NEWS: Final = ("silent", "no_planner", "failed", "drifted", "recommended", "acted")
+LOOP_NAMES = tuple(loop.name for loop in LOOPS)
+CODE_NAMES = tuple(CODES)
 
 
 def last_decision(cluster: Cluster, loop: str) -> Decision | None:
@@ -49,22 +53,41 @@ def record_decision(
         first_at=now,
         **figures,
     )
-    if _is_notified(last, outcome):
+    # Published: a problem, its end, or an action; a figure that varies around its limit once.
+    was_calm = last is None or is_calm(last.code)
+    if outcome.code in NEWS or was_calm != is_calm(outcome.code):
         text = f"{loop}: {outcome.text}"
         announce(cluster.pk, event("decision", text, pk=row.pk, state=row.code))
     return row
-
-
-def _is_notified(last: Decision | None, outcome: Outcome) -> bool:
-    """Return True if a decision is published: a problem, its end, or an action.
-
-    A figure that varies around its limit is published once.
-    """
-    was_calm = last is None or is_calm(last.code)
-    return outcome.code in NEWS or was_calm != is_calm(outcome.code)
 
 
 def prune(now: datetime) -> int:
     """Delete expired decisions; return how many."""
     old = Decision.objects.filter(last_at__lt=now - KEPT)
     return old.order_by().delete()[0]
+
+
+@dataclass(frozen=True)
+class DecisionFilters(Filters):
+    """Filters of the list; "" selects all."""
+
+    loop: str = choice_filter("loop", lambda: LOOP_NAMES)
+    code: str = choice_filter("code", lambda: CODE_NAMES)
+
+
+def last_decisions(cluster: Cluster) -> dict[str, Decision | None]:
+    """Return the last decision of each loop, in the order of the loops; None before the first."""
+    rows = Decision.objects.filter(cluster=cluster).order_by("-last_at", "-id")
+    return {name: rows.filter(loop=name).first() for name in LOOP_NAMES}
+
+
+def decisions_listing(
+    cluster: Cluster, filters: DecisionFilters, order: str = "-last_at"
+) -> Listing[Decision, Decision]:
+    """Return the decisions, newest first; `order`: -first_at for cursors, as it never changes."""
+    decisions = Decision.objects.filter(cluster=cluster)
+    if filters.loop:
+        decisions = decisions.filter(loop=filters.loop)
+    if filters.code:
+        decisions = decisions.filter(code=filters.code)
+    return Listing(decisions, (order, "-pk"), list, filters)

@@ -195,11 +195,12 @@ def _forecast(observed: Observation) -> Reading | None:
 def _lost(observed: Observation) -> Reading:
     lost = [node for node in observed.nodes if not node.active and node.tasks]
     if lost:
-        text = f"{_names(lost)} not active and still {_host(lost)} tasks"
+        verbs = "is not active and still hosts", "are not active and still host"
+        text = f"{_names(lost, *verbs)} tasks"
         return _excluded(Reading(len(lost), 0, text, NODES, trouble=True), lost)
     silent = [node for node in observed.active if node.tasks and _reports_nothing(observed, node)]
     if silent:
-        text = f"{_names(silent, 'host')} tasks and did not report for a minute"
+        text = f"{_names(silent, 'hosts', 'host')} tasks and did not report for a minute"
         return Reading(len(silent), 0, text, NODES, trouble=True, blocked="silent")
     return Reading(0, 0, "Every node that hosts tasks is active and reports", NODES)
 
@@ -220,7 +221,7 @@ def _added(observed: Observation) -> Reading:
     if not empty or tasks < LEAST_TASKS * len(observed.active):
         text = "Every active node hosts tasks, or there are few tasks"
         return Reading(len(empty), 0, text, NODES)
-    text = f"{_names(empty)} active and {_host(empty)} no task"
+    text = _names(empty, "is active and hosts no task", "are active and host no task")
     return _excluded(Reading(len(empty), 0, text, NODES, trouble=True), empty)
 
 
@@ -244,15 +245,10 @@ def _full(reading: Reading, observed: Observation) -> Reading:
     return replace(reading, blocked="no_planner", text=text)
 
 
-def _names(nodes: list[ObservedNode], verb: str = "be") -> str:
+def _names(nodes: list[ObservedNode], singular: str, plural: str) -> str:
     """Return the names of nodes with a verb in singular or plural."""
-    is_single = len(nodes) == 1
-    forms = {"be": ("is", "are"), "host": ("hosts", "host")}[verb]
-    return f"{', '.join(node.name for node in nodes)} {forms[0] if is_single else forms[1]}"
-
-
-def _host(nodes: list[ObservedNode]) -> str:
-    return "hosts" if len(nodes) == 1 else "host"
+    verb = singular if len(nodes) == 1 else plural
+    return f"{', '.join(node.name for node in nodes)} {verb}"
 
 
 # The most urgent loop first: it requests a plan, and the others wait.

@@ -1,23 +1,33 @@
-"""Observation of a cluster: nodes, samples of the last minutes, exclusions."""
+"""Observation of a cluster: nodes, samples of the last minutes, exclusions, replication factor."""
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from statistics import median
 from typing import Any, Final
 
 from django.db.models import Count, Q
 
+from controlplane.errors import Conflict
 from controlplane.models import Cluster, Exclusion, MetricSample, Query, Task
+from controlplane.planning.adapters.placement import active_positions, placement_problem
+from controlplane.planning.measures import measures
+from controlplane.planning.snapshots import take_snapshot
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.settings import PolicySettings
-from controlplane.watch.replication import Replication, replication_of
 from controlplane.wire.figures import figure_of
 
 # The period of medians, so that one slow batch is no problem.
 WINDOW: Final = timedelta(seconds=60)
 # The period of forecasts, in samples of 10 s.
 TREND: Final = timedelta(minutes=10)
+# Seconds before a new version makes a value stale: a single query changes it little.
+KEEP_S: Final = 60.0
+# Seconds for an unchanged version, as rates change.
+KEEP_SAME_S: Final = 600.0
+# At most a twentieth of the time goes into the computation.
+KEEP_TIMES: Final = 20.0
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,20 @@ class ObservedNode:
     active: bool
     tasks: int
     excluded: bool
+
+
+@dataclass(frozen=True)
+class Replication:
+    """The replication factor of the queries of one task at a routing version, and its lower bound.
+
+    `took_s`: the duration of the computation.
+    """
+
+    version: int
+    computed_at: datetime
+    factor: float
+    bound: float
+    took_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -115,3 +139,35 @@ def _nodes(cluster: Cluster, now: datetime) -> list[ObservedNode]:
 def _samples(cluster: Cluster, resolution: int, since: datetime) -> list[Mapping[str, Any]]:
     rows = MetricSample.objects.filter(cluster=cluster, resolution=resolution, t__gt=since)
     return list(rows.order_by("t").values_list("values", flat=True))
+
+
+# By cluster and its time of creation, as a new database reuses ids.
+_KEPT: Final[dict[tuple[int, datetime], Replication]] = {}
+
+
+def replication_of(cluster: Cluster, now: datetime) -> Replication | None:
+    """Return the cached or computed values, None if there is nothing to place."""
+    key = cluster.pk, cluster.created_at
+    kept = _KEPT.get(key)
+    if kept is not None:
+        most = KEEP_SAME_S if kept.version == cluster.routing_version else KEEP_S
+        if (now - kept.computed_at).total_seconds() < max(most, KEEP_TIMES * kept.took_s):
+            return kept
+    started = time.monotonic()
+    computed = _computed(cluster, now)
+    if computed is not None:
+        computed = _KEPT[key] = replace(computed, took_s=time.monotonic() - started)
+    return computed
+
+
+def _computed(cluster: Cluster, now: datetime) -> Replication | None:
+    try:
+        snapshot = take_snapshot(cluster.pk, cluster.nu)
+        problem = placement_problem(snapshot, len(active_positions(snapshot)))
+    except Conflict:
+        return None
+    factor = measures(snapshot)["replication_factor"]
+    if factor is None or not problem.live_rate:
+        return None
+    bound = problem.lower_bound(problem.caps) / problem.live_rate
+    return Replication(snapshot.version, now, factor, max(1.0, bound))

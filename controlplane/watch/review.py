@@ -17,8 +17,7 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions
 from controlplane.proposals.drift import drift_of
 from controlplane.proposals.staleness import mark_stale
-from controlplane.watch.codes import is_calm
-from controlplane.watch.decision import Outcome
+from controlplane.watch.decision import Outcome, is_calm
 from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loops import BY_NAME, LOOPS, MOVES, RATIO, SHARE
 from controlplane.watch.planner_request import WATCH
@@ -96,21 +95,19 @@ def _affected_loops(proposal: Proposal, asker: str) -> list[str]:
 def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> Outcome:
     """Approve a plan, or recommend it."""
     gain = gain_of(proposal, BY_NAME[loop].measure if loop in BY_NAME else "")
-    least = _least_gain(policy)
     message = f"Proposal {proposal.pk}: {gain}, {len(proposal.actions)} actions"
-    if policy.watch != "act":
-        text = f"{message}; the watch loops only recommend"
-        return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
-    decision = decide_auto_approval(proposal, policy, now)
-    if not decision.allowed:
-        text = f"{message}; it waits for a person: {decision.text}"
-        return Outcome("recommended", gain.share, least, text, proposal=proposal.pk)
-    refusal = _approve(proposal, decision)
-    if refusal is not None:
+    decision = decide_auto_approval(proposal, policy, now) if policy.watch == "act" else None
+    if decision is None:
+        code, note = "recommended", "the watch loops only recommend"
+    elif not decision.allowed:
+        code, note = "recommended", f"it waits for a person: {decision.text}"
+    elif refusal := _approve(proposal, decision):
         code = "drifted" if refusal.code == "stale" else "recommended"
         return _about(proposal, code, f"{message}; {refusal}")
-    text = f"{message}; approved by the policy"
-    return Outcome("acted", gain.share, least, text, proposal=proposal.pk)
+    else:
+        code, note = "acted", "approved by the policy"
+    text, least = f"{message}; {note}", _least_gain(policy)
+    return Outcome(code, gain.share, least, text, proposal=proposal.pk)
 
 
 def _rejection(proposal: Proposal, policy: PolicySettings, loop: str) -> Outcome | None:

@@ -3,10 +3,8 @@
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
-from django.urls import reverse
 from django.utils import timezone
 
-from controlplane.access.roles import require_operator
 from controlplane.catalog.queries import state_counts
 from controlplane.catalog.routing_versions import routing_between
 from controlplane.clusters import changes
@@ -19,12 +17,12 @@ from controlplane.telemetry.time_series import fitting_resolution, latest_values
 from controlplane.topology import nodes
 from dashboard import thresholds
 from dashboard.clusters.status import cluster_status
-from dashboard.dialog_forms import answer, whole_numbers
+from dashboard.dialog_forms import cluster_dialog, whole_numbers
 from dashboard.figures.cluster import NodeSeries, cluster_figures
 from dashboard.figures.parts import VersionMark
 from dashboard.figures.thinning import thin_samples, with_gaps
 from dashboard.forms import number
-from dashboard.guards import PageRequest, cluster_action, cluster_page
+from dashboard.guards import PageRequest, cluster_page
 from dashboard.policies.decisions import why
 from dashboard.responses import cluster_change, render_page
 from dashboard.time_range import RANGES, TimeRange, time_range_of
@@ -132,45 +130,22 @@ def set_master(request: PageRequest, cluster: Cluster) -> str:
     return f"{cluster.name} runs on {cluster.master}."
 
 
-@cluster_action
-def set_nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
+@cluster_dialog("cluster", form="_cluster_nodes_form.html", field="nodes")
+def set_nodes(request: PageRequest, cluster: Cluster) -> str:
     """Change the number of nodes."""
-    require_operator(request.actor, cluster)
-
-    def change() -> str:
-        count = whole_numbers(request.POST, "nodes")["nodes"]
-        nodes.set_count(request.actor, cluster, count, request.POST.get("reason", ""))
-        return f"{cluster.name} has {count} node{'' if count == 1 else 's'}."
-
-    return answer(
-        request,
-        change,
-        page=reverse("cluster", args=[cluster.slug]),
-        form="_cluster_nodes_form.html",
-        field="nodes",
-    )
+    count = whole_numbers(request.POST, "nodes")["nodes"]
+    nodes.set_count(request.actor, cluster, count, request.POST.get("reason", ""))
+    return f"{cluster.name} has {count} node{'' if count == 1 else 's'}."
 
 
-@cluster_action
-def set_limits(request: PageRequest, cluster: Cluster) -> HttpResponse:
+@cluster_dialog("cluster", form="_cluster_limits_form.html", field="max_records")
+def set_limits(request: PageRequest, cluster: Cluster) -> str:
     """Change the limits of micro-batches."""
-    require_operator(request.actor, cluster)
-
-    def change() -> str:
-        limits = whole_numbers(request.POST, *changes.LIMITS)
-        reason = request.POST.get("reason", "")
-        changes.set_batch_limits(request.actor, cluster, limits, reason)
-        return (
-            f"A micro-batch of {cluster.name} has at most {limits['max_records']:,} records "
-            f"and {limits['max_batch_mb']:,} MiB."
-        )
-
-    return answer(
-        request,
-        change,
-        page=reverse("cluster", args=[cluster.slug]),
-        form="_cluster_limits_form.html",
-        field="max_records",
+    limits = whole_numbers(request.POST, *changes.LIMITS)
+    changes.set_batch_limits(request.actor, cluster, limits, request.POST.get("reason", ""))
+    return (
+        f"A micro-batch of {cluster.name} has at most {limits['max_records']:,} records "
+        f"and {limits['max_batch_mb']:,} MiB."
     )
 
 

@@ -1,6 +1,15 @@
-"""Figures of experiments: a line per series over the swept parameter, with the spread."""
+"""Figures of experiments: a line per series over the swept parameter, with the spread.
 
+Standalone figures: HTML with Plotly and the colours of the light theme.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
 from typing import Any
+
+import plotly.io
+from django.contrib.staticfiles.finders import find
 
 from algorithms.experiments import Axis, Experiment, Panel, Table, summarise
 from algorithms.registry import algorithm_title
@@ -19,6 +28,8 @@ from dashboard.numbers import compact
 
 # More ticks than this are written over each other on a narrow screen.
 MAX_TICKS = 9
+TOKENS = "css/tokens.css"
+_TOKEN = re.compile(r"(--[\w-]+):\s*([^;]+);")
 
 
 def panels_of(experiment: Experiment, measure: str = "") -> tuple[Panel, ...]:
@@ -108,3 +119,35 @@ def _y_axis(y: Axis) -> dict[str, Any]:
 
 def _label(axis: Axis) -> str:
     return f"{axis.label} ({axis.unit})" if axis.unit else axis.label
+
+
+def apply_theme(figure: Any) -> Any:
+    """Return the figure with every "--token" replaced by its value in the light theme."""
+    if isinstance(figure, dict):
+        return {name: apply_theme(part) for name, part in figure.items()}
+    if isinstance(figure, list):
+        return [apply_theme(part) for part in figure]
+    return _tokens()[figure] if isinstance(figure, str) and figure in _tokens() else figure
+
+
+def drawing(figure: Figure, name: str, *, with_plotly: bool) -> str:
+    """Return the HTML of a figure; the first one on a page includes Plotly's script."""
+    html: str = plotly.io.to_html(
+        {"data": apply_theme(figure["data"]), "layout": apply_theme(figure["layout"])},
+        config=figure["config"],
+        full_html=False,
+        include_plotlyjs=with_plotly,
+        default_height="32rem",
+        div_id=name,
+    )
+    return html
+
+
+@cache
+def _tokens() -> dict[str, str]:
+    path = find(TOKENS)
+    if not isinstance(path, str):
+        raise FileNotFoundError(TOKENS)
+    # The dark theme stands behind the light one and repeats its names.
+    light = Path(path).read_text(encoding="utf-8").partition("[data-theme=")[0]
+    return dict(_TOKEN.findall(light))

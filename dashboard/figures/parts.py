@@ -16,6 +16,10 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star")
 DASHES = ("solid", "dash", "dot")
 # A chart of about 1200 pixels shows no more points than this.
 MAX_POINTS = 900
+_TICKS = {
+    "linecolor": "--line", "tickcolor": "--line", "ticks": "outside", "ticklen": 4,
+    "zeroline": False,
+}  # fmt: skip
 CONFIG: dict[str, Any] = {"displayModeBar": False, "responsive": True, "doubleClick": "reset"}
 
 
@@ -55,13 +59,9 @@ def figure(data: Sequence[Trace], **layout: Any) -> Figure:
 def time_axis() -> dict[str, Any]:
     """Return an axis of moments (ms since the epoch, UTC)."""
     return {
+        **_TICKS,
         "type": "date",
         "showgrid": False,
-        "zeroline": False,
-        "linecolor": "--line",
-        "tickcolor": "--line",
-        "ticks": "outside",
-        "ticklen": 4,
         "nticks": 6,
         "tickangle": 0,
         # One line per tick, as fine as the zoom asks for.
@@ -87,16 +87,8 @@ def category_axis() -> dict[str, Any]:
 
 def number_axis(title: str, **more: Any) -> dict[str, Any]:
     """Return a horizontal axis of numbers with its title."""
-    axis: dict[str, Any] = {
-        "title": {"text": title, "standoff": 8, "font": {"size": 12}},
-        "linecolor": "--line",
-        "tickcolor": "--line",
-        "ticks": "outside",
-        "ticklen": 4,
-        "gridcolor": "--grid",
-        "zeroline": False,
-    }
-    return axis | more
+    title_json = {"text": title, "standoff": 8, "font": {"size": 12}}
+    return {**_TICKS, "title": title_json, "gridcolor": "--grid", **more}
 
 
 def value_axis(unit: str, **more: Any) -> dict[str, Any]:

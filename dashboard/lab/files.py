@@ -13,8 +13,7 @@ from django.utils.safestring import mark_safe
 from algorithms.experiments import Experiment, Table
 from controlplane.lab.runs import experiment_by_name, run_by_id
 from controlplane.models import LabRun
-from dashboard.figures.lab import lab_figures, panels_of
-from dashboard.figures.standalone import drawing
+from dashboard.figures.lab import drawing, lab_figures, panels_of
 from dashboard.guards import PageRequest, viewer_page
 from dashboard.lab.summary import plain, summary
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from controlplane.models import Cluster, Decision
 from controlplane.watch import CODES, LOOPS
-from controlplane.watch.history import last_decisions
+from controlplane.watch.decision_log import last_decisions
 from dashboard import numbers, thresholds
 
 _ABOUT = {loop.name: loop.about for loop in LOOPS}

@@ -13,7 +13,7 @@ from controlplane.policies.settings import (
     PolicySettings,
     Section,
     extra_of,
-    kind_of,
+    input_of,
 )
 from dashboard.forms import number
 
@@ -37,11 +37,11 @@ class Setting:
     @classmethod
     def of(cls, name: str) -> "Setting":
         """Return a setting as `controlplane.policies.settings` declares it."""
-        field, kind, extra = PolicySettings.model_fields[name], kind_of(name), extra_of(name)
-        words = _LABELS.get(name, {})
+        field, extra = PolicySettings.model_fields[name], extra_of(name)
+        (kind, choices), words = input_of(name), _LABELS.get(name, {})
         return cls(
-            name, field.title or name, kind.name, extra["unit"], field.description or "",
-            extra["scale"], tuple((value, words.get(value, value)) for value in kind.choices),
+            name, field.title or name, kind, extra["unit"], field.description or "",
+            extra["scale"], tuple((value, words.get(value, value)) for value in choices),
         )  # fmt: skip
 
 

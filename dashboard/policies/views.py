@@ -14,7 +14,12 @@ from controlplane.policies import blackouts, exclusions
 from controlplane.policies.blackouts import cron_text
 from controlplane.policies.description import summary
 from controlplane.policies.store import policy_row, stored_settings, update_policy
-from controlplane.watch.history import CODE_NAMES, LOOP_NAMES, DecisionFilters, decisions_listing
+from controlplane.watch.decision_log import (
+    CODE_NAMES,
+    LOOP_NAMES,
+    DecisionFilters,
+    decisions_listing,
+)
 from dashboard.forms import moment, number
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.policies.decisions import decision_row, why

@@ -12,7 +12,7 @@ from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.planning.budget import KINDS
 from controlplane.proposals.comparisons import PlannerRequest
-from controlplane.proposals.planners import (
+from controlplane.proposals.requests import (
     OfferedAlgorithm,
     OfferedPlanner,
     offered_planners,

@@ -16,7 +16,7 @@ from controlplane.proposals.listing import proposal_by_id
 from dashboard.figures.comparison import Plan, comparison_figures
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.plan_names import budget_name, parameters_name, series_names
-from dashboard.proposals.comparison_forms import budgets_of, comparison_form, requests_in, texts
+from dashboard.proposals.comparison_forms import budgets_of, comparison_form, requests_in
 from dashboard.responses import cluster_change, notify_refusal, render_list, render_page
 
 PER_PAGE = 20
@@ -33,7 +33,7 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
     """Request a comparison."""
     require_operator(request.actor, cluster)
     try:
-        wanted, budgets = requests_in(cluster, request.POST), budgets_of(texts(request.POST))
+        wanted, budgets = requests_in(cluster, request.POST), budgets_of(request.POST)
         comparison = comparisons.compare(request.actor, cluster, wanted, budgets)
     except Invalid as invalid:
         return _refuse(request, cluster, invalid.fields)

@@ -124,7 +124,7 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "under_way": proposal.state in UNDER_WAY,
         "percent": round(100 * proposal.progress),
         "auto_approval": decide_auto_approval(proposal) if ready else None,
-        "buttons": sorted(verbs.offered(request.actor, proposal), key=lambda verb: verb.rank),
+        "buttons": verbs.offered(request.actor, proposal),
         "may_request_again": verbs.may_request_again(request.actor, proposal),
         "waits": waiting_for(proposal),
     } | _execution(request, proposal)

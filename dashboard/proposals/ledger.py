@@ -10,7 +10,7 @@ from controlplane.policies.planner_record import calibration, ledger_page, recor
 from dashboard.figures.ledger import ledger_figures
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.numbers import compact
-from dashboard.proposals.ledger_values import TITLES, UNITS, ledger_cells
+from dashboard.proposals.measure_rows import LEDGER, ledger_cells
 from dashboard.responses import render_list
 
 PER_PAGE = 25
@@ -27,14 +27,14 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         {
             "one": row,
             "title": algorithm_title(row.planner, row.algorithm),
-            "figure": TITLES[row.figure],
+            "figure": LEDGER[row.figure][0],
         }
         for row in calibration(cluster)
     ]
     context = {
         "page": page,
         "rows": [_row(entry) for entry in page.rows],
-        "titles": TITLES,
+        "titles": {figure: title for figure, (title, *_) in LEDGER.items()},
         "records": records,
         "calibrated": calibrated,
     }
@@ -55,7 +55,8 @@ def charts(request: PageRequest, cluster: Cluster) -> JsonResponse:
         for entry in newest
         if entry.outcome != LedgerEntry.Outcome.ROLLED_BACK
     ]
-    return JsonResponse({"figures": ledger_figures(entries, UNITS)})
+    units = {figure: unit for figure, (_, unit, _) in LEDGER.items()}
+    return JsonResponse({"figures": ledger_figures(entries, units)})
 
 
 def _row(entry: LedgerEntry) -> dict[str, object]:

@@ -10,8 +10,16 @@ from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.policies.gains import value_text
 from controlplane.policies.store import policy_of
 from controlplane.topology.applicability import OBSTACLES
-from dashboard.numbers import MISSING
-from dashboard.proposals.ledger_values import ledger_cells
+from dashboard.numbers import MISSING, milliseconds, percent, ratio, size
+
+# The figures of the ledger: title, unit of charts, and format of cells.
+LEDGER = {
+    "imbalance": ("Imbalance", "", percent),
+    "replication_factor": ("Replication", "", ratio),
+    "bytes": ("State moved", "bytes", size),
+    "pause_ms": ("Longest pause", "ms", milliseconds),
+    "latency_ms": ("p95 latency", "ms", milliseconds),
+}
 
 
 def measure_rows(
@@ -80,3 +88,12 @@ def shown_outcome(proposal: Proposal) -> dict[str, Any] | None:
         "measured_at": entry.at,
         "cells": ledger_cells(entry),
     }
+
+
+def ledger_cells(entry: LedgerEntry) -> list[tuple[str, ...]]:
+    """Return title, approved, expected and measured value of each figure."""
+    parts = (entry.approved, entry.expected, entry.measured)
+    return [
+        (title, *(write(values.get(figure)) for values in parts))
+        for figure, (title, _, write) in LEDGER.items()
+    ]

@@ -1,17 +1,13 @@
 """Changes of a query's key grouping, number of tasks, aggregator nodes and retention."""
 
-from django.http import HttpResponse
-from django.urls import reverse
-
-from controlplane.access.roles import require_operator
 from controlplane.catalog import query_retention
 from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.topology import aggregators, key_groupings
 from controlplane.wire.routing.route import KEY_GROUPINGS
-from dashboard.dialog_forms import answer
-from dashboard.guards import PageRequest, cluster_action
+from dashboard.dialog_forms import cluster_dialog
+from dashboard.guards import PageRequest
 from dashboard.queries.retention_forms import UNITS, retention_of
 from dashboard.responses import cluster_change
 
@@ -54,29 +50,20 @@ def set_aggregator_count(request: PageRequest, cluster: Cluster, pk: int) -> str
     return f"{query.name} has {count} aggregator nodes."
 
 
-@cluster_action
-def set_retention(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+@cluster_dialog(
+    "query", "pk", form="_retention_form.html", field="retention_s",
+    context=lambda cluster, pk: {"query": query_by_id(cluster, pk), "units": list(UNITS)},
+)  # fmt: skip
+def set_retention(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Change the retention of a query."""
-    require_operator(request.actor, cluster)
-    query = query_by_id(cluster, pk)
-
-    def change() -> str:
-        present = query.retention_s, query.retention_windows
-        seconds, windows, faults = retention_of(request.POST.dict(), present)
-        if faults:
-            raise Invalid(faults)
-        reason = request.POST.get("reason", "")
-        query_retention.set_retention(request.actor, query, seconds, windows, reason)
-        return f"The retention of {query.name} is changed."
-
-    return answer(
-        request,
-        change,
-        page=reverse("query", args=[cluster.slug, pk]),
-        form="_retention_form.html",
-        context={"query": query, "units": list(UNITS)},
-        field="retention_s",
-    )
+    query, values = query_by_id(cluster, pk), request.POST.dict()
+    present = query.retention_s, query.retention_windows
+    seconds, windows, faults = retention_of(values, present)
+    if faults:
+        raise Invalid(faults)
+    reason = str(values.get("reason", ""))
+    query_retention.set_retention(request.actor, query, seconds, windows, reason)
+    return f"The retention of {query.name} is changed."
 
 
 def _count(text: str) -> int:

@@ -37,7 +37,8 @@ for formatter in (
 @register.simple_tag
 def sparkline(values: Sequence[float | None], label: str) -> SafeString:
     """Return the SVG of the values from left to right, "" for fewer than two."""
-    known = [value for value in _reduce(values) if value is not None]
+    drawn = values[:: max(1, -(-len(values) // MAX_POINTS))]
+    known = [value for value in drawn if value is not None]
     if len(known) < 2:  # noqa: PLR2004 - a line has two ends
         return SafeString("")
     points = _points(known)
@@ -58,10 +59,6 @@ def _points(values: Sequence[float]) -> str:
         f"{MARGIN + i * step:.1f},{HEIGHT - MARGIN - drawn * max(value, 0) / top:.1f}"
         for i, value in enumerate(values)
     )
-
-
-def _reduce(values: Sequence[float | None]) -> Sequence[float | None]:
-    return values[:: max(1, -(-len(values) // MAX_POINTS))]
 
 
 @register.filter

@@ -11,8 +11,7 @@ from typing import Any, Final
 import redis
 
 from controlplane.health.losses.detection import CheckpointFacts
-from controlplane.health.losses.facts import facts_of
-from controlplane.health.losses.repair import reconcile
+from controlplane.health.losses.repair import facts_of, reconcile
 from controlplane.models import Cluster, ClusterHealth, Incident
 from workers.agent.driver import DriverSpec, Site, checkpoint_of
 from workers.agent.progress import Report

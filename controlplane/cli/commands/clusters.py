@@ -79,9 +79,9 @@ def set_desired_state(given: Namespace) -> None:
 def set_nodes(given: Namespace) -> None:
     """Change the number of nodes, while the cluster runs."""
     actor, cluster = viewed(given)
-    count = nodes.set_count(actor, cluster, given.nodes, given.reason)
-    values = {"cluster": cluster.slug, "before": count.before, "nodes": count.after}
-    text = f"{cluster.slug} has {count.after} nodes; it had {count.before}"
+    before = nodes.set_count(actor, cluster, given.nodes, given.reason)
+    values = {"cluster": cluster.slug, "before": before, "nodes": given.nodes}
+    text = f"{cluster.slug} has {given.nodes} nodes; it had {before}"
     print_answer(given, values, text)
 
 

@@ -1,5 +1,6 @@
 """Repair of losses: results are kept correct, and lost data is recorded as an incident."""
 
+import json
 import logging
 import time
 from collections.abc import Callable
@@ -14,15 +15,24 @@ from controlplane.access.roles import Automatic
 from controlplane.connections import redis_client
 from controlplane.errors import VersionMoved
 from controlplane.events.publish import announce, event
-from controlplane.health.losses.detection import Facts, Kind, detect_losses, is_database_older
-from controlplane.health.losses.facts import facts_of
+from controlplane.health.losses.detection import (
+    CheckpointFacts,
+    DatabaseFacts,
+    Facts,
+    Kind,
+    RedisFacts,
+    detect_losses,
+    is_database_older,
+)
 from controlplane.models import Cluster, ClusterHealth, Incident
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.publishing import republish
 from controlplane.topology.rows import current_table
 from controlplane.topology.versions import retry_when_moved
-from controlplane.wire.generation import Generation, new_id, write_generation
+from controlplane.wire import keys
+from controlplane.wire.generation import Generation, new_id, read_generation, write_generation
 from controlplane.wire.routing import Action, MoveTasks, RestartQuery
+from controlplane.wire.routing.publication import latest_version
 
 logger = logging.getLogger(__name__)
 
@@ -195,3 +205,33 @@ def _store_generation(cluster: Cluster, **values: Any) -> None:
     ClusterHealth.objects.update_or_create(
         cluster=cluster, defaults=values, create_defaults={"observed_at": now, **values}
     )
+
+
+def facts_of(cluster: Cluster, checkpoint: CheckpointFacts | None, name: str) -> Facts:
+    """Return the facts of all three; `name`: the checkpoint's. Raises `redis.RedisError`.
+
+    Redis is read before the database, so a change in between is in neither or in both.
+    """
+    redis = _redis_facts(cluster.slug)
+    return Facts(redis, _database_facts(cluster.pk, name), checkpoint)
+
+
+def _redis_facts(slug: str) -> RedisFacts:
+    client = redis_client()
+    newest: Any = client.xrevrange(keys.telemetry_key(slug), count=1)
+    row: dict[str, Any] = json.loads(newest[0][1][b"t"]) if newest else {}
+    batch = int(row.get("batch", -1))
+    sink: Any = client.hget(keys.activity_key(slug), "sink")
+    half = int(sink) if sink is not None and int(sink) > batch else None
+    generation, version = read_generation(client, slug), latest_version(client, slug)
+    return RedisFacts(generation, batch, version or 0, half, row.get("event_ms"))
+
+
+def _database_facts(pk: int, name: str) -> DatabaseFacts:
+    version = Cluster.objects.values_list("routing_version", flat=True).get(pk=pk)
+    health = ClusterHealth.objects.filter(cluster=pk).first()
+    if health is None:
+        return DatabaseFacts(version=version)
+    batch = -1 if health.batch is None else health.batch
+    seen = bool(health.checkpoint) and health.checkpoint == name
+    return DatabaseFacts(health.generation, batch, version, seen, health.unread)

@@ -48,7 +48,8 @@ def changes_between(
     changes: list[Change] = []
     for name, column in before.items():
         if name not in after:
-            changes.append(_removed(column, old))
+            refusal = "it is the event-time column" if name == old.event_time else ""
+            changes.append(Change(name, "removed", column.type, refusal))
         elif after[name] != column:
             changes += _altered(column, after[name])
     for name, column in after.items():
@@ -98,10 +99,6 @@ def widens(old: Any, new: Any) -> bool:
     return any(is_family(old) and holds(old, new) for is_family, holds in _FAMILIES)
 
 
-def _widens_list(old: Any, new: Any) -> bool:
-    return bool(pa.types.is_list(new) and widens(old.value_type, new.value_type))
-
-
 def _widens_fields(old: Any, new: Any) -> bool:
     if not pa.types.is_struct(new) or [field.name for field in old] != [
         column.name for column in new
@@ -121,10 +118,6 @@ def _widens_integer(old: Any, new: Any) -> bool:
     return bool(not signed and new.bit_width > old.bit_width)
 
 
-def _widens_float(old: Any, new: Any) -> bool:
-    return bool(pa.types.is_floating(new) and new.bit_width > old.bit_width)
-
-
 def _widens_decimal(old: Any, new: Any) -> bool:
     if not pa.types.is_decimal(new):
         return False
@@ -140,18 +133,13 @@ def _widens_time(old: Any, new: Any) -> bool:
 
 
 _FAMILIES: Final = (
-    (pa.types.is_list, _widens_list),
+    (pa.types.is_list, lambda a, b: pa.types.is_list(b) and widens(a.value_type, b.value_type)),
     (pa.types.is_struct, _widens_fields),
     (pa.types.is_integer, _widens_integer),
-    (pa.types.is_floating, _widens_float),
+    (pa.types.is_floating, lambda a, b: pa.types.is_floating(b) and b.bit_width > a.bit_width),
     (pa.types.is_decimal, _widens_decimal),
     (pa.types.is_timestamp, _widens_time),
 )
-
-
-def _removed(column: ColumnSpec, old: StreamSchema) -> Change:
-    refusal = "it is the event-time column" if column.name == old.event_time else ""
-    return Change(column.name, "removed", column.type, refusal)
 
 
 def _added(column: ColumnSpec, retired: str | None) -> Change:

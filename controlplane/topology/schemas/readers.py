@@ -8,10 +8,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from controlplane.catalog.computations import schema_of
 from controlplane.models import QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.chunks import chunks
+from controlplane.topology.rows import streams_of
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of
 from controlplane.wire.schema import StreamSchema, common_kinds
@@ -34,7 +37,9 @@ def live_readers(stream: Stream) -> list[Reader]:
         pk: (name, text)
         for pk, name, text in rows.values_list("query_id", "query__name", "query__text")
     }
-    reads = _reads(list(texts))
+    reads: dict[int, list[int]] = {}
+    for part in chunks(list(texts)):
+        reads |= streams_of(Q(query__in=part))
     readers = [_reader(name, text, reads.get(pk, [])) for pk, (name, text) in texts.items()]
     return sorted(readers, key=lambda reader: reader.name)
 
@@ -96,15 +101,6 @@ def _compiled(
 
 def _kinds(side: Iterable[int], schemas: Mapping[int, StreamSchema]) -> dict[str, Kind]:
     return common_kinds(schemas[pk] for pk in side if pk in schemas)[0]
-
-
-def _reads(queries: Sequence[int]) -> dict[int, list[int]]:
-    reads: dict[int, list[int]] = {}
-    for part in chunks(queries):
-        rows = QueryStream.objects.filter(query__in=part)
-        for query, stream in rows.order_by("id").values_list("query_id", "stream_id"):
-            reads.setdefault(query, []).append(stream)
-    return reads
 
 
 def _reader(name: str, text: str, streams: Sequence[int]) -> Reader:

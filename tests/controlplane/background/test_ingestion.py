@@ -9,7 +9,7 @@ from controlplane.access.roles import Actor
 from controlplane.background import ingestion, retention
 from controlplane.background.ingestion import Positions
 from controlplane.models import Cluster, MetricSample, Query, RoutingVersion, Stream
-from controlplane.telemetry import roll_ups
+from controlplane.telemetry import time_series
 from controlplane.telemetry.samples import PreviousBatch, rolled_up, sample_of
 from controlplane.telemetry.time_series import MAX_ROWS, fitting_resolution, samples, since
 from controlplane.topology import placement, queries
@@ -87,8 +87,8 @@ def test_recording_the_same_rows_twice_counts_once(sf: Cluster) -> None:
 def test_roll_ups_are_made_of_complete_buckets_only(sf: Cluster) -> None:
     """Samples at 0..24 s: two buckets of ten seconds are complete, the third is not."""
     record(sf, 0, 25)
-    assert roll_ups.roll_up(NOON + timedelta(seconds=25)) == 2
-    assert roll_ups.roll_up(NOON + timedelta(seconds=26)) == 0
+    assert time_series.roll_up(NOON + timedelta(seconds=25)) == 2
+    assert time_series.roll_up(NOON + timedelta(seconds=26)) == 0
     rolled = MetricSample.objects.filter(resolution=10)
     assert [row.t for row in rolled] == [NOON, NOON + timedelta(seconds=10)]
 
@@ -97,9 +97,9 @@ def test_samples_that_come_late_are_rolled_up_when_they_come(sf: Cluster) -> Non
     """A relay that was away an hour fills the gap: its buckets are not forgotten."""
     record(sf, 0, 12)
     late = NOON + timedelta(hours=1)
-    assert roll_ups.roll_up(NOON + timedelta(seconds=12)) == 1
+    assert time_series.roll_up(NOON + timedelta(seconds=12)) == 1
     record(sf, 12, 30)
-    roll_ups.roll_up(late)
+    time_series.roll_up(late)
     assert MetricSample.objects.filter(resolution=10).count() == 5
 
 
@@ -110,7 +110,7 @@ def test_samples_are_pruned_by_resolution(sf: Cluster) -> None:
             MetricSample.objects.create(
                 cluster=sf, resolution=resolution, t=NOON - age, values={"t": 1}
             )
-    assert roll_ups.prune(NOON) == 3
+    assert time_series.prune_samples(NOON) == 3
     assert [MetricSample.objects.filter(resolution=r).count() for r in (1, 10, 60)] == [1, 2, 3]
 
 

@@ -19,8 +19,7 @@ from controlplane.health.losses.detection import (
     RedisFacts,
     detect_losses,
 )
-from controlplane.health.losses.facts import facts_of
-from controlplane.health.losses.repair import reconcile, restart_queries
+from controlplane.health.losses.repair import facts_of, reconcile, restart_queries
 from controlplane.models import (
     AuditEntry,
     Cluster,

@@ -71,7 +71,7 @@ def test_of_two_approvers_one_wins_and_the_other_is_told(approver: Actor, cluste
         )
         (refused,) = refusals(answers)
         assert refused.code == "not_allowed"
-        assert refused.data == {"state": "approved", "allowed": ["withdraw", "begin"]}
+        assert refused.data == {"state": "approved", "allowed": ["begin", "withdraw"]}
         proposal.refresh_from_db()
         winner = approver if answers[1] is refused else other
         assert (proposal.state, proposal.approved_by) == ("approved", winner.name)

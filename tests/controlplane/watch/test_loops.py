@@ -8,8 +8,7 @@ import pytest
 from controlplane.models import Cluster
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.loops import BY_NAME, Reading
-from controlplane.watch.observation import Observation, ObservedNode
-from controlplane.watch.replication import Replication
+from controlplane.watch.observation import Observation, ObservedNode, Replication
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Task
-from controlplane.watch.replication import replication_of
+from controlplane.watch.observation import replication_of
 from tests.support.execution import scattered
 
 pytestmark = pytest.mark.django_db(transaction=True)

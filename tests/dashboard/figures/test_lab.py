@@ -7,8 +7,7 @@ import pytest
 
 from algorithms.experiments import EXPERIMENTS, Experiment, Table
 from algorithms.registry import algorithm_title
-from dashboard.figures.lab import lab_figures, panels_of
-from dashboard.figures.standalone import apply_theme, drawing
+from dashboard.figures.lab import apply_theme, drawing, lab_figures, panels_of
 from tests.support.lab import Small, small_experiment
 
 

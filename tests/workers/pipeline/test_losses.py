@@ -15,8 +15,7 @@ from django.utils import timezone
 
 from controlplane.connections import redis_client
 from controlplane.health.losses.detection import CheckpointFacts, Kind
-from controlplane.health.losses.facts import facts_of
-from controlplane.health.losses.repair import reconcile
+from controlplane.health.losses.repair import facts_of, reconcile
 from controlplane.models import Cluster, ClusterHealth, Incident, Query
 from controlplane.results import keyed_windows
 from tests.support.cluster import actor, placed_split, small_cluster, stream_id

@@ -1,4 +1,4 @@
-"""Pages of the user's tokens: list, creation, revocation."""
+"""Pages of the user's tokens, and of the audit log."""
 
 from typing import Any
 
@@ -7,25 +7,28 @@ from django.shortcuts import redirect
 from django.views.decorators.cache import never_cache
 
 from controlplane.access import tokens
+from controlplane.access.audit import AuditFilters, audit_listing
 from controlplane.access.roles import ROLES, VIEWER
 from controlplane.clusters.listing import cluster_by_slug
 from controlplane.errors import Invalid, NotFound
 from controlplane.models import Cluster
 from dashboard.dialog_forms import whole_number
 from dashboard.guards import PageRequest, anyone_action, anyone_page
-from dashboard.responses import notify, notify_refusals, render_page
+from dashboard.responses import notify, notify_refusals, render_list, render_page
+
+AUDIT_PER_PAGE = 100
 
 
 @never_cache
 @anyone_page
-def index(request: PageRequest) -> HttpResponse:
+def list_tokens(request: PageRequest) -> HttpResponse:
     """Render the tokens and the form of a new one."""
     return _page(request, {})
 
 
 @never_cache
 @anyone_action
-def make(request: PageRequest) -> HttpResponse:
+def make_token(request: PageRequest) -> HttpResponse:
     """Create a token; only this response has its secret."""
     values = request.POST
     with notify_refusals(request):
@@ -45,11 +48,20 @@ def make(request: PageRequest) -> HttpResponse:
 
 
 @anyone_action
-def revoke(request: PageRequest, pk: int) -> HttpResponseRedirect:
+def revoke_token(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Revoke a token."""
     tokens.revoke(request.actor, pk)
     notify(request, "The token was revoked.")
     return redirect("tokens")
+
+
+@anyone_page
+def list_audit_entries(request: PageRequest) -> HttpResponse:
+    """Render a page of audit entries of visible clusters, newest first."""
+    values = {"per_page": AUDIT_PER_PAGE} | request.GET.dict()
+    filters = AuditFilters.of(values, clusters=request.actor.clusters)
+    context = {"filters": filters, "page": audit_listing(filters).page}
+    return render_list(request, "audit.html", "_audit_table.html", context)
 
 
 def _page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:

@@ -1,1 +1,0 @@
-"""Pages of accounts, tokens and the audit log."""
