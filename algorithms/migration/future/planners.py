@@ -15,7 +15,6 @@ from algorithms.migration.future.partitionings import optimal_sequence
 from algorithms.migration.future.projection import Ground, Landscape, Projection
 from algorithms.migration.future.rollout import discounted_cost
 from algorithms.migration.future.transitions import Transitions, futures
-from algorithms.migration.grades import Grades, grades_of
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measure
 from algorithms.random_numbers import new_state
@@ -186,12 +185,8 @@ def _require_all_feasible(foreseen: ForeseenProblem) -> None:
 
 
 def _require_feasible_on(problem: MigrationProblem, nodes: int) -> None:
-    present = grades_of(problem)
-    limit = (1 + problem.tau) * problem.total_work / nodes
-    on_so_many = MigrationProblem.of_owner(
-        problem.work, problem.state, problem.owner, problem.present, nodes, problem.tau
-    )
-    require_feasible(on_so_many, Grades(present.grade_of, np.array([limit]), np.array([nodes])))
+    parts = problem.work, problem.state, problem.owner, problem.present
+    require_feasible(MigrationProblem.of_owner(*parts, nodes, problem.tau))
 
 
 def _plans(

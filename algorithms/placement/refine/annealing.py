@@ -149,7 +149,7 @@ def anneal(field: Field, state: Words, temperature: float, steps: int) -> float:
             worth += _worth(
                 other, target, home, rates, indptr, indices, spans, readers, host, row, counts, gain
             )[0]
-        if not _is_accepted(state, worth, temperature):
+        if worth > 0.0 and (temperature <= 0.0 or unit(state) >= np.exp(-worth / temperature)):
             continue
         _move(piece, home, target, indptr, indices, row, counts, host, sizes, loads)
         _rehost(piece, home, target, hosted, starts, numbers, position)
@@ -186,15 +186,6 @@ def _attracting(
     source = indices[first + below(state, indptr[piece + 1] - first)]
     first = spans[source]
     return int(host[readers[first + below(state, spans[source + 1] - first)]])
-
-
-@inlined
-def _is_accepted(state: Words, change: float, temperature: float) -> bool:
-    if change <= 0.0:
-        return True
-    if temperature <= 0.0:
-        return False
-    return bool(unit(state) < np.exp(-change / temperature))
 
 
 @inlined
