@@ -110,7 +110,9 @@ def _values(
     texts = _texts([*given, *([] if seed is None else [f"seed={seed}"])])
     if seed is not None and "seed" not in fields:
         # An algorithm without randomness has the same plan for every seed, so it accepts any.
-        _check_seed(texts.pop("seed"))
+        text = texts.pop("seed")
+        if not (text.isascii() and text.isdigit()):
+            raise BadParameters({"seed": [f"must be a whole number of at least 0, not {text!r}"]})
     values: dict[str, Value] = {}
     for name, text in texts.items():
         try:
@@ -131,11 +133,6 @@ def _texts(given: Sequence[str]) -> dict[str, str]:
             raise BadParameters({name.strip(): ["is given twice"]})
         texts[name.strip()] = text
     return texts
-
-
-def _check_seed(text: str) -> None:
-    if not (text.isascii() and text.isdigit()):
-        raise BadParameters({"seed": [f"must be a whole number of at least 0, not {text!r}"]})
 
 
 def _progress_printer(stream: TextIO) -> Progress:

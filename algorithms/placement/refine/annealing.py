@@ -143,7 +143,8 @@ def anneal(field: Field, state: Words, temperature: float, steps: int) -> float:
         other = _NONE
         if loads[target] + sizes[piece] > caps[target]:
             other = hosted[starts[target] + below(state, numbers[target])]
-            if not _may_swap(piece, other, home, target, sizes, loads, caps):
+            growth = sizes[piece] - sizes[other]
+            if loads[target] + growth > caps[target] or loads[home] - growth > caps[home]:
                 continue
             # As if the two shared no source; what the exchange does is counted exactly below.
             worth += _worth(
@@ -161,14 +162,6 @@ def anneal(field: Field, state: Words, temperature: float, steps: int) -> float:
             _move(other, target, home, indptr, indices, row, counts, host, sizes, loads)
             _rehost(other, target, home, hosted, starts, numbers, position)
     return change
-
-
-@inlined
-def _may_swap(
-    piece: int, other: int, home: int, target: int, sizes: Ints, loads: Ints, caps: Ints
-) -> bool:
-    growth = sizes[piece] - sizes[other]
-    return bool(loads[target] + growth <= caps[target] and loads[home] - growth <= caps[home])
 
 
 @inlined
