@@ -156,14 +156,9 @@ def _in_group(
 @compiled
 def _by_scan(board: Board, rule: int, sources: SmallInts, kind: int) -> int:
     """Return the best open server by a scan of all."""
-    rates, holds, readers, kinds = (
-        board.rates,
-        board.sources.holds,
-        board.readers,
-        board.kinds.holds,
-    )
+    rates, holds, readers = board.rates, board.sources.holds, board.readers
     within, loads, sizes, traffic = board.open, board.loads, board.capacities, board.traffic
-    totals = board.kind_totals
+    kinds, totals = board.kinds.holds, board.kind_totals
     best, least = -1, (np.inf, np.inf, np.inf)
     for word in range(len(within)):
         left = within[word]

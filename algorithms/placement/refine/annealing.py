@@ -133,8 +133,7 @@ def anneal(field: Field, state: Words, temperature: float, steps: int) -> float:
     change = 0.0
     for _ in range(steps):
         piece = below(state, len(sizes))
-        target = _attracting(state, piece, indptr, indices, spans, readers, host)
-        home = host[piece]
+        home, target = host[piece], _attracting(state, piece, indptr, indices, spans, readers, host)
         if target == home:
             continue
         worth, traffic = _worth(
