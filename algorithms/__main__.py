@@ -36,7 +36,7 @@ class _Parser(ArgumentParser):
         raise _BadCall(f"{message} (see {self.prog} --help)")
 
 
-class _BadCall(Exception):
+class _BadCall(PlanningError):
     """The command line is invalid."""
 
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         given = _parser().parse_args(arguments)
         print(_list(given) if given.planner == "list" else _plan(given), flush=True)  # noqa: T201
-    except (PlanningError, _BadCall) as error:
+    except PlanningError as error:
         advice = "; raise nu, add servers or drop queries" if isinstance(error, Infeasible) else ""
         return _refuse(str(error) + advice)
     except MemoryError:
@@ -110,14 +110,14 @@ def _values(
     texts = _texts([*given, *([] if seed is None else [f"seed={seed}"])])
     if seed is not None and "seed" not in fields:
         # An algorithm without randomness has the same plan for every seed, so it accepts any.
-        _check_seed(texts.pop("seed"))
+        text = texts.pop("seed")
+        if not (text.isascii() and text.isdigit()):
+            raise BadParameters({"seed": [f"must be a whole number of at least 0, not {text!r}"]})
     values: dict[str, Value] = {}
     for name, text in texts.items():
-        if name not in fields:
-            known = ", ".join(fields) or "none"
-            raise BadParameters({name: [f"is not a parameter of {algorithm.name}; known: {known}"]})
         try:
-            values[name] = fields[name].parsed(text)
+            # The planner refuses unknown names.
+            values[name] = fields[name].parsed(text) if name in fields else text
         except ValueError as wrong:
             raise BadParameters({name: [str(wrong)]}) from None
     return values
@@ -133,11 +133,6 @@ def _texts(given: Sequence[str]) -> dict[str, str]:
             raise BadParameters({name.strip(): ["is given twice"]})
         texts[name.strip()] = text
     return texts
-
-
-def _check_seed(text: str) -> None:
-    if not (text.isascii() and text.isdigit()):
-        raise BadParameters({"seed": [f"must be a whole number of at least 0, not {text!r}"]})
 
 
 def _progress_printer(stream: TextIO) -> Progress:
@@ -183,27 +178,19 @@ def as_text(planners: Iterable[Planner]) -> str:
 
 
 def _algorithm_json(planner: Planner, algorithm: Algorithm) -> dict[str, Any]:
-    return {
-        "name": algorithm.name,
-        "title": algorithm.title,
-        "kind": algorithm.kind,
-        "summary": algorithm.summary,
-        "parameters": [_parameter_json(field) for field in planner.fields(algorithm)],
-    }
-
-
-def _parameter_json(field: ParameterField) -> dict[str, Any]:
-    return asdict(field) | {"type": field.type.__name__, "choices": list(field.choices)}
+    own = {name: getattr(algorithm, name) for name in ("name", "title", "kind", "summary")}
+    parameters = [
+        asdict(field) | {"type": field.type.__name__, "choices": list(field.choices)}
+        for field in planner.fields(algorithm)
+    ]
+    return {**own, "parameters": parameters}
 
 
 def _lines(planner: Planner) -> list[str]:
     lines = [f"{planner.name}: {planner.title}"]
     for algorithm in planner.algorithms:
-        lines += [
-            "",
-            f"  {algorithm.name} ({algorithm.kind}): {algorithm.title}",
-            f"    {algorithm.summary}",
-        ]
+        lines += ["", f"  {algorithm.name} ({algorithm.kind}): {algorithm.title}"]
+        lines += [f"    {algorithm.summary}"]
         lines += [f"    --param {_describe(field)}" for field in planner.fields(algorithm)]
     return lines
 

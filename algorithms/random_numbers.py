@@ -22,11 +22,15 @@ def new_state(seed: int) -> Words:
 def next_word(state: Words) -> np.uint64:
     """Return 64 random bits."""
     state[0] += _STEP
-    word: np.uint64 = state[0]
+    return mixed(state[0])
+
+
+@compiled
+def mixed(word: np.uint64) -> np.uint64:
+    """Return 64 bits that each depend on all of a word: the mixing of splitmix64."""
     word = (word ^ (word >> np.uint64(30))) * _MIX_1
     word = (word ^ (word >> np.uint64(27))) * _MIX_2
-    word ^= word >> np.uint64(31)
-    return word
+    return word ^ (word >> np.uint64(31))
 
 
 @compiled

@@ -44,8 +44,10 @@ _WORDS: Final[dict[type, str]] = {
     float: "a number",
     str: "text",
 }
-_TRUE: Final = ("true", "yes", "on", "1")
-_FALSE: Final = ("false", "no", "off", "0")
+_TRUTHS: Final = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,11 +86,9 @@ class ParameterField:
         plain = text.strip()
         if self.optional and plain.lower() in ("", "none", "null"):
             return None
-        if self.type is bool:
-            return _truth(plain)
         try:
-            return self.type(plain)
-        except ValueError:
+            return _TRUTHS[plain.lower()] if self.type is bool else self.type(plain)
+        except (KeyError, ValueError):
             raise ValueError(f"must be {_WORDS[self.type]}, not {plain!r}") from None
 
 
@@ -148,7 +148,8 @@ class Parameters:
 
 
 def _describe_field(field: "dataclasses.Field[Any]") -> ParameterField:
-    written = field.type if isinstance(field.type, str) else _name_of(field.type)
+    # A union such as `float | None` has no name of its own but prints as it is written.
+    written = field.type.__name__ if isinstance(field.type, type) else str(field.type)
     kind, _, rest = written.partition(" | ")
     return ParameterField(
         name=field.name,
@@ -160,11 +161,6 @@ def _describe_field(field: "dataclasses.Field[Any]") -> ParameterField:
 
 
 _KINDS: Final[dict[str, Any]] = {kind.__name__: kind for kind in (bool, int, float, str)}
-
-
-def _name_of(kind: object) -> str:
-    # A union such as `float | None` has no name of its own but prints as it is written.
-    return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
 def _is_of(value: object, kind: type) -> bool:
@@ -182,12 +178,6 @@ def is_finite(number: float) -> bool:
         return math.isfinite(number)
     except OverflowError:
         return False
-
-
-def _truth(text: str) -> bool:
-    if text.lower() not in _TRUE + _FALSE:
-        raise ValueError(f"must be true or false, not {text!r}")
-    return text.lower() in _TRUE
 
 
 def _cast(value: Any, kind: type) -> Any:

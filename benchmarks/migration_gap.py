@@ -55,7 +55,7 @@ def report(given: Landscape, uneven: bool, steps: int) -> None:
     exact = project(given)
     taught = learn_values(given)
     future = futures(transitions.totals, 0, 1, steps, new_state(5))[0]
-    best = bytes_moved(given, future, lambda cuts, row: exact.best(given.kept, cuts, row)[0])
+    best = bytes_moved(given, future, lambda cuts, row: exact.best(given.ground.kept, cuts, row)[0])
     rivals = {
         "single step": valued(given, np.zeros((len(transitions.counts), BINS))),
         "learned": valued(given, taught.values),
@@ -76,9 +76,9 @@ def valued(given: Landscape, values: np.ndarray) -> Policy:
     """Decide by the sum over intervals alone."""
 
     def policy(cuts: Ints, row: int) -> Ints:
-        limit, count = float(given.limits[row]), int(given.transitions.counts[row])
-        before = given.work_before, given.kept, cuts
-        return best_cuts(*before, limit, count, given.gamma * values[row], given.scale)
+        limit, count = float(given.ground.limits[row]), int(given.transitions.counts[row])
+        before = given.ground.work_before, given.ground.kept, cuts
+        return best_cuts(*before, limit, count, given.gamma * values[row], given.ground.scale)
 
     return policy
 
@@ -102,7 +102,7 @@ def bytes_moved(given: Landscape, future: Ints, policy: Policy) -> float:
     cuts, moved = even_cuts(given, 0), 0.0
     for row in future.tolist():
         after = policy(cuts, row)
-        moved += float(given.kept[-1]) - retained_bytes(given.kept, cuts, after)
+        moved += float(given.ground.kept[-1]) - retained_bytes(given.ground.kept, cuts, after)
         cuts = after
     return moved
 

@@ -1,15 +1,13 @@
 """The baselines of section 6: consistent hashing and Storm's default scheduler."""
 
 import hashlib
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from algorithms.migration.problem import MigrationProblem
-from algorithms.migration.result import MigrationPlan, measure
+from algorithms.migration.result import MigrationPlan, measure_assignment
 from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
 
 
@@ -32,7 +30,8 @@ class ConsistentHashing(Parameters):
 
     def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Assign every task to its node on the ring; the last of equal nodes leave."""
-        return measure_assignment(problem, progress, self._assign)
+        progress(1.0)
+        return measure_assignment(problem, lambda: self._assign(problem))
 
     def _assign(self, problem: MigrationProblem) -> tuple[SmallInts, Ints]:
         nodes = target_nodes(problem)
@@ -73,7 +72,8 @@ class Storm(Parameters):
 
     def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Assign the i-th block of tasks to node i, ignoring owners; the last nodes leave."""
-        return measure_assignment(problem, progress, _in_node_order)
+        progress(1.0)
+        return measure_assignment(problem, lambda: _in_node_order(problem))
 
 
 @dataclass(frozen=True)
@@ -86,20 +86,8 @@ class StormMatched(Parameters):
 
     def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Assign each block of tasks to the node that keeps most of it."""
-        return measure_assignment(problem, progress, _matched)
-
-
-def measure_assignment(
-    problem: MigrationProblem,
-    progress: Progress,
-    assign: Callable[[MigrationProblem], tuple[SmallInts, Ints]],
-) -> MigrationPlan:
-    """Time `assign`, which returns the node of each task and the target nodes; measure that."""
-    started = time.perf_counter()
-    assignment, nodes = assign(problem)
-    seconds = time.perf_counter() - started
-    progress(1.0)
-    return measure(problem, assignment, nodes.tolist(), seconds)
+        progress(1.0)
+        return measure_assignment(problem, lambda: _matched(problem))
 
 
 def target_nodes(problem: MigrationProblem) -> Ints:

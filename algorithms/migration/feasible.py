@@ -4,7 +4,7 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.errors import InfeasibleTau, TooLarge
-from algorithms.migration.grades import Grades, strides_of
+from algorithms.migration.grades import grades_of, strides_of
 from algorithms.migration.limits import TOLERANCE
 from algorithms.migration.problem import MigrationProblem
 from algorithms.vocabulary import Floats, Ints
@@ -13,11 +13,12 @@ from algorithms.vocabulary import Floats, Ints
 MOST_CELLS = 1 << 25
 
 
-def require_feasible(problem: MigrationProblem, grades: Grades) -> None:
+def require_feasible(problem: MigrationProblem) -> None:
     """Raise `InfeasibleTau` unless intervals within the limits hold all tasks.
 
     Raises `TooLarge` where nodes are of so many different capacities that it cannot be found out.
     """
+    grades = grades_of(problem)
     cells = int(np.prod(grades.counts + 1.0)) * (problem.tasks + 1)
     if cells > MOST_CELLS:
         raise TooLarge(
@@ -26,32 +27,30 @@ def require_feasible(problem: MigrationProblem, grades: Grades) -> None:
             "Give nodes that differ little the same capacity"
         )
     if _largest_share(problem.work_before, grades.limits, grades.counts, 1.0 + TOLERANCE) is None:
-        raise InfeasibleTau(problem.nodes, problem.tau, smallest_tau(problem, grades))
+        raise InfeasibleTau(problem.nodes, problem.tau, smallest_tau(problem))
 
 
-def smallest_tau(problem: MigrationProblem, grades: Grades) -> float:
+def smallest_tau(problem: MigrationProblem) -> float:
     """Return the least tau at which some intervals keep the balance; it is attained.
 
     Bisection on a factor of all limits; each feasible factor is at once lowered to the
     largest one that its intervals need.
     """
+    grades = grades_of(problem)
+    parts = problem.work_before, grades.limits, grades.counts
     low, high = 0.0, 1.0
-    while _needed_factor(problem, grades, high) is None:
+    while _largest_share(*parts, high) is None:
         low, high = high, 2 * high
     while True:
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        needed = _needed_factor(problem, grades, middle)
+        needed = _largest_share(*parts, middle)
         if needed is None:
             low = middle
         else:
             high = min(middle, needed)
     return max(0.0, (1 + problem.tau) * high - 1)
-
-
-def _needed_factor(problem: MigrationProblem, grades: Grades, factor: float) -> float | None:
-    return _largest_share(problem.work_before, grades.limits, grades.counts, factor)
 
 
 @compiled

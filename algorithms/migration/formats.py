@@ -10,7 +10,6 @@ from algorithms.migration.future.projection import Projection
 from algorithms.migration.future.transitions import Transitions
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan
-from algorithms.migration.schedule import Schedule
 
 _NEEDED: Final = ("starts", "work", "state", "nodes")
 
@@ -77,19 +76,6 @@ def sequence_to_json(plans: Sequence[MigrationPlan]) -> dict[str, Any]:
         "feasible": all(plan.feasible for plan in plans),
         "seconds": sum(plan.seconds for plan in plans),
     }
-
-
-def schedule_to_json(schedule: Schedule) -> dict[str, Any]:
-    """Return a schedule as JSON values."""
-    phases = [
-        {
-            "start": phase.start,
-            "duration": phase.duration,
-            "transfers": [list(transfer) for transfer in phase.transfers],
-        }
-        for phase in schedule.phases
-    ]
-    return {"phases": phases, "total": schedule.total}
 
 
 def _problem(

@@ -9,7 +9,6 @@ from scipy.sparse import csr_array
 
 from algorithms.errors import InfeasibleTau, NotProven
 from algorithms.migration.feasible import smallest_tau
-from algorithms.migration.grades import grades_of
 from algorithms.migration.limits import TOLERANCE, is_within
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measure
@@ -146,7 +145,6 @@ def _rules(problem: MigrationProblem) -> list[LinearConstraint]:
 
 def _check(problem: MigrationProblem, result: OptimizeResult, seconds: float) -> None:
     if result.status == _INFEASIBLE:
-        smallest = smallest_tau(problem, grades_of(problem))
-        raise InfeasibleTau(problem.nodes, problem.tau, smallest, "assignments")
+        raise InfeasibleTau(problem.nodes, problem.tau, smallest_tau(problem), "assignments")
     if result.x is None:
         raise NotProven(f"no assignment was found in {seconds:g} s; give it more time")

@@ -64,27 +64,12 @@ def farthest_reaches(lowest: Ints, counts: Ints, strides: Ints) -> tuple[Ints, I
     """
     tasks = lowest.shape[1] - 1
     total = strides[-1] * (counts[-1] + 1)
-    highest = _upper_bounds(lowest)
     farthest, earliest = np.zeros(total, np.int64), np.full(total, tasks, np.int64)
     for used in range(1, total):
         for grade in range(len(counts)):
             if used // strides[grade] % (counts[grade] + 1) > 0:
                 fewer = used - strides[grade]
-                farthest[used] = max(farthest[used], highest[grade, farthest[fewer]])
+                reached = np.searchsorted(lowest[grade], farthest[fewer], side="right") - 1
+                farthest[used] = max(farthest[used], reached)
                 earliest[used] = min(earliest[used], lowest[grade, earliest[fewer]])
     return farthest, earliest
-
-
-@compiled
-def _upper_bounds(lowest: Ints) -> Ints:
-    """Return the largest x for which the tasks [l, x) keep the limit, int64[g, m + 1] over l."""
-    highest = np.empty_like(lowest)
-    tasks = lowest.shape[1] - 1
-    for grade in range(len(lowest)):
-        x = 0
-        for low in range(tasks + 1):
-            x = max(x, low)
-            while x < tasks and lowest[grade, x + 1] <= low:
-                x += 1
-            highest[grade, low] = x
-    return highest

@@ -45,26 +45,6 @@ def lower_bounds(work_before: Floats, limit: float) -> Ints:
 
 
 @compiled
-def reaches(lowest: Ints, parts: int) -> tuple[Ints, Ints]:
-    """Return how far k intervals reach at most, and where the last k may begin at the earliest.
-
-    Both int64[parts + 1] over k, as positions 0 to m; intervals beginning at 0, ending at m.
-    """
-    tasks = len(lowest) - 1
-    farthest, earliest = np.zeros(parts + 1, np.int64), np.full(parts + 1, tasks, np.int64)
-    for part in range(1, parts + 1):
-        x = farthest[part - 1]
-        while x < tasks and lowest[x + 1] <= farthest[part - 1]:
-            x += 1
-        farthest[part] = x
-        earliest[part] = lowest[earliest[part - 1]]
-    return farthest, earliest
-
-
-@compiled
 def owners_of(bounds: Ints, tasks: int) -> Ints:
     """Return the present node of each task; for the end, one past the last node."""
-    owner = np.full(tasks + 1, len(bounds) - 1, np.int64)
-    for node in range(len(bounds) - 1):
-        owner[bounds[node] : bounds[node + 1]] = node
-    return owner
+    return np.searchsorted(bounds[1:], np.arange(tasks + 1), side="right")

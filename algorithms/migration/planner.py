@@ -1,6 +1,6 @@
 """The migration planner: its algorithms, and the JSON form of its problems and plans."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from algorithms.checks import object_fields
@@ -66,7 +66,7 @@ _ALGORITHMS: Final = (
         "offline",
         TransferSchedule,
         read=lambda data, _: object_fields(data, ("transfers",))["transfers"],
-        report=lambda run: formats.schedule_to_json(run.plan),
+        report=lambda run: asdict(run.plan),
     ),
 )
 

@@ -73,10 +73,11 @@ class MigrationProblem:
         """Build the problem of tasks that are on any present nodes. Raises `BadProblem`."""
         works = _works(work)
         sizes = amounts("state", state)
-        if len(sizes) != len(works):
-            raise BadProblem("state", f"has {len(sizes)} entries for {len(works)} tasks")
         check_count("present", present)
-        owners = _owners(owner, len(works), int(present))
+        owners = numbers_below("owner", owner, int(present), "node")
+        for name, array in (("state", sizes), ("owner", owners)):
+            if len(array) != len(works):
+                raise BadProblem(name, f"has {len(array)} entries for {len(works)} tasks")
         check_count("nodes", nodes)
         if nodes > len(works):
             why = f"{nodes} nodes cannot share {len(works)} tasks; at most one node per task"
@@ -166,12 +167,4 @@ def _capacities(capacities: Any, present: int, nodes: int) -> Floats:
     if staying != nodes:
         why = f"{staying} are above 0, but {nodes} nodes are wanted (0 is for one that leaves)"
         raise BadProblem("capacities", why)
-    return array
-
-
-def _owners(values: Any, tasks: int, present: int) -> Ints:
-    """Return the present node of each task as a new vector."""
-    array = numbers_below("owner", values, present, "node")
-    if len(array) != tasks:
-        raise BadProblem("owner", f"has {len(array)} entries for {tasks} tasks")
     return array

@@ -11,13 +11,11 @@ Nodes of equal capacity form a grade. With several grades k is one count per gra
 of such counts, not of tasks or nodes, is what makes a problem large.
 """
 
-import time
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from algorithms.compiled import compiled
 from algorithms.migration.feasible import require_feasible
@@ -31,14 +29,12 @@ from algorithms.migration.grades import (
 )
 from algorithms.migration.limits import lower_bounds
 from algorithms.migration.problem import MigrationProblem
-from algorithms.migration.result import MigrationPlan, measure
+from algorithms.migration.result import MigrationPlan, measure_assignment
 from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, silent
 
 _NEVER = -np.inf
 # A part that no present node keeps anything of.
 FREE = -1
-
-Gains = NDArray[np.float64]
 
 
 class Parts(NamedTuple):
@@ -60,14 +56,12 @@ class SingleStep(Parameters):
 
     def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Plan one migration. Raises `InfeasibleTau`, which names the smallest feasible tau."""
-        grades = grades_of(problem)
-        require_feasible(problem, grades)
-        started = time.perf_counter()
-        parts = best_parts(problem.work_before, problem.state_before, problem.bounds, grades)
-        assignment, nodes = assign_parts(problem, parts)
-        seconds = time.perf_counter() - started
+        require_feasible(problem)
+        before = problem.work_before, problem.state_before, problem.bounds
+        plan = measure_assignment(
+            problem, lambda: assign_parts(problem, best_parts(*before, grades_of(problem)))
+        )
         progress(1.0)
-        plan = measure(problem, assignment, nodes, seconds)
         return replace(plan, lower_bound=plan.cost)
 
 
@@ -114,7 +108,7 @@ def best_parts(work_before: Floats, state_before: Floats, bounds: Ints, grades: 
 
 
 @compiled
-def _gains(lowest: Ints, kept: Floats, bounds: Ints, grades: Grades) -> Gains:
+def _gains(lowest: Ints, kept: Floats, bounds: Ints, grades: Grades) -> Floats:
     """Return g, float64[K, 2, m + 1]; minus infinity where nothing is feasible or useful."""
     tasks = lowest.shape[1] - 1
     strides = strides_of(grades.counts)
@@ -149,7 +143,7 @@ def _gains(lowest: Ints, kept: Floats, bounds: Ints, grades: Grades) -> Gains:
 
 @compiled
 def _look_back(
-    old: Gains,
+    old: Floats,
     lowest: Ints,
     kept: Floats,
     bounds: Ints,
@@ -180,8 +174,8 @@ def _look_back(
 
 @compiled
 def _extend(
-    old: Gains,
-    new: Gains,
+    old: Floats,
+    new: Floats,
     lowest: Ints,
     kept: Floats,
     start: int,
@@ -227,7 +221,7 @@ def _window_maxima(values: Floats, lowest: Ints, start: int, stop: int, maxima: 
 
 
 @compiled
-def _trace(gains: Gains, lowest: Ints, kept: Floats, bounds: Ints, grades: Grades) -> Parts:
+def _trace(gains: Floats, lowest: Ints, kept: Floats, bounds: Ints, grades: Grades) -> Parts:
     """Go back from the best value by the choices that gave it."""
     strides = strides_of(grades.counts)
     parts = np.empty((int(grades.counts.sum()), 4), np.int64)
@@ -261,7 +255,7 @@ def _trace(gains: Gains, lowest: Ints, kept: Floats, bounds: Ints, grades: Grade
 
 @compiled
 def _beginning(
-    old: Gains,
+    old: Floats,
     lowest: Ints,
     kept: Floats,
     bounds: Ints,

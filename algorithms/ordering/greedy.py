@@ -24,31 +24,19 @@ NONE: Final = -1
 
 
 class Board(NamedTuple):
-    """Nodes, buckets and moves; k nodes, b buckets, n moves, e entries (a source of a move each).
+    """Nodes, buckets and moves; k nodes, b buckets, n moves.
 
-    `loads`, `capacities` float64[k]; `limit` float64[1]: a safe move leaves its target at most at
-    this load/capacity. A *spot* is a node and a source: `readers` int64[spots] counts units.
-    Moves: `sources`, `targets` int64[n] are nodes; `own` float64[n]; entries by rows `indptr`
-    int64[n + 1]: `leaving`, `coming` int64[e] are spots, `rates` float64[e]. Moves of a
-    source to a spot by rows `spot_indptr`, `spot_moves`. `added` float64[n]: load at the target;
-    `bucket_of` int64[n]; `place` int64[n]: position in `heap` int64[n], -1 once made. Buckets:
-    `first`, `size` int64[b] of `heap`; `origin` int64[b]: source node; `ready` bool[b]. Buckets
-    into a node are `into[t]:into[t + 1]`; those out of one are rows `out_indptr`, `out_buckets`.
-    `ready_out` int64[k]: ready buckets out of each node; `least` int64[k]: the bucket into each
-    node with the least addition, -1 if all are empty.
+    `moves`: with the loads and readers of now; `limit` float64[1]: a safe move leaves its target
+    at most at this load/capacity. Moves of a source to a spot by rows `spot_indptr`, `spot_moves`.
+    `added` float64[n]: load at the target; `bucket_of` int64[n]; `place` int64[n]: position in
+    `heap` int64[n], -1 once made. Buckets: `first`, `size` int64[b] of `heap`; `origin` int64[b]:
+    source node; `ready` bool[b]. Buckets into a node are `into[t]:into[t + 1]`; those out of one
+    are rows `out_indptr`, `out_buckets`. `ready_out` int64[k]: ready buckets out of each node;
+    `least` int64[k]: the bucket into each node with the least addition, -1 if all are empty.
     """
 
-    loads: Floats
-    capacities: Floats
+    moves: MoveSet
     limit: Floats
-    readers: Ints
-    sources: Ints
-    targets: Ints
-    own: Floats
-    indptr: Ints
-    leaving: Ints
-    coming: Ints
-    rates: Floats
     spot_indptr: Ints
     spot_moves: Ints
     added: Floats
@@ -75,9 +63,9 @@ def order_moves(moves: MoveSet) -> Order:
     no safe order, as when two full nodes swap.
     """
     start = float((moves.loads / moves.capacities).max(initial=0.0))
-    order = np.empty(len(moves), np.int64)
-    imbalance, worst = np.empty(len(moves)), np.empty(len(moves))
-    if len(moves):
+    order = np.empty(len(moves.own), np.int64)
+    imbalance, worst = np.empty(len(moves.own)), np.empty(len(moves.own))
+    if len(moves.own):
         board = _lay_out(moves, start + SLACK)
         _fill(board)
         _play(board, order, imbalance, worst)
@@ -86,7 +74,7 @@ def order_moves(moves: MoveSet) -> Order:
 
 
 def _lay_out(moves: MoveSet, limit: float) -> Board:
-    nodes, count = len(moves.loads), len(moves)
+    nodes, count = len(moves.loads), len(moves.own)
     keys, bucket_of = np.unique(moves.targets * nodes + moves.sources, return_inverse=True)
     place = np.empty(count, np.int64)
     place[np.argsort(bucket_of, kind="stable")] = np.arange(count)
@@ -95,17 +83,8 @@ def _lay_out(moves: MoveSet, limit: float) -> Board:
     spot_indptr, entries = group_positions(moves.coming, len(moves.readers))
     out_indptr, out_buckets = group_positions(origin, nodes)
     return Board(
-        loads=moves.loads.copy(),
-        capacities=moves.capacities,
+        moves=moves._replace(loads=moves.loads.copy(), readers=moves.readers.copy()),
         limit=np.array([limit]),
-        readers=moves.readers.copy(),
-        sources=moves.sources,
-        targets=moves.targets,
-        own=moves.own,
-        indptr=moves.indptr,
-        leaving=moves.leaving,
-        coming=moves.coming,
-        rates=moves.rates,
         spot_indptr=spot_indptr,
         spot_moves=np.repeat(np.arange(count), np.diff(moves.indptr))[entries],
         added=np.zeros(count),
@@ -127,20 +106,20 @@ def _lay_out(moves: MoveSet, limit: float) -> Board:
 @compiled
 def _fill(board: Board) -> None:
     """Compute the load that every move adds, and build the heaps."""
-    for move in range(len(board.own)):
+    for move in range(len(board.moves.own)):
         board.added[move] = _addition(board, move)
         _place(board, board.place[move], move)
     for bucket in range(len(board.first)):
         for position in range(board.size[bucket] // 2 - 1, -1, -1):
             _sink(board, bucket, position)
-    for node in range(len(board.loads)):
+    for node in range(len(board.moves.loads)):
         _examine(board, node)
 
 
 @compiled
 def _play(board: Board, order: Ints, imbalance: Floats, worst: Floats) -> None:
     """Make all moves; write their order, and the balance after each."""
-    loads, capacities = board.loads, board.capacities
+    loads, capacities = board.moves.loads, board.moves.capacities
     for step in range(len(order)):
         bucket = _safe_bucket(board)
         if bucket == NONE:
@@ -164,9 +143,9 @@ def _safe_bucket(board: Board) -> int:
     Of its ready buckets the one after whose move the target has the least load/capacity.
     """
     worst, largest = NONE, -1.0
-    for node in range(len(board.loads)):
+    for node in range(len(board.moves.loads)):
         if board.ready_out[node]:
-            share = board.loads[node] / board.capacities[node]
+            share = board.moves.loads[node] / board.moves.capacities[node]
             if share > largest:
                 worst, largest = node, share
     if worst == NONE:
@@ -185,7 +164,7 @@ def _safe_bucket(board: Board) -> int:
 def _least_harm(board: Board) -> int:
     """Return the bucket after whose move the target has the least load/capacity."""
     best, least = NONE, np.inf
-    for node in range(len(board.loads)):
+    for node in range(len(board.moves.loads)):
         bucket = board.least[node]
         if bucket != NONE:
             share = _share_after(board, bucket)
@@ -198,27 +177,27 @@ def _least_harm(board: Board) -> int:
 def _share_after(board: Board, bucket: int) -> float:
     """Return the load/capacity of the target after the bucket's next move."""
     move = board.heap[board.first[bucket]]
-    target = board.targets[move]
-    return float((board.loads[target] + board.added[move]) / board.capacities[target])
+    target = board.moves.targets[move]
+    return float((board.moves.loads[target] + board.added[move]) / board.moves.capacities[target])
 
 
 @compiled
 def _make(board: Board, bucket: int, move: int) -> None:
     """Make the first move of a bucket."""
     _remove_first(board, bucket)
-    source, target = board.sources[move], board.targets[move]
-    board.loads[source] -= board.own[move]
-    board.loads[target] += board.own[move]
-    for entry in range(board.indptr[move], board.indptr[move + 1]):
-        spot = board.leaving[entry]
-        board.readers[spot] -= 1
-        if board.readers[spot] == 0:
-            board.loads[source] -= board.rates[entry]
+    source, target = board.moves.sources[move], board.moves.targets[move]
+    board.moves.loads[source] -= board.moves.own[move]
+    board.moves.loads[target] += board.moves.own[move]
+    for entry in range(board.moves.indptr[move], board.moves.indptr[move + 1]):
+        spot = board.moves.leaving[entry]
+        board.moves.readers[spot] -= 1
+        if board.moves.readers[spot] == 0:
+            board.moves.loads[source] -= board.moves.rates[entry]
             _add_again(board, spot)
-        spot = board.coming[entry]
-        board.readers[spot] += 1
-        if board.readers[spot] == 1:
-            board.loads[target] += board.rates[entry]
+        spot = board.moves.coming[entry]
+        board.moves.readers[spot] += 1
+        if board.moves.readers[spot] == 1:
+            board.moves.loads[target] += board.moves.rates[entry]
             _add_again(board, spot)
     _examine(board, source)
     _examine(board, target)
@@ -239,10 +218,10 @@ def _add_again(board: Board, spot: int) -> None:
 
 @compiled
 def _addition(board: Board, move: int) -> float:
-    added = float(board.own[move])
-    for entry in range(board.indptr[move], board.indptr[move + 1]):
-        if board.readers[board.coming[entry]] == 0:
-            added += float(board.rates[entry])
+    added = float(board.moves.own[move])
+    for entry in range(board.moves.indptr[move], board.moves.indptr[move + 1]):
+        if board.moves.readers[board.moves.coming[entry]] == 0:
+            added += float(board.moves.rates[entry])
     return added
 
 
@@ -258,7 +237,8 @@ def _examine(board: Board, node: int) -> None:
             if added < best:
                 best = added
                 board.least[node] = bucket
-            ready = (board.loads[node] + added) / board.capacities[node] <= board.limit[0]
+            share = (board.moves.loads[node] + added) / board.moves.capacities[node]
+            ready = share <= board.limit[0]
         if ready != board.ready[bucket]:
             board.ready[bucket] = ready
             board.ready_out[board.origin[bucket]] += 1 if ready else -1

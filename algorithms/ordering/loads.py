@@ -1,4 +1,4 @@
-"""Units of work on nodes, and the loads of the nodes while units move.
+"""Units of work on nodes, and the loads of the nodes that have them.
 
 The readable form for few units; `algorithms.ordering.problem` has the arrays for many.
 """
@@ -33,7 +33,7 @@ class Move:
 
 
 class Loads:
-    """The loads of nodes while units are added and removed.
+    """The loads of nodes while units are added.
 
     `rates`: records/s of each source; `capacities`: records/s of each node; `resident`: the units
     and the node of each.
@@ -64,13 +64,6 @@ class Loads:
         readers = self._readers[node]
         for source in unit.sources:
             readers[source] = readers.get(source, 0) + 1
-
-    def take(self, unit: Unit, node: int) -> None:
-        """Take a unit from a node that has it."""
-        readers = self._readers[node]
-        for source in unit.sources:
-            readers[source] -= 1
-        self.loads[node] -= self.added(unit, node)
 
     def readers(self, node: int, source: int) -> int:
         """Return how many units of a node read a source."""

@@ -42,8 +42,7 @@ class Units(NamedTuple):
     nodes: Ints
 
 
-@dataclass(frozen=True)
-class MoveSet:
+class MoveSet(NamedTuple):
     """Moves of units that each move once; k nodes, n moves, e entries (a source of a move each).
 
     `loads`, `capacities` float64[k]: records/s of each node before the moves. `sources`, `targets`
@@ -63,9 +62,6 @@ class MoveSet:
     coming: Ints
     rates: Floats
     readers: Ints
-
-    def __len__(self) -> int:
-        return len(self.own)
 
     @classmethod
     def from_units(

@@ -30,6 +30,7 @@ def choices_of(
     return first, (first + step) % workers
 
 
+@compiled
 def less_loaded(
     first: NDArray[np.int64], second: NDArray[np.int64], load: NDArray[np.float64]
 ) -> NDArray[np.int64]:
@@ -37,14 +38,7 @@ def less_loaded(
 
     `load`: float64[workers], the load before; every record adds 1 to that of its worker.
     """
-    return _less_loaded(first, second, load.copy())
-
-
-@compiled
-def _less_loaded(
-    first: NDArray[np.int64], second: NDArray[np.int64], load: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    chosen = np.empty_like(first)
+    load, chosen = load.copy(), np.empty_like(first)
     for record in range(len(first)):
         worker = first[record] if load[first[record]] <= load[second[record]] else second[record]
         chosen[record] = worker

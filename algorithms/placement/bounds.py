@@ -12,11 +12,6 @@ if TYPE_CHECKING:
     from algorithms.placement.problem import PlacementProblem
 
 
-def lower_bound(problem: "PlacementProblem", caps: Ints) -> float:
-    """Return a lower bound of the traffic with at most `caps[j]` queries per server."""
-    return max(cover_bound(problem, caps), pair_bound(problem, caps))
-
-
 def cover_bound(problem: "PlacementProblem", caps: Ints) -> float:
     """Return the bound of each source alone: a source reaches as many servers as hold its readers.
 

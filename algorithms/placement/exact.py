@@ -10,8 +10,8 @@ from algorithms.errors import NotProven, TooLarge
 from algorithms.placement.offline.rounds import spread
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine import Refined
-from algorithms.placement.result import PlacementPlan, measure_plan
-from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
+from algorithms.placement.result import OfflinePlacement, PlacementPlan
+from algorithms.vocabulary import Floats, Ints, Progress, SmallInts, parameter, silent
 
 # Beyond so many yes-or-no questions (source on server) there is no hope of a proof.
 MOST_CHOICES = 5_000
@@ -21,7 +21,7 @@ _HEAD_START = 0.05
 
 
 @dataclass(frozen=True)
-class Exact(Parameters):
+class Exact(OfflinePlacement):
     """The least traffic there is (section 2), proven, for small instances; else an error.
 
     One integer program: how many queries of each type go to each server, and which servers get
@@ -38,10 +38,12 @@ class Exact(Parameters):
         Raises `Infeasible` when they do not fit, `TooLarge` with the numbers for an instance that
         is hopeless, `NotProven` with the gap when the time is up.
         """
-        plan = measure_plan(problem, progress, lambda: self._assignment(problem))
+        plan = super().solve(problem, progress)
         return replace(plan, lower_bound=plan.traffic)
 
-    def _assignment(self, problem: PlacementProblem) -> SmallInts:
+    def assign(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
+        """Return the server of each query, int32[n]."""
+        del progress
         read = int((problem.readers > 0).sum())
         if read * problem.servers > MOST_CHOICES:
             raise TooLarge(

@@ -16,9 +16,9 @@ from algorithms.placement.offline.rounds import spread
 from algorithms.placement.offline.rules import IncrementalCost
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine.pieces import Pieces, assignment_of, cut
-from algorithms.placement.result import PlacementPlan, measure_plan
+from algorithms.placement.result import OfflinePlacement
 from algorithms.rows import group_positions, pick_rows
-from algorithms.vocabulary import Ints, Parameters, Progress, SmallInts, parameter, silent
+from algorithms.vocabulary import Ints, Progress, SmallInts, parameter
 
 _PRESETS: Final = ("deterministic", "default", "quality", "highest_quality", "large_k")
 # Weights are whole numbers there; rates are scaled so that the largest is about this.
@@ -28,7 +28,7 @@ _EPSILON: Final = 0.03
 
 
 @dataclass(frozen=True)
-class Hypergraph(Parameters):
+class Hypergraph(OfflinePlacement):
     """Mt-KaHyPar on the hypergraph of types and sources, beyond section 4: fast and good.
 
     Types that are large against a server are cut into pieces first. Where blocks end above their
@@ -49,14 +49,9 @@ class Hypergraph(Parameters):
     )
     seed: int = parameter(0, help="Seed of its random choices.", minimum=0, maximum=2**31 - 1)
 
-    def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
-        """Place all queries.
-
-        Raises `Infeasible` when they do not fit, `MissingDependency` without the package.
-        """
-        return measure_plan(problem, progress, lambda: self._assignment(problem))
-
-    def _assignment(self, problem: PlacementProblem) -> SmallInts:
+    def assign(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
+        """Return the server of each query. Raises `MissingDependency` without the package."""
+        del progress
         pool = _thread_pool(self.threads)
         pieces = cut(problem, IncrementalCost().solve(problem).assignment)
         if min(problem.servers, len(pieces.kinds)) <= 1:

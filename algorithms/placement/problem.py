@@ -13,7 +13,7 @@ from algorithms.checks import as_integers, check_slack
 from algorithms.errors import Infeasible
 from algorithms.placement import checks
 from algorithms.placement.balance import relative_caps, smallest_slack
-from algorithms.placement.bounds import lower_bound
+from algorithms.placement.bounds import cover_bound, pair_bound
 from algorithms.placement.types import QueryTypes, collapse
 from algorithms.rows import boundaries, normalise_rows
 from algorithms.vocabulary import Floats, Ints, SmallInts, parameter
@@ -147,4 +147,4 @@ class PlacementProblem:
 
     def lower_bound(self, caps: Ints) -> float:
         """Return a lower bound of the traffic with at most `caps[j]` queries per server."""
-        return lower_bound(self, caps)
+        return max(cover_bound(self, caps), pair_bound(self, caps))

@@ -2,13 +2,12 @@
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from algorithms.placement.problem import PlacementProblem
-from algorithms.vocabulary import Ints, Progress, SmallInts
+from algorithms.vocabulary import Ints, Parameters, Progress, SmallInts, silent
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,15 +49,20 @@ def measure(
     )
 
 
-def measure_plan(
-    problem: PlacementProblem, progress: Progress, assign: Callable[[], SmallInts]
-) -> PlacementPlan:
-    """Check feasibility, run an offline algorithm, and measure its result."""
-    problem.require_feasible()
-    started = time.perf_counter()
-    assignment = assign() if problem.queries else np.empty(0, np.int32)
-    progress(1.0)
-    return measure(problem, assignment, problem.caps, time.perf_counter() - started)
+class OfflinePlacement(Parameters):
+    """Base of the offline algorithms; a subclass assigns the queries."""
+
+    def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
+        """Place all queries. Raises `Infeasible` when they do not fit."""
+        problem.require_feasible()
+        started = time.perf_counter()
+        assignment = self.assign(problem, progress) if problem.queries else np.empty(0, np.int32)
+        progress(1.0)
+        return measure(problem, assignment, problem.caps, time.perf_counter() - started)
+
+    def assign(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
+        """Return the server of each query, int32[n]; there is at least one, and all fit."""
+        raise NotImplementedError
 
 
 def delivered_rate(problem: PlacementProblem, assignment: SmallInts) -> float:

@@ -9,12 +9,14 @@ counted from the 300 changes before it.
 import argparse
 import statistics
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from algorithms.migration.experiments.chains import Course, History, policy_of, run_policy
+from algorithms.migration.experiments.chains import History, policy_of, run_policy
 from algorithms.migration.future.planners import Mtm
 from algorithms.migration.future.transitions import Transitions
+from algorithms.migration.result import MigrationPlan
 from algorithms.migration.workloads import node_numbers
 
 _TASKS, _KNOWN = 64, 300
@@ -49,9 +51,16 @@ def history(number: int, tau: float, migrations: int) -> History:
     return History(np.ones(_TASKS), np.ones(_TASKS), coming, transitions, tau)
 
 
+class Course(NamedTuple):
+    """The plan of every migration, and the seconds of the policy's preparation."""
+
+    plans: list[MigrationPlan]
+    prepared: float
+
+
 def course(name: str, lives: History, seed: int) -> Course:
     policy, prepared = policy_of(name, lives, Mtm(seed=seed, method="learned"), seed, unheard)
-    return run_policy(lives, policy, prepared, unheard)
+    return Course(run_policy(lives, policy, unheard), prepared)
 
 
 def report(tau: float, courses: dict[str, list[Course]]) -> None:

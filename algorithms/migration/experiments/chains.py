@@ -1,8 +1,9 @@
 """A sequence of migrations by one policy: each starts from the result of the one before."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,9 +14,8 @@ from algorithms.migration.future.learning import even_cuts
 from algorithms.migration.future.planners import ForeseenProblem, Mtm
 from algorithms.migration.future.projection import Landscape
 from algorithms.migration.future.transitions import Transitions
-from algorithms.migration.grades import grades_of
 from algorithms.migration.problem import MigrationProblem
-from algorithms.migration.result import MigrationPlan, measure
+from algorithms.migration.result import MigrationPlan, measure_assignment
 from algorithms.migration.schedule import schedule_transfers
 from algorithms.migration.single_step import SingleStep, assign_parts
 from algorithms.migration.ssm import ssm
@@ -44,16 +44,8 @@ class History:
     tau: float
 
 
-@dataclass(frozen=True, eq=False)
-class Course:
-    """A run of a policy: the plan of every migration, and the seconds of its preparation."""
-
-    plans: tuple[MigrationPlan, ...]
-    prepared: float
-
-
-def run_policy(history: History, policy: Policy, prepared: float, report: Progress) -> Course:
-    """Migrate through the whole history from an even partitioning."""
+def run_policy(history: History, policy: Policy, report: Progress) -> list[MigrationPlan]:
+    """Migrate through the whole history from an even partitioning; return every plan."""
     owner, present = _even_owner(history), int(history.nodes[0])
     plans = []
     for done, nodes in enumerate(history.nodes[1:].tolist()):
@@ -64,7 +56,7 @@ def run_policy(history: History, policy: Policy, prepared: float, report: Progre
         plan = policy(problem)
         plans.append(plan)
         owner, present = renumber_nodes(plan), nodes
-    return Course(tuple(plans), prepared)
+    return plans
 
 
 def renumber_nodes(plan: MigrationPlan) -> Ints:
@@ -116,12 +108,12 @@ def _mtm_policy(history: History, mtm: Mtm, report: Progress) -> tuple[Policy, f
 
 def _by_ssm(problem: MigrationProblem) -> MigrationPlan:
     """Plan with figure 4's algorithm, for its running time."""
-    require_feasible(problem, grades_of(problem))
+    require_feasible(problem)
     before = problem.work_before, problem.state_before, problem.bounds
-    started = time.perf_counter()
-    parts = ssm(*before, float(problem.limits[0]), problem.nodes)
-    seconds = time.perf_counter() - started
-    return measure(problem, *assign_parts(problem, parts), seconds)
+    limit = float(problem.limits[0])
+    return measure_assignment(
+        problem, lambda: assign_parts(problem, ssm(*before, limit, problem.nodes))
+    )
 
 
 def _even_owner(history: History) -> Ints:
@@ -131,19 +123,16 @@ def _even_owner(history: History) -> Ints:
     return np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
 
 
-def mean_delay(history: History, course: Course, bandwidth: float) -> float:
+def mean_delay(history: History, plans: Sequence[MigrationPlan], bandwidth: float) -> float:
     """Return the mean wait of a record in the two minutes after a migration, in ms.
 
     A task that moves stands still until its state has arrived, `bandwidth` bytes/s on each link,
     states in the order of the optimal schedule and within a pair of nodes in task order. Records
     arrive evenly, so those of the pause p wait p / 2 in the mean.
     """
-    delays = []
-    owner = None
-    for plan in course.plans:
-        if owner is not None:
-            delays.append(_delay(history, owner, plan, bandwidth))
-        owner = renumber_nodes(plan)
+    delays = [
+        _delay(history, renumber_nodes(before), plan, bandwidth) for before, plan in pairwise(plans)
+    ]
     return 1000 * float(np.mean(delays)) if delays else 0.0
 
 

@@ -8,15 +8,10 @@ import numpy as np
 
 from algorithms.errors import BadParameters
 from algorithms.experiment import Axis, Experiment, Measures, Panel, Repeated, part
-from algorithms.migration.experiments.chains import (
-    Course,
-    History,
-    mean_delay,
-    policy_of,
-    run_policy,
-)
+from algorithms.migration.experiments.chains import History, mean_delay, policy_of, run_policy
 from algorithms.migration.future.planners import Mtm
 from algorithms.migration.future.transitions import Transitions
+from algorithms.migration.result import MigrationPlan
 from algorithms.migration.workloads import (
     DAILY,
     RECORDED,
@@ -143,12 +138,13 @@ def _trial(
         mtm = parameters.mtm_planner(seed)
         preparing = portion(own, 0.0, _PREPARING)
         policy, prepared = policy_of(name, history, mtm, seed, preparing)
-        course = run_policy(history, policy, prepared, portion(own, _PREPARING, 1 - _PREPARING))
-        yield name, _measures(parameters, history, course)
+        plans = run_policy(history, policy, portion(own, _PREPARING, 1 - _PREPARING))
+        yield name, {**_measures(parameters, history, plans), "prepared": prepared}
 
 
-def _measures(parameters: Migrating, history: History, course: Course) -> dict[str, Any]:
-    plans = course.plans
+def _measures(
+    parameters: Migrating, history: History, plans: Sequence[MigrationPlan]
+) -> dict[str, Any]:
     mean = history.work.sum() / history.nodes[1:]
     bandwidth = getattr(parameters, "bandwidth", None)
     return {
@@ -157,8 +153,7 @@ def _measures(parameters: Migrating, history: History, course: Course) -> dict[s
         "infeasible": np.mean([not plan.feasible for plan in plans]),
         "entries": np.mean([len(plan.intervals) for plan in plans]),
         "seconds": 1000 * np.median([plan.seconds for plan in plans]),
-        "prepared": course.prepared,
-        "response": None if bandwidth is None else mean_delay(history, course, bandwidth),
+        "response": None if bandwidth is None else mean_delay(history, plans, bandwidth),
     }
 
 

@@ -80,13 +80,17 @@ def rows_of(module: str, request: Mapping[str, Any], report: Progress) -> list[d
 
     What `report` raises ends the program, too. Raises `TrialFailed`.
     """
-    program = subprocess.Popen(  # noqa: S603 - a module of this installation
+    with subprocess.Popen(  # noqa: S603 - a module of this installation
         [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    try:
-        return _read_rows(program, request, report)
-    finally:
-        _end(program)
+    ) as program:
+        try:
+            return _read_rows(program, request, report)
+        finally:
+            program.terminate()
+            try:
+                program.wait(timeout=_ENDING_S)
+            except subprocess.TimeoutExpired:
+                program.kill()
 
 
 def _read_rows(
@@ -105,17 +109,6 @@ def _read_rows(
             return rows
         report(float(message["progress"]))
     raise TrialFailed(f"the measuring program ended with {program.wait()} and gave no rows")
-
-
-def _end(program: "subprocess.Popen[str]") -> None:
-    program.terminate()
-    try:
-        program.wait(timeout=_ENDING_S)
-    except subprocess.TimeoutExpired:
-        program.kill()
-        program.wait()
-    if program.stdout is not None:
-        program.stdout.close()
 
 
 FIG15: Final = Experiment(

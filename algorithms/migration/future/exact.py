@@ -49,7 +49,7 @@ def project(landscape: Landscape) -> ExactProjection:
     Raises `TooLarge` with the number of partitionings, and `BadProblem` for a gamma that does not
     converge.
     """
-    gamma, kept, transitions = landscape.gamma, landscape.kept, landscape.transitions
+    gamma, kept, transitions = landscape.gamma, landscape.ground.kept, landscape.transitions
     if not 0 <= gamma < 1:
         raise BadProblem("gamma", f"must be at least 0 and less than 1, not {gamma}")
     cuts = _list_partitionings(landscape)
@@ -69,12 +69,10 @@ def project(landscape: Landscape) -> ExactProjection:
 
 def _list_partitionings(landscape: Landscape) -> dict[int, Ints]:
     """Return all partitionings for each number of nodes. Raises `TooLarge`."""
-    before, counts = landscape.work_before, landscape.transitions.counts.tolist()
+    before, _, limits, counts, _, _ = landscape.ground
     most = int(np.sqrt(MOST_PAIRS / len(counts) ** 2))
-    whole = (1 + landscape.tau) * float(before[-1])
-    return {
-        row: partitionings(before, whole / nodes, nodes, most) for row, nodes in enumerate(counts)
-    }
+    parts = enumerate(zip(limits.tolist(), counts.tolist(), strict=True))
+    return {row: partitionings(before, limit, nodes, most) for row, (limit, nodes) in parts}
 
 
 def _expected(

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from algorithms.compiled import compiled
-from algorithms.migration.limits import lower_bounds, owners_of, reaches
+from algorithms.migration.grades import farthest_reaches
+from algorithms.migration.limits import lower_bounds, owners_of
 from algorithms.vocabulary import Floats, Ints
 
 _NEVER = -np.inf
@@ -61,7 +62,8 @@ def best_cuts(
     lowest = lower_bounds(work, limit)
     owner = owners_of(present, tasks)
     worths = _worths(work, kept, present, owner, lowest, values, scale)
-    farthest, earliest = reaches(lowest, parts)
+    one_grade = lowest.reshape(1, tasks + 1), np.array([parts]), np.ones(1, np.int64)
+    farthest, earliest = farthest_reaches(*one_grade)
     gains = np.empty((parts + 1, 2, tasks + 1))
     gains[0, :, 0] = 0.0
     for part in range(parts):

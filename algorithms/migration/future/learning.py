@@ -115,7 +115,7 @@ def price_partitionings(job: Job) -> Prices:
 
 def even_cuts(landscape: Landscape, row: int) -> Ints:
     """Return a partitioning of about equal work into the row's number of nodes, int64[n + 1]."""
-    before, nodes = landscape.work_before, int(landscape.transitions.counts[row])
+    before, nodes = landscape.ground.work_before, int(landscape.transitions.counts[row])
     wanted = before[-1] * np.arange(1, nodes) / nodes
     inner = np.searchsorted(before, wanted)
     return np.concatenate([[0], inner, [len(before) - 1]]).astype(np.int64)

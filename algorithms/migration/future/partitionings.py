@@ -81,19 +81,18 @@ def optimal_sequence(
     kept: Floats,
     present: Ints,
     nodes: Sequence[int],
-    taus: Sequence[float],
+    tau: float,
     progress: Progress = silent,
 ) -> list[Ints]:
     """Return the cuts after each migration, with the least bytes moved in all.
 
-    `present` int64[n + 1]; `nodes`, `taus`: of each migration. Raises `TooLarge` where there are
+    `present` int64[n + 1]; `nodes`: of each migration. Raises `TooLarge` where there are
     too many partitionings. A step without any partitioning must be refused before.
     """
     total = float(work_before[-1])
     most = int(np.sqrt(MOST_PAIRS))
     choices = [
-        partitionings(work_before, (1 + tau) * total / count, count, most)
-        for count, tau in zip(nodes, taus, strict=True)
+        partitionings(work_before, (1 + tau) * total / count, count, most) for count in nodes
     ]
     after = np.zeros(len(choices[-1]))
     following: list[Ints] = []

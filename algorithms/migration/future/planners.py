@@ -1,6 +1,7 @@
 """The planners for future migrations, as forms, API and command line offer them."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +16,6 @@ from algorithms.migration.future.partitionings import optimal_sequence
 from algorithms.migration.future.projection import Ground, Landscape, Projection
 from algorithms.migration.future.rollout import discounted_cost
 from algorithms.migration.future.transitions import Transitions, futures
-from algorithms.migration.grades import Grades, grades_of
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measure
 from algorithms.random_numbers import new_state
@@ -34,6 +34,11 @@ class ForeseenProblem:
     problem: MigrationProblem
     transitions: Transitions
     projection: Projection | None = None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The possible numbers of nodes, of this migration and later ones."""
+        return (self.problem.nodes, *self.transitions.counts.tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +85,7 @@ class Mtm(Parameters):
         costs are requested but impossible.
         """
         started = time.perf_counter()
-        _require_all_feasible(foreseen)
+        _require_feasible_on(foreseen.problem, foreseen.numbers)
         projection = foreseen.projection or self.projection(foreseen, progress=progress)
         cuts = self.choose_cuts(foreseen, projection)
         progress(1.0)
@@ -97,7 +102,7 @@ class Mtm(Parameters):
     ) -> ExactProjection | Projection:
         """Return the projected costs, which all migrations on the same landscape share."""
         landscape = self.landscape(foreseen)
-        _require_all_feasible(foreseen)
+        _require_feasible_on(foreseen.problem, foreseen.numbers)
         if self.method != "learned":
             try:
                 return project(landscape)
@@ -153,12 +158,10 @@ class Sequence(Parameters):
         problem = foreseen.problem
         if not problem.equal_nodes:
             raise BadProblem("capacities", "must be null: sequences are planned on equal nodes")
-        for nodes in foreseen.nodes:
-            _require_feasible_on(problem, nodes)
+        _require_feasible_on(problem, foreseen.nodes)
         started = time.perf_counter()
-        taus = [problem.tau] * len(foreseen.nodes)
         before = problem.work_before, problem.state_before, problem.bounds
-        sequence = optimal_sequence(*before, foreseen.nodes, taus, progress)
+        sequence = optimal_sequence(*before, foreseen.nodes, problem.tau, progress)
         return _plans(problem, sequence, time.perf_counter() - started)
 
 
@@ -180,18 +183,10 @@ def _candidates(
     return list(by_count.values())
 
 
-def _require_all_feasible(foreseen: ForeseenProblem) -> None:
-    for nodes in (foreseen.problem.nodes, *foreseen.transitions.counts.tolist()):
-        _require_feasible_on(foreseen.problem, nodes)
-
-
-def _require_feasible_on(problem: MigrationProblem, nodes: int) -> None:
-    present = grades_of(problem)
-    limit = (1 + problem.tau) * problem.total_work / nodes
-    on_so_many = MigrationProblem.of_owner(
-        problem.work, problem.state, problem.owner, problem.present, nodes, problem.tau
-    )
-    require_feasible(on_so_many, Grades(present.grade_of, np.array([limit]), np.array([nodes])))
+def _require_feasible_on(problem: MigrationProblem, numbers: Iterable[int]) -> None:
+    parts = problem.work, problem.state, problem.owner, problem.present
+    for nodes in numbers:
+        require_feasible(MigrationProblem.of_owner(*parts, nodes, problem.tau))
 
 
 def _plans(

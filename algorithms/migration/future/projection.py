@@ -17,7 +17,12 @@ BINS = 24
 
 
 class Ground(NamedTuple):
-    """A landscape for compiled code; the arrays are those of its properties."""
+    """A landscape for compiled code, c rows of the transitions.
+
+    `work_before`, `kept` float64[m + 1]: work and bytes of all tasks before each position.
+    `limits` float64[c]: most work of a node; `counts` int64[c]: nodes. `scale`: knots per unit of
+    work.
+    """
 
     work_before: Floats
     kept: Floats
@@ -41,32 +46,14 @@ class Landscape:
     transitions: Transitions
 
     @property
-    def work_before(self) -> Floats:
-        """Work of all tasks before each position, float64[m + 1]."""
-        return np.concatenate([[0.0], np.cumsum(self.work)])
-
-    @property
-    def kept(self) -> Floats:
-        """Bytes of all tasks before each position, float64[m + 1]."""
-        return np.concatenate([[0.0], np.cumsum(self.state)])
-
-    @property
-    def limits(self) -> Floats:
-        """Most work of a node by row of the transitions, float64[c]."""
-        limits: Floats = (1 + self.tau) * float(self.work.sum()) / self.transitions.counts
-        return limits
-
-    @property
-    def scale(self) -> float:
-        """Knots per unit of work."""
-        largest = float(self.limits.max())
-        return (BINS - 1) / largest if largest else 0.0
-
-    @property
     def ground(self) -> Ground:
         """The landscape for compiled code."""
         counts = self.transitions.counts
-        return Ground(self.work_before, self.kept, self.limits, counts, self.scale, self.gamma)
+        work_before, kept = (np.append(0.0, np.cumsum(each)) for each in (self.work, self.state))
+        limits: Floats = (1 + self.tau) * float(self.work.sum()) / counts
+        largest = float(limits.max())
+        scale = (BINS - 1) / largest if largest else 0.0
+        return Ground(work_before, kept, limits, counts, scale, self.gamma)
 
     @property
     def key(self) -> str:

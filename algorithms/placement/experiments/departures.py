@@ -92,10 +92,6 @@ class Departing(setup.Synthetic):
         graph = self.subscriptions(len(arrivals), seed)
         return History(graph.problem(self.servers, self.nu), events, self.steps / 2, self.steps)
 
-    def settings(self, seed: int) -> dict[str, float]:
-        """Return the parameters of the algorithms, by the names of their parameters."""
-        return super().settings(seed) | {"alpha": self.alpha}
-
     def _lifetimes(self, queries: int, seed: int) -> Floats:
         if self.lifetime_shape == 0:
             return exponential_lifetimes(queries, self.lifetime, (seed, 2))

@@ -47,10 +47,6 @@ class Synthetic(Repeated):
         """Draw the sources of each query."""
         return bipartite(queries, self.sources_per_query, self.exponent, seed, self.largest_degree)
 
-    def settings(self, seed: int) -> dict[str, float]:
-        """Return the parameters of the algorithms, by the names of their parameters."""
-        return {"nu": self.nu, "seed": seed}
-
 
 @dataclass(frozen=True)
 class AllAtOnce(Synthetic):
@@ -68,10 +64,6 @@ class OneByOne(AllAtOnce):
     """Queries arrive one by one and stay."""
 
     alpha: float = absolute_slack()
-
-    def settings(self, seed: int) -> dict[str, float]:
-        """Return the parameters of the algorithms, by the names of their parameters."""
-        return super().settings(seed) | {"alpha": self.alpha}
 
 
 def figure(title: str, x: Axis, values: tuple[float, ...], **more: Any) -> Experiment:

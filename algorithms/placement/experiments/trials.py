@@ -1,10 +1,10 @@
 """Algorithms on one instance or one history: run them and measure them."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -40,26 +40,25 @@ HISTORY_MEASURES: Final = (
 _REPORTS: Final = 200
 
 
-class Configurable(Protocol):
-    """Parameters of an experiment that configure the algorithms."""
-
-    def settings(self, seed: int) -> dict[str, float]:
-        """Return the parameters of the algorithms, by the names of their parameters."""
-
-
-class Drawable(Configurable, Protocol):
+class Drawable(Protocol):
     """Parameters of an experiment that make one instance per seed."""
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the values by name."""
 
     def problem(self, seed: int) -> PlacementProblem:
         """Draw the instance of one seed."""
 
 
-class Replayable(Configurable, Protocol):
-    """Parameters of an experiment that make one history per seed."""
+class Replayable(Protocol):
+    """Parameters of an experiment that make one history per seed, to be sampled so often."""
 
     @property
     def samples(self) -> int:
         """The number of samples in the measured span."""
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Return the values by name."""
 
     def history(self, seed: int) -> History:
         """Draw the history of one seed."""
@@ -88,12 +87,12 @@ def solve_in_turn(
     """Yield the measures of each algorithm of `series` on the instance of one seed."""
     problem = parameters.problem(seed)
     for number, name in enumerate(series):
-        chosen = configure(name, parameters.settings(seed))
+        chosen = configure(name, parameters.to_mapping() | {"seed": seed})
         plan = algorithm(PLACEMENT, name).solve(problem, chosen, part(report, number, len(series)))
         yield name, plan_measures(problem, plan)
 
 
-def configure(name: str, settings: dict[str, float]) -> Parameters:
+def configure(name: str, settings: Mapping[str, Any]) -> Parameters:
     """Return the parameters of an algorithm, with those of the `settings` that it has."""
     kind = algorithm(PLACEMENT, name).parameters
     known = {field.name for field in kind.fields()}
@@ -129,7 +128,7 @@ def replay_in_turn(
     positions = history.positions(parameters.samples)
     rates = history.live_rates(positions)
     for number, name in enumerate(series):
-        algorithm = configure(name, parameters.settings(seed))
+        algorithm = configure(name, parameters.to_mapping() | {"seed": seed})
         assert isinstance(algorithm, OnlinePlacement)
         course = replay(algorithm, history, positions, part(report, number, len(series)))
         yield name, history_measures(course, rates)

@@ -53,10 +53,6 @@ class RealTrips(Repeated):
         flows = rates if self.real_rates else np.ones_like(rates)
         return trips.subscriptions.problem(self.servers, self.nu, flows)
 
-    def settings(self, seed: int) -> dict[str, float]:
-        """Return the parameters of the algorithms, by the names of their parameters."""
-        return {"nu": self.nu, "alpha": self.alpha, "seed": seed}
-
 
 @dataclass(frozen=True)
 class LiveTrips(RealTrips):

@@ -193,7 +193,7 @@ def _find_top(board: Board, pool: Pool, heap: int) -> Pool:
 
 @compiled
 def assign(board: Board, pool: Pool, kind: int, server: int) -> Pool:
-    """Put as many queries of a type on a server as fit."""
+    """Put as many queries of a type on a server as fit, and subscribe it to the type's sources."""
     queries = min(board.waiting[kind], board.free[server])
     board.given[board.marks[ROUNDS]] = (kind, server, queries)
     board.marks[ROUNDS] += 1
@@ -206,12 +206,7 @@ def assign(board: Board, pool: Pool, kind: int, server: int) -> Pool:
         board.roots[server] = NONE
         board.top_kind[server] = NONE
         return pool
-    return _subscribe(board, pool, server, kind)
-
-
-@compiled
-def _subscribe(board: Board, pool: Pool, server: int, kind: int) -> Pool:
-    """Subscribe the server to the type's sources; other types that read them now add less."""
+    # Other types that read the type's sources now add less.
     for slot in range(board.indptr[kind], board.indptr[kind + 1]):
         source = board.indices[slot]
         if not is_member(board.received[source], server):

@@ -66,15 +66,6 @@ def enter(board: Board, sources: SmallInts, kind: int, server: int) -> None:
 
 
 @compiled
-def record(board: Board, source: int, server: int, queries: int) -> None:
-    """Count so many queries of a server that read a source, without its load."""
-    holds, keys, counts, used = board.sources
-    board.readers[source] += queries
-    if count_in(holds, keys, counts, used, source, server, queries):
-        _add(board.traffic, server, board.rates[source])
-
-
-@compiled
 def leave(board: Board, sources: SmallInts, kind: int, server: int) -> None:
     """Count one query less on a server."""
     holds, keys, counts, used = board.sources
@@ -157,11 +148,17 @@ def enter_all(
 
 @compiled
 def enter_counts(board: Board, rows: Ints) -> None:
-    """Enter how many queries of a server read a source, int64[r, 3]: server, source, queries."""
+    """Enter how many queries of a server read a source, int64[r, 3]: server, source, queries.
+
+    The loads stay.
+    """
+    holds, keys, counts, used = board.sources
     for index in range(len(rows)):
         server, source, queries = rows[index]
         if queries > 0:
-            record(board, source, server, queries)
+            board.readers[source] += queries
+            if count_in(holds, keys, counts, used, source, server, queries):
+                _add(board.traffic, server, board.rates[source])
 
 
 @compiled

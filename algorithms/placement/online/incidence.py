@@ -31,14 +31,12 @@ class Incidence(NamedTuple):
 
 def new_incidence(rows: int, servers: int, entries: int) -> Incidence:
     """Return an empty incidence with room for so many entries; 0: without counts."""
-    size = _size_for(entries) if entries else 0
-    words = -(-max(servers, 1) // 64)
-    return Incidence(
-        np.zeros((rows, words), np.uint64),
-        np.full(size, _EMPTY),
-        np.zeros(size, np.int32),
-        np.zeros(1, np.int64),
-    )
+    holds = np.zeros((rows, -(-max(servers, 1) // 64)), np.uint64)
+    return _empty(holds, _size_for(entries) if entries else 0)
+
+
+def _empty(holds: Words, size: int) -> Incidence:
+    return Incidence(holds, np.full(size, _EMPTY), np.zeros(size, np.int32), np.zeros(1, np.int64))
 
 
 def has_room(incidence: Incidence, entries: int) -> bool:
@@ -49,22 +47,21 @@ def has_room(incidence: Incidence, entries: int) -> bool:
 def with_room(incidence: Incidence, entries: int) -> Incidence:
     """Return the incidence with room for so many more entries, without those of count 0."""
     live = int((incidence.counts > 0).sum())
-    stride = incidence.holds.shape[1] << 6
-    return _rebuilt(incidence, incidence.holds, _size_for(2 * live + entries), stride)
+    return _rebuilt(incidence, incidence.holds, _size_for(2 * live + entries))
 
 
 def with_words(incidence: Incidence, words: int) -> Incidence:
     """Return the incidence with so many words per row."""
-    stride = incidence.holds.shape[1] << 6
     holds = np.pad(incidence.holds, ((0, 0), (0, words - incidence.holds.shape[1])))
-    return _rebuilt(incidence, holds, len(incidence.keys), stride)
+    return _rebuilt(incidence, holds, len(incidence.keys))
 
 
-def _rebuilt(incidence: Incidence, holds: Words, size: int, stride: int) -> Incidence:
-    keys, counts = np.full(size, _EMPTY), np.zeros(size, np.int32)
-    used = np.zeros(1, np.int64)
-    _rehash(incidence.keys, incidence.counts, keys, counts, used, stride, holds.shape[1] << 6)
-    return Incidence(holds, keys, counts, used)
+def _rebuilt(incidence: Incidence, holds: Words, size: int) -> Incidence:
+    live = incidence.counts > 0
+    rows, servers = np.divmod(incidence.keys[live], incidence.holds.shape[1] << 6)
+    rebuilt = _empty(holds, size)
+    _insert(rebuilt, rows * (holds.shape[1] << 6) + servers, incidence.counts[live])
+    return rebuilt
 
 
 def _size_for(entries: int) -> int:
@@ -121,16 +118,6 @@ def _slot(keys: Ints, key: int, used: Ints) -> int:
 
 
 @compiled
-def _rehash(
-    old_keys: Ints,
-    old_counts: SmallInts,
-    keys: Ints,
-    counts: SmallInts,
-    used: Ints,
-    old_stride: int,
-    stride: int,
-) -> None:
-    for index in range(len(old_keys)):
-        if old_counts[index] > 0:
-            row, server = old_keys[index] // old_stride, old_keys[index] % old_stride
-            counts[_slot(keys, row * stride + server, used)] = old_counts[index]
+def _insert(incidence: Incidence, keys: Ints, counts: SmallInts) -> None:
+    for index in range(len(keys)):
+        incidence.counts[_slot(incidence.keys, keys[index], incidence.used)] = counts[index]

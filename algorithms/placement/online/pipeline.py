@@ -14,7 +14,7 @@ import numpy as np
 
 from algorithms.placement.balance import even_caps, online_caps
 from algorithms.placement.online.board import expect
-from algorithms.placement.online.replay import take, take_all, take_all_by_cost
+from algorithms.placement.online.replay import apply_events, take, take_all_by_cost
 from algorithms.placement.online.server_choice import LEAST_COST, LEAST_COST_RARE, choose_server
 from algorithms.placement.online.state import OnlineState
 from algorithms.placement.problem import PlacementProblem, relative_slack
@@ -48,8 +48,8 @@ class OnlinePlacement(Parameters):
 
     @property
     def draws_from(self) -> int:
-        """The seed of random choices."""
-        return 0
+        """The seed of random choices, if the algorithm has one."""
+        return int(getattr(self, "seed", 0))
 
     def empty_state(self, servers: int, rates: Any, capacities: Any = None) -> OnlineState:
         """Return the state of a cluster without queries."""
@@ -115,7 +115,8 @@ class OnlinePlacement(Parameters):
             if by_cost:
                 take_all_by_cost(state.board, self.rule, *rows[:2], queries, homes)
                 continue
-            take_all(state.board, self.rule, self.draws_from, *rows, queries, homes)
+            arrives = np.ones_like(queries)
+            apply_events(state.board, self.rule, self.draws_from, *rows, arrives, queries, homes)
         return homes
 
     def state_to_fill(self, problem: PlacementProblem) -> OnlineState:

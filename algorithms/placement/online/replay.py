@@ -25,24 +25,6 @@ def take(board: Board, rule: int, seed: int, sources: SmallInts, kind: int) -> i
 
 
 @compiled
-def take_all(
-    board: Board,
-    rule: int,
-    seed: int,
-    indptr: Ints,
-    indices: SmallInts,
-    kinds: SmallInts,
-    queries: Ints,
-    homes: SmallInts,
-) -> None:
-    """Take `queries` in this order and note each one's server in `homes`; `kinds` may be empty."""
-    for query in queries:
-        sources = indices[indptr[query] : indptr[query + 1]]
-        kind = int(kinds[query]) if len(kinds) else -1
-        homes[query] = take(board, rule, seed, sources, kind)
-
-
-@compiled
 def take_all_by_cost(
     board: Board,
     rule: int,
@@ -51,9 +33,10 @@ def take_all_by_cost(
     queries: Ints,
     homes: SmallInts,
 ) -> None:
-    """Do what `take_all` does, for LeastCost on equal servers and a board that keeps no counts.
+    """Let queries arrive, for LeastCost on equal servers and a board that keeps no counts.
 
-    The same choices in far less time: the board is taken apart once (see `compiled.inlined`).
+    The choices of `apply_events` in far less time: the board is taken apart once (see
+    `compiled.inlined`).
     """
     rates, holds, readers, loads = board.rates, board.sources.holds, board.readers, board.loads
     sizes, within, scratch = board.capacities, board.open, board.scratch
@@ -111,7 +94,10 @@ def apply_events(
     queries: Ints,
     homes: SmallInts,
 ) -> None:
-    """Let queries arrive (`arrives` 1) and depart (0) in this order."""
+    """Let queries arrive (`arrives` 1) and depart (0) in this order; `kinds` may be empty.
+
+    `homes`: the server of each query, -1 once it departed.
+    """
     for index in range(len(queries)):
         query = queries[index]
         sources = indices[indptr[query] : indptr[query + 1]]

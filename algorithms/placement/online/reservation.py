@@ -1,6 +1,6 @@
 """Placement with known type frequencies, section 5.2.1: places are reserved in advance."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -61,32 +61,18 @@ class Reservation(OnlinePlacement):
         Empty where nothing is known, and where the offline plan finds no place for all.
         """
         seen = int(self.known * problem.queries)
-        known = _first(problem, seen)
+        rows = problem.indptr[: seen + 1]
+        known = replace(problem, indptr=rows, indices=problem.indices[: rows[-1]])
         types = len(problem.types)
         if not seen or int(known.caps.sum()) < seen:
             return Reserved(np.zeros(types + 1, np.int64), *np.zeros((2, 0), np.int64))
-        offline = Mms() if self.plan == "mms" else IncrementalCost()
-        plan = offline.solve(known)
+        plan = (Mms() if self.plan == "mms" else IncrementalCost()).solve(known)
         cells = problem.types.of_query[:seen].astype(np.int64) * problem.servers + plan.assignment
         distinct, counts = np.unique(cells, return_counts=True)
         kinds, servers = np.divmod(distinct, problem.servers)
         starts = np.searchsorted(kinds, np.arange(types + 1)).astype(np.int64)
         left = np.ceil(counts * problem.queries / seen).astype(np.int64)
         return Reserved(starts, servers.astype(np.int64), left)
-
-
-def _first(problem: PlacementProblem, queries: int) -> PlacementProblem:
-    """Return the problem of the first queries."""
-    rows = problem.indptr[: queries + 1]
-    return PlacementProblem.from_arrays(
-        problem.rates,
-        rows,
-        problem.indices[: rows[-1]],
-        problem.servers,
-        problem.nu,
-        problem.capacities,
-        round_up=problem.round_up,
-    )
 
 
 @compiled

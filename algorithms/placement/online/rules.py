@@ -51,8 +51,3 @@ class OnRand(OnlinePlacement):
     seed: int = parameter(
         0, help="Same seed, same arrivals, same servers.", minimum=0, maximum=_LARGEST_SEED
     )
-
-    @property
-    def draws_from(self) -> int:
-        """The seed."""
-        return self.seed

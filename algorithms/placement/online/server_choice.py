@@ -11,12 +11,15 @@ import numpy as np
 from algorithms.compiled import compiled, inlined
 from algorithms.placement.bits import Words, position
 from algorithms.placement.online.board import ARRIVALS, Board
+from algorithms.random_numbers import mixed
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
 LEAST_COST, LEAST_COST_RARE, LEAST_SOURCE, LEAST_QT, ON_RAND = range(5)
 # Up to so many sources every case is tried; beyond, every server is.
 MOST_CASES = 4
 
+_SEED_STEP = np.uint64(0xD1342543DE82EF95)
+_ARRIVAL_STEP = np.uint64(0x9E3779B97F4A7C15)
 _BIT = np.uint64(1)
 _NONE = np.uint64(0)
 _ALL = ~_NONE
@@ -33,7 +36,19 @@ def choose_server(board: Board, rule: int, seed: int, sources: SmallInts, kind: 
     if rule == ON_RAND:
         return _at_random(board.open, seed, board.marks[ARRIVALS])
     if rule <= LEAST_COST_RARE and len(sources) <= MOST_CASES:
-        return _by_case(board, sources, rule == LEAST_COST_RARE)
+        return least_cost(
+            board.rates,
+            board.sources.holds,
+            board.readers,
+            board.loads,
+            board.capacities,
+            board.open,
+            board.scratch,
+            sources,
+            0,
+            len(sources),
+            rule == LEAST_COST_RARE,
+        )
     return _by_scan(board, rule, sources, kind)
 
 
@@ -45,23 +60,6 @@ def _least_loaded_of_all(board: Board) -> int:
         if board.active[server] and relative < least:
             best, least = server, relative
     return best
-
-
-@compiled
-def _by_case(board: Board, sources: SmallInts, rare: bool) -> int:
-    return least_cost(
-        board.rates,
-        board.sources.holds,
-        board.readers,
-        board.loads,
-        board.capacities,
-        board.open,
-        board.scratch,
-        sources,
-        0,
-        len(sources),
-        rare,
-    )
 
 
 @inlined
@@ -158,14 +156,9 @@ def _in_group(
 @compiled
 def _by_scan(board: Board, rule: int, sources: SmallInts, kind: int) -> int:
     """Return the best open server by a scan of all."""
-    rates, holds, readers, kinds = (
-        board.rates,
-        board.sources.holds,
-        board.readers,
-        board.kinds.holds,
-    )
+    rates, holds, readers = board.rates, board.sources.holds, board.readers
     within, loads, sizes, traffic = board.open, board.loads, board.capacities, board.traffic
-    totals = board.kind_totals
+    kinds, totals = board.kinds.holds, board.kind_totals
     best, least = -1, (np.inf, np.inf, np.inf)
     for word in range(len(within)):
         left = within[word]
@@ -209,7 +202,9 @@ def _at_random(words: Words, seed: int, arrival: int) -> int:
         while left:
             left &= left - _BIT
             count += 1
-    skip = int(_mix(seed, arrival) % np.uint64(count))
+    # splitmix64 at a position.
+    drawn = np.uint64(seed) * _SEED_STEP + np.uint64(arrival + 1) * _ARRIVAL_STEP
+    skip = int(mixed(drawn) % np.uint64(count))
     for index in range(len(words)):
         left = words[index]
         while left:
@@ -218,14 +213,3 @@ def _at_random(words: Words, seed: int, arrival: int) -> int:
             left &= left - _BIT
             skip -= 1
     return -1
-
-
-@compiled
-def _mix(seed: int, arrival: int) -> np.uint64:
-    """Return 64 random bits that depend on both: splitmix64 at a position."""
-    word = np.uint64(seed) * np.uint64(0xD1342543DE82EF95) + np.uint64(arrival + 1) * np.uint64(
-        0x9E3779B97F4A7C15
-    )
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))

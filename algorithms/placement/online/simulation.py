@@ -3,7 +3,7 @@
 import numpy as np
 
 from algorithms.placement.online.pipeline import OnlinePlacement, arrays_of
-from algorithms.placement.online.replay import apply_events, take_all
+from algorithms.placement.online.replay import apply_events
 from algorithms.placement.online.state import OnlineState
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.workloads.events import Events, Happening
@@ -56,11 +56,7 @@ class SimulatedCluster:
 
     def _apply_queries(self, events: Events, begin: int, end: int) -> None:
         queries = events.subjects[begin:end].astype(np.int64)
-        arrives = (events.kinds[begin:end] == Happening.ARRIVAL).astype(np.int64)
-        coming = queries[arrives == 1]
-        self._expect(coming)
-        rule, seed = self.algorithm.rule, self.algorithm.draws_from
-        apply_events(self.state.board, rule, seed, *self._rows, arrives, queries, self.homes)
+        self._apply(queries, (events.kinds[begin:end] == Happening.ARRIVAL).astype(np.int64))
 
     def _apply_server(self, kind: int, server: int) -> None:
         if kind == Happening.SERVER_ADDED:
@@ -68,13 +64,14 @@ class SimulatedCluster:
             return
         orphans = np.flatnonzero(self.homes == server)
         self.state.remove_server(server)
-        self._expect(orphans)
-        rule, seed = self.algorithm.rule, self.algorithm.draws_from
-        take_all(self.state.board, rule, seed, *self._rows, orphans, self.homes)
+        self._apply(orphans, np.ones_like(orphans))
         self.moved += len(orphans)
 
-    def _expect(self, coming: Ints) -> None:
-        """Make room for all arrivals up to the next return to Python."""
+    def _apply(self, queries: Ints, arrives: Ints) -> None:
+        """Make room for all arrivals and apply them and the departures."""
+        coming = queries[arrives == 1]
         self.state.have_room(int(self._widths[coming].sum()))
         most = self.state.live + len(coming) + 1
         self.state.expect(self.algorithm.nu, self.algorithm.alpha, most)
+        rule, seed = self.algorithm.rule, self.algorithm.draws_from
+        apply_events(self.state.board, rule, seed, *self._rows, arrives, queries, self.homes)

@@ -200,7 +200,6 @@ class OnlineState:
         self.board.active[server] = True
         self.board.capacities[server] = capacity
         self.board.marks[ACTIVE] += 1
-        self._find_equality()
         self.forget_slack()
 
     def remove_server(self, server: int) -> None:
@@ -209,7 +208,6 @@ class OnlineState:
         boards.clear_server(self.board, server)
         self.board.active[server] = False
         self.board.marks[ACTIVE] -= 1
-        self._find_equality()
         self.forget_slack()
 
     def check_removable(self, server: int) -> None:
@@ -235,6 +233,8 @@ class OnlineState:
 
     def forget_slack(self) -> None:
         """Compute the balance constraint again at the next arrival."""
+        sizes = self.board.capacities[self.board.active]
+        self._equal = bool((sizes == sizes[0]).all())
         self.board.slack[:] = -1.0
 
     def have_room(self, entries: int) -> None:
@@ -256,7 +256,3 @@ class OnlineState:
             more = np.zeros((2 * rows, kinds.holds.shape[1]), np.uint64)
             more[: len(kinds.holds)] = kinds.holds
             self.board = self.board._replace(kinds=kinds._replace(holds=more))
-
-    def _find_equality(self) -> None:
-        sizes = self.board.capacities[self.board.active]
-        self._equal = bool((sizes == sizes[0]).all())

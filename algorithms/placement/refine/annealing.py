@@ -133,8 +133,7 @@ def anneal(field: Field, state: Words, temperature: float, steps: int) -> float:
     change = 0.0
     for _ in range(steps):
         piece = below(state, len(sizes))
-        target = _attracting(state, piece, indptr, indices, spans, readers, host)
-        home = host[piece]
+        home, target = host[piece], _attracting(state, piece, indptr, indices, spans, readers, host)
         if target == home:
             continue
         worth, traffic = _worth(
@@ -143,13 +142,14 @@ def anneal(field: Field, state: Words, temperature: float, steps: int) -> float:
         other = _NONE
         if loads[target] + sizes[piece] > caps[target]:
             other = hosted[starts[target] + below(state, numbers[target])]
-            if not _may_swap(piece, other, home, target, sizes, loads, caps):
+            growth = sizes[piece] - sizes[other]
+            if loads[target] + growth > caps[target] or loads[home] - growth > caps[home]:
                 continue
             # As if the two shared no source; what the exchange does is counted exactly below.
             worth += _worth(
                 other, target, home, rates, indptr, indices, spans, readers, host, row, counts, gain
             )[0]
-        if not _is_accepted(state, worth, temperature):
+        if worth > 0.0 and (temperature <= 0.0 or unit(state) >= np.exp(-worth / temperature)):
             continue
         _move(piece, home, target, indptr, indices, row, counts, host, sizes, loads)
         _rehost(piece, home, target, hosted, starts, numbers, position)
@@ -161,14 +161,6 @@ def anneal(field: Field, state: Words, temperature: float, steps: int) -> float:
             _move(other, target, home, indptr, indices, row, counts, host, sizes, loads)
             _rehost(other, target, home, hosted, starts, numbers, position)
     return change
-
-
-@inlined
-def _may_swap(
-    piece: int, other: int, home: int, target: int, sizes: Ints, loads: Ints, caps: Ints
-) -> bool:
-    growth = sizes[piece] - sizes[other]
-    return bool(loads[target] + growth <= caps[target] and loads[home] - growth <= caps[home])
 
 
 @inlined
@@ -186,15 +178,6 @@ def _attracting(
     source = indices[first + below(state, indptr[piece + 1] - first)]
     first = spans[source]
     return int(host[readers[first + below(state, spans[source + 1] - first)]])
-
-
-@inlined
-def _is_accepted(state: Words, change: float, temperature: float) -> bool:
-    if change <= 0.0:
-        return True
-    if temperature <= 0.0:
-        return False
-    return bool(unit(state) < np.exp(-change / temperature))
 
 
 @inlined

@@ -26,7 +26,10 @@ class Pieces(NamedTuple):
 
 def cut(problem: PlacementProblem, assignment: SmallInts) -> Pieces:
     """Cut a placement into pieces of one type on one server, none of them large."""
-    kinds, servers, sizes = _parts(problem, assignment)
+    # Queries by type and server.
+    cells = problem.types.of_query.astype(np.int64) * problem.servers + assignment
+    distinct, sizes = np.unique(cells, return_counts=True)
+    kinds, servers = np.divmod(distinct, problem.servers)
     largest = max(1, int(problem.caps.max(initial=1)) // _PIECES_PER_SERVER)
     pieces = -(-sizes // largest)
     owner = np.repeat(np.arange(len(sizes)), pieces)
@@ -39,11 +42,3 @@ def assignment_of(problem: PlacementProblem, pieces: Pieces) -> SmallInts:
     """Return the server of each query, int32[n]; a type's first queries go to its first pieces."""
     given = np.stack([pieces.kinds, pieces.servers, pieces.sizes], axis=1).astype(np.int64)
     return spread(problem, given)
-
-
-def _parts(problem: PlacementProblem, assignment: SmallInts) -> tuple[Ints, Ints, Ints]:
-    """Return type, server and number of queries of each group of one type and server."""
-    cells = problem.types.of_query.astype(np.int64) * problem.servers + assignment
-    distinct, sizes = np.unique(cells, return_counts=True)
-    kinds, servers = np.divmod(distinct, problem.servers)
-    return kinds, servers, sizes.astype(np.int64)

@@ -12,9 +12,9 @@ from algorithms.placement.online import LeastCost
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine import annealing
 from algorithms.placement.refine.pieces import Pieces, assignment_of, cut
-from algorithms.placement.result import PlacementPlan, measure_plan
+from algorithms.placement.result import OfflinePlacement
 from algorithms.random_numbers import new_state
-from algorithms.vocabulary import Parameters, Progress, SmallInts, parameter, portion, silent
+from algorithms.vocabulary import Progress, SmallInts, parameter, portion, silent
 
 # The start's share of the progress; it takes about that share of the time.
 _START = 0.1
@@ -147,7 +147,7 @@ def _search(search: _Search, sweeps: int, seconds: float, progress: Progress) ->
 
 
 @dataclass(frozen=True)
-class Refined(Parameters):
+class Refined(OfflinePlacement):
     """Annealing from a greedy start, beyond section 4: the best plan within the time given.
 
     Moves and exchanges pieces of query types; the plan never delivers more than the start.
@@ -175,11 +175,8 @@ class Refined(Parameters):
     )
     seed: int = parameter(0, help="Same seed, same plan, time permitting.", minimum=0)
 
-    def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
-        """Place all queries. Raises `Infeasible` when they do not fit."""
-        return measure_plan(problem, progress, lambda: self._assign(problem, progress))
-
-    def _assign(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
+    def assign(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
+        """Return the server of each query, int32[n]."""
         started = time.perf_counter()
         assignment = self._start(problem)
         progress(_START)
@@ -200,10 +197,8 @@ class Refined(Parameters):
             plan = LeastCost(nu=problem.nu, alpha=alpha).solve(problem)
             if (plan.loads <= problem.caps).all():
                 return plan.assignment
-        rules: list[IncrementalCost | Mms] = []
-        if self.start != "mms":
-            rules.append(IncrementalCost())
-        if self.start in ("mms", "better"):
-            rules.append(Mms())
-        plans = [rule.solve(problem) for rule in rules]
+        rules = {"mms": (Mms,), "better": (IncrementalCost, Mms)}.get(
+            self.start, (IncrementalCost,)
+        )
+        plans = [rule().solve(problem) for rule in rules]
         return min(plans, key=lambda plan: plan.traffic).assignment

@@ -5,7 +5,6 @@ import pytest
 
 from algorithms.errors import InfeasibleTau, TooLarge
 from algorithms.migration.feasible import smallest_tau
-from algorithms.migration.grades import grades_of
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import measure
 from algorithms.migration.simple_ssm import SimpleSSM
@@ -78,7 +77,7 @@ def test_the_smallest_tau_is_feasible_and_smallest(unequal: bool) -> None:
             with pytest.raises(InfeasibleTau) as refusal:
                 SingleStep().solve(problem)
             smallest = refusal.value.smallest
-            assert smallest == smallest_tau(problem, grades_of(problem))
+            assert smallest == smallest_tau(problem)
             assert SingleStep().solve(with_tau(problem, smallest)).feasible
             assert retained_bytes(with_tau(problem, smallest - 1e-6)) == -np.inf
     assert refused > 20

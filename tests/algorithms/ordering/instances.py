@@ -57,9 +57,17 @@ def ordered(loads: Loads, moves: Sequence[Move]) -> Order:
     """Order moves greedily; `loads` is as it is before them, and as after them in the end."""
     order = order_moves(move_set(loads, moves))
     for move in moves:
-        loads.take(move.unit, move.source)
-        loads.put(move.unit, move.target)
+        make_move(loads, move)
     return order
+
+
+def make_move(loads: Loads, move: Move) -> None:
+    """Take a unit from its node, and put it on its target."""
+    readers = loads._readers[move.source]
+    for source in move.unit.sources:
+        readers[source] -= 1
+    loads.loads[move.source] -= loads.added(move.unit, move.source)
+    loads.put(move.unit, move.target)
 
 
 def move_set(loads: Loads, moves: Sequence[Move]) -> MoveSet:
@@ -119,8 +127,7 @@ def in_rounds(instance: Instance) -> list[int]:
         return float((loads.loads[move.target] + added) / capacities[move.target])
 
     def make(at: int) -> None:
-        loads.take(moves[at].unit, moves[at].source)
-        loads.put(moves[at].unit, moves[at].target)
+        make_move(loads, moves[at])
         order.append(at)
 
     order: list[int] = []

@@ -21,7 +21,8 @@ class One(NamedTuple):
 OBJECTS = st.integers(0, 5)
 MOVES = st.builds(
     lambda sent, nodes, task, shared: One(sent, nodes, [task], shared, single=False),
-    st.integers(0, 60), st.tuples(st.integers(0, 3), st.integers(0, 3)), st.integers(6, 9), OBJECTS,
+    st.integers(0, 60), st.permutations(range(4)).map(lambda nodes: (nodes[0], nodes[1])),
+    st.integers(6, 9), OBJECTS,
 )  # fmt: skip
 OTHERS = st.builds(
     lambda objects, single: One(0, (NONE, NONE), objects, NONE, single),

@@ -84,7 +84,7 @@ def bytes_of(kept: Floats, steps: list[Any]) -> list[float]:
 def test_the_papers_sequence_can_be_had_for_less() -> None:
     """Table 3: single steps cost 4 and 6, its alternative 5 and 4; with an idle node 4 and 2."""
     present = np.array([0, 13, 20])
-    found = optimal_sequence(UNIT, UNIT, present, [3, 4], [0.4, 0.4])
+    found = optimal_sequence(UNIT, UNIT, present, [3, 4], 0.4)
     assert bytes_of(UNIT, [present, *found]) == [4, 2]
 
 
@@ -96,7 +96,7 @@ def test_sequences_are_optimal() -> None:
         present, nodes = cuts_of(draw, 7), draw.integers(1, 4, 3).tolist()
         ways = [partitionings(work, 1.5 * 7 / count, count, 10_000) for count in nodes]
         best = min(sum(bytes_of(kept, [present, *way])) for way in itertools.product(*ways))
-        found = optimal_sequence(work, kept, present, nodes, [0.5] * 3)
+        found = optimal_sequence(work, kept, present, nodes, 0.5)
         assert sum(bytes_of(kept, [present, *found])) == best
 
 

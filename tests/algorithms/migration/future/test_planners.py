@@ -84,7 +84,7 @@ def test_learned_values_come_close_to_exact_ones() -> None:
     )
     cuts, best = even_cuts(landscape, 1), 0.0
     for row in future:
-        cuts, cost, _ = exact.best(landscape.kept, cuts, int(row))
+        cuts, cost, _ = exact.best(landscape.ground.kept, cuts, int(row))
         best += cost
     assert best <= taught <= 1.1 * best
     assert taught < single
