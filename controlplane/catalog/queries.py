@@ -22,7 +22,7 @@ from controlplane.pagination.listing import (
 )
 from controlplane.pagination.lookup import row_by
 from controlplane.wire.query import BadQuery, Computation
-from controlplane.wire.routing import TaskRange, task_ranges_from
+from controlplane.wire.routing.route import TaskRange, task_ranges_from
 
 # A stream by its id and name.
 Read = tuple[int, str]

@@ -26,7 +26,8 @@ from controlplane.topology import drop_rules, nodes, streams
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.drop_rules import DropSpec
 from controlplane.topology.streams import StreamSpec
-from controlplane.wire.routing import AssignStream, NodeState
+from controlplane.wire.routing.actions import NodeState
+from controlplane.wire.routing.cluster_actions import AssignStream
 
 
 def apply_nodes(

@@ -11,7 +11,7 @@ from controlplane.planning.action_text import ActionText, Names, action_text, na
 from controlplane.plans.plan import PlannedAction, TaskMove, task_moves
 from controlplane.proposals.ledger import rollback_places
 from controlplane.topology.applicability import OBSTACLES
-from controlplane.wire.routing import Kind
+from controlplane.wire.routing.actions import Kind
 
 _FORWARD = Execution.Direction.FORWARD
 

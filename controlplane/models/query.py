@@ -6,8 +6,8 @@ from django.db import models
 
 from controlplane.models.cluster import Cluster, Node, Stream
 from controlplane.query_spec import QuerySpec
-from controlplane.wire.routing import TaskRange, task_ranges_from
 from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
+from controlplane.wire.routing.route import TaskRange, task_ranges_from
 
 LIVE_STATES = ("pending", "running", "ending")
 

@@ -20,8 +20,9 @@ from controlplane.topology.aggregators import AggregatorNodes
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.rows import streams_of
 from controlplane.topology.versions import retry, version_of
-from controlplane.wire.routing import NO_AGGREGATOR, Action, AddQuery, RemoveQuery, TaskRange
-from controlplane.wire.routing.route import key_grouping_text
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.query_actions import AddQuery, RemoveQuery
+from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange, key_grouping_text
 
 # Queries of one pass: bounds the statement, the delta and the time the write lock is held.
 PASS = 500

@@ -31,8 +31,9 @@ from controlplane.topology.rows import current_table
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire import keys
 from controlplane.wire.generation import Generation, new_id, read_generation, write_generation
-from controlplane.wire.routing import Action, MoveTasks, RestartQuery
+from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.publication import latest_version
+from controlplane.wire.routing.query_actions import MoveTasks, RestartQuery
 
 logger = logging.getLogger(__name__)
 

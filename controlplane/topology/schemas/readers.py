@@ -16,7 +16,8 @@ from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.chunks import chunks
 from controlplane.topology.rows import streams_of
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of
+from controlplane.wire.query import BadQuery, Computation, computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import StreamSchema, common_kinds
 
 

@@ -17,7 +17,7 @@ from controlplane.connections import redis_client
 from controlplane.health.losses.detection import CheckpointFacts, Kind
 from controlplane.health.losses.repair import facts_of, reconcile
 from controlplane.models import Cluster, ClusterHealth, Incident, Query
-from controlplane.results import keyed_windows
+from controlplane.results.pages import keyed_windows
 from tests.support.cluster import actor, placed_split, small_cluster, stream_id
 from tests.support.records import append_at
 from workers.pipeline.engine.store import Store
