@@ -41,7 +41,7 @@ from benchmarks.application import (
 from benchmarks.control_plane import set_up_django
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.results.feed import follow
 from controlplane.wire.routing import (
     Action,

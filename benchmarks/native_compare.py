@@ -37,7 +37,8 @@ import redis
 
 from benchmarks import cab_log
 from benchmarks.application import Weir
-from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import Action, AddQuery, AssignStream, RoutingDelta, SetSchema
 from controlplane.wire.routing.publication import publish
 from tests.support.redis_server import running_redis

@@ -56,7 +56,7 @@ def made_query() -> Any:
 
     from controlplane.catalog.computations import stored  # noqa: PLC0415
     from controlplane.models import Cluster, Query, Stream  # noqa: PLC0415
-    from controlplane.wire.query import QueryText  # noqa: PLC0415
+    from controlplane.wire.query_text import QueryText  # noqa: PLC0415
 
     cluster = Cluster.objects.create(slug="bench", name="bench", slots=1)
     schema = {"columns": [{"name": "ts", "type": "timestamp", "nullable": False}],

@@ -17,7 +17,8 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
 from tests.support.texts import SUMMARY
 from workers.demo.recording import REPORT
 from workers.pipeline.engine import advance, partial_aggregation

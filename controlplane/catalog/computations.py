@@ -10,7 +10,8 @@ from typing import Any
 
 from controlplane.models import Cluster, Query, QueryStream
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of
+from controlplane.wire.query import BadQuery, Computation, computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import BadSchema, StreamSchema, common_kinds
 
 # Texts of one process; equal texts are parsed once.

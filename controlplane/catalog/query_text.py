@@ -9,7 +9,8 @@ from controlplane.errors import Fields, Invalid
 from controlplane.query_spec import DECLARED
 from controlplane.wire.language.errors import Place, place_of, reworded
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of, is_join
+from controlplane.wire.query import BadQuery, Computation, computation_of, is_join
+from controlplane.wire.query_text import QueryText
 
 # What the field of a text is called among the fields of a query.
 PREFIX: Final = "text."

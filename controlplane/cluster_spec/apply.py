@@ -29,7 +29,7 @@ from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.policies.store import policy_of, update_policy
 from controlplane.topology import nodes
-from controlplane.wire.log import without_password
+from controlplane.wire.log.address import without_password
 
 # What a checkpoint, or records that wait, depend on: not changed in passing.
 _FIXED: Final = ("splits", "log_url")

@@ -7,7 +7,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.clusters.changes import clean_fields
 from controlplane.errors import Conflict
 from controlplane.models import Cluster
-from controlplane.wire.log import without_password
+from controlplane.wire.log.address import without_password
 
 
 @transaction.atomic

@@ -5,7 +5,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator, RegexVa
 from django.db import models
 
 from controlplane.wire.errors import BadLogUrl
-from controlplane.wire.log import check_url
+from controlplane.wire.log.address import check_url
 
 _PORT = r":[0-9]{1,5}"
 _HOST = r"[A-Za-z0-9.\-]{1,100}"

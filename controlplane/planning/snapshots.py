@@ -30,7 +30,8 @@ from controlplane.plans.snapshot import (
     digest_of,
 )
 from controlplane.wire.measures import TaskMeasure, read_tasks
-from controlplane.wire.query import QueryText, is_join
+from controlplane.wire.query import is_join
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import NO_AGGREGATOR
 from controlplane.wire.routing.route import key_grouping_text
 

@@ -20,7 +20,7 @@ from controlplane.wire.errors import (
     LogUnavailable,
     StaleIdempotencyToken,
 )
-from controlplane.wire.log import IdempotencyToken
+from controlplane.wire.log.values import IdempotencyToken
 from controlplane.wire.producer import Producer
 from controlplane.wire.schema import StreamSchema
 

@@ -19,14 +19,16 @@ from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.records import append
-from controlplane.records.bodies import Conformed, check_zone, of_rows, of_table
-from controlplane.records.bodies.conformance import reason_of
+from controlplane.records.bodies import check_zone
+from controlplane.records.bodies.conformance import Conformed, reason_of
 from controlplane.records.bodies.conversion import MAX_FAULTS
+from controlplane.records.bodies.rows import of_rows
+from controlplane.records.bodies.tables import of_table
 from controlplane.records.dead_letter_list import DeadLetterFilters, chosen_letters, letters_of
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
 from controlplane.wire.errors import InvalidBlock
-from controlplane.wire.log import IdempotencyToken
+from controlplane.wire.log.values import IdempotencyToken
 from controlplane.wire.records.record_codec import decode_block, times_ms
 from controlplane.wire.schema import StreamSchema
 

@@ -10,7 +10,7 @@ from controlplane.models import Stream
 from controlplane.records import append, dead_letters
 from controlplane.records.append import AWAY_S, Appended
 from controlplane.records.bodies import Format, conform
-from controlplane.wire.log import IdempotencyToken
+from controlplane.wire.log.values import IdempotencyToken
 
 
 class OnBad(StrEnum):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.models import Query, QueryStream, Stream
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.results.watermarks import Reading, Watermarks, complete_until
 from controlplane.wire.schema import DEFAULT_IDLE_AFTER_S
 

@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 from controlplane.archive.values import Raised
 from controlplane.results.filters import WindowState, is_stream
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import Computation, QueryText
+from controlplane.wire.query import Computation
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.results.places import start_of
 
 _NO_ERRORS: Final[Mapping[str, str]] = {}

@@ -23,7 +23,7 @@ from controlplane.topology.drop_rules import edge_text
 from controlplane.topology.event_time import tip_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.log.values import position_key
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import SetDropRule
 from controlplane.wire.routing.drop_rules import INPUT, needed_since, remove_old_steps
 

@@ -11,7 +11,8 @@ from controlplane.errors import Away
 from controlplane.models import Cluster
 from controlplane.telemetry.time_series import samples
 from controlplane.wire.errors import LogUnavailable
-from controlplane.wire.log import Log, LogHead, open_log
+from controlplane.wire.log import open_log
+from controlplane.wire.log.values import Log, LogHead
 
 # A version is published within milliseconds, and earlier positions of the log are of the past.
 # What comes in between may be newer than all that is there: so much time is allowed for it.

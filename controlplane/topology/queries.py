@@ -23,7 +23,8 @@ from controlplane.query_spec import MAX_STREAMS, QuerySpec, stored_values
 from controlplane.task_names import PLACE, send_on_commit
 from controlplane.topology.key_groupings import key_grouping_faults
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import Computation, QueryText, usable_columns
+from controlplane.wire.query import Computation, usable_columns
+from controlplane.wire.query_text import QueryText
 
 MAX_BULK = 10_000
 

@@ -17,23 +17,6 @@ from controlplane.wire.language.parse import DEEPEST, no_column, parsed
 from controlplane.wire.language.tree import Call, Column, Expression, Kind, columns_in, size_of
 from controlplane.wire.query_text import QueryText
 
-__all__ = [
-    "MOST_WINDOWS",
-    "SIDES",
-    "STREAM",
-    "BadQuery",
-    "Computation",
-    "Join",
-    "QueryText",
-    "Window",
-    "columns_in",
-    "computation_of",
-    "inlined",
-    "is_join",
-    "usable_columns",
-    "widened",
-]
-
 # The column of every stream with the name of the stream.
 STREAM: Final = "stream"
 # The prefixes of the columns of a join's sides.

@@ -15,7 +15,8 @@ from controlplane.topology import queries
 from controlplane.topology.queries import Checked
 from controlplane.wire.language.errors import place_of
 from controlplane.wire.language.tree import NUMBERS
-from controlplane.wire.query import SIDES, STREAM, QueryText
+from controlplane.wire.query import SIDES, STREAM
+from controlplane.wire.query_text import QueryText
 from dashboard.forms import moment, words_of
 from dashboard.queries.retention_forms import retention_of, retention_values
 

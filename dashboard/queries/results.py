@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from controlplane.catalog.query_text import OutputColumn
-from controlplane.results import KeyedWindow
+from controlplane.results.values import KeyedWindow
 from dashboard.forms import number
 from dashboard.numbers import MISSING, result
 

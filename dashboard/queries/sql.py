@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.sides import qualify_columns
-from controlplane.wire.query import SIDES, QueryText
+from controlplane.wire.query import SIDES
+from controlplane.wire.query_text import QueryText
 
 # More names than these make the line unreadable; the page lists all of them elsewhere.
 SHOWN_STREAMS = 4

@@ -20,7 +20,8 @@ from controlplane.catalog.query_rows import QueryRow, row_of
 from controlplane.catalog.query_text import OutputColumn, output_columns
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Query
-from controlplane.results import STATES, WindowFilters, keyed_windows, windows_page
+from controlplane.results.filters import STATES, WindowFilters
+from controlplane.results.pages import keyed_windows, windows_page
 from controlplane.topology import queries
 from controlplane.wire.routing.route import HASH, KEY_GROUPINGS
 from dashboard.figures.parts import Figure

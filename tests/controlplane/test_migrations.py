@@ -15,7 +15,8 @@ from controlplane.policies.settings import PolicySettings, settings_of
 from controlplane.policies.store import policy_of
 from controlplane.topology.rows import current_table
 from controlplane.topology.versions import delta_of
-from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import NodeState, RoutingTable, SetSchema, action_from_json
 from controlplane.wire.schema import StreamSchema
 from tests.support.schemas import REPORTS

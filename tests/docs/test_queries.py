@@ -13,7 +13,7 @@ from controlplane.catalog.query_text import checked
 from controlplane.cli.refusals import fault_lines
 from controlplane.errors import Invalid
 from controlplane.wire.language.registered import registered, registered_aggregate
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import StreamSchema
 from docs.query_tables import MARK, PAGE, tables
 

@@ -11,7 +11,7 @@ from controlplane.query_spec import QuerySpec
 from controlplane.topology import placement, queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.topology.versions import delta_of
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import RoutingTable
 from tests.support.schemas import REPORTS
 from tests.support.texts import SUMMARY

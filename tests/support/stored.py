@@ -7,8 +7,9 @@ import pyarrow as pa
 
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import PLACE, schema_named, schema_names
-from controlplane.wire.language import Kind
-from controlplane.wire.query import Computation, QueryText, computation_of
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import Computation, computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.results.write import Changes
 
 COLUMNS: Final = {

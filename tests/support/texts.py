@@ -6,7 +6,8 @@ from typing import Any, Final
 import redis
 
 from controlplane.wire.aggregates.finalize import WindowRow
-from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
 from tests.support.schemas import REPORTS
 from tests.support.whole_results import read_windows
 

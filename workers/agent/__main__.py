@@ -19,8 +19,8 @@ from controlplane.runtime.errors import CheckFailed
 from workers.agent.agent import Agent, Wanted
 from workers.agent.driver import Site, pipeline_command, site_of
 from workers.agent.heartbeats import Observer
-from workers.agent.keeper import Keeper, Report, Timeouts
-from workers.agent.progress import Progress
+from workers.agent.keeper import Keeper
+from workers.agent.progress import Progress, Report, Timeouts
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock
 
 logger = logging.getLogger("weir.agent")

@@ -24,7 +24,7 @@ from controlplane import env
 from controlplane.runtime import processes
 from controlplane.runtime.java import find_java
 from controlplane.runtime.logs import last_error, rotate
-from controlplane.wire.log import log_identity
+from controlplane.wire.log.address import log_identity
 
 logger = logging.getLogger("weir.agent")
 

@@ -10,8 +10,8 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.errors import LogUnavailable
-from controlplane.wire.log import Log, open_log
-from controlplane.wire.log.values import position_key
+from controlplane.wire.log import open_log
+from controlplane.wire.log.values import Log, position_key
 from workers.agent.causes import SIGNS
 
 

@@ -21,7 +21,7 @@ from controlplane.runtime.java import find_java
 from controlplane.runtime.redis_server import answers, find_server
 from controlplane.wire import keys, measures
 from controlplane.wire.producer import Producer
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import (
     Action,
     AddQuery,

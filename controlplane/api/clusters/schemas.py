@@ -5,7 +5,7 @@ from pydantic import ConfigDict, Field
 from controlplane.api.common.derived import columns_of
 from controlplane.api.common.schemas import ReasonIn
 from controlplane.models import Cluster, Node
-from controlplane.wire.log import without_password
+from controlplane.wire.log.address import without_password
 
 
 class ClusterOut(

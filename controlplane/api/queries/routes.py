@@ -33,7 +33,9 @@ from controlplane.catalog.queries import (
 from controlplane.catalog.query_rows import row_of
 from controlplane.catalog.query_text import output_columns, places
 from controlplane.query_spec import spec_of
-from controlplane.results import WindowFilters, window_row, windows_page
+from controlplane.results.filters import WindowFilters
+from controlplane.results.pages import windows_page
+from controlplane.results.values import window_row
 from controlplane.topology import queries
 
 router = Router(tags=["queries"])

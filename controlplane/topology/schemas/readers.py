@@ -13,7 +13,8 @@ from controlplane.models import QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.chunks import chunks
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import BadQuery, Computation, QueryText, computation_of
+from controlplane.wire.query import BadQuery, Computation, computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import StreamSchema, common_kinds
 
 

@@ -14,7 +14,7 @@ from controlplane.errors import Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Query
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import queries
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 
 TEXT = QueryText({"n": "count(*)"}, key=("stream",))
 PATH = "/api/v1/clusters/sf/queries"

@@ -19,7 +19,7 @@ from controlplane.query_spec import QuerySpec
 from controlplane.topology import nodes, placement, queries, rows
 from controlplane.topology.placement import task_ranges_over
 from controlplane.wire.language.errors import Place, place_of
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import task_ranges_of
 from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import placed, replayed_table, submit

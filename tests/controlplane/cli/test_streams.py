@@ -14,7 +14,7 @@ from controlplane.query_spec import QuerySpec
 from controlplane.records.bodies import Format
 from controlplane.records.requests import OnBad, append_body
 from controlplane.topology import queries
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import StreamSchema
 from tests.controlplane.cli.conftest import Weir
 

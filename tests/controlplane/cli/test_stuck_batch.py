@@ -5,7 +5,8 @@ import redis
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster
 from controlplane.wire import attempts
-from controlplane.wire.log import START, Block, open_log
+from controlplane.wire.log import open_log
+from controlplane.wire.log.values import START, Block
 from tests.controlplane.cli.conftest import Weir
 from tests.support.cluster import stream_id
 

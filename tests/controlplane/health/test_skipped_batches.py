@@ -12,7 +12,8 @@ from controlplane.health import skipped_batches
 from controlplane.health.stuck_batches import losses_of, stuck_batch
 from controlplane.models import AuditEntry, Cluster, DriverRestart, SkippedBatch
 from controlplane.wire import attempts, keys
-from controlplane.wire.log import START, Block, open_log
+from controlplane.wire.log import open_log
+from controlplane.wire.log.values import START, Block
 from tests.controlplane.api.callers import get, post, scripted, user_of
 from tests.support.cluster import actor, stream_id, telemetry
 

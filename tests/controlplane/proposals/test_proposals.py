@@ -15,7 +15,7 @@ from controlplane.plans.plan import seal_of
 from controlplane.proposals import computation, decisions, requests, transitions
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import placement, queries
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from tests.support.cluster import actor, placed, submit
 from tests.support.execution import moved_names, moves_of
 from tests.support.policies import set_policy

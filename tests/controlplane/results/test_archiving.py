@@ -19,17 +19,12 @@ from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Query
 from controlplane.query_spec import QuerySpec
-from controlplane.results import (
-    WindowFilters,
-    WindowState,
-    archiving,
-    window_retention,
-    windows_page,
-)
-from controlplane.results.filters import cursor_read
+from controlplane.results import archiving, window_retention
+from controlplane.results.filters import WindowFilters, WindowState, cursor_read
+from controlplane.results.pages import windows_page
 from controlplane.topology import queries
 from controlplane.wire import keys
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.results import final_windows, watermarks
 from controlplane.wire.results.places import start_bytes
 from tests.support.windows import write_windows

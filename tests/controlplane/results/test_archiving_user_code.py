@@ -22,7 +22,7 @@ from controlplane.wire import keys, limits
 from controlplane.wire.aggregates import user_results
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import PLACE, schema_named, schema_names
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.results import final_windows, watermarks
 from controlplane.wire.results.write import Changes, write
 from tests.controlplane.wire.aggregates.test_user_results import NAME

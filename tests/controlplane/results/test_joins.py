@@ -15,10 +15,10 @@ from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import AuditEntry, Cluster, Query, QueryStream, Stream
 from controlplane.query_spec import QuerySpec
-from controlplane.results import keyed_windows
+from controlplane.results.pages import keyed_windows
 from controlplane.topology import placement, queries
 from controlplane.wire.language.errors import Place, place_of
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import replayed_table, stream_id
 from tests.support.schemas import REPORTS

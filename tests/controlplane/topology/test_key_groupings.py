@@ -11,7 +11,7 @@ from controlplane.topology import aggregators, key_groupings, placement, queries
 from controlplane.topology.aggregators import queries_aggregated_by
 from controlplane.topology.apply import Change, Refused, apply
 from controlplane.topology.rows import current_table
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import NO_AGGREGATOR, Route, SetNodeCount
 from controlplane.wire.routing.publication import latest_version, read_table
 from tests.support.cluster import actor, placed, placed_split, replayed_table

@@ -25,7 +25,7 @@ from controlplane.topology import (
     rows,
 )
 from controlplane.topology.drop_rules import DropSpec
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import actor, replayed_table, small_cluster
 from tests.support.records import append_at

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from controlplane.wire.language import Column, Kind
 from controlplane.wire.language.errors import Place, place_of
-from controlplane.wire.query import BadQuery, QueryText, Window, computation_of, usable_columns
+from controlplane.wire.language.tree import Column, Kind
+from controlplane.wire.query import BadQuery, Window, computation_of, usable_columns
+from controlplane.wire.query_text import QueryText
 
 COLUMNS = {"ts": Kind.TIME, "car": Kind.INT, "x": Kind.INT, "speed": Kind.INT, "f": Kind.FLOAT}
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from controlplane.catalog.query_text import OutputColumn
-from controlplane.results import KeyedWindow
+from controlplane.results.values import KeyedWindow
 from dashboard.figures.results import results_figure
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 

@@ -1,6 +1,6 @@
 """Queries as one reads them."""
 
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from dashboard.queries.sql import pseudo_sql
 
 

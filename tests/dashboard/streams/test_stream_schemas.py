@@ -14,7 +14,7 @@ from controlplane.records.bodies import Format
 from controlplane.records.requests import OnBad, append_body
 from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.dashboard.conftest import browser_of
 

@@ -13,8 +13,8 @@ from tests.support.redis_server import running_redis
 from workers.agent.agent import Agent
 from workers.agent.driver import DriverSpec, Site, pipeline_command
 from workers.agent.heartbeats import Observer
-from workers.agent.keeper import Keeper, Report
-from workers.agent.progress import Progress
+from workers.agent.keeper import Keeper
+from workers.agent.progress import Progress, Report
 
 WAITS = DriverSpec("sf", nodes=4, splits=2, trigger_ms=1000)
 

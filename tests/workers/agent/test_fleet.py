@@ -9,7 +9,7 @@ from controlplane.models import Cluster, DriverRestart
 from workers.agent.causes import Death
 from workers.agent.driver import DriverSpec
 from workers.agent.fleet import Deaths, recent_deaths, wanted_drivers, write_reports
-from workers.agent.keeper import Report
+from workers.agent.progress import Report
 
 pytestmark = pytest.mark.django_db
 

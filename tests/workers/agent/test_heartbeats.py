@@ -7,7 +7,8 @@ import pytest
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.log import Block, RedisLog
+from controlplane.wire.log.redis_log import RedisLog
+from controlplane.wire.log.values import Block
 from workers.agent.heartbeats import Observer, Unknown
 
 

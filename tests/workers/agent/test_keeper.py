@@ -14,13 +14,15 @@ import pytest
 import redis
 
 from controlplane.runtime import checks, processes
-from controlplane.wire.log import Block, RedisLog
+from controlplane.wire.log.redis_log import RedisLog
+from controlplane.wire.log.values import Block
 from tests.controlplane.runtime.waiting import is_gone, wait_for
 from tests.support.redis_server import running_redis
 from workers.agent.causes import Death
 from workers.agent.driver import MARK, DriverSpec, Site
 from workers.agent.heartbeats import Heartbeat, Observation, Observer, Unknown
-from workers.agent.keeper import LONGEST_S, BackOff, Keeper, Report, Timeouts
+from workers.agent.keeper import LONGEST_S, BackOff, Keeper
+from workers.agent.progress import Report, Timeouts
 
 ROOT = Path(__file__).resolve().parents[3]
 SPEC = DriverSpec("sf", nodes=4, splits=2, trigger_ms=1000)

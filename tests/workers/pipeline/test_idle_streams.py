@@ -8,9 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import redis
 
-from controlplane.wire.log import Block, open_log
+from controlplane.wire.log import open_log
+from controlplane.wire.log.values import Block
 from controlplane.wire.producer import Producer, to_block
-from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import AddQuery, MoveTasks
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import redis
 
-from controlplane.wire.log import IdempotencyToken
+from controlplane.wire.log.values import IdempotencyToken
 from controlplane.wire.producer import Producer
 from controlplane.wire.routing import AddQuery, RoutingDelta
 from controlplane.wire.routing.publication import publish

@@ -18,7 +18,7 @@ from controlplane.health.losses.detection import CheckpointFacts, Kind
 from controlplane.health.losses.facts import facts_of
 from controlplane.health.losses.repair import reconcile
 from controlplane.models import Cluster, ClusterHealth, Incident, Query
-from controlplane.results import keyed_windows
+from controlplane.results.pages import keyed_windows
 from tests.support.cluster import actor, placed_split, small_cluster, stream_id
 from tests.support.records import append_at
 from workers.pipeline.engine.store import Store

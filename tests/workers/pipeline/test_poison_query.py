@@ -12,7 +12,8 @@ import redis
 from controlplane.wire import attempts, keys
 from controlplane.wire.language.registered import function
 from controlplane.wire.producer import Producer
-from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import AddQuery, RoutingDelta
 from controlplane.wire.routing.publication import publish
 from controlplane.wire.schema import ColumnSpec, StreamSchema

@@ -9,8 +9,9 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import schema_named, schema_names
-from controlplane.wire.language import Kind
-from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.results import watermarks
 from controlplane.wire.results.blocks import pack_tables, unpack_tables
 from controlplane.wire.results.feed import entry_of, follow

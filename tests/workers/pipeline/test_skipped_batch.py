@@ -6,7 +6,8 @@ import pytest
 import redis
 
 from controlplane.wire import attempts
-from controlplane.wire.log import START, Block, open_log
+from controlplane.wire.log import open_log
+from controlplane.wire.log.values import START, Block
 from controlplane.wire.routing import AssignStream, RoutingDelta
 from controlplane.wire.routing.publication import publish
 from workers.pipeline.split_nodes.offset import Offset

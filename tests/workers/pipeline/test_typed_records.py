@@ -14,9 +14,11 @@ import redis
 
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import Reason
-from controlplane.wire.log import Block, open_log
+from controlplane.wire.log import open_log
+from controlplane.wire.log.values import Block
 from controlplane.wire.producer import Producer
-from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.records.record_codec import decode_block
 from controlplane.wire.routing import AddQuery, AssignStream, SetSchema
 from controlplane.wire.schema import ColumnSpec, StreamSchema, common_kinds

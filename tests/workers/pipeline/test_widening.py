@@ -10,7 +10,8 @@ import pytest
 import redis
 
 from controlplane.wire.producer import Producer
-from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import NO_AGGREGATOR, AddQuery, MoveTasks, SetSchema
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline

@@ -17,8 +17,8 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.generation import read_generation
-from controlplane.wire.log import Log, LogPosition, RedisLog
-from controlplane.wire.log.values import position_key
+from controlplane.wire.log.redis_log import RedisLog
+from controlplane.wire.log.values import Log, LogPosition, position_key
 from workers.pipeline.checkpoints.files import WrongPartitions, fsync_path, has_begun, partitions_of
 from workers.pipeline.engine.store import Store
 from workers.pipeline.reports.telemetry_row import newest_telemetry

@@ -9,15 +9,9 @@ import json
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 
-from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import (
-    STREAM,
-    BadQuery,
-    Computation,
-    QueryText,
-    columns_in,
-    computation_of,
-)
+from controlplane.wire.language.tree import Kind, columns_in
+from controlplane.wire.query import STREAM, BadQuery, Computation, computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import Route
 from controlplane.wire.schema import StreamSchema, common_kinds
 

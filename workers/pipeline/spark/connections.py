@@ -10,7 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import redis
 
-from controlplane.wire.log import Log, open_log
+from controlplane.wire.log import open_log
+from controlplane.wire.log.values import Log
 from workers.pipeline.routing.compiled_table import TableCache
 
 # In a `local[n]` master the driver's own JVM runs the nodes.

@@ -7,8 +7,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from controlplane.wire.log import Entry
-from controlplane.wire.log.values import NO_TIME
+from controlplane.wire.log.values import NO_TIME, Entry
 from controlplane.wire.routing.drop_rules import INPUT
 from workers.pipeline.engine.evaluation.drop_rules import is_dropped, sample_hashes
 from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, Extras, Int64s, evaluator_of

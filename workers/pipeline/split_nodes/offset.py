@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from controlplane.wire.log import LogPosition
+from controlplane.wire.log.values import LogPosition
 from workers.pipeline.routing.key_grouping import NodeLoad, NodeLoads
 
 # Names in the JSON of stored offsets that differ from the fields.

@@ -17,7 +17,7 @@ from controlplane.wire.aggregates.layout import ARROW
 from controlplane.wire.dead_letters import MAX_OF_BATCH, WHOLE_BLOCK, DeadLetter, Reason
 from controlplane.wire.errors import InvalidBlock
 from controlplane.wire.language.functions import common
-from controlplane.wire.log import Entry
+from controlplane.wire.log.values import Entry
 from controlplane.wire.records.record_codec import (
     BlockSchema,
     DecodedBlock,

@@ -21,7 +21,7 @@ from controlplane.wire import attempts, dead_letters
 from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.generation import read_generation
 from controlplane.wire.limits import limit_memory
-from controlplane.wire.log import Log
+from controlplane.wire.log.values import Log
 from controlplane.wire.routing.publication import latest_version, trim
 from workers.pipeline.checkpoints.bootstrap import first_batch, first_position
 from workers.pipeline.exchange import task_states

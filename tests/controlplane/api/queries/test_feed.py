@@ -22,7 +22,7 @@ from controlplane.results import archiving
 from controlplane.results.feed import FeedPlace, feed_events, feed_start
 from controlplane.topology import queries
 from controlplane.wire import keys
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.results import watermarks
 from controlplane.wire.results.feed import note_final
 from tests.support.windows import write_windows

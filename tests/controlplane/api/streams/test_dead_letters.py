@@ -15,7 +15,8 @@ from controlplane.models import AuditEntry, Cluster, Stream
 from controlplane.records import dead_letters as service
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
-from controlplane.wire.log import START, Log, LogPosition, open_log
+from controlplane.wire.log import open_log
+from controlplane.wire.log.values import START, Log, LogPosition
 from controlplane.wire.records.record_codec import decode_block, encode_block
 from tests.controlplane.api.callers import JSON, ROOT, get, post, scripted
 

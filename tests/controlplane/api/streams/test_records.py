@@ -14,7 +14,8 @@ from controlplane.access import tokens
 from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
 from controlplane.records import append
-from controlplane.wire.log import START, Entry, Log, LogPosition, open_log
+from controlplane.wire.log import open_log
+from controlplane.wire.log.values import START, Entry, Log, LogPosition
 from controlplane.wire.records.record_codec import decode_block
 from tests.support.cluster import stream_id
 from tests.support.kafka import running_kafka

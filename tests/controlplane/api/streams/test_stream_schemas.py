@@ -10,7 +10,7 @@ from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Cluster
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import queries
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from tests.controlplane.api.callers import JSON, ROOT, get, post, scripted
 
 pytestmark = pytest.mark.django_db(transaction=True)

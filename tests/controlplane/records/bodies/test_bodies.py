@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from controlplane.errors import BadBody, Invalid
-from controlplane.records.bodies import Conformed, Format, conform, tables
+from controlplane.records.bodies import Format, conform, tables
+from controlplane.records.bodies.conformance import Conformed
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 
 # Purchases of a shop: every type that a column can have.

@@ -13,7 +13,7 @@ from controlplane.topology.schemas.evolution import (
     widens,
 )
 from controlplane.topology.schemas.readers import Reader
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from controlplane.wire.types import arrow_type
 

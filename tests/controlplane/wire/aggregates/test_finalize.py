@@ -11,9 +11,10 @@ import redis
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.sketches import decode_float
 from controlplane.wire.aggregates.state_schema import convert_rows, schema_named, schema_names
-from controlplane.wire.language import Kind
 from controlplane.wire.language.registered import aggregate
-from controlplane.wire.query import Computation, QueryText, computation_of
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import Computation, computation_of
+from controlplane.wire.query_text import QueryText
 from tests.support.sunk import report, write_batch
 from tests.support.whole_results import read_windows
 from tests.workers.pipeline.engine.evaluation.test_user_aggregates import TestRange

@@ -4,12 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.wire.language import BadExpression, Call, Column, Kind, Literal, parsed
 from controlplane.wire.language.aggregates import parse_aggregate
-from controlplane.wire.language.errors import Place
-from controlplane.wire.language.parse import DEEPEST
+from controlplane.wire.language.errors import BadExpression, Place
+from controlplane.wire.language.parse import DEEPEST, parsed
 from controlplane.wire.language.sides import qualify_columns
-from controlplane.wire.language.tree import columns_in, size_of
+from controlplane.wire.language.tree import Call, Column, Kind, Literal, columns_in, size_of
 
 COLUMNS = {"ts": Kind.TIME, "car": Kind.INT, "speed": Kind.INT, "name": Kind.TEXT, "f": Kind.FLOAT}
 

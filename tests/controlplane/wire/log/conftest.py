@@ -8,7 +8,8 @@ from uuid import uuid4
 import pytest
 import redis
 
-from controlplane.wire.log import Log, open_log
+from controlplane.wire.log import open_log
+from controlplane.wire.log.values import Log
 from tests.support.kafka import running_kafka
 
 

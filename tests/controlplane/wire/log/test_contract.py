@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from controlplane.wire.errors import AppendTooLarge, LogFull
-from controlplane.wire.log import (
+from controlplane.wire.log.values import (
     START,
     WINDOW,
     Block,
@@ -16,8 +16,8 @@ from controlplane.wire.log import (
     Log,
     LogBacklog,
     LogPosition,
+    position_key,
 )
-from controlplane.wire.log.values import position_key
 from tests.controlplane.wire.log.conftest import Place
 
 BEGIN = LogPosition(START, 0)

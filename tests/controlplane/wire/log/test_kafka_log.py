@@ -9,7 +9,10 @@ from confluent_kafka import Producer as Client
 
 from controlplane.wire import keys
 from controlplane.wire.errors import AppendTooLarge, BadMessage, LogFull, LogGap, LogUnavailable
-from controlplane.wire.log import (
+from controlplane.wire.log import open_log
+from controlplane.wire.log.kafka_message import Append, Piece
+from controlplane.wire.log.kafka_prefix import Prefix
+from controlplane.wire.log.values import (
     START,
     WINDOW,
     Block,
@@ -17,10 +20,7 @@ from controlplane.wire.log import (
     Limits,
     LogBacklog,
     LogPosition,
-    open_log,
 )
-from controlplane.wire.log.kafka_message import Append, Piece
-from controlplane.wire.log.kafka_prefix import Prefix
 from tests.controlplane.wire.log.conftest import Place
 from tests.support.redis_server import free_port
 

@@ -12,16 +12,9 @@ from controlplane.wire.errors import (
     RedisOutOfMemory,
     StaleIdempotencyToken,
 )
-from controlplane.wire.log import (
-    START,
-    WINDOW,
-    Block,
-    IdempotencyToken,
-    Limits,
-    LogPosition,
-    RedisLog,
-    open_log,
-)
+from controlplane.wire.log import open_log
+from controlplane.wire.log.redis_log import RedisLog
+from controlplane.wire.log.values import START, WINDOW, Block, IdempotencyToken, Limits, LogPosition
 from tests.support.redis_server import free_port
 
 ONE = Block(1, b"a", 0)

@@ -1,7 +1,6 @@
 """How far a log goes: what is appended behind its tip has no older mark."""
 
-from controlplane.wire.log import START, Block, Log, LogHead
-from controlplane.wire.log.values import position_key
+from controlplane.wire.log.values import START, Block, Log, LogHead, position_key
 
 
 def look(log: Log) -> None:

@@ -13,7 +13,8 @@ import redis
 from controlplane.wire import keys
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import schema_names
-from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.results import final_windows
 from controlplane.wire.results.places import key_bytes, members_of, place_of
 from controlplane.wire.results.read import Range, read_page, read_pages

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.csv
 import pytest
 
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from workers.demo.web.program import Web
 from workers.demo.web.recording import SCHEMA, SPAN_MS, START_MS, TIME, load_recording
 from workers.demo.web.slice import SOURCE, requests_of

@@ -6,7 +6,8 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.generation import Generation, write_generation
-from controlplane.wire.log import START, Block, LogPosition, RedisLog
+from controlplane.wire.log.redis_log import RedisLog
+from controlplane.wire.log.values import START, Block, LogPosition
 from workers.pipeline.checkpoints.bootstrap import first_batch, first_position
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from controlplane.wire.language import Call, Column, Expression, Literal
+from controlplane.wire.language.tree import Call, Column, Expression, Literal
 
 Record = Mapping[str, Any]
 

@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from controlplane.wire.aggregates.finalize import WindowRow, finalize, newest_rows
 from controlplane.wire.aggregates.state_schema import schema_named
-from controlplane.wire.language import Kind
-from controlplane.wire.query import Computation, QueryText, computation_of
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import Computation, computation_of
+from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.engine.advance import advance_state

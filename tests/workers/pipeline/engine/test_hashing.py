@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.wire.aggregates.layout import ARROW
-from controlplane.wire.language import Kind
+from controlplane.wire.language.tree import Kind
 from workers.pipeline.engine.hashing import hash_rows
 from workers.pipeline.engine.kernels.types import in_kind
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import redis
 
-from controlplane.wire.query import BadQuery, QueryText, computation_of
+from controlplane.wire.query import BadQuery, computation_of
+from controlplane.wire.query_text import QueryText
 from tests.support.sunk import report, write_batch
 from tests.support.whole_results import read_windows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from controlplane.wire.language import Kind
-from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.running import Running, batch_of, fault, results
 
 NAN, INF = math.nan, math.inf

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from controlplane.wire.language import Kind
-from controlplane.wire.query import Computation, QueryText, computation_of
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import Computation, computation_of
+from controlplane.wire.query_text import QueryText
 from workers.pipeline.engine.assignment.subscriptions import Group, Intake, Subscription
 from workers.pipeline.engine.evaluation.drop_rules import sample_hashes
 from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, BlockRun, Records

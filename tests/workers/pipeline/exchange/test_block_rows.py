@@ -8,7 +8,7 @@ import pytest
 
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import StateSchema, schema_named, schema_names
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.results.blocks import Block, decode_tables
 from tests.support.stored import HOUR_MS, computed
 from workers.pipeline.exchange.output import pack_blocks, split_tables, unpack_blocks

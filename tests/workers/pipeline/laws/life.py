@@ -15,8 +15,9 @@ import redis
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query, Stream
 from controlplane.query_spec import QuerySpec
-from controlplane.results import WindowFilters, WindowState, archiving, windows_page
-from controlplane.results.filters import cursor_read
+from controlplane.results import archiving
+from controlplane.results.filters import WindowFilters, WindowState, cursor_read
+from controlplane.results.pages import windows_page
 from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys

@@ -11,7 +11,7 @@ from typing import Any
 
 from controlplane.results.values import plain as shown
 from controlplane.wire.language.tree import Kind
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 
 Row = Mapping[str, Any]
 # Start of the window (ms), then the key.

@@ -24,7 +24,7 @@ from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import (
     NO_AGGREGATOR,
     AddQuery,

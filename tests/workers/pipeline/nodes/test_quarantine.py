@@ -13,7 +13,7 @@ import redis
 
 from controlplane.wire import attempts, limits
 from controlplane.wire.language.registered import aggregate, function
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import AddQuery, AssignStream
 from tests.support.tables import compiled
 from tests.workers.pipeline.engine.test_advance import Memory

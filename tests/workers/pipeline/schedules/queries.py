@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 
 Place = tuple[int, tuple[Any, ...]]  # start of the window (ms), key
 Values = dict[str, Any]

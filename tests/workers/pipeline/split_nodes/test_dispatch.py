@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from controlplane.wire.language.registered import function
-from controlplane.wire.log import Entry
-from controlplane.wire.query import QueryText
+from controlplane.wire.log.values import Entry
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.records.record_codec import encode_block
 from controlplane.wire.routing import AddQuery, AssignStream, SetDropRule
 from controlplane.wire.routing.drop_rules import DropRule

@@ -2,7 +2,7 @@
 
 import json
 
-from controlplane.wire.log import LogPosition
+from controlplane.wire.log.values import LogPosition
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
 
 OFFSET = Offset(batch=4, position="100-0", total=50, version=3, clock_ms=900)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import redis
 
-from controlplane.wire.query import QueryText
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing import (
     Action,
     AddQuery,

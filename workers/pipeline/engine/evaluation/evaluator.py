@@ -12,8 +12,8 @@ from controlplane.wire.language.tree import Call, Column, Expression, Kind, Lite
 from controlplane.wire.records.record_codec import struct_field, whole_ms
 from workers.pipeline.engine.arrow import pa, pc
 from workers.pipeline.engine.failures.fault import QueryFault, user_code
-from workers.pipeline.engine.kernels import KERNELS, Value
-from workers.pipeline.engine.kernels.types import floats_of_decimals, has_nan, in_kind
+from workers.pipeline.engine.kernels import KERNELS
+from workers.pipeline.engine.kernels.types import Value, floats_of_decimals, has_nan, in_kind
 
 Rows = NDArray[np.int64]
 

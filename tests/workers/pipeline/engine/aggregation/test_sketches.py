@@ -21,7 +21,7 @@ from controlplane.wire.aggregates.sketches import (
     value_of_bucket,
 )
 from controlplane.wire.aggregates.state_schema import CELL, cells_schema
-from controlplane.wire.language import Kind
+from controlplane.wire.language.tree import Kind
 from workers.pipeline.engine.aggregation.panes import cells_of, coarsen_full_cells
 from workers.pipeline.engine.kernels import KERNELS
 

@@ -12,7 +12,8 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from controlplane.wire.query import Computation, QueryText, computation_of
+from controlplane.wire.query import Computation, computation_of
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from controlplane.wire.types import type_name
 from tests.support.schemas import FAR_S

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from controlplane.wire.language import Kind
+from controlplane.wire.language.tree import Kind
 
 LEAST, MOST = -(2**63), 2**63 - 1
 # By name the kind, and the Arrow type in which records have the column.

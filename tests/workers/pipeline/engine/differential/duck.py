@@ -12,7 +12,7 @@ import pyarrow as pa
 from duckdb.func import PythonUDFType
 
 from controlplane.wire.aggregates.layout import ARROW
-from controlplane.wire.language import Kind
+from controlplane.wire.language.tree import Kind
 from tests.workers.pipeline.engine.differential.sql import FUNCTIONS, MACROS
 from workers.pipeline.engine.evaluation.evaluator import as_kind
 

@@ -11,9 +11,10 @@ from typing import Any, Final
 import duckdb
 
 from controlplane.wire.aggregates.finalize import WindowRow
-from controlplane.wire.language import Kind
 from controlplane.wire.language.aggregates import Aggregate
-from controlplane.wire.query import Computation, Join, QueryText
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import Computation, Join
+from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.differential.duck import plain
 from tests.workers.pipeline.engine.differential.sql import UNIT, sql_of
 from tests.workers.pipeline.engine.differential.texts import ALL, NUMBERS, Texts

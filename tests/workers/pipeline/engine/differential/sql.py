@@ -8,8 +8,15 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-from controlplane.wire.language import Call, Column, Expression, Kind, Literal
-from controlplane.wire.language.tree import NUMBERS, widest_number
+from controlplane.wire.language.tree import (
+    NUMBERS,
+    Call,
+    Column,
+    Expression,
+    Kind,
+    Literal,
+    widest_number,
+)
 
 UNIT: Final = 10**9
 MACROS: Final = f"""

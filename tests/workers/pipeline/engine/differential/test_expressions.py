@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from controlplane.wire.language import Call, Expression, Kind, parsed
 from controlplane.wire.language.functions import FUNCTIONS, OPERATORS
+from controlplane.wire.language.parse import parsed
+from controlplane.wire.language.tree import Call, Expression, Kind
 from tests.workers.pipeline.engine.differential.data import (
     KINDS,
     nested,

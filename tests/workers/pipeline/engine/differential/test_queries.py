@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from controlplane.wire.query import Computation, QueryText, computation_of
+from controlplane.wire.query import Computation, computation_of
+from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.differential.data import (
     KINDS,
     nested,

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from controlplane.wire.language import Kind
+from controlplane.wire.language.tree import Kind
 from tests.workers.pipeline.engine.differential.data import COLUMNS
 
 INT, FLOAT, DECIMAL, BOOL = Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.BOOL

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from controlplane.wire.aggregates.layout import ARROW
-from controlplane.wire.language import Kind, parsed
 from controlplane.wire.language.functions import FUNCTIONS, OPERATORS
+from controlplane.wire.language.parse import parsed
 from controlplane.wire.language.registered import function
+from controlplane.wire.language.tree import Kind
 from tests.workers.pipeline.engine.plain import PLAIN, WITH_NULLS, value_of
 from workers.pipeline.engine.evaluation.evaluator import Evaluator
 from workers.pipeline.engine.kernels import KERNELS

@@ -10,7 +10,8 @@ import pytest
 
 from controlplane.wire.aggregates.state_schema import blobs_schema, cells_schema
 from controlplane.wire.language.registered import aggregate
-from controlplane.wire.query import QueryText, computation_of
+from controlplane.wire.query import computation_of
+from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, owned_rows, records_of
 from workers.pipeline.engine.aggregation.panes import panes_of
 from workers.pipeline.engine.evaluation.user_aggregates import user_aggregate

@@ -10,7 +10,8 @@ import pytest
 
 from controlplane.wire.aggregates.finalize import finalize
 from controlplane.wire.language.registered import aggregate, function
-from controlplane.wire.query import Computation, QueryText, computation_of
+from controlplane.wire.query import Computation, computation_of
+from controlplane.wire.query_text import QueryText
 from tests.workers.pipeline.engine.given import changed_rows
 from tests.workers.pipeline.engine.storage.test_window_state import COLUMNS, Row, records_of
 from tests.workers.pipeline.engine.test_advance import Memory, seen_windows

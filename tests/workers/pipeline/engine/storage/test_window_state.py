@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from controlplane.wire.aggregates.layout import layout_of
 from controlplane.wire.aggregates.state_schema import slots_schema
-from controlplane.wire.language import Kind
-from controlplane.wire.query import QueryText, Window, computation_of
+from controlplane.wire.language.tree import Kind
+from controlplane.wire.query import Window, computation_of
+from controlplane.wire.query_text import QueryText
 from workers.pipeline.engine.aggregation.panes import Panes, panes_of
 from workers.pipeline.engine.evaluation.records import BlockRun, Records
 from workers.pipeline.engine.storage.window_state import (
