@@ -18,7 +18,8 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
-from controlplane.wire.routing import Action, AddQuery
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.query_actions import AddQuery
 from tests.support.driver import Application, Driver, Telemetry
 from tests.support.texts import SUMMARY_TEXT
 from workers.demo.recording import REPORT

@@ -43,15 +43,11 @@ from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.results.feed import follow
-from controlplane.wire.routing import (
-    Action,
-    AddQuery,
-    AssignStream,
-    MoveTasks,
-    RoutingDelta,
-    SetSchema,
-)
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
 from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
+from controlplane.wire.routing.table import RoutingDelta
 from tests.support.driver import KeptDriver, Telemetry
 from tests.support.redis_server import running_redis
 from tests.support.texts import SUMMARY_TEXT

@@ -213,7 +213,7 @@ def _scatter(cluster: Any) -> None:
     """Move the queries to drawn nodes, so that a plan has moves."""
     from controlplane.models import Task  # noqa: PLC0415
     from controlplane.topology.apply import Change, apply  # noqa: PLC0415
-    from controlplane.wire.routing import MoveTasks  # noqa: PLC0415
+    from controlplane.wire.routing.query_actions import MoveTasks  # noqa: PLC0415
 
     draw = np.random.default_rng()
     cluster.refresh_from_db()

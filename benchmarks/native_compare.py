@@ -39,8 +39,11 @@ from benchmarks import cab_log
 from benchmarks.application import Weir
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import Action, AddQuery, AssignStream, RoutingDelta, SetSchema
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
 from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.query_actions import AddQuery
+from controlplane.wire.routing.table import RoutingDelta
 from tests.support.redis_server import running_redis
 from tests.support.whole_results import read_windows
 from workers.demo.recording import REPORT

@@ -30,8 +30,10 @@ from benchmarks.application import (
     wait,
 )
 from controlplane.wire.producer import Producer
-from controlplane.wire.routing import Action, AssignStream, RoutingDelta, SetSchema
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
 from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.table import RoutingDelta
 from tests.support.driver import Driver
 from tests.support.redis_server import running_redis
 from workers.demo.recording import REPORT

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from controlplane.catalog.computations import right_of
 from controlplane.catalog.drop_rules import drop_rules_by_query
 from controlplane.models import Drop, Node, Query, QueryStream, Task
-from controlplane.wire.routing import TaskRange, task_ranges_from
+from controlplane.wire.routing.route import TaskRange, task_ranges_from
 
 # A stream by its id and name.
 Read = tuple[int, str]

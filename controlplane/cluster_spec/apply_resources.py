@@ -11,7 +11,8 @@ from controlplane.pagination.chunks import chunks
 from controlplane.topology import nodes, streams
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.streams import StreamSpec
-from controlplane.wire.routing import AssignStream, NodeState
+from controlplane.wire.routing.actions import NodeState
+from controlplane.wire.routing.cluster_actions import AssignStream
 
 
 def apply_nodes(

@@ -41,7 +41,7 @@ from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.store import policy_of
 from controlplane.query_spec import submitted_values
 from controlplane.wire.log.address import without_password
-from controlplane.wire.routing import TaskRange
+from controlplane.wire.routing.route import TaskRange
 
 P = TypeVar("P", bound=Part)
 # Queries on their way out are no part of it.

@@ -12,7 +12,7 @@ from controlplane.plans.plan import PlannedAction, TaskMove, task_moves
 from controlplane.proposals.action_names import names_of
 from controlplane.proposals.ledger import rollback_places
 from controlplane.topology.applicability import OBSTACLES
-from controlplane.wire.routing import Kind
+from controlplane.wire.routing.actions import Kind
 
 _FORWARD = Execution.Direction.FORWARD
 

@@ -18,7 +18,7 @@ from controlplane.proposals.drift import Drift, drift_of
 from controlplane.proposals.staleness import mark_stale, review_if_due
 from controlplane.proposals.transitions import WEIR, move_on, role_for
 from controlplane.task_names import ADVANCE, send_on_commit
-from controlplane.wire.routing import Subject
+from controlplane.wire.routing.actions import Subject
 
 logger = logging.getLogger(__name__)
 

@@ -13,12 +13,9 @@ from controlplane.topology.applicability import Obstacle, obstacles
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.drop_rules import scheduled
 from controlplane.topology.rows import Scope, read_part
-from controlplane.wire.routing import (
-    Action,
-    SetDropRule,
-    action_from_json,
-    action_to_json,
-)
+from controlplane.wire.routing.action_json import action_from_json, action_to_json
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import SetDropRule
 
 
 @dataclass(frozen=True)

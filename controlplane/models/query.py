@@ -7,7 +7,7 @@ from django.db import models
 from controlplane.models.cluster import Cluster, Node
 from controlplane.models.stream import Stream
 from controlplane.query_spec import QuerySpec
-from controlplane.wire.routing import TaskRange, task_ranges_from
+from controlplane.wire.routing.route import TaskRange, task_ranges_from
 
 LIVE_STATES = ("pending", "running", "ending")
 

@@ -6,25 +6,24 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from controlplane.plans.plan import PlannedAction
-from controlplane.wire.routing import (
-    NO_AGGREGATOR,
-    Action,
+from controlplane.wire.routing.action_json import kind_of
+from controlplane.wire.routing.actions import Action, Kind, Subject
+from controlplane.wire.routing.cluster_actions import (
     AssignStream,
-    Kind,
-    MoveTasks,
-    SetAggregator,
-    SetAggregators,
     SetCapacity,
     SetDropRule,
-    SetKeyGrouping,
     SetNodeActive,
     SetNodeCount,
     SetSplitCount,
-    SetTaskCount,
-    Subject,
-    kind_of,
 )
-from controlplane.wire.routing.route import KEY_GROUPINGS, key_grouping_name
+from controlplane.wire.routing.query_actions import (
+    MoveTasks,
+    SetAggregator,
+    SetAggregators,
+    SetKeyGrouping,
+    SetTaskCount,
+)
+from controlplane.wire.routing.route import KEY_GROUPINGS, NO_AGGREGATOR, key_grouping_name
 
 
 @dataclass(frozen=True)

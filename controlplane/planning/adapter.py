@@ -10,7 +10,7 @@ from algorithms.vocabulary import ParameterField
 from controlplane.errors import Invalid
 from controlplane.planning.measures import Measure
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.wire.routing import Action
+from controlplane.wire.routing.actions import Action
 
 Progress = Callable[[float], None]
 

@@ -14,7 +14,7 @@ from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import IMBALANCE
 from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove, task_moves
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.wire.routing import CLUSTER, Kind, Subject
+from controlplane.wire.routing.actions import CLUSTER, Kind, Subject
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from controlplane.planning import arrays
 from controlplane.planning.arrays import QueryArrays
 from controlplane.plans.plan import PlannedAction, TaskMove
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.wire.routing import SetCapacity, SetDropRule, SetTaskCount
+from controlplane.wire.routing.cluster_actions import SetCapacity, SetDropRule
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
+from controlplane.wire.routing.query_actions import SetTaskCount
 
 Task = tuple[int, int]
 # Query, task, node, records/s, bytes of state.

@@ -7,21 +7,12 @@ from controlplane.errors import Conflict
 from controlplane.plans.plan import PLANNABLE, OtherAction, PlannedAction, TaskMove
 from controlplane.plans.snapshot import ClusterSnapshot, GroupingRow
 from controlplane.wire.errors import InconsistentDelta
-from controlplane.wire.routing import (
-    NO_AGGREGATOR,
-    Action,
-    Kind,
-    MoveTasks,
-    NodeState,
-    Route,
-    SetAggregators,
-    SetDropRule,
-    SetTaskCount,
-    TableDraft,
-    kind_of,
-    with_owners,
-)
+from controlplane.wire.routing.action_json import kind_of
+from controlplane.wire.routing.actions import Action, Kind, NodeState, TableDraft
+from controlplane.wire.routing.cluster_actions import SetDropRule
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
+from controlplane.wire.routing.query_actions import MoveTasks, SetAggregators, SetTaskCount
+from controlplane.wire.routing.route import NO_AGGREGATOR, Route, with_owners
 
 # As much of the text of a join as a snapshot knows.
 JOIN_TEXT: Final = '{"right":[0]}'

@@ -32,8 +32,7 @@ from controlplane.plans.snapshot import (
 from controlplane.wire.measures import TaskMeasure, read_tasks
 from controlplane.wire.query import is_join
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import NO_AGGREGATOR
-from controlplane.wire.routing.route import key_grouping_text
+from controlplane.wire.routing.route import NO_AGGREGATOR, key_grouping_text
 
 logger = logging.getLogger(__name__)
 

@@ -10,22 +10,22 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, overload
 
 from controlplane.plans.snapshot import canonical, digest_of
-from controlplane.wire.routing import (
-    Action,
+from controlplane.wire.routing.action_json import action_from_json, action_to_json, kind_of
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import (
     AssignStream,
-    MoveTasks,
-    SetAggregator,
-    SetAggregators,
     SetCapacity,
     SetDropRule,
-    SetKeyGrouping,
     SetNodeActive,
     SetNodeCount,
     SetSplitCount,
+)
+from controlplane.wire.routing.query_actions import (
+    MoveTasks,
+    SetAggregator,
+    SetAggregators,
+    SetKeyGrouping,
     SetTaskCount,
-    action_from_json,
-    action_to_json,
-    kind_of,
 )
 
 # A stored action: [query, task, source, target, bytes] of a `TaskMove`, `to_json` of the others.

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from controlplane.models import Cluster, Query, Stream
 from controlplane.planning.action_text import Names
 from controlplane.plans.plan import PlannedAction
-from controlplane.wire.routing import Kind
+from controlplane.wire.routing.actions import Kind
 
 
 def names_of(cluster: Cluster, plan: Iterable[PlannedAction]) -> Names:

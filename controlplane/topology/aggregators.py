@@ -13,7 +13,7 @@ from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, Query
 from controlplane.planning.online import OnlineProblem, read_online
 from controlplane.topology.key_groupings import QuerySetting, change_query
-from controlplane.wire.routing import SetAggregators
+from controlplane.wire.routing.query_actions import SetAggregators
 
 # A query is merged as long as the routing table has it.
 ROUTED = (Query.State.RUNNING, Query.State.ENDING)

@@ -13,8 +13,10 @@ from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove, task_m
 from controlplane.topology.apply import scope_of
 from controlplane.topology.rows import read_part
 from controlplane.wire.errors import InconsistentDelta
-from controlplane.wire.routing import Action, SetDropRule, SetTaskCount, TableDraft
+from controlplane.wire.routing.actions import Action, TableDraft
+from controlplane.wire.routing.cluster_actions import SetDropRule
 from controlplane.wire.routing.drop_rules import ALWAYS
+from controlplane.wire.routing.query_actions import SetTaskCount
 
 
 class Obstacle(StrEnum):

@@ -24,20 +24,17 @@ from controlplane.topology.publishing import publish_unpublished
 from controlplane.topology.rows import Scope, node_states, read_part
 from controlplane.topology.store import Writer, write_rows
 from controlplane.wire.errors import InconsistentDelta
-from controlplane.wire.routing import (
-    Action,
-    AddQuery,
-    Kind,
-    RemoveQuery,
-    Route,
+from controlplane.wire.routing.actions import Action, Kind, TableDraft
+from controlplane.wire.routing.cluster_actions import (
     SetCapacity,
     SetDropRule,
     SetNodeActive,
     SetNodeCount,
     SetSplitCount,
-    TableDraft,
 )
 from controlplane.wire.routing.drop_rules import INPUT
+from controlplane.wire.routing.query_actions import AddQuery, RemoveQuery
+from controlplane.wire.routing.route import Route
 
 
 class Refused(Conflict):

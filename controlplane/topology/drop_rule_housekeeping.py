@@ -24,7 +24,7 @@ from controlplane.topology.event_time import tip_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.log.values import position_key
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import SetDropRule
+from controlplane.wire.routing.cluster_actions import SetDropRule
 from controlplane.wire.routing.drop_rules import INPUT, needed_since, remove_old_steps
 
 # The time in which the shown records/s follow a change by 63 %.

@@ -16,7 +16,7 @@ from controlplane.models import Cluster, Drop, Query, Stream
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.event_time import ahead_of
 from controlplane.topology.versions import retry_when_moved
-from controlplane.wire.routing import SetDropRule
+from controlplane.wire.routing.cluster_actions import SetDropRule
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule, add_step, first_group
 
 MAX_BATCH: Final = 1000

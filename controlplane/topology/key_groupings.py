@@ -17,19 +17,15 @@ from controlplane.topology.apply import Change, apply
 from controlplane.topology.rows import Scope, read_part
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.query import is_join
-from controlplane.wire.routing import (
-    LEAST_TASKS,
-    MAX_TASKS,
-    Action,
-    SetKeyGrouping,
-    SetTaskCount,
-    TaskRange,
-    ranges_of,
-)
+from controlplane.wire.query_text import MAX_TASKS
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.query_actions import LEAST_TASKS, SetKeyGrouping, SetTaskCount
 from controlplane.wire.routing.route import (
     HASH,
     KEY_GROUPINGS,
+    TaskRange,
     key_grouping_text,
+    ranges_of,
     splits_keys,
 )
 

@@ -11,7 +11,8 @@ from controlplane.models import Cluster, Node, Task
 from controlplane.topology.aggregators import queries_aggregated_by
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry_when_moved
-from controlplane.wire.routing import Action, NodeState, SetCapacity, SetNodeActive, SetNodeCount
+from controlplane.wire.routing.actions import Action, NodeState
+from controlplane.wire.routing.cluster_actions import SetCapacity, SetNodeActive, SetNodeCount
 
 # Ten million records/s is beyond any node; a larger number is a slip of the keyboard.
 MAX_CAPACITY: Final = 1e7

@@ -18,8 +18,9 @@ from controlplane.planning.online import OnlineProblem, read_online
 from controlplane.topology.aggregators import AggregatorNodes
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import TRIES, is_at
-from controlplane.wire.routing import NO_AGGREGATOR, Action, AddQuery, RemoveQuery, TaskRange
-from controlplane.wire.routing.route import key_grouping_text
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.query_actions import AddQuery, RemoveQuery
+from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange, key_grouping_text
 
 logger = logging.getLogger(__name__)
 

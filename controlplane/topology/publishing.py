@@ -14,13 +14,13 @@ from controlplane.models import Cluster, Incident
 from controlplane.topology.rows import current_table
 from controlplane.topology.versions import delta_of
 from controlplane.wire.errors import RoutingGap, RoutingMissing
-from controlplane.wire.routing import RoutingTable
 from controlplane.wire.routing.publication import (
     SNAPSHOT_EVERY,
     latest_version,
     publish,
     publish_snapshot,
 )
+from controlplane.wire.routing.table import RoutingTable
 
 logger = logging.getLogger(__name__)
 

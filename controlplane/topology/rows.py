@@ -10,15 +10,10 @@ from controlplane.errors import Conflict
 from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Stream, Task
 from controlplane.pagination.chunks import CHUNK, chunks
 from controlplane.topology.versions import TRIES, version_of
-from controlplane.wire.routing import (
-    NO_AGGREGATOR,
-    NodeState,
-    Route,
-    RoutingTable,
-    TableDraft,
-)
+from controlplane.wire.routing.actions import NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import Edge
-from controlplane.wire.routing.route import key_grouping_text
+from controlplane.wire.routing.route import NO_AGGREGATOR, Route, key_grouping_text
+from controlplane.wire.routing.table import RoutingTable
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from controlplane.topology.schemas.evolution import (
 )
 from controlplane.topology.schemas.readers import live_readers, schemas_of
 from controlplane.topology.versions import retry_when_moved
-from controlplane.wire.routing import SetSchema
+from controlplane.wire.routing.cluster_actions import SetSchema
 from controlplane.wire.schema import BadSchema, ColumnSpec, StreamSchema
 
 CODE: Final = "schema_incompatible"

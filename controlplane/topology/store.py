@@ -16,9 +16,9 @@ from controlplane.errors import VersionMoved
 from controlplane.models import Cluster, Drop, Node, Query, Stream, Task
 from controlplane.pagination.chunks import CHUNK, chunks
 from controlplane.topology.schemas.evolution import retired_after
-from controlplane.wire.routing import NO_AGGREGATOR, NodeState, Route, TableDraft, TaskRange
+from controlplane.wire.routing.actions import NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import INPUT, Edge
-from controlplane.wire.routing.route import key_grouping_name
+from controlplane.wire.routing.route import NO_AGGREGATOR, Route, TaskRange, key_grouping_name
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from controlplane.models import Cluster, Stream
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.schema_change import fields_of, set_columns
 from controlplane.topology.versions import retry_when_moved
-from controlplane.wire.routing import Action, AssignStream, SetSchema
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
 from controlplane.wire.schema import BadSchema, StreamSchema
 
 MAX_SPECS = 5000

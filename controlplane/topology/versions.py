@@ -10,7 +10,9 @@ from django.db import transaction
 from controlplane.errors import Conflict, VersionMoved
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Proposal, RoutingVersion
-from controlplane.wire.routing import Action, RoutingDelta, action_from_json, action_to_json
+from controlplane.wire.routing.action_json import action_from_json, action_to_json
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.table import RoutingDelta
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,10 @@ from controlplane.topology.rows import current_table
 from controlplane.topology.versions import delta_of
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import NodeState, RoutingTable, SetSchema, action_from_json
+from controlplane.wire.routing.action_json import action_from_json
+from controlplane.wire.routing.actions import NodeState
+from controlplane.wire.routing.cluster_actions import SetSchema
+from controlplane.wire.routing.table import RoutingTable
 from controlplane.wire.schema import StreamSchema
 from tests.support.schemas import REPORTS
 

@@ -12,7 +12,7 @@ from controlplane.topology import placement, queries, streams
 from controlplane.topology.streams import StreamSpec
 from controlplane.topology.versions import delta_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import RoutingTable
+from controlplane.wire.routing.table import RoutingTable
 from tests.support.schemas import REPORTS
 from tests.support.texts import SUMMARY
 

@@ -7,7 +7,7 @@ from controlplane.models import Cluster, Execution, Node, Proposal, Query, Step,
 from controlplane.plans.plan import TaskMove, task_moves
 from controlplane.proposals import computation, decisions, requests
 from controlplane.topology.apply import Change, apply
-from controlplane.wire.routing import MoveTasks
+from controlplane.wire.routing.query_actions import MoveTasks
 from tests.support.cluster import placed, telemetry
 
 _BEGIN_MS = 1_800_000_000_000

@@ -8,8 +8,9 @@ import pyarrow as pa
 import redis
 
 from controlplane.wire import keys
-from controlplane.wire.routing import Action, RoutingDelta
+from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.table import RoutingDelta
 from tests.workers.pipeline.engine.test_advance import Memory
 from workers.pipeline.exchange.envelope import node_input
 from workers.pipeline.nodes.node_batch import NodeBatch

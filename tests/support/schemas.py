@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from controlplane.wire.routing import AssignStream, SetSchema
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from workers.demo.recording import REPORT
 

@@ -1,13 +1,9 @@
 """Compiled tables for the pipeline's tests."""
 
-from controlplane.wire.routing import (
-    Action,
-    AddQuery,
-    AssignStream,
-    RoutingDelta,
-    RoutingTable,
-    SetSchema,
-)
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
+from controlplane.wire.routing.query_actions import AddQuery
+from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 from tests.support.schemas import declared
 from workers.pipeline.routing.compiled_table import CompiledTable
 

@@ -22,17 +22,12 @@ from controlplane.runtime.redis_server import answers, find_server
 from controlplane.wire import keys, measures
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import (
-    Action,
-    AddQuery,
-    AssignStream,
-    MoveTasks,
-    RoutingDelta,
-    SetSchema,
-    TaskRange,
-    task_ranges_of,
-)
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
 from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
+from controlplane.wire.routing.route import TaskRange, task_ranges_of
+from controlplane.wire.routing.table import RoutingDelta
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from workers.agent.driver import Driver, DriverSpec, Site, pipeline_command
 

@@ -22,7 +22,8 @@ from controlplane.topology.publishing import republish
 from controlplane.topology.rows import current_table
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.generation import Generation, new_id, write_generation
-from controlplane.wire.routing import Action, MoveTasks, RestartQuery
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.query_actions import MoveTasks, RestartQuery
 
 logger = logging.getLogger(__name__)
 

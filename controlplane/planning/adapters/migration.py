@@ -14,7 +14,7 @@ from controlplane.planning.adapter import (
     WatchSupport,
 )
 from controlplane.plans.snapshot import ClusterSnapshot, SplitQueryRow
-from controlplane.wire.routing import MoveTasks
+from controlplane.wire.routing.query_actions import MoveTasks
 
 # Half of the loop's limit, so that the plan ends well below it.
 _PART: Final = 0.5

@@ -23,7 +23,7 @@ from controlplane.planning.adapter import (
 )
 from controlplane.planning.arrays import QueryArrays
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.wire.routing import MoveTasks
+from controlplane.wire.routing.query_actions import MoveTasks
 
 
 def plan_placement(request: PlanRequest) -> PlannerResult:

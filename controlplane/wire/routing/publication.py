@@ -11,7 +11,8 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.errors import RoutingGap, RoutingMissing, RoutingTaken
-from controlplane.wire.routing import RoutingDelta, RoutingTable, SetSchema
+from controlplane.wire.routing.cluster_actions import SetSchema
+from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 from controlplane.wire.schema import StreamSchema
 
 # Readers start from a snapshot; with one in 256 versions they replay at most 255 small deltas.

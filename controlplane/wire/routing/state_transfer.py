@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controlplane.wire.routing import RoutingTable, with_aggregators, with_owners
+from controlplane.wire.routing.route import with_aggregators, with_owners
+from controlplane.wire.routing.table import RoutingTable
 
 # The state of the first aggregator node of a query moves like a task of this number, that of the
 # next ones like tasks of the numbers below.

@@ -20,8 +20,8 @@ from controlplane.topology import nodes, placement, queries, rows
 from controlplane.topology.placement import task_ranges_over
 from controlplane.wire.language.errors import Place, place_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import task_ranges_of
 from controlplane.wire.routing.publication import read_table
+from controlplane.wire.routing.route import task_ranges_of
 from tests.support.cluster import placed, replayed_table, submit
 from tests.support.schemas import REPORTS, part
 from tests.support.texts import SUMMARY, SUMMARY_TEXT

@@ -25,19 +25,21 @@ from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.proposals import decisions, ledger
 from controlplane.topology.apply import Change, apply
-from controlplane.wire.routing import (
-    Action,
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import (
     AssignStream,
-    MoveTasks,
-    SetAggregators,
     SetCapacity,
     SetDropRule,
-    SetKeyGrouping,
     SetNodeActive,
     SetSplitCount,
-    SetTaskCount,
 )
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
+from controlplane.wire.routing.query_actions import (
+    MoveTasks,
+    SetAggregators,
+    SetKeyGrouping,
+    SetTaskCount,
+)
 from tests.support.cluster import placed, placed_split, small_cluster, telemetry
 from tests.support.execution import batch, under_way
 from tests.support.policies import set_policy

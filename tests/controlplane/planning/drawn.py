@@ -5,7 +5,7 @@ import numpy as np
 from controlplane.planning.resolution import resolve
 from controlplane.plans.plan import PlannedAction
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.wire.routing import MoveTasks
+from controlplane.wire.routing.query_actions import MoveTasks
 
 
 def drawn(seed: int, *, nodes: int = 4, streams: int = 8, queries: int = 14) -> ClusterSnapshot:

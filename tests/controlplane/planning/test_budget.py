@@ -12,7 +12,7 @@ from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.measures import measures
 from controlplane.planning.resolution import resolve
 from controlplane.plans.plan import PlannedAction, TaskMove, task_moves
-from controlplane.wire.routing import AssignStream, SetNodeActive
+from controlplane.wire.routing.cluster_actions import AssignStream, SetNodeActive
 from tests.controlplane.planning.drawn import drawn, gathered
 
 LIMITS = StepLimits(10, 40, 1000.0)

@@ -7,7 +7,7 @@ import pytest
 from controlplane.planning.effects import effects
 from controlplane.planning.measures import measures
 from controlplane.planning.resolution import resolve
-from controlplane.wire.routing import AssignStream, SetCapacity
+from controlplane.wire.routing.cluster_actions import AssignStream, SetCapacity
 from tests.controlplane.planning.drawn import drawn, gathered
 
 

@@ -17,16 +17,15 @@ from controlplane.planning.measures import measures
 from controlplane.planning.resolution import resolve
 from controlplane.plans.plan import OtherAction, PlannedAction, TaskMove, task_moves
 from controlplane.plans.snapshot import ClusterSnapshot, Excluded
-from controlplane.wire.routing import (
+from controlplane.wire.routing.cluster_actions import (
     AssignStream,
-    MoveTasks,
     SetCapacity,
     SetDropRule,
-    SetKeyGrouping,
     SetNodeActive,
     SetSplitCount,
 )
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
+from controlplane.wire.routing.query_actions import MoveTasks, SetKeyGrouping
 from tests.controlplane.planning.drawn import drawn, gathered
 
 WIDE = StepLimits(1000, 1000, 1e9)

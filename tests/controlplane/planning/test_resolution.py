@@ -7,14 +7,9 @@ from controlplane.planning.load_model import LoadModel
 from controlplane.planning.resolution import resolve
 from controlplane.plans.plan import OtherAction, TaskMove
 from controlplane.plans.snapshot import GroupingRow
-from controlplane.wire.routing import (
-    NO_AGGREGATOR,
-    AssignStream,
-    MoveTasks,
-    RemoveQuery,
-    SetCapacity,
-    SetTaskCount,
-)
+from controlplane.wire.routing.cluster_actions import AssignStream, SetCapacity
+from controlplane.wire.routing.query_actions import MoveTasks, RemoveQuery, SetTaskCount
+from controlplane.wire.routing.route import NO_AGGREGATOR
 from tests.controlplane.planning.drawn import drawn
 
 

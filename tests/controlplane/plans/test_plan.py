@@ -14,7 +14,8 @@ from controlplane.plans.plan import (
     to_json,
 )
 from controlplane.plans.snapshot import canonical, digest_of
-from controlplane.wire.routing import AssignStream, SetDropRule, action_to_json
+from controlplane.wire.routing.action_json import action_to_json
+from controlplane.wire.routing.cluster_actions import AssignStream, SetDropRule
 from controlplane.wire.routing.drop_rules import DropRule
 
 MOVES = st.builds(TaskMove, *(st.integers(0, 9) for _ in range(4)), st.integers(0, 10**9))

@@ -12,7 +12,7 @@ from controlplane.proposals import decisions, staleness
 from controlplane.proposals.review import gain_lost, review
 from controlplane.topology import placement, queries
 from controlplane.topology.apply import Change, apply
-from controlplane.wire.routing import MoveTasks
+from controlplane.wire.routing.query_actions import MoveTasks
 from tests.support.execution import moved_names, moves_of, ready, scattered
 from tests.support.policies import set_policy
 

@@ -14,26 +14,27 @@ from controlplane.errors import VersionMoved
 from controlplane.models import AuditEntry, Cluster, Drop, Node, Query, RoutingVersion, Stream, Task
 from controlplane.topology.apply import Applied, Change, Refused, apply
 from controlplane.topology.rows import current_table
-from controlplane.wire.routing import (
-    Action,
+from controlplane.wire.routing.action_json import action_from_json, action_to_json
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import (
     AssignStream,
-    MoveTasks,
-    RemoveQuery,
-    RestartQuery,
-    RoutingTable,
-    SetAggregator,
-    SetAggregators,
     SetCapacity,
     SetDropRule,
-    SetKeyGrouping,
     SetNodeActive,
     SetNodeCount,
     SetSplitCount,
-    SetTaskCount,
-    action_from_json,
-    action_to_json,
 )
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
+from controlplane.wire.routing.query_actions import (
+    MoveTasks,
+    RemoveQuery,
+    RestartQuery,
+    SetAggregator,
+    SetAggregators,
+    SetKeyGrouping,
+    SetTaskCount,
+)
+from controlplane.wire.routing.table import RoutingTable
 from tests.support.cluster import placed, placed_split, replayed_table, small_cluster
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]

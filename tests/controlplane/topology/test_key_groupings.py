@@ -12,8 +12,9 @@ from controlplane.topology.aggregators import queries_aggregated_by
 from controlplane.topology.apply import Change, Refused, apply
 from controlplane.topology.rows import current_table
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import NO_AGGREGATOR, Route, SetNodeCount
+from controlplane.wire.routing.cluster_actions import SetNodeCount
 from controlplane.wire.routing.publication import latest_version, read_table
+from controlplane.wire.routing.route import NO_AGGREGATOR, Route
 from tests.support.cluster import actor, placed, placed_split, replayed_table
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -18,7 +18,7 @@ from controlplane.topology.schema_change import (
 )
 from controlplane.topology.streams import StreamSpec
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import SetSchema
+from controlplane.wire.routing.cluster_actions import SetSchema
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.cluster import replayed_table
 

@@ -6,16 +6,10 @@ from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanReq
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.plans.snapshot import ClusterSnapshot
-from controlplane.wire.routing import (
-    Action,
-    AssignStream,
-    MoveTasks,
-    SetDropRule,
-    SetKeyGrouping,
-    SetNodeActive,
-    SetTaskCount,
-)
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import AssignStream, SetDropRule, SetNodeActive
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
+from controlplane.wire.routing.query_actions import MoveTasks, SetKeyGrouping, SetTaskCount
 from controlplane.wire.routing.route import KEY_GROUPINGS, key_grouping_text
 from tests.planners.mixed.planner import PLANNER, MixedProblem
 

@@ -25,16 +25,10 @@ from controlplane.wire.log.values import START
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import (
-    Action,
-    AddQuery,
-    MoveTasks,
-    RemoveQuery,
-    RestartQuery,
-    RoutingDelta,
-    RoutingTable,
-)
+from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.query_actions import AddQuery, MoveTasks, RemoveQuery, RestartQuery
+from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 from tests.support.driver import KeptDriver
 from tests.support.schemas import REPORTS, assigned
 from tests.support.taxi import STREAMS, taxi_reports

@@ -10,8 +10,9 @@ import redis
 
 from controlplane.runtime.java import find_java, wheel_home
 from controlplane.wire.producer import Producer
-from controlplane.wire.routing import AddQuery, RoutingDelta
 from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.query_actions import AddQuery
+from controlplane.wire.routing.table import RoutingDelta
 from tests.support.driver import Driver
 from tests.support.redis_server import embedded_redis_binary, running_redis
 from tests.support.schemas import REPORTS, assigned

@@ -13,7 +13,7 @@ from controlplane.wire.log.values import Block
 from controlplane.wire.producer import Producer, to_block
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import AddQuery, MoveTasks
+from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned

@@ -13,8 +13,9 @@ import redis
 
 from controlplane.wire.log.values import IdempotencyToken
 from controlplane.wire.producer import Producer
-from controlplane.wire.routing import AddQuery, RoutingDelta
 from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.query_actions import AddQuery
+from controlplane.wire.routing.table import RoutingDelta
 from tests.support.driver import Driver, Telemetry
 from tests.support.kafka import running_kafka
 from tests.support.schemas import REPORTS, assigned

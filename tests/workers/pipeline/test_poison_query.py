@@ -14,8 +14,9 @@ from controlplane.wire.language.registered import function
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import AddQuery, RoutingDelta
 from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.query_actions import AddQuery
+from controlplane.wire.routing.table import RoutingDelta
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.driver import Driver
 from tests.support.schemas import FAR_S, assigned

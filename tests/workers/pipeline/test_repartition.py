@@ -17,8 +17,11 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
-from controlplane.wire.routing import Action, AddQuery, MoveTasks, RoutingDelta, SetNodeCount
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import SetNodeCount
 from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
+from controlplane.wire.routing.table import RoutingDelta
 from tests.support.driver import Driver, Telemetry
 from tests.support.schemas import assigned
 from tests.support.taxi import STREAMS, taxi_reports

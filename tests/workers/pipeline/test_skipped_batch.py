@@ -8,8 +8,9 @@ import redis
 from controlplane.wire import attempts
 from controlplane.wire.log import open_log
 from controlplane.wire.log.values import START, Block
-from controlplane.wire.routing import AssignStream, RoutingDelta
+from controlplane.wire.routing.cluster_actions import AssignStream
 from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.table import RoutingDelta
 from workers.pipeline.split_nodes.offset import Offset
 from workers.pipeline.split_nodes.source import LogReader, SplitPartition
 

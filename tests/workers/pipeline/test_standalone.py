@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from controlplane.wire.producer import Producer
-from controlplane.wire.routing import AddQuery, MoveTasks
+from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
 from tests.support.driver import Driver, Telemetry
 from tests.support.schemas import assigned
 from tests.support.standalone import ClusterDriver, Standalone, running_standalone

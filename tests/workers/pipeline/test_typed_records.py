@@ -20,7 +20,8 @@ from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.records.record_codec import decode_block
-from controlplane.wire.routing import AddQuery, AssignStream, SetSchema
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
+from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.schema import ColumnSpec, StreamSchema, common_kinds
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import READINGS, assigned

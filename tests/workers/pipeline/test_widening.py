@@ -12,7 +12,9 @@ import redis
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import NO_AGGREGATOR, AddQuery, MoveTasks, SetSchema
+from controlplane.wire.routing.cluster_actions import SetSchema
+from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
+from controlplane.wire.routing.route import NO_AGGREGATOR
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned

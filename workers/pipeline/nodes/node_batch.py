@@ -16,7 +16,7 @@ import redis
 from controlplane.wire import measures
 from controlplane.wire.aggregates.state_schema import StateSchema
 from controlplane.wire.attempts import FAILURES
-from controlplane.wire.routing import NO_AGGREGATOR
+from controlplane.wire.routing.route import NO_AGGREGATOR
 from controlplane.wire.routing.state_transfer import AGGREGATOR_TASK, TaskTransfer
 from workers.pipeline.engine import final_aggregation
 from workers.pipeline.engine.advance import advance_state

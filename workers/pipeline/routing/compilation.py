@@ -12,7 +12,7 @@ from functools import lru_cache
 from controlplane.wire.language.tree import Kind, columns_in
 from controlplane.wire.query import STREAM, BadQuery, Computation, computation_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import Route
+from controlplane.wire.routing.route import Route
 from controlplane.wire.schema import StreamSchema, common_kinds
 
 _KEPT = 16_384

@@ -15,10 +15,11 @@ import redis
 
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
-from controlplane.wire.routing import NO_AGGREGATOR, Route, RoutingTable
 from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
 from controlplane.wire.routing.publication import read_table
+from controlplane.wire.routing.route import NO_AGGREGATOR, Route
 from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers, transition_table
+from controlplane.wire.routing.table import RoutingTable
 from workers.pipeline.engine.assignment.subscriptions import DIRECT, Group, Intake, Subscription
 from workers.pipeline.engine.assignment.tasks import Member, Tasks
 from workers.pipeline.engine.evaluation.records import task_column

@@ -9,27 +9,26 @@ from hypothesis import strategies as st
 
 from controlplane.wire import keys
 from controlplane.wire.errors import InconsistentDelta, RoutingGap, RoutingMissing, RoutingTaken
-from controlplane.wire.routing import (
-    Action,
-    AddQuery,
-    AssignStream,
-    MoveTasks,
-    RemoveQuery,
-    RestartQuery,
-    RoutingDelta,
-    RoutingTable,
-    SetAggregator,
-    SetAggregators,
-    SetTaskCount,
-)
 from controlplane.wire.routing import publication as publishing
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import AssignStream
 from controlplane.wire.routing.publication import (
     latest_version,
     publish,
     publish_snapshot,
     read_table,
 )
+from controlplane.wire.routing.query_actions import (
+    AddQuery,
+    MoveTasks,
+    RemoveQuery,
+    RestartQuery,
+    SetAggregator,
+    SetAggregators,
+    SetTaskCount,
+)
 from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers, transition_table
+from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 from tests.support.texts import SUMMARY_TEXT
 
 

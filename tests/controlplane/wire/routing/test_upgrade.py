@@ -4,7 +4,7 @@ import json
 
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import RoutingDelta, RoutingTable
+from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 from tests.support.schemas import REPORTS
 from tests.support.texts import SUMMARY_TEXT
 

@@ -24,21 +24,17 @@ from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.results import final_windows
 from controlplane.wire.results.read import Range
-from controlplane.wire.routing import (
-    NO_AGGREGATOR,
-    Action,
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
+from controlplane.wire.routing.query_actions import (
     AddQuery,
-    AssignStream,
     MoveTasks,
     SetAggregator,
     SetAggregators,
     SetKeyGrouping,
-    SetSchema,
     SetTaskCount,
-    TaskRange,
-    ranges_of,
-    task_ranges_of,
 )
+from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange, ranges_of, task_ranges_of
 from controlplane.wire.schema import StreamSchema, common_kinds
 from tests.support.pipeline import Pipeline
 from tests.workers.pipeline.laws.drawn import (

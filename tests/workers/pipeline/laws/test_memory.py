@@ -25,14 +25,9 @@ from controlplane.topology.streams import StreamSpec
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import (
-    NO_AGGREGATOR,
-    AddQuery,
-    AssignStream,
-    SetSchema,
-    TaskRange,
-    task_ranges_of,
-)
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
+from controlplane.wire.routing.query_actions import AddQuery
+from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange, task_ranges_of
 from tests.support import cluster as made
 from tests.support.pipeline import Pipeline
 from workers.demo.program import RETENTION_S, Wanted

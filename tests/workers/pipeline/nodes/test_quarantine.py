@@ -14,7 +14,8 @@ import redis
 from controlplane.wire import attempts, limits
 from controlplane.wire.language.registered import aggregate, function
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import AddQuery, AssignStream
+from controlplane.wire.routing.cluster_actions import AssignStream
+from controlplane.wire.routing.query_actions import AddQuery
 from tests.support.tables import compiled
 from tests.workers.pipeline.engine.test_advance import Memory
 from tests.workers.pipeline.split_nodes.test_dispatch import entry

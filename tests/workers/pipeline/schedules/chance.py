@@ -5,23 +5,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controlplane.wire.routing import (
-    NO_AGGREGATOR,
-    Action,
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import AssignStream, SetCapacity, SetDropRule
+from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
+from controlplane.wire.routing.query_actions import (
     AddQuery,
-    AssignStream,
     MoveTasks,
-    RoutingTable,
     SetAggregators,
-    SetCapacity,
-    SetDropRule,
     SetKeyGrouping,
     SetTaskCount,
-    TaskRange,
-    ranges_of,
-    task_ranges_of,
 )
-from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
+from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange, ranges_of, task_ranges_of
+from controlplane.wire.routing.table import RoutingTable
 from tests.support.schemas import declared
 from tests.workers.pipeline.schedules.queries import TWO_CHOICES, Asked
 

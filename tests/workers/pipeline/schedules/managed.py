@@ -12,7 +12,7 @@ from controlplane.topology.apply import Change, apply
 from controlplane.topology.publishing import publish_unpublished
 from controlplane.topology.rows import current_table
 from controlplane.topology.versions import delta_of
-from controlplane.wire.routing import Action
+from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.route import key_grouping_name
 from tests.workers.pipeline.schedules.queries import Asked
 from tests.workers.pipeline.schedules.world import World

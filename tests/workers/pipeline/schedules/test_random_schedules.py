@@ -24,7 +24,9 @@ from pytest_django import Settings
 
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
-from controlplane.wire.routing import Action, MoveTasks, SetCapacity
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import SetCapacity
+from controlplane.wire.routing.query_actions import MoveTasks
 from tests.support.driver import Driver
 from tests.support.redis_server import RedisServer
 from tests.support.taxi import taxi_reports

@@ -11,9 +11,10 @@ import redis
 
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
-from controlplane.wire.routing import Action, RoutingDelta, RoutingTable
+from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.table import RoutingDelta, RoutingTable
 from tests.support.schemas import REPORTS
 from tests.support.whole_results import read_windows
 from tests.workers.pipeline.schedules.queries import Asked, Place, Values

@@ -9,8 +9,9 @@ from controlplane.wire.language.registered import function
 from controlplane.wire.log.values import Entry
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.records.record_codec import encode_block
-from controlplane.wire.routing import AddQuery, AssignStream, SetDropRule
+from controlplane.wire.routing.cluster_actions import AssignStream, SetDropRule
 from controlplane.wire.routing.drop_rules import DropRule
+from controlplane.wire.routing.query_actions import AddQuery
 from tests.support.schemas import REPORTS
 from tests.support.tables import compiled
 from tests.support.texts import SUMMARY_TEXT

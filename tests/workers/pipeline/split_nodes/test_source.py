@@ -7,16 +7,11 @@ import pytest
 import redis
 
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing import (
-    Action,
-    AddQuery,
-    AssignStream,
-    MoveTasks,
-    RoutingDelta,
-    SetNodeCount,
-    SetSchema,
-)
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import AssignStream, SetNodeCount, SetSchema
 from controlplane.wire.routing.publication import publish
+from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
+from controlplane.wire.routing.table import RoutingDelta
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from workers.pipeline.exchange.envelope import Envelope, to_rows
 from workers.pipeline.spark.connections import tables_of

@@ -16,16 +16,10 @@ import pytest
 import redis
 
 from controlplane.wire.producer import Producer
-from controlplane.wire.routing import (
-    NO_AGGREGATOR,
-    Action,
-    AddQuery,
-    AssignStream,
-    MoveTasks,
-    SetAggregator,
-    SetSchema,
-    task_ranges_of,
-)
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
+from controlplane.wire.routing.query_actions import AddQuery, MoveTasks, SetAggregator
+from controlplane.wire.routing.route import NO_AGGREGATOR, task_ranges_of
 from tests.support.driver import Driver, Telemetry
 from tests.support.whole_results import read_windows
 from tests.workers.pipeline.engine.differential.cases import SCHEMA, Block, Case, random_case
