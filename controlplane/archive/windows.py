@@ -132,24 +132,19 @@ def read(wanted: Part) -> list[Archived]:
     return [window for window in windows if window.place[START_BYTES:] == wanted.key]
 
 
-def delete_before(query_id: int, place: bytes, most: int) -> int:
+def delete_oldest(query_id: int, most: int, stop: bytes = _END) -> int:
     """Delete at most so many of the oldest windows of a query before a place; return how many."""
     deleted = 0
     while deleted < most:
         wanted = min(CHUNK, most - deleted)
         with transaction.atomic(RESULTS), connections[RESULTS].cursor() as cursor:
-            cursor.execute(_DELETE, [query_id, place, wanted])
+            cursor.execute(_DELETE, [query_id, stop, wanted])
             chunk = int(cursor.rowcount)
             ArchivedQuery.objects.filter(pk=query_id).update(windows=F("windows") - chunk)
         deleted += chunk
         if chunk < wanted:
             break
     return deleted
-
-
-def delete_oldest(query_id: int, count: int) -> int:
-    """Delete so many of the oldest windows of a query; return how many there were."""
-    return delete_before(query_id, _END, count)
 
 
 def newest_place(query_id: int) -> bytes:
