@@ -120,10 +120,6 @@ class Feed:
         return {self._streams[name]: batch for name, batch in records.items()}
 
 
-def _nothing() -> None:
-    """Do nothing, for a program whose nodes are all there from the start."""
-
-
 class TokenFile(httpx.Auth):
     """Sends the token in a file, read for each request: it may be written, or renewed, later."""
 
@@ -171,13 +167,11 @@ def replay_one(
         store = redis.Redis.from_url(arguments.redis_url)
         place = StoredMoment(store, program.slug)
         api = WeirApi(client, program.slug)
-        late_nodes = _nothing
-        if program.late_nodes:
-            late_nodes = LateNodes(api, store, program.slug, program.late_nodes).step
+        late_nodes = LateNodes(api, store, program.slug, program.late_nodes)
         while not persistently(api.exists, stop):
             if stop.wait(_NO_CLUSTER_S):
                 return
-        replay(program, api, producer, place, stop, arguments.speed, late_nodes)
+        replay(program, api, producer, place, stop, arguments.speed, late_nodes.step)
 
 
 def replay(
@@ -187,7 +181,7 @@ def replay(
     place: StoredMoment,
     stop: Event,
     speed: float,
-    late_nodes: Callable[[], None] = _nothing,
+    late_nodes: Callable[[], None],
 ) -> None:
     """Register the streams, then feed records and keep queries until `stop`.
 
@@ -217,7 +211,7 @@ def keep_queries(
     keeper: QueryKeeper,
     wanted_now: Callable[[], Sequence[Wanted]],
     stop: Event,
-    late_nodes: Callable[[], None] = _nothing,
+    late_nodes: Callable[[], None],
 ) -> None:
     """Step the keeper every tick until `stop`; after a failure with growing pauses.
 
