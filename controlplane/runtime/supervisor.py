@@ -83,10 +83,7 @@ class Supervisor:
         self._launch(child)
 
     def run_step(self, spec: ChildSpec) -> None:
-        """Run a command to its end while supervising the children.
-
-        Raises `RunError` if it fails, `Stopped` if the stop was requested.
-        """
+        """Run a command, supervising. Raises `RunError` if it fails, `Stopped` on a request."""
         log = self._logs / f"{spec.name}.log"
         rotate(log)
         start = log.stat().st_size if log.exists() else 0
@@ -117,10 +114,7 @@ class Supervisor:
         processes.reap_adopted(self._own_pids())
 
     def end_all(self, hurry: Callable[[], bool] = lambda: False) -> bool:
-        """Stop every process, Redis after all others; return True if all have ended.
-
-        `hurry` (a second Ctrl-C) skips the graceful stop.
-        """
+        """Stop all, Redis last, gracefully unless `hurry`; return True if all have ended."""
         last = [child for child in self.children.values() if child.spec.name == "redis"]
         self._end([child for child in self.children.values() if child not in last], hurry)
         self._kill_strays(keep={child.pid for child in last if child.pid})

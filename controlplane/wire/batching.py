@@ -69,10 +69,7 @@ class BatchingProducer(AbstractContextManager["BatchingProducer"]):
         schemas: Mapping[int, StreamSchema] | None = None,
         site: str = "",
     ) -> None:
-        """Open the log at `url` (redis://… or kafka://…). Raises `BadLogUrl`.
-
-        `schemas`, `site`: as for `Producer`.
-        """
+        """Open the log at `url`; `schemas`, `site`: as for `Producer`. Raises `BadLogUrl`."""
         self.cluster = cluster
         self.limits = limits
         self._log = open_log(url, cluster)
