@@ -66,10 +66,7 @@ class RunOptions:
 
 
 def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
-    """Run Weir until its stop is requested.
-
-    Raises `RunError` if Weir cannot start or continue. All processes have ended in both cases.
-    """
+    """Run Weir until its stop is requested; all processes end then. Raises `RunError`."""
     started = time.monotonic()
     place, own = prepare(options, say)
     login = ensure_login(options.data) if options.demos else None

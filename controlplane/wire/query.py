@@ -244,10 +244,7 @@ class _Reader:
     def on(
         self, query: QueryText, sides: tuple[Mapping[str, Kind], Mapping[str, Kind]]
     ) -> tuple[tuple[Expression, Expression], ...]:
-        """Return the pairs that must be equal, each over the columns of its own side.
-
-        Named columns are of no side: they are not to be had here.
-        """
+        """Return the pairs that must be equal, each over its own side, without named columns."""
         if not query.right:
             self.faults["right"] = "names no stream: a join has a right side"
         if not query.on:

@@ -47,11 +47,6 @@ def read_checkpoint(path: Path) -> CheckpointFacts | None:
     )
 
 
-def is_settled(path: Path) -> bool:
-    """Return whether no swap of the checkpoint is in progress."""
-    return not path.with_name(f"{path.name}.swap").exists()
-
-
 def set_aside(path: Path) -> str:
     """Rename a checkpoint to make room for a new one; return its new name, "" if there is none."""
     if not path.exists():
@@ -118,8 +113,8 @@ class Gate:
 
     def _reconcile(self, cluster: Cluster, spec: DriverSpec, *, runs: bool) -> None:
         path = checkpoint_of(spec, self._site)
-        if runs or not is_settled(path):
-            # The running driver changes the checkpoint, so only Redis and database are compared.
+        if runs or path.with_name(f"{path.name}.swap").exists():
+            # A driver or a swap changes the checkpoint, so only Redis and database are compared.
             facts = facts_of(cluster, None, path.name).without_checkpoint()
         else:
             facts = facts_of(cluster, read_checkpoint(path), path.name)

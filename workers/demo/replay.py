@@ -14,7 +14,6 @@ from threading import Event, Thread, Timer
 from typing import Final, TypeVar, cast
 
 import httpx
-import pyarrow as pa
 import redis
 
 from controlplane.wire.errors import LogFull, LogUnavailable
@@ -99,7 +98,8 @@ class Feed:
         Raises `LogFull`, `LogUnavailable` or `redis.RedisError`; the moment does not advance then.
         """
         until = next_moment(self.moment, elapsed_s, self._speed)
-        self._producer.append(self._blocks(until))
+        records = self._program.records_between(self.moment, until)
+        self._producer.append({self._streams[name]: batch for name, batch in records.items()})
         self.moment = until
         self._place.write(until)
 
@@ -114,10 +114,6 @@ class Feed:
                 logger.warning("the log takes nothing now: %s", error)
                 stop.wait(_RETRY_S)
             last = now
-
-    def _blocks(self, until: int) -> dict[int, pa.RecordBatch]:
-        records = self._program.records_between(self.moment, until)
-        return {self._streams[name]: batch for name, batch in records.items()}
 
 
 class TokenFile(httpx.Auth):

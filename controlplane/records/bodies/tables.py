@@ -162,10 +162,7 @@ def _parsing(handler: Any) -> Any:
 
 
 def read_csv(body: bytes, names: list[str], skipped: dict[int, str]) -> Any:
-    """Return CSV as a table of text; lines with another number of cells go to `skipped`.
-
-    `skipped`: by the index of the record. Raises `BadBody`.
-    """
+    """Return CSV as text columns; bad lines go to `skipped` by record. Raises `BadBody`."""
 
     def skip(row: Any) -> str:
         # Rows are numbered from 1, and the header is one of them.

@@ -93,10 +93,7 @@ class PrefixStore:
         return position, self.prefix_of(position)
 
     def keep(self, start: str, end: str, prefix: Prefix) -> None:
-        """Store the prefix at `end`, computed from the prefix at `start`.
-
-        Readers from `start` need the state there, even if Redis was emptied.
-        """
+        """Store the prefix at `end`, and that at `start` in case that Redis was emptied."""
         pipe = self._client.pipeline(transaction=True)
         pipe.hsetnx(self._prefixes, start, Prefix().encode())
         pipe.hset(self._prefixes, end, prefix.encode())

@@ -303,10 +303,7 @@ class LogReader(DataSourceStreamReader):
         return table.nodes if table.table.node_count else max(table.nodes, self.nodes)
 
     def _splits_at(self, version: int) -> int:
-        """Return the number of split nodes: that of the table, and all that read a stream.
-
-        One that a plan has left without a stream reads nothing.
-        """
+        """Return the number of split nodes: that of the table, and all that read a stream."""
         table = self._table(version)
         if table is None:
             return self.splits
