@@ -39,7 +39,6 @@ from controlplane.runtime.supervisor import Supervisor
 
 Say = Callable[[str], None]
 LOGIN_NAME: Final = "operator"
-LOGIN_FILE: Final = "login"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +188,7 @@ class Login:
 
 def ensure_login(data: Path) -> Login:
     """Return the login of this data directory, created at the first start."""
-    file = data / "secrets" / LOGIN_FILE
+    file = data / "secrets" / "login"
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

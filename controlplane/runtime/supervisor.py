@@ -111,7 +111,9 @@ class Supervisor:
             self._forward_alarms(child, now)
             self._look_after(child, now)
             rotate(child.log)
-        processes.reap_adopted(self._own_pids())
+        step = [self._step.pid] if self._step else []
+        own = [child.pid for child in self.children.values() if child.pid]
+        processes.reap_adopted([*step, *own])
 
     def end_all(self, hurry: Callable[[], bool] = lambda: False) -> bool:
         """Stop all, Redis last, gracefully unless `hurry`; return True if all have ended."""
@@ -177,10 +179,6 @@ class Supervisor:
         return processes.kill_all(
             lambda: [p for p in processes.descendants() if p.pid not in spared]
         )
-
-    def _own_pids(self) -> list[int]:
-        step = [self._step.pid] if self._step else []
-        return [*step, *(child.pid for child in self.children.values() if child.pid)]
 
 
 def _signal(child: Child, number: signal.Signals) -> None:

@@ -83,7 +83,7 @@ def aggregate(*, takes: str, gives: str, name: str | None = None) -> Callable[[t
     kind, result = Kind(takes), Kind(gives)
 
     def register(work: type[T]) -> type[T]:
-        known = (name or _snake(work.__name__)).lower()
+        known = (name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", work.__name__)).lower()
         if known in _AGGREGATES and type(_AGGREGATES[known].work) is not work:
             raise ValueError(f"there is an aggregate {known} already")
         about = (work.__doc__ or "").strip().partition("\n")[0]
@@ -98,10 +98,6 @@ def accepted_kinds(kind: Kind) -> tuple[Kind, ...]:
     if kind is Kind.FLOAT:
         return (Kind.FLOAT, Kind.INT, Kind.DECIMAL)
     return (Kind.DECIMAL, Kind.INT) if kind is Kind.DECIMAL else (kind,)
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
 
 
 def registered_aggregate(name: str) -> RegisteredAggregate | None:
