@@ -25,7 +25,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from controlplane.wire import log
+from controlplane.wire.log.values import START, LogPosition
 from controlplane.wire.records.record_codec import decode_block
 from workers.demo.recording import REPORT
 from workers.pipeline.spark.connections import log_of
@@ -82,12 +82,12 @@ class RecordReader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the start of the log."""
-        return {"position": log.START, "total": 0}
+        return {"position": START, "total": 0}
 
     def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802
         """Return where the next batch ends."""
         source = log_of("", self.redis_url, self.cluster)
-        cut = source.position_after(log.LogPosition(**start), self.max_records)
+        cut = source.position_after(LogPosition(**start), self.max_records)
         return {"position": cut.position, "total": cut.total}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:

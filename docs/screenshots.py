@@ -12,7 +12,7 @@ from typing import Final, Literal
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from controlplane import env
-from controlplane.runtime.credentials import ensure_login
+from controlplane.runtime.runner import ensure_login
 from tests.support.chromium import running_chromium
 
 Scheme = Literal["light", "dark"]

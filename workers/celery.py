@@ -25,26 +25,22 @@ app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 # All tasks, or those of one package: a worker without the planners takes a third of the memory.
 app.autodiscover_tasks([os.environ.get("WEIR_TASKS", "workers")])
+_PERIODS_S = {
+    RECONCILE_ROUTING: 5,
+    RECONCILE_EXECUTIONS: 2,
+    SEND_DUE_WEBHOOKS: 5,
+    REVIEW_PROPOSALS: 10,
+    UPDATE_LEDGER: 10,
+    REQUEUE_LAB_RUNS: 15,
+    WATCH: 10,
+    ARCHIVE: 2,
+    ROLL_UP: 10,
+    PRUNE: 300,
+}
+# expires: after an outage one run catches up, not a hundred.
 app.conf.beat_schedule = {
-    # expires: after an outage one run catches up, not a hundred.
-    "reconcile routing": {"task": RECONCILE_ROUTING, "schedule": 5.0, "options": {"expires": 5}},
-    "reconcile executions": {
-        "task": RECONCILE_EXECUTIONS,
-        "schedule": 2.0,
-        "options": {"expires": 2},
-    },
-    "send webhooks": {"task": SEND_DUE_WEBHOOKS, "schedule": 5.0, "options": {"expires": 5}},
-    "review proposals": {
-        "task": REVIEW_PROPOSALS,
-        "schedule": 10.0,
-        "options": {"expires": 10},
-    },
-    "update ledger": {"task": UPDATE_LEDGER, "schedule": 10.0, "options": {"expires": 10}},
-    "requeue lab runs": {"task": REQUEUE_LAB_RUNS, "schedule": 15.0, "options": {"expires": 15}},
-    "watch": {"task": WATCH, "schedule": 10.0, "options": {"expires": 10}},
-    "archive": {"task": ARCHIVE, "schedule": 2.0, "options": {"expires": 2}},
-    "roll up": {"task": ROLL_UP, "schedule": 10.0, "options": {"expires": 10}},
-    "prune": {"task": PRUNE, "schedule": 300.0, "options": {"expires": 300}},
+    task: {"task": task, "schedule": float(period_s), "options": {"expires": period_s}}
+    for task, period_s in _PERIODS_S.items()
 }
 # The schedule's clock file belongs to the data directory, wherever the beat was started.
 app.conf.beat_schedule_filename = str(settings.DATA_DIR / "celerybeat-schedule")

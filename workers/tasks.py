@@ -1,5 +1,7 @@
 """Celery tasks: each takes an id, calls a service, and ignores deleted rows."""
 
+from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final
 
 from celery import shared_task
@@ -61,12 +63,6 @@ def reconcile_executions() -> None:
     progression.request_advances()
 
 
-@shared_task(name=UPDATE_LEDGER)
-def update_ledger() -> None:
-    """Write ledger entries of settled executions."""
-    ledger.write_entries(timezone.now())
-
-
 @shared_task(name=COMPUTE_PROPOSAL)
 def compute_proposal(proposal_id: int) -> None:
     """Compute a requested proposal; a repeated delivery does nothing."""
@@ -77,18 +73,6 @@ def compute_proposal(proposal_id: int) -> None:
 def review_proposal(proposal_id: int) -> None:
     """Review a computed proposal; a repetition changes nothing."""
     watch_loops.review_proposal(proposal_id)
-
-
-@shared_task(name=REVIEW_PROPOSALS)
-def review_proposals() -> None:
-    """Recompute the effects of waiting proposals."""
-    staleness.review_waiting(timezone.now())
-
-
-@shared_task(name=WATCH)
-def watch() -> None:
-    """Run the watch loops of every cluster."""
-    watch_loops.watch_all(timezone.now())
 
 
 @shared_task(
@@ -109,12 +93,6 @@ def reconcile_routing() -> None:
     """Reconcile the routing of every cluster, and record the heartbeat of beat and worker."""
     beat(redis_client(), "beat")
     reconciliation.reconcile_all(timezone.now())
-
-
-@shared_task(name=ROLL_UP)
-def roll_up() -> None:
-    """Write the 10 s and 60 s samples."""
-    time_series.roll_up(timezone.now())
 
 
 @shared_task(name=PRUNE)
@@ -147,10 +125,19 @@ def run_lab(run_id: int) -> None:
     lab.run(run_id, stopping=_worker_stops)
 
 
-@shared_task(name=REQUEUE_LAB_RUNS)
-def requeue_lab_runs() -> None:
-    """Requeue the runs whose worker or message was lost."""
-    lab.requeue_lost(timezone.now())
+def _add_periodic(name: str, work: Callable[[datetime], object]) -> None:
+    """Register a task of the beat, which calls a service with the present time."""
+
+    @shared_task(name=name)
+    def task() -> None:
+        work(timezone.now())
+
+
+_add_periodic(UPDATE_LEDGER, ledger.write_entries)
+_add_periodic(REVIEW_PROPOSALS, staleness.review_waiting)
+_add_periodic(WATCH, watch_loops.watch_all)
+_add_periodic(ROLL_UP, time_series.roll_up)
+_add_periodic(REQUEUE_LAB_RUNS, lab.requeue_lost)
 
 
 def _worker_stops() -> bool:

@@ -21,12 +21,10 @@ class ArchiveRouter:
     """Sends the archive's models to the alias `results`."""
 
     def db_for_read(self, model: Any, **hints: Any) -> str | None:
-        """Return the alias that a model is read from, None for no opinion."""
+        """Return the alias that a model is read from and written to, None for no opinion."""
         return RESULTS if model._meta.app_label == ArchiveConfig.label else None  # noqa: SLF001 - Django's documented name
 
-    def db_for_write(self, model: Any, **hints: Any) -> str | None:
-        """Return the alias that a model is written to, None for no opinion."""
-        return self.db_for_read(model)
+    db_for_write = db_for_read
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool | None:
         """Return whether a database holds the tables of an application."""

@@ -73,10 +73,7 @@ class Part:
 
 
 def insert_all(cluster_id: int, windows: Mapping[int, Sequence[Archived]]) -> int:
-    """Insert windows of queries and count them; return how many are new.
-
-    An archived window is not replaced.
-    """
+    """Insert windows of queries that are not archived yet and count them; return how many."""
     filled = {query: some for query, some in windows.items() if some}
     if not filled:
         return 0
@@ -91,10 +88,7 @@ def insert_all(cluster_id: int, windows: Mapping[int, Sequence[Archived]]) -> in
 
 
 def _insert_together(cursor: Any, rows: Mapping[int, Sequence[Any]]) -> dict[int, int]:
-    """Insert rows of queries together; return how many by query, nothing if some exist already.
-
-    Some exist after a pass that was killed; none is inserted then.
-    """
+    """Insert all rows, or none if some exist after a killed pass; return how many by query."""
     with suppress(_SomeAreThere), transaction.atomic(RESULTS):
         every = [row for some in rows.values() for row in some]
         cursor.executemany(_INSERT, every)
@@ -132,24 +126,19 @@ def read(wanted: Part) -> list[Archived]:
     return [window for window in windows if window.place[START_BYTES:] == wanted.key]
 
 
-def delete_before(query_id: int, place: bytes, most: int) -> int:
+def delete_oldest(query_id: int, most: int, stop: bytes = _END) -> int:
     """Delete at most so many of the oldest windows of a query before a place; return how many."""
     deleted = 0
     while deleted < most:
         wanted = min(CHUNK, most - deleted)
         with transaction.atomic(RESULTS), connections[RESULTS].cursor() as cursor:
-            cursor.execute(_DELETE, [query_id, place, wanted])
+            cursor.execute(_DELETE, [query_id, stop, wanted])
             chunk = int(cursor.rowcount)
             ArchivedQuery.objects.filter(pk=query_id).update(windows=F("windows") - chunk)
         deleted += chunk
         if chunk < wanted:
             break
     return deleted
-
-
-def delete_oldest(query_id: int, count: int) -> int:
-    """Delete so many of the oldest windows of a query; return how many there were."""
-    return delete_before(query_id, _END, count)
 
 
 def newest_place(query_id: int) -> bytes:

@@ -10,7 +10,7 @@ from django.conf import settings
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import Away, Busy, Conflict, Invalid
-from controlplane.models import Cluster, Stream
+from controlplane.models import Stream
 from controlplane.wire.errors import (
     AppendTooLarge,
     BadBlock,
@@ -61,8 +61,11 @@ def append(
     """
     require_operator(actor, stream.cluster)
     schemas = {stream.pk: schema_of_stream(stream)}
+    cluster = stream.cluster
+    log_url, max_bytes = cluster.log_url or settings.REDIS_URL, cluster.log_limit_mb * _MIB
     try:
-        position = _producer(stream.cluster).append({stream.pk: batch}, token, schemas)
+        producer = _opened(log_url, cluster.slug, max_bytes)
+        position = producer.append({stream.pk: batch}, token, schemas)
     except LogFull as full:
         data = {"waiting": full.waiting, "limit": full.limit, "unit": full.unit}
         raise Busy("log_full", str(full), FULL_S, data) from full
@@ -90,11 +93,6 @@ def token_of(producer: str | None, sequence: int | None) -> IdempotencyToken | N
         return IdempotencyToken(producer, sequence)
     except InvalidIdempotencyToken as error:
         raise Invalid({error.part: [str(error)]}) from error
-
-
-def _producer(cluster: Cluster) -> Producer:
-    place = cluster.log_url or settings.REDIS_URL
-    return _opened(place, cluster.slug, cluster.log_limit_mb * _MIB)
 
 
 @lru_cache(maxsize=64)

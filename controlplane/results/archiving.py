@@ -27,6 +27,7 @@ from controlplane.results.window_retention import (
     drop_all,
     drop_until,
     readable,
+    retentions,
 )
 from controlplane.wire.results import final_windows, watermarks
 from controlplane.wire.results.assembly import StoredWindow
@@ -108,10 +109,7 @@ _OLDEST: Final = Range(limit=PAGE, newest_first=False)
 
 
 def archive_windows(now: datetime) -> int:
-    """Archive the final windows of every cluster; return how many were removed from Redis.
-
-    Does nothing while another process holds the lock.
-    """
+    """Archive final windows unless another process does; return how many were removed."""
     client, token = redis_client(), f"{time.time_ns()}"
     if not client.set(_LOCK, token, nx=True, px=_LOCK_MS):
         return 0
@@ -286,25 +284,18 @@ def _cut_long(sweep: Pass, live: Sequence[int]) -> int:
 
 def _too_long(sweep: Pass, queries: Sequence[int]) -> list[tuple[int, int]]:
     """Return the queries with windows beyond their retention, and until when to archive."""
-    kept, slug = _retention(queries), sweep.cluster.slug
+    kept, slug = retentions(queries), sweep.cluster.slug
     too_long: list[tuple[int, int]] = []
     for query, (count, first, last) in sorted(
         final_windows.extent(sweep.client, slug, queries).items()
     ):
-        kept_ms, kept_windows = kept[query]
-        until = last - kept_ms if first < last - kept_ms else None
-        if count > kept_windows:
-            until = final_windows.start_behind(sweep.client, slug, query, count - kept_windows)
+        oldest_ms, surplus = last - kept[query].ms, count - kept[query].windows
+        until = oldest_ms if first < oldest_ms else None
+        if surplus > 0:
+            until = final_windows.start_behind(sweep.client, slug, query, surplus)
         if until is not None:
             too_long.append((query, until))
     return too_long
-
-
-def _retention(queries: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Return the retention by query: ms of event time, and number of windows."""
-    retentions = Query.objects.filter(pk__in=queries)
-    rows = retentions.values_list("pk", "retention_s", "retention_windows")
-    return {pk: (seconds * 1000, windows) for pk, seconds, windows in rows}
 
 
 def move_windows(

@@ -180,10 +180,6 @@ def _whole(value: Any) -> int:
     return number
 
 
-def _truth(value: Any) -> bool:
-    return {"true": True, "false": False}[str(value).lower()]
-
-
 def _time(value: Any) -> datetime:
     ms = _ms(str(value))
     if ms is None:
@@ -195,7 +191,7 @@ _CONVERTERS: Final[Mapping[Kind, Any]] = {
     Kind.INT: _whole,
     Kind.FLOAT: float,
     Kind.DECIMAL: lambda value: Decimal(str(value)),
-    Kind.BOOL: _truth,
+    Kind.BOOL: lambda value: {"true": True, "false": False}[str(value).lower()],
     Kind.TEXT: str,
     Kind.TIME: _time,
     Kind.DATE: lambda value: date.fromisoformat(str(value)),

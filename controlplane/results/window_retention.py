@@ -117,13 +117,14 @@ def prune_windows(now: datetime) -> int:
         rows = list(ArchivedQuery.objects.filter(pk__gt=last).order_by("pk")[:_CHUNK])
         if not rows:
             break
-        last, kept = rows[-1].pk, _retentions([row.pk for row in rows])
+        last, kept = rows[-1].pk, retentions([row.pk for row in rows])
         for row in rows:
             deleted += _prune(row, kept.get(row.pk), now_ms, max(1, MOST - deleted))
     return deleted
 
 
-def _retentions(queries: list[int]) -> Mapping[int, Retention]:
+def retentions(queries: Sequence[int]) -> Mapping[int, Retention]:
+    """Return the retention of existing queries by id."""
     rows = Query.objects.filter(pk__in=queries).values_list(
         "pk", "retention_s", "retention_windows", "ended_at"
     )
@@ -148,7 +149,7 @@ def _prune(row: ArchivedQuery, kept: Retention | None, now_ms: int, most: int) -
     due = row.pruned_ms is None or before_ms - row.pruned_ms > kept.ms // _SLACK
     if due and deleted < most:
         left = most - deleted
-        aged = archive.delete_before(row.pk, start_bytes(before_ms), left)
+        aged = archive.delete_oldest(row.pk, left, start_bytes(before_ms))
         if aged < left:
             ArchivedQuery.objects.filter(pk=row.pk).update(pruned_ms=before_ms)
         deleted += aged

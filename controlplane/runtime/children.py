@@ -166,10 +166,7 @@ def replayer_child(place: Place) -> ChildSpec:
 
 
 def web_command(host: str, port: int) -> tuple[str, ...]:
-    """Return the command line of the web process, which starts one worker per core, four at most.
-
-    A worker without a heartbeat for a minute is replaced.
-    """
+    """Return the web's command line: one worker per core, four at most."""
     workers = env.integer("WEIR_WEB_WORKERS", min(4, os.cpu_count() or 1), minimum=1, maximum=64)
     return python(
         "-m", "uvicorn", "controlplane.asgi:application", "--host", host, "--port", str(port),

@@ -13,20 +13,6 @@ class CheckFailed(RunError):
     """A requirement of the start does not hold on this machine."""
 
 
-class StepFailed(RunError):
-    """A step of the start, such as a migration, failed."""
-
-    def __init__(self, name: str, code: int, tail: str, advice: str) -> None:
-        super().__init__(f"{name} ended with code {code}:\n{tail}", advice)
-
-
-class ChildFailed(RunError):
-    """A process failed too often to be restarted."""
-
-    def __init__(self, name: str, code: int, deaths: int, tail: str, advice: str) -> None:
-        super().__init__(f"{name} {how_it_ended(code)}, {deaths} times in a row:\n{tail}", advice)
-
-
 class Stopped(Exception):
     """The stop of Weir was requested during a wait."""
 

@@ -25,74 +25,48 @@ REPEAT_EVERY_S: Final = 10.0
 SLOW_S: Final = 120.0
 
 
-def web_probe(place: Place) -> Probe:
-    """Return a probe that requests /healthz."""
+def probe_web(place: Place) -> str | None:
+    """Request /healthz."""
     # No proxy of the environment for requests to this machine.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-    def probe() -> str | None:
-        try:
-            with opener.open(f"{place.address}healthz", timeout=2):
-                return None
-        except urllib.error.HTTPError as error:
-            # A refused Host header (WEIR_ALLOWED_HOSTS) is an answer of a running process.
-            return None if error.code < HTTPStatus.INTERNAL_SERVER_ERROR else "web"
-        except OSError:
-            return "web"
-
-    return probe
+    try:
+        with opener.open(f"{place.address}healthz", timeout=2):
+            return None
+    except urllib.error.HTTPError as error:
+        # A refused Host header (WEIR_ALLOWED_HOSTS) is an answer of a running process.
+        return None if error.code < HTTPStatus.INTERNAL_SERVER_ERROR else "web"
+    except OSError:
+        return "web"
 
 
-def worker_probe(place: Place, options: Mapping[str, Any]) -> Probe:
-    """Return a probe that pings the main Celery worker; `options` are the broker's.
-
-    Not the Lab's worker: it may be busy with an earlier run.
-    """
-
-    def probe() -> str | None:
-        control = _control(place.redis_url, tuple(options.items()))
-        return None if control.ping([WORKER], timeout=0.7) else "worker"
-
-    return probe
+def probe_worker(place: Place, options: Mapping[str, Any]) -> str | None:
+    """Ping the main worker (the Lab's may be busy with an earlier run); `options`: the broker's."""
+    control = _control(place.redis_url, tuple(options.items()))
+    return None if control.ping([WORKER], timeout=0.7) else "worker"
 
 
-def beat_probe(client: "redis.Redis", process: str, since_ms: int) -> Probe:
-    """Return a probe for a heartbeat of `process` after `since_ms`."""
-
-    def probe() -> str | None:
-        last = last_beat_ms(client, process)
-        return None if last is not None and last >= since_ms else process
-
-    return probe
+def probe_beat(client: "redis.Redis", process: str, since_ms: int) -> str | None:
+    """Look for a heartbeat of `process` after `since_ms`."""
+    last = last_beat_ms(client, process)
+    return None if last is not None and last >= since_ms else process
 
 
-def spark_probe(client: "redis.Redis", since_ms: int) -> Probe:
-    """Return a probe for a batch of every cluster that should run, by the agent's states.
-
-    It waits for the agent's heartbeat first.
-    """
-    agent_ready = beat_probe(client, "agent", since_ms)
-
-    def probe() -> str | None:
-        if agent_ready():
-            return "agent"
-        waiting = [
-            f"Spark of {slug} ({state})"
-            for slug, state in sorted(cluster_states(client).items())
-            if state != "stopped" and not _runs(client, slug, state, since_ms)
-        ]
-        return ", ".join(waiting) or None
-
-    return probe
+def probe_spark(client: "redis.Redis", since_ms: int) -> str | None:
+    """Look for a batch of every cluster that should run, after the agent's heartbeat."""
+    if probe_beat(client, "agent", since_ms):
+        return "agent"
+    waiting = [
+        f"Spark of {slug} ({state})"
+        for slug, state in sorted(cluster_states(client).items())
+        if state != "stopped" and not _runs(client, slug, state, since_ms)
+    ]
+    return ", ".join(waiting) or None
 
 
 def wait_until_ready(
     probes: Mapping[str, Probe], say: Callable[[str], None], pause: Callable[[float], None]
 ) -> None:
-    """Wait for all probes and report what is missing; `pause` may raise to end the wait.
-
-    It has no timeout: `pause` raises if a process fails.
-    """
+    """Wait for all probes and report what is missing; `pause` may raise to end the wait."""
     open_probes = dict(probes)
     started = reported_at = time.monotonic()
     reported = ""

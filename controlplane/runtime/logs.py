@@ -13,10 +13,7 @@ _ERROR: Final = re.compile(r"(Error|Exception|ERROR|CRITICAL|FATAL)\b")
 
 
 def rotate(log: Path, limit: int = MAX_BYTES) -> None:
-    """Move the content of a log over `limit` bytes to `<name>.1`.
-
-    The log is copied and truncated, not renamed: its writer has it open for appending.
-    """
+    """Copy a log over `limit` bytes to `<name>.1` and truncate it, as its writer has it open."""
     if log.exists() and log.stat().st_size > limit:
         shutil.copyfile(log, log.with_name(f"{log.name}.1"))
         with log.open("r+b") as file:

@@ -1,12 +1,13 @@
 """The run of Weir by `make run`: check, start, wait until it is live, supervise, stop."""
 
 import os
+import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psutil
 import redis
@@ -23,7 +24,6 @@ from controlplane.runtime.checks import (
     prepare_data,
 )
 from controlplane.runtime.children import ChildSpec, Place
-from controlplane.runtime.credentials import Login, ensure_login
 from controlplane.runtime.errors import CheckFailed, Stopped
 from controlplane.runtime.java import find_java
 from controlplane.runtime.redis_server import (
@@ -38,6 +38,7 @@ from controlplane.runtime.signals import EndRequests
 from controlplane.runtime.supervisor import Supervisor
 
 Say = Callable[[str], None]
+LOGIN_NAME: Final = "operator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +65,7 @@ class RunOptions:
 
 
 def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
-    """Run Weir until its stop is requested.
-
-    Raises `RunError` if Weir cannot start or continue. All processes have ended in both cases.
-    """
+    """Run Weir until its stop is requested; all processes end then. Raises `RunError`."""
     started = time.monotonic()
     place, own = prepare(options, say)
     login = ensure_login(options.data) if options.demos else None
@@ -91,10 +89,7 @@ def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
 
 
 def prepare(options: RunOptions, say: Say) -> tuple[Place, OwnRedis | None]:
-    """Check this machine and find Java and Redis; nothing is started yet.
-
-    Raises `CheckFailed`.
-    """
+    """Check this machine and find Java and Redis, start nothing yet. Raises `CheckFailed`."""
     check_python()
     prepare_data(options.data)
     lock_data(options.data)
@@ -129,10 +124,7 @@ def end_leftovers(data: Path, say: Say) -> None:
 def start_all(
     supervisor: Supervisor, place: Place, own: OwnRedis | None, options: RunOptions, say: Say
 ) -> None:
-    """Start everything and wait until it is live.
-
-    The agent starts first, because Spark takes longest.
-    """
+    """Start everything, the agent first as Spark takes longest, and wait until it is live."""
     since_ms = time.time_ns() // 1_000_000
     if own is not None:
         _start_redis(supervisor, own)
@@ -169,11 +161,11 @@ def _start_redis(supervisor: Supervisor, own: OwnRedis) -> None:
 
 def _probes(place: Place, client: "redis.Redis", since_ms: int) -> dict[str, health.Probe]:
     return {
-        "web": health.web_probe(place),
-        "worker": health.worker_probe(place, _broker_options()),
-        "beat": health.beat_probe(client, "beat", since_ms),
-        "relay": health.beat_probe(client, "relay", since_ms),
-        "Spark": health.spark_probe(client, since_ms),
+        "web": partial(health.probe_web, place),
+        "worker": partial(health.probe_worker, place, _broker_options()),
+        "beat": partial(health.probe_beat, client, "beat", since_ms),
+        "relay": partial(health.probe_beat, client, "relay", since_ms),
+        "Spark": partial(health.probe_spark, client, since_ms),
     }
 
 
@@ -182,6 +174,31 @@ def _broker_options() -> dict[str, Any]:
     from controlplane import settings  # noqa: PLC0415
 
     return dict(settings.CELERY_BROKER_TRANSPORT_OPTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A name and password, the file with both, and whether this start created them."""
+
+    name: str
+    password: str
+    file: Path
+    is_new: bool
+
+
+def ensure_login(data: Path) -> Login:
+    """Return the login of this data directory, created at the first start."""
+    file = data / "secrets" / "login"
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        name, _, password = file.read_text().strip().partition(" ")
+        return Login(name, password, file, is_new=False)
+    password = "-".join(secrets.token_hex(2) for _ in range(4))
+    with os.fdopen(descriptor, "w") as opened:
+        opened.write(f"{LOGIN_NAME} {password}\n")
+    return Login(LOGIN_NAME, password, file, is_new=True)
 
 
 def _print_login(login: Login | None, say: Say) -> None:

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -12,7 +13,7 @@ import psutil
 
 from controlplane.runtime import processes
 from controlplane.runtime.children import ChildSpec
-from controlplane.runtime.errors import ChildFailed, StepFailed, Stopped, how_it_ended
+from controlplane.runtime.errors import RunError, Stopped, how_it_ended
 from controlplane.runtime.logs import Follower, rotate, tail
 
 # Failures in a row are counted from 0 after a minute of running.
@@ -40,6 +41,11 @@ class Child:
     def pid(self) -> int | None:
         """The process id, while it runs."""
         return self.process.pid if self.process else None
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether the process has not ended."""
+        return self.process is not None and self.process.poll() is None
 
 
 class Supervisor:
@@ -77,10 +83,7 @@ class Supervisor:
         self._launch(child)
 
     def run_step(self, spec: ChildSpec) -> None:
-        """Run a command to its end while supervising the children.
-
-        Raises `StepFailed` if it fails, `Stopped` if the stop was requested.
-        """
+        """Run a command, supervising. Raises `RunError` if it fails, `Stopped` on a request."""
         log = self._logs / f"{spec.name}.log"
         rotate(log)
         start = log.stat().st_size if log.exists() else 0
@@ -92,7 +95,8 @@ class Supervisor:
         self._step = None
         if process.returncode:
             lines = "\n".join(f"    {line}" for line in tail(log, start=start))
-            raise StepFailed(spec.name, process.returncode, lines, spec.advice)
+            what = f"{spec.name} ended with code {process.returncode}"
+            raise RunError(f"{what}:\n{lines}", spec.advice)
 
     def pause(self, seconds: float) -> None:
         """Wait; raise `Stopped` if the stop was requested."""
@@ -101,19 +105,18 @@ class Supervisor:
         time.sleep(seconds)
 
     def tick(self) -> None:
-        """Supervise every child once. Raises `ChildFailed` if one failed too often."""
+        """Supervise every child once. Raises `RunError` if one failed too often."""
         now = time.monotonic()
         for child in list(self.children.values()):
             self._forward_alarms(child, now)
             self._look_after(child, now)
             rotate(child.log)
-        processes.reap_adopted(self._own_pids())
+        step = [self._step.pid] if self._step else []
+        own = [child.pid for child in self.children.values() if child.pid]
+        processes.reap_adopted([*step, *own])
 
     def end_all(self, hurry: Callable[[], bool] = lambda: False) -> bool:
-        """Stop every process, Redis after all others; return True if all have ended.
-
-        `hurry` (a second Ctrl-C) skips the graceful stop.
-        """
+        """Stop all, Redis last, gracefully unless `hurry`; return True if all have ended."""
         last = [child for child in self.children.values() if child.spec.name == "redis"]
         self._end([child for child in self.children.values() if child not in last], hurry)
         self._kill_strays(keep={child.pid for child in last if child.pid})
@@ -145,7 +148,8 @@ class Supervisor:
         elif child.deaths > child.spec.restarts:
             lines = "\n".join(f"    {line}" for line in tail(child.log))
             advice = f"{child.spec.advice}\nwhole log: {child.log}"
-            raise ChildFailed(name, code, child.deaths, lines, advice)
+            what = f"{name} {how_it_ended(code)}, {child.deaths} times in a row"
+            raise RunError(f"{what}:\n{lines}", advice)
         delay = BLOCKED_S if why else 2.0 ** (child.deaths - 1)
         child.due_at = now + delay
         text = f"{how_it_ended(code)}, as {why}" if why else how_it_ended(code)
@@ -159,13 +163,14 @@ class Supervisor:
                 child.shown.append(now)
 
     def _end(self, children: list[Child], hurry: Callable[[], bool]) -> None:
-        running = [child for child in children if child.process and child.process.poll() is None]
+        running = [child for child in children if child.is_running]
         for child in running:
             _signal(child, signal.SIGTERM)
         started = time.monotonic()
         while running and not hurry():
             time.sleep(0.05)
-            running = [child for child in running if _waits(child, time.monotonic() - started)]
+            waited = time.monotonic() - started
+            running = [c for c in running if c.is_running and waited < c.spec.patience_s]
         for child in children:
             _signal(child, signal.SIGKILL)
 
@@ -175,20 +180,9 @@ class Supervisor:
             lambda: [p for p in processes.descendants() if p.pid not in spared]
         )
 
-    def _own_pids(self) -> list[int]:
-        step = [self._step.pid] if self._step else []
-        return [*step, *(child.pid for child in self.children.values() if child.pid)]
-
-
-def _waits(child: Child, waited: float) -> bool:
-    running = child.process is not None and child.process.poll() is None
-    return running and waited < child.spec.patience_s
-
 
 def _signal(child: Child, number: signal.Signals) -> None:
     """Signal a child; its descendants follow it or are killed afterwards."""
-    if child.process is not None and child.process.poll() is None:
-        try:
-            psutil.Process(child.process.pid).send_signal(number)
-        except psutil.NoSuchProcess:
-            return
+    if child.is_running:
+        with suppress(psutil.NoSuchProcess):
+            psutil.Process(child.pid).send_signal(number)

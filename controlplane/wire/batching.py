@@ -23,8 +23,9 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from controlplane.wire import log
 from controlplane.wire.errors import BufferFull, LogFull, LogUnavailable, Undelivered, WireError
+from controlplane.wire.log import open_log, schema_client
+from controlplane.wire.log.values import DEFAULT_LIMITS, Block, IdempotencyToken, Limits
 from controlplane.wire.producer import SchemaRegistry, conform, to_block
 from controlplane.wire.records import record_codec
 from controlplane.wire.schema import StreamSchema
@@ -64,18 +65,15 @@ class BatchingProducer(AbstractContextManager["BatchingProducer"]):
         buffer_bytes: int = 64 * 1024 * 1024,
         max_block_s: float = 60.0,
         delivery_s: float = 120.0,
-        limits: log.Limits = log.DEFAULT_LIMITS,
+        limits: Limits = DEFAULT_LIMITS,
         schemas: Mapping[int, StreamSchema] | None = None,
         site: str = "",
     ) -> None:
-        """Open the log at `url` (redis://… or kafka://…). Raises `BadLogUrl`.
-
-        `schemas`, `site`: as for `Producer`.
-        """
+        """Open the log at `url`; `schemas`, `site`: as for `Producer`. Raises `BadLogUrl`."""
         self.cluster = cluster
         self.limits = limits
-        self._log = log.open_log(url, cluster)
-        self._schemas = SchemaRegistry(log.schema_client(site or url), cluster, schemas)
+        self._log = open_log(url, cluster)
+        self._schemas = SchemaRegistry(schema_client(site or url), cluster, schemas)
         self._linger_s = linger_ms / 1000
         self._max_records = min(max_records, record_codec.MAX_RECORDS)
         self._max_bytes = max_bytes
@@ -194,13 +192,13 @@ class BatchingProducer(AbstractContextManager["BatchingProducer"]):
         """Return the position of the group in the log, or the error."""
         try:
             encoded = _encoded(group)
-            token = log.IdempotencyToken(self._id, self._sequence)
+            token = IdempotencyToken(self._id, self._sequence)
             self._sequence += 1
             return self._append(encoded, token)
         except Exception as error:  # noqa: BLE001 - the future raises it
             return error
 
-    def _append(self, encoded: dict[int, log.Block], token: log.IdempotencyToken) -> str:
+    def _append(self, encoded: dict[int, Block], token: IdempotencyToken) -> str:
         deadline = time.monotonic() + self._delivery_s
         pause, last = _FIRST_PAUSE_S, WireError("it was not appended yet")
         while not self._aborted.is_set():
@@ -215,7 +213,7 @@ class BatchingProducer(AbstractContextManager["BatchingProducer"]):
         raise Undelivered(f"the producer was closed before: {last}")
 
 
-def _encoded(group: Sequence[_Pending]) -> dict[int, log.Block]:
+def _encoded(group: Sequence[_Pending]) -> dict[int, Block]:
     by_stream: dict[int, list[_Pending]] = defaultdict(list)
     for sent in group:
         by_stream[sent.stream].append(sent)

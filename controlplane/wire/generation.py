@@ -6,7 +6,6 @@ open windows again. `floor` is the newest micro-batch that was ever written; bat
 checkpoint start above it.
 """
 
-import uuid
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
@@ -36,8 +35,3 @@ def write_generation(client: "redis.Redis", cluster: str, generation: Generation
     """Write a generation. Raises `redis.RedisError`."""
     values: dict[Any, Any] = asdict(generation)
     client.hset(keys.generation_key(cluster), mapping=values)
-
-
-def new_id() -> str:
-    """Return a new random id."""
-    return uuid.uuid4().hex

@@ -22,8 +22,17 @@ from uuid import uuid4
 import pyarrow as pa
 import redis
 
-from controlplane.wire import keys, log
+from controlplane.wire import keys
 from controlplane.wire.errors import BadBlock, LogUnavailable, UnknownSchema
+from controlplane.wire.log import open_log, schema_client
+from controlplane.wire.log.values import (
+    DEFAULT_BYTES,
+    DEFAULT_LIMIT,
+    Block,
+    IdempotencyToken,
+    Limits,
+    LogBacklog,
+)
 from controlplane.wire.records import record_codec
 from controlplane.wire.records.record_codec import to_record_batch
 from controlplane.wire.schema import StreamSchema
@@ -85,8 +94,8 @@ class Producer(AbstractContextManager["Producer"]):
         self,
         url: str,
         cluster: str,
-        limit: int = log.DEFAULT_LIMIT,
-        max_bytes: int = log.DEFAULT_BYTES,
+        limit: int = DEFAULT_LIMIT,
+        max_bytes: int = DEFAULT_BYTES,
         *,
         schemas: Mapping[int, StreamSchema] | None = None,
         site: str = "",
@@ -98,16 +107,16 @@ class Producer(AbstractContextManager["Producer"]):
         elsewhere. Raises `BadLogUrl`.
         """
         self.cluster = cluster
-        self.limits = log.Limits(limit, max_bytes)
-        self._log = log.open_log(url, cluster)
-        self._schemas = SchemaRegistry(log.schema_client(site or url), cluster, schemas)
+        self.limits = Limits(limit, max_bytes)
+        self._log = open_log(url, cluster)
+        self._schemas = SchemaRegistry(schema_client(site or url), cluster, schemas)
         self._id = uuid4().hex
         self._sequences = count()
 
     def append(
         self,
         records: Mapping[int, Any],
-        token: log.IdempotencyToken | None = None,
+        token: IdempotencyToken | None = None,
         schemas: Mapping[int, StreamSchema] | None = None,
     ) -> str | None:
         """Append records of one or more streams, all at one position, and return the position.
@@ -127,7 +136,7 @@ class Producer(AbstractContextManager["Producer"]):
             stream: to_block(*self.conform(stream, given, (schemas or {}).get(stream)))
             for stream, given in records.items()
         }
-        token = token or log.IdempotencyToken(self._id, next(self._sequences))
+        token = token or IdempotencyToken(self._id, next(self._sequences))
         try:
             return self._log.append(encoded, token, self.limits)
         except LogUnavailable as error:
@@ -140,7 +149,7 @@ class Producer(AbstractContextManager["Producer"]):
         """Return records converted to the stream's schema, and the schema; raises as `append`."""
         return conform(self._schemas, stream, records, schema)
 
-    def waiting(self) -> log.LogBacklog:
+    def waiting(self) -> LogBacklog:
         """Return the unread backlog. Raises `LogUnavailable`."""
         return self._log.waiting()
 
@@ -156,10 +165,7 @@ class Producer(AbstractContextManager["Producer"]):
 def conform(
     schemas: SchemaRegistry, stream: int, records: Any, schema: StreamSchema | None = None
 ) -> tuple[pa.RecordBatch, StreamSchema]:
-    """Return records converted to the stream's schema, and the schema.
-
-    If records do not match the cached schema, the published one is read again.
-    """
+    """Return records in the stream's schema, read again if they do not match, and the schema."""
     known = schema or schemas.of(stream)
     try:
         return to_record_batch(stream, records, known), known
@@ -170,8 +176,8 @@ def conform(
     return to_record_batch(stream, records, newer), newer
 
 
-def to_block(batch: pa.RecordBatch, schema: StreamSchema) -> log.Block:
+def to_block(batch: pa.RecordBatch, schema: StreamSchema) -> Block:
     """Return a record batch of a schema as a block of its stream."""
     newest_ms = record_codec.newest_event_ms(batch, schema, time.time_ns() // 1_000_000)
     data = record_codec.encode_block(batch, schema.event_time)
-    return log.Block(batch.num_rows, data, newest_ms, round(schema.max_future_s * 1000))
+    return Block(batch.num_rows, data, newest_ms, round(schema.max_future_s * 1000))

@@ -17,23 +17,6 @@ from controlplane.wire.language.parse import DEEPEST, no_column, parsed
 from controlplane.wire.language.tree import Call, Column, Expression, Kind, columns_in, size_of
 from controlplane.wire.query_text import QueryText
 
-__all__ = [
-    "MOST_WINDOWS",
-    "SIDES",
-    "STREAM",
-    "BadQuery",
-    "Computation",
-    "Join",
-    "QueryText",
-    "Window",
-    "columns_in",
-    "computation_of",
-    "inlined",
-    "is_join",
-    "usable_columns",
-    "widened",
-]
-
 # The column of every stream with the name of the stream.
 STREAM: Final = "stream"
 # The prefixes of the columns of a join's sides.
@@ -261,10 +244,7 @@ class _Reader:
     def on(
         self, query: QueryText, sides: tuple[Mapping[str, Kind], Mapping[str, Kind]]
     ) -> tuple[tuple[Expression, Expression], ...]:
-        """Return the pairs that must be equal, each over the columns of its own side.
-
-        Named columns are of no side: they are not to be had here.
-        """
+        """Return the pairs that must be equal, each over its own side, without named columns."""
         if not query.right:
             self.faults["right"] = "names no stream: a join has a right side"
         if not query.on:

@@ -46,16 +46,8 @@ def read_checkpoint(path: Path) -> CheckpointFacts | None:
     )
 
 
-def is_settled(path: Path) -> bool:
-    """Return whether no swap of the checkpoint is in progress."""
-    return not path.with_name(f"{path.name}.swap").exists()
-
-
 def set_aside(path: Path) -> str:
-    """Rename a checkpoint to make room for a new one; return the new name.
-
-    Returns "" without a checkpoint.
-    """
+    """Rename a checkpoint to make room for a new one; return its new name, "" if there is none."""
     if not path.exists():
         return ""
     aside = path.with_name(f"{path.name}.older-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}")
@@ -94,10 +86,7 @@ class Gate:
         self._looked: dict[str, tuple[float, Report | None]] = {}
 
     def hold(self, spec: DriverSpec, now: float, runs: bool) -> Report | None:
-        """Return why a driver must not run, None if it may; repair losses.
-
-        Never raises: an error in one cluster does not affect the others.
-        """
+        """Return why a driver must not run, None if it may; repair losses. Never raises."""
         looked_at, held = self._looked.get(spec.cluster, (float("-inf"), None))
         if runs and now - looked_at < _EVERY_S:
             return held
@@ -123,8 +112,8 @@ class Gate:
 
     def _reconcile(self, cluster: Cluster, spec: DriverSpec, *, runs: bool) -> None:
         path = checkpoint_of(spec, self._site)
-        if runs or not is_settled(path):
-            # The running driver changes the checkpoint, so only Redis and database are compared.
+        if runs or path.with_name(f"{path.name}.swap").exists():
+            # A driver or a swap changes the checkpoint, so only Redis and database are compared.
             facts = facts_of(cluster, None, path.name).without_checkpoint()
         else:
             facts = facts_of(cluster, read_checkpoint(path), path.name)

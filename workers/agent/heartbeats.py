@@ -36,7 +36,7 @@ class Heartbeat:
 class Observation:
     """The observation of a cluster in Redis.
 
-    `batch`, `version`, `end`, `emitted_ms`: of the newest finished micro-batch (batch -1 before the
+    `batch`, `version`, `end`: of the newest finished micro-batch (batch -1 before the
     first); `routed`: the newest published routing version; `steps`: the number of finished steps of
     micro-batches. `unread`: records that no finished micro-batch has read, None if the log is
     unavailable; `total`: records that finished micro-batches have read, 0 for logs outside of
@@ -48,13 +48,11 @@ class Observation:
     batch: int = -1
     version: int = 0
     end: str = ""
-    emitted_ms: int = 0
     routed: int = 0
     steps: int = 0
     unread: int | None = 0
     total: int = 0
     waiting: int = 0
-    generation: str = ""
     problem: str = ""
     problem_text: str = ""
 
@@ -97,9 +95,8 @@ class Observer:
         pipe.xrevrange(keys.telemetry_key(cluster), count=1)
         pipe.get(keys.route_latest_key(cluster))
         pipe.hget(keys.activity_key(cluster), "steps")
-        pipe.hget(keys.generation_key(cluster), "id")
         pipe.xrevrange(keys.index_key(cluster), count=1)
-        driver, telemetry, latest, steps, generation, index = pipe.execute()
+        driver, telemetry, latest, steps, index = pipe.execute()
         row = self._row(cluster, telemetry)
         end = row.get("end") or ""
         batch = int(row.get("batch", -1))
@@ -110,9 +107,8 @@ class Observer:
             unread, total = self._unread(cluster, index, end)
         problem, text = self._refusal(cluster)
         return Observation(
-            heartbeat_of(driver), batch, int(row.get("version", 0)), end,
-            int(row.get("emitted_ms", 0)), int(latest or 0), int(steps or 0), unread, total,
-            int(row.get("waiting", 0)), (generation or b"").decode(), problem, text,
+            heartbeat_of(driver), batch, int(row.get("version", 0)), end, int(latest or 0),
+            int(steps or 0), unread, total, int(row.get("waiting", 0)), problem, text,
         )  # fmt: skip
 
     def _row(self, cluster: str, telemetry: list[Any]) -> Mapping[str, Any]:
@@ -158,15 +154,12 @@ def heartbeat_of(row: Mapping[bytes, bytes]) -> Heartbeat | None:
     """Return the heartbeat in a driver's hash, None without one."""
     if b"pid" not in row or b"beat_ms" not in row:
         return None
-    return Heartbeat(
-        pid=int(row[b"pid"]),
-        state=row.get(b"state", b"").decode(),
-        error=row.get(b"error", b"").decode("utf-8", "replace"),
-        beat_ms=int(row[b"beat_ms"]),
-        jvm_ms=int(row.get(b"jvm_ms", 0)),
-        phase=row.get(b"phase", b"").decode("utf-8", "replace"),
-        note=row.get(b"note", b"").decode("utf-8", "replace"),
+    state, error, phase, note = (
+        row.get(name, b"").decode("utf-8", "replace")
+        for name in (b"state", b"error", b"phase", b"note")
     )
+    beat_ms, jvm_ms = int(row[b"beat_ms"]), int(row.get(b"jvm_ms", 0))
+    return Heartbeat(int(row[b"pid"]), state, error, beat_ms, jvm_ms, phase, note)
 
 
 class _OtherLogs:

@@ -13,8 +13,6 @@ from workers.agent.driver import CommandFactory, Driver, DriverSpec, Site, check
 from workers.agent.heartbeats import Look, Observation, Unknown
 from workers.agent.progress import Problem, Progress, Report, Timeouts, behind
 
-__all__ = ["Keeper", "Report", "Timeouts"]
-
 FIRST_S: Final = 1.0
 LONGEST_S: Final = 60.0
 # After a healthy minute, the next failure counts as the first.

@@ -6,20 +6,27 @@ stores each (run, batch) once.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import logging
 import random
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from http.client import HTTPException
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
 from .events import IDLE, PROGRESS, Event
-from .post import Answer, Poster, Unreachable
 
 _log = logging.getLogger("weir.attach")
 
+PATH: Final = "/api/v1/attached/events"
+TIMEOUT_SECONDS: Final = 10.0
+_ERROR_BYTES: Final = 300
 EVERY_SECONDS: Final = 2.0
 # Without events: a job without a report for three minutes is lost for Weir.
 BEAT_SECONDS: Final = 30.0
@@ -32,8 +39,6 @@ MOST_EVENT_CHARS: Final = 64 * 1024
 
 # With 2 KB an event about 2 MB of the job's memory while Weir is unreachable.
 MOST_EVENTS: Final = 1000
-# No answer came.
-NOBODY: Final = Answer(0)
 _REFUSED: Final = (401, 403)
 # The message is invalid and would be rejected again.
 _SPOILED: Final = (400, 413, 422)
@@ -41,6 +46,79 @@ _SPOILED: Final = (400, 413, 422)
 # later messages are sent.
 _STUMBLED: Final = 500
 _MOST_STUMBLES: Final = 8
+
+
+class Unreachable(Exception):
+    """No answer came; str() is the reason."""
+
+
+class Answer(NamedTuple):
+    """A status and, for a refusal, the start of the body."""
+
+    status: int
+    reason: str = ""
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would take the token to another address, and turn the POST into a GET."""
+
+    def redirect_request(self, *parts: Any, **named: Any) -> None:
+        return None
+
+
+class Poster:
+    """Sends JSON bodies with a bearer token; raises ValueError for an unusable url or token."""
+
+    def __init__(self, url: str, token: str, timeout: float = TIMEOUT_SECONDS) -> None:
+        parts = urlsplit(url.strip())
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("the url of Weir must begin with https:// or http://")
+        if not token or not token.isascii() or not token.isprintable() or " " in token:
+            raise ValueError("the token of Weir is empty or no token")
+        self.address = url.strip().rstrip("/") + PATH
+        self.plain = parts.scheme == "http" and not _is_this_machine(parts.hostname)
+        self._token = token
+        self._timeout = timeout
+        self._opener = urllib.request.build_opener(_NoRedirects)
+
+    def __call__(self, body: bytes) -> Answer:
+        """Return the answer; raises `Unreachable`."""
+        request = urllib.request.Request(  # noqa: S310 - the scheme is checked above
+            self.address,
+            data=body,
+            headers={
+                "Authorization": f"Bearer {self._token}",
+                "Content-Type": "application/json",
+                "User-Agent": "weir-attach/1",
+            },
+            method="POST",
+        )
+        try:
+            with self._opener.open(request, timeout=self._timeout) as answer:
+                return Answer(int(answer.status))
+        except urllib.error.HTTPError as refusal:
+            with refusal:
+                return Answer(refusal.code, _body_of(refusal))
+        except (OSError, HTTPException, ValueError) as failure:
+            raise Unreachable(str(failure) or type(failure).__name__) from None
+
+
+def _body_of(refusal: urllib.error.HTTPError) -> str:
+    try:
+        return refusal.read(_ERROR_BYTES).decode("utf-8", "replace")
+    except (OSError, HTTPException, ValueError):
+        return ""
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+# No answer came.
+NOBODY: Final = Answer(0)
 
 
 class EventQueue:

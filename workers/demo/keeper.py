@@ -5,7 +5,7 @@ then remembered. So an outage, a kill or a lost answer needs no repair: the next
 missing queries and ends the others.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -51,11 +51,13 @@ class WeirApi:
 
     def live_names(self, prefix: str) -> set[str]:
         """Return the names of the live queries that begin with `prefix`, ending ones left out."""
-        return {
-            row["name"]
-            for row in self._live_rows(prefix)
-            if row["name"].startswith(prefix) and row["state"] != "ending"
-        }
+        names: set[str] = set()
+        page, pages = 1, 1
+        while page <= pages:
+            body = self._call("GET", f"/queries?state=live&q={prefix}&per_page={PAGE}&page={page}")
+            names |= {row["name"] for row in body["queries"] if row["state"] != "ending"}
+            page, pages = page + 1, int(body["pages"])
+        return {name for name in names if name.startswith(prefix)}
 
     def submit(self, wanted: Sequence[Wanted]) -> None:
         """Submit queries together, all or none. Raises `Refused`, for one when a name is taken."""
@@ -72,13 +74,6 @@ class WeirApi:
     def activate(self, node: int) -> None:
         """Activate a node by its index."""
         self._call("PATCH", f"/nodes/{node}", {"active": True, "reason": "the cluster grows"})
-
-    def _live_rows(self, prefix: str) -> Iterator[dict[str, Any]]:
-        page, pages = 1, 1
-        while page <= pages:
-            body = self._call("GET", f"/queries?state=live&q={prefix}&per_page={PAGE}&page={page}")
-            yield from body["queries"]
-            page, pages = page + 1, int(body["pages"])
 
     def _call(self, method: str, path: str, body: object = None) -> Any:
         answer = self._client.request(method, self._base + path, json=body)
@@ -157,7 +152,7 @@ class LateNodes:
         self._client = client
         self._key = f"{cluster_prefix(cluster)}replay-late-nodes"
         self._nodes = nodes
-        self._is_done = False
+        self._is_done = not nodes
 
     def step(self) -> None:
         """Activate the nodes if it is time. Raises `httpx.HTTPError` while Weir is away."""

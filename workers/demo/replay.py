@@ -14,7 +14,6 @@ from threading import Event, Thread, Timer
 from typing import Final, TypeVar, cast
 
 import httpx
-import pyarrow as pa
 import redis
 
 from controlplane.wire.errors import LogFull, LogUnavailable
@@ -99,7 +98,8 @@ class Feed:
         Raises `LogFull`, `LogUnavailable` or `redis.RedisError`; the moment does not advance then.
         """
         until = next_moment(self.moment, elapsed_s, self._speed)
-        self._producer.append(self._blocks(until))
+        records = self._program.records_between(self.moment, until)
+        self._producer.append({self._streams[name]: batch for name, batch in records.items()})
         self.moment = until
         self._place.write(until)
 
@@ -114,14 +114,6 @@ class Feed:
                 logger.warning("the log takes nothing now: %s", error)
                 stop.wait(_RETRY_S)
             last = now
-
-    def _blocks(self, until: int) -> dict[int, pa.RecordBatch]:
-        records = self._program.records_between(self.moment, until)
-        return {self._streams[name]: batch for name, batch in records.items()}
-
-
-def _nothing() -> None:
-    """Do nothing, for a program whose nodes are all there from the start."""
 
 
 class TokenFile(httpx.Auth):
@@ -171,13 +163,11 @@ def replay_one(
         store = redis.Redis.from_url(arguments.redis_url)
         place = StoredMoment(store, program.slug)
         api = WeirApi(client, program.slug)
-        late_nodes = _nothing
-        if program.late_nodes:
-            late_nodes = LateNodes(api, store, program.slug, program.late_nodes).step
+        late_nodes = LateNodes(api, store, program.slug, program.late_nodes)
         while not persistently(api.exists, stop):
             if stop.wait(_NO_CLUSTER_S):
                 return
-        replay(program, api, producer, place, stop, arguments.speed, late_nodes)
+        replay(program, api, producer, place, stop, arguments.speed, late_nodes.step)
 
 
 def replay(
@@ -187,7 +177,7 @@ def replay(
     place: StoredMoment,
     stop: Event,
     speed: float,
-    late_nodes: Callable[[], None] = _nothing,
+    late_nodes: Callable[[], None],
 ) -> None:
     """Register the streams, then feed records and keep queries until `stop`.
 
@@ -217,12 +207,9 @@ def keep_queries(
     keeper: QueryKeeper,
     wanted_now: Callable[[], Sequence[Wanted]],
     stop: Event,
-    late_nodes: Callable[[], None] = _nothing,
+    late_nodes: Callable[[], None],
 ) -> None:
-    """Step the keeper every tick until `stop`; after a failure with growing pauses.
-
-    `late_nodes` is called after each step.
-    """
+    """Step the keeper and call `late_nodes` every tick until `stop`, with pauses after failures."""
     try:
         while not stop.wait(TICK_S):
             persistently(lambda: keeper.step(wanted_now()), stop)

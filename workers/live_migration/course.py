@@ -93,10 +93,7 @@ class Request:
         return [*assigned, *(SetSchema(stream, SCHEMA) for stream in streams), query]
 
     def change(self, state: dict[int, int]) -> MoveTasks:
-        """Return the migration that moves the fewest bytes (paper 004, section 4.1).
-
-        `state`: bytes of each task's state, as they were measured.
-        """
+        """Return the migration of fewest bytes (paper 004, section 4.1); `state`: bytes by task."""
         sizes = np.array([max(1, state.get(task, 1)) for task in range(self.tasks)], np.float64)
         owners = np.array(self.owners())
         problem = MigrationProblem.of_owner(
@@ -242,10 +239,7 @@ class Course:
 
 
 def by_minute(request: Request, rows: list[Row], started: float) -> list[Row]:
-    """Return the measures of each minute, by when results came out.
-
-    The response time of a minute without a result is None.
-    """
+    """Return the measures of each minute by when results came out; None: no response time."""
     result = []
     for minute in range(request.minutes):
         first = (started + minute * request.minute_s) * 1000

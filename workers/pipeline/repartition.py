@@ -80,10 +80,7 @@ class Outcome:
 
 
 def repartition(plan: Plan, *, dry_run: bool = False) -> Outcome:
-    """Change the number of partitions.
-
-    Raises `RepartitionRejected`, `AlreadyRunning` or `CheckpointUnusable`.
-    """
+    """Change partitions. Raises `RepartitionRejected`, `AlreadyRunning`, `CheckpointUnusable`."""
     with exclusive_lock(plan.checkpoint):
         finish_swap(plan.checkpoint)
         result = _checked(plan)

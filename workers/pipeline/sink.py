@@ -129,10 +129,7 @@ class SinkWriter(DataSourceStreamArrowWriter):
 
 @dataclass
 class Blocks:
-    """The blocks of the current node, until its queries have references to them.
-
-    A query's reference is written in the same step as its changed windows.
-    """
+    """Blocks of the current node; references are written with a query's changed windows."""
 
     client: "redis.Redis"
     cluster: str

@@ -1,6 +1,7 @@
 """Compute projected migration costs beforehand: `python -m workers.precompute --help`."""
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,11 +20,37 @@ from algorithms.migration.planner import PLANNER as MIGRATION_PLANNER
 from algorithms.strict_json import read_json
 from controlplane.runtime.errors import CheckFailed
 from controlplane.runtime.java import find_java
-from workers.precompute.store import Store
 
 _BAD_INPUT, _INTERRUPTED = 2, 130
 # What projected costs depend on; the rest of mtm's parameters is about decisions.
 _PARAMETERS = ("tau", "gamma", "rounds", "seed")
+
+
+class Store:
+    """A folder of projections; files are written atomically."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, key: str) -> Projection | None:
+        """Return the projection of a landscape or None. Raises `BadProblem` for a bad file."""
+        try:
+            return Projection.read(self.path(key).read_text("utf-8"))
+        except FileNotFoundError:
+            return None
+
+    def put(self, projection: Projection) -> Path:
+        """Store a projection and return its file."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.path(projection.key)
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(projection.to_json()), "utf-8")
+        part.replace(path)
+        return path
+
+    def path(self, key: str) -> Path:
+        """Return the file of a landscape's projection."""
+        return self.folder / f"{key}.json"
 
 
 def runner_on(session: SparkSession) -> Runner:
@@ -64,11 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         print(computed(options))
-    except PlanningError as refused:
+    except (PlanningError, CheckFailed) as refused:
         print(f"precompute: {refused}", file=sys.stderr)
-        return _BAD_INPUT
-    except CheckFailed as missing:
-        print(f"precompute: {missing}", file=sys.stderr)
         return _BAD_INPUT
     except KeyboardInterrupt:
         print("precompute: cancelled; nothing was kept", file=sys.stderr)

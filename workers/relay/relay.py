@@ -86,13 +86,9 @@ def _news(slug: str, pages: dict[str, list[Any]]) -> News:
         news.rows.append(row_from(fields[b"t"]))
     for position, fields in pages.get(progress_key(slug), ()):
         news.progress = position.decode()
-        news.batch_ms = _batch_ms(json.loads(fields[b"p"]))
+        report = json.loads(fields[b"p"])
+        news.batch_ms = report.get("durations_ms", {}).get("triggerExecution")
     return news
-
-
-def _batch_ms(report: dict[str, Any]) -> float | None:
-    result: float | None = report.get("durations_ms", {}).get("triggerExecution")
-    return result
 
 
 async def _last_id(client: Redis, key: str) -> str:

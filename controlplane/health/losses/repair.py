@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import uuid4
 
 from django.db import transaction
 from django.utils import timezone
@@ -30,7 +31,7 @@ from controlplane.topology.publishing import republish
 from controlplane.topology.rows import current_table
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire import keys
-from controlplane.wire.generation import Generation, new_id, read_generation, write_generation
+from controlplane.wire.generation import Generation, read_generation, write_generation
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.publication import latest_version
 from controlplane.wire.routing.query_actions import MoveTasks, RestartQuery
@@ -104,7 +105,7 @@ def _adopt_generation(cluster: Cluster, facts: Facts) -> None:
     if generation.id and generation.id == facts.database.generation:
         return
     if not generation.id:
-        generation = Generation(new_id(), 0, max(facts.newest, 0))
+        generation = Generation(uuid4().hex, 0, max(facts.newest, 0))
         write_generation(redis_client(), cluster.slug, generation)
     _store_generation(cluster, generation=generation.id)
 
@@ -113,7 +114,7 @@ def _adopt_generation(cluster: Cluster, facts: Facts) -> None:
 def _repair_redis(cluster: Cluster, facts: Facts, kind: Kind, *, states: bool) -> None:
     restored = time.time_ns() // 1_000_000
     generation = Generation(
-        new_id() if kind == Kind.REDIS_LOST else facts.redis.generation.id,
+        uuid4().hex if kind == Kind.REDIS_LOST else facts.redis.generation.id,
         restored, max(facts.newest, 0),
     )  # fmt: skip
     lost = [*_unread(facts), _closed(kind, facts)]

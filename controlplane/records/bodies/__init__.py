@@ -8,20 +8,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from controlplane.errors import Invalid
 from controlplane.records.bodies.conformance import Conformed
 from controlplane.records.bodies.conversion import Rules
-from controlplane.records.bodies.rows import of_json, of_lines, of_rows
+from controlplane.records.bodies.rows import of_json, of_lines
 from controlplane.records.bodies.tables import of_csv, of_table, read_arrow, read_parquet
 from controlplane.wire.schema import StreamSchema
-
-__all__ = [
-    "CONTENT_TYPES",
-    "Conformed",
-    "Format",
-    "check_zone",
-    "conform",
-    "content_type_of",
-    "of_rows",
-    "of_table",
-]
 
 
 class Format(StrEnum):

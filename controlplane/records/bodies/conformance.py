@@ -7,18 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from importlib import import_module
 from typing import Any, Final
 
 import pyarrow as pa
 
 from controlplane.errors import Fields, Invalid
+from controlplane.records.bodies.casts import pc
 from controlplane.records.bodies.conversion import MAX_FAULTS, Converted, TooManyFaults
 from controlplane.wire.records.record_codec import MAX_RECORDS
 from controlplane.wire.schema import StreamSchema
 
-# The stubs of Arrow do not know what its kernels take.
-pc: Any = import_module("pyarrow.compute")
 # Faults in an answer, at most.
 MAX_SHOWN: Final = 20
 MISSING: Final = "Is missing"
@@ -58,10 +56,7 @@ class Conformed:
 def convert_columns(
     schema: StreamSchema, convert: Callable[[Any], Converted]
 ) -> dict[str, Converted]:
-    """Return every column of a schema; `convert` returns that of an Arrow field.
-
-    Raises `Invalid` for a column with more than `MAX_FAULTS` faults.
-    """
+    """Return the columns of a schema, by `convert`. Raises `Invalid` beyond `MAX_FAULTS` faults."""
     columns = {}
     for field in schema.arrow:
         try:

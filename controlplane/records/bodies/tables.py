@@ -2,7 +2,6 @@
 
 import io
 from collections.abc import Iterable
-from importlib import import_module
 from typing import Any, Final
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 from controlplane.errors import BadBody, Fields, Invalid
+from controlplane.records.bodies.casts import pc
 from controlplane.records.bodies.conformance import (
     MISSING,
     Conformed,
@@ -23,8 +23,6 @@ from controlplane.records.bodies.values import convert_array
 from controlplane.wire.records.record_codec import MAX_RECORDS
 from controlplane.wire.schema import StreamSchema
 
-# The stubs of Arrow do not know what its kernels take.
-pc: Any = import_module("pyarrow.compute")
 # What a compressed body may grow to in memory.
 MAX_EXPANDED: Final = 256 * 1024 * 1024
 _BATCH: Final = 1024
@@ -162,10 +160,7 @@ def _parsing(handler: Any) -> Any:
 
 
 def read_csv(body: bytes, names: list[str], skipped: dict[int, str]) -> Any:
-    """Return CSV as a table of text; lines with another number of cells go to `skipped`.
-
-    `skipped`: by the index of the record. Raises `BadBody`.
-    """
+    """Return CSV as text columns; bad lines go to `skipped` by record. Raises `BadBody`."""
 
     def skip(row: Any) -> str:
         # Rows are numbered from 1, and the header is one of them.

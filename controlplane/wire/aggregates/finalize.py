@@ -147,10 +147,7 @@ def _failed(aggregate: Aggregate, why: str, *, attempted: bool = True) -> Outcom
 
 
 def value_of(aggregate: Aggregate, slots: Sequence[Any]) -> Any:
-    """Return an aggregate from its merged slots, None if no record had a value.
-
-    Times are milliseconds; the sum of whole numbers is an int of any size.
-    """
+    """Return an aggregate from its merged slots (times in ms), None if no record had a value."""
     kind = Kind.INT if aggregate.argument is None else aggregate.argument.kind
     match aggregate.function:
         case "count":

@@ -106,6 +106,7 @@ AGGREGATES: Final[Mapping[str, Function]] = {
         ("k", 1, MOST_OF_TOP),
     ),
 }  # fmt: skip
+_KNOWN: Final = ", ".join(AGGREGATES)
 
 
 def parse_aggregate(text: str, columns: Mapping[str, Kind]) -> Aggregate:
@@ -113,7 +114,7 @@ def parse_aggregate(text: str, columns: Mapping[str, Kind]) -> Aggregate:
     node = tree_of(text)
     checker = Checker(text, columns)
     if not isinstance(node, exp.Anonymous):
-        raise checker.bad(node, f"must be an aggregate of an expression: {_known()}")
+        raise checker.bad(node, f"must be an aggregate of an expression: {_KNOWN}")
     name = str(node.this).lower()
     arguments = _arguments(name, node)
     function = _function(name, checker, node)
@@ -137,10 +138,6 @@ def _gives(name: str, argument: Expression | None, function: Function) -> Kind:
     return function.gives or argument.kind
 
 
-def _known() -> str:
-    return ", ".join(AGGREGATES)
-
-
 def _arguments(name: str, node: exp.Anonymous) -> list[exp.Expr]:
     """Return the arguments; `count(*)` counts records, `count(distinct x)` is a function."""
     result: list[exp.Expr] = list(node.expressions)
@@ -157,7 +154,7 @@ def _function(name: str, checker: Checker, node: exp.Expr) -> Function:
     if result is None:
         raise BadExpression(
             checker.text,
-            f"there is no aggregate {name}; there are {_known()}",
+            f"there is no aggregate {name}; there are {_KNOWN}",
             node.meta["start"],
             node.meta["end"] + 1,
         )

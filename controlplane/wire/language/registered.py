@@ -79,14 +79,11 @@ def function(*, takes: Sequence[str], gives: str, name: str | None = None) -> Ca
 
 
 def aggregate(*, takes: str, gives: str, name: str | None = None) -> Callable[[type[T]], type[T]]:
-    """Register a class as an aggregate of one expression.
-
-    Raises `ValueError` for an unknown kind and for a name that is taken.
-    """
+    """Register a class as an aggregate. Raises `ValueError` for a bad kind or a taken name."""
     kind, result = Kind(takes), Kind(gives)
 
     def register(work: type[T]) -> type[T]:
-        known = (name or _snake(work.__name__)).lower()
+        known = (name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", work.__name__)).lower()
         if known in _AGGREGATES and type(_AGGREGATES[known].work) is not work:
             raise ValueError(f"there is an aggregate {known} already")
         about = (work.__doc__ or "").strip().partition("\n")[0]
@@ -101,10 +98,6 @@ def accepted_kinds(kind: Kind) -> tuple[Kind, ...]:
     if kind is Kind.FLOAT:
         return (Kind.FLOAT, Kind.INT, Kind.DECIMAL)
     return (Kind.DECIMAL, Kind.INT) if kind is Kind.DECIMAL else (kind,)
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
 
 
 def registered_aggregate(name: str) -> RegisteredAggregate | None:

@@ -10,51 +10,9 @@ the late records, so lateness does not depend on the reader.
 
 import redis
 
-from controlplane.wire.log.address import (
-    KAFKA_SCHEME,
-    check_url,
-    kafka_address,
-    log_identity,
-    without_password,
-)
+from controlplane.wire.log.address import KAFKA_SCHEME, check_url, kafka_address
 from controlplane.wire.log.redis_log import RedisLog, connect
-from controlplane.wire.log.values import (
-    DEFAULT_BYTES,
-    DEFAULT_LIMIT,
-    DEFAULT_LIMITS,
-    START,
-    WINDOW,
-    Block,
-    Entry,
-    IdempotencyToken,
-    Limits,
-    Log,
-    LogBacklog,
-    LogHead,
-    LogPosition,
-)
-
-__all__ = [
-    "DEFAULT_BYTES",
-    "DEFAULT_LIMIT",
-    "DEFAULT_LIMITS",
-    "START",
-    "WINDOW",
-    "Block",
-    "Entry",
-    "IdempotencyToken",
-    "Limits",
-    "Log",
-    "LogBacklog",
-    "LogHead",
-    "LogPosition",
-    "RedisLog",
-    "check_url",
-    "log_identity",
-    "open_log",
-    "schema_client",
-    "without_password",
-]
+from controlplane.wire.log.values import Log
 
 
 def schema_client(url: str) -> "redis.Redis | None":

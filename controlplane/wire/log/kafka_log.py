@@ -47,10 +47,7 @@ _TOO_LARGE: Final = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE}
 
 
 class KafkaLog:
-    """The log of a cluster in Kafka.
-
-    Threads may share it to append; one thread reads. Reading needs the site's Redis.
-    """
+    """The log of a cluster in Kafka; threads may append, one thread reads by the site's Redis."""
 
     def __init__(
         self, address: KafkaAddress, cluster: str, site: "redis.Redis | None" = None
@@ -125,10 +122,7 @@ class KafkaLog:
     def position_after(
         self, start: LogPosition, max_records: int, max_bytes: int = UNBOUNDED
     ) -> LogPosition:
-        """Return the last position within both limits after `start`, and index the log up to it.
-
-        Raises `LogGap` if Kafka has deleted what was to be read.
-        """
+        """Return the last position within both limits, and index up to it. Raises `LogGap`."""
         begin, end = self._offset_range(start)
         if begin >= end:
             return start

@@ -82,10 +82,7 @@ class PrefixStore:
         self._committed = keys.kafka_committed_key(cluster, topic)
 
     def prefix_of(self, position: str) -> Prefix:
-        """Return the state at a position, an empty one at the start of the log.
-
-        Also empty after a loss of Redis: watermarks then start again.
-        """
+        """Return the state at a position; an empty one at the start, and after a loss of Redis."""
         result: Any = self._client.hget(self._prefixes, position)
         return Prefix() if result is None else Prefix.decode(result)
 
@@ -96,10 +93,7 @@ class PrefixStore:
         return position, self.prefix_of(position)
 
     def keep(self, start: str, end: str, prefix: Prefix) -> None:
-        """Store the prefix at `end`, computed from the prefix at `start`.
-
-        Readers from `start` need the state there, even if Redis was emptied.
-        """
+        """Store the prefix at `end`, and that at `start` in case that Redis was emptied."""
         pipe = self._client.pipeline(transaction=True)
         pipe.hsetnx(self._prefixes, start, Prefix().encode())
         pipe.hset(self._prefixes, end, prefix.encode())

@@ -70,10 +70,7 @@ class Piece:
 def assemble_windows(
     computation: Computation, pieces: Sequence[Piece], page_s: float | None = None
 ) -> list[list[StoredWindow]]:
-    """Return for each piece the windows at its places, in their order.
-
-    All are of one computation, so many queries share the cost of merging and finalizing.
-    """
+    """Return for each piece of one computation the windows at its places, in their order."""
     numbers: list[dict[bytes, int]] = []
     count = 0
     for piece in pieces:

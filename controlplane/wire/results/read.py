@@ -292,12 +292,8 @@ def _bounds(wanted: Range) -> tuple[bytes, bytes]:
     whole = wanted.key is not None or len(wanted.after) == START_BYTES
     after = wanted.after[:START_BYTES] if whole else wanted.after
     if wanted.newest_first:
-        return least, min(most, b"(" + after, key=_bound)
-    return max(least, b"(" + after + b"\xff", key=_bound), most
-
-
-def _bound(text: bytes) -> bytes:
-    return text[1:]
+        return least, min(most, b"(" + after, key=lambda bound: bound[1:])
+    return max(least, b"(" + after + b"\xff", key=lambda bound: bound[1:]), most
 
 
 def _names_of_forms(

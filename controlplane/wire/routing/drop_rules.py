@@ -65,10 +65,7 @@ class DropRule:
 
 
 def first_group(rule: DropRule, after_ms: int | None) -> int:
-    """Return the start (ms) of the first group of windows without records up to `after_ms`.
-
-    None: no record was ever seen.
-    """
+    """Return the start (ms) of the first group of windows after `after_ms` (None: no record)."""
     if after_ms is None:
         return ALWAYS
     group = rule.slide_ms * rule.batch
@@ -76,10 +73,7 @@ def first_group(rule: DropRule, after_ms: int | None) -> int:
 
 
 def add_step(rule: DropRule, since_ms: int, share: float) -> DropRule | None:
-    """Return the rule with another share from `since_ms` on; None if it drops nothing any more.
-
-    Later steps are removed: no record has reached them.
-    """
+    """Return the rule with a share from `since_ms` on, no later steps; None if it drops nothing."""
     before = [step for step in rule.steps if step[0] < since_ms]
     return _of(rule, [*before, (since_ms, share)])
 

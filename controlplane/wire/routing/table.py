@@ -47,10 +47,7 @@ class RoutingDelta:
 
 @dataclass(frozen=True)
 class RoutingTable:
-    """The whole routing at one version; never changed, only followed by the next.
-
-    The parts are those of `TableDraft`, which actions change.
-    """
+    """The whole routing at one version, with the parts of a `TableDraft`; never changed."""
 
     version: int = 0
     queries: Mapping[int, Route] = field(default_factory=dict)

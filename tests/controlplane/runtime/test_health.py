@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -46,26 +47,26 @@ def test_a_web_that_answers_is_ready(
         server.status = status  # type: ignore[attr-defined]
         threading.Thread(target=server.handle_request, daemon=True).start()
         place = Place(Path(), "127.0.0.1", server.server_port, "", Path())
-        assert health.web_probe(place)() == missing
+        assert health.probe_web(place) == missing
 
 
 def test_a_web_that_does_not_listen_yet_is_waited_for() -> None:
     """Django takes seconds to import."""
-    assert health.web_probe(Place(Path(), "127.0.0.1", free_port(), "", Path()))() == "web"
+    assert health.probe_web(Place(Path(), "127.0.0.1", free_port(), "", Path())) == "web"
 
 
 def test_a_beat_of_an_earlier_run_does_not_count(client: "redis.Redis") -> None:
     """Redis keeps its data: the last run's beats are there for a minute."""
     beat(client, "relay")
     now = time.time_ns() // 1_000_000
-    assert health.beat_probe(client, "relay", since_ms=now - 5000)() is None
-    assert health.beat_probe(client, "relay", since_ms=now + 5000)() == "relay"
-    assert health.beat_probe(client, "beat", since_ms=0)() == "beat"
+    assert health.probe_beat(client, "relay", since_ms=now - 5000) is None
+    assert health.probe_beat(client, "relay", since_ms=now + 5000) == "relay"
+    assert health.probe_beat(client, "beat", since_ms=0) == "beat"
 
 
 def test_spark_is_ready_when_it_told_of_a_batch_in_this_run(client: "redis.Redis") -> None:
     """A process, or telemetry of yesterday, is not live data."""
-    probe = health.spark_probe(client, since_ms=1000)
+    probe = partial(health.probe_spark, client, since_ms=1000)
     assert probe() == "agent"
     beat(client, "agent")
     record_clusters(client, {"sf": "starting", "ny": "stopped"})
@@ -99,7 +100,7 @@ def test_a_lost_redis_is_said_not_raised() -> None:
 
     with pytest.raises(Stopped):
         health.wait_until_ready(
-            {"relay": health.beat_probe(client, "relay", 0)}, said.append, pause
+            {"relay": partial(health.probe_beat, client, "relay", 0)}, said.append, pause
         )
     assert said == ["waiting for relay (Redis does not answer)"]
 
@@ -108,4 +109,4 @@ def test_no_worker_answers_the_ping_of_an_empty_broker(client: "redis.Redis") ->
     """The ping goes through the broker with the prefix that the worker uses."""
     port = client.connection_pool.connection_kwargs["port"]
     place = Place(Path(), "127.0.0.1", 1, f"redis://127.0.0.1:{port}/0", Path())
-    assert health.worker_probe(place, {"global_keyprefix": "weir:celery:"})() == "worker"
+    assert health.probe_worker(place, {"global_keyprefix": "weir:celery:"}) == "worker"

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.runtime.children import Place
-from controlplane.runtime.credentials import ensure_login
-from controlplane.runtime.runner import end_leftovers
+from controlplane.runtime.runner import end_leftovers, ensure_login
 from controlplane.runtime.signals import UNDER_MAKE
 from tests.controlplane.runtime.waiting import PARENT_OF_STUBBORN, is_gone, pid_in, wait_for
 

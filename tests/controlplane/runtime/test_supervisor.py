@@ -10,7 +10,7 @@ import pytest
 
 from controlplane.runtime import supervisor as supervising
 from controlplane.runtime.children import ChildSpec
-from controlplane.runtime.errors import ChildFailed, StepFailed, Stopped
+from controlplane.runtime.errors import RunError, Stopped
 from controlplane.runtime.supervisor import Supervisor
 from tests.controlplane.runtime.waiting import (
     PARENT_OF_STUBBORN,
@@ -78,7 +78,7 @@ def test_a_child_that_keeps_dying_is_given_up_with_its_last_lines(supervisor: Su
         supervisor.tick()
         return False
 
-    with pytest.raises(ChildFailed) as caught:
+    with pytest.raises(RunError) as caught:
         wait_for(tick)
     assert "relay ended with code 1" in str(caught.value)
     assert "no such table" in str(caught.value)
@@ -100,7 +100,7 @@ def test_a_child_that_cannot_work_is_tried_until_it_can(
         supervisor.tick()
         return False
 
-    with pytest.raises(ChildFailed):
+    with pytest.raises(RunError):
         wait_for(tick)
     told = [line for line in said if "as the disk of data is full; starting it again" in line]
     assert len(told) == 5
@@ -125,7 +125,7 @@ def test_warnings_of_a_child_are_forwarded_with_its_name(
 def test_a_failed_step_tells_its_own_lines(supervisor: Supervisor, tmp_path: Path) -> None:
     """Lines of an earlier start would mislead."""
     (tmp_path / "migrate.log").write_text("yesterday\n")
-    with pytest.raises(StepFailed) as caught:
+    with pytest.raises(RunError) as caught:
         supervisor.run_step(spec("migrate", "raise SystemExit('locked')"))
     assert "locked" in str(caught.value)
     assert "yesterday" not in str(caught.value)

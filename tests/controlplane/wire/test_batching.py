@@ -15,6 +15,8 @@ import redis
 from controlplane.wire import keys, log
 from controlplane.wire.batching import BatchingProducer
 from controlplane.wire.errors import BadBlock, BufferFull, LogFull, Undelivered
+from controlplane.wire.log.redis_log import RedisLog
+from controlplane.wire.log.values import START, Limits, LogPosition
 from controlplane.wire.producer import Producer
 from controlplane.wire.records.record_codec import decode_block
 from tests.support.kafka import running_kafka
@@ -32,7 +34,7 @@ def reports(*cars: int) -> pa.RecordBatch:
 
 def cars_in(client: "redis.Redis", stream: int) -> list[list[int | None]]:
     """Return the cars of each block of a stream."""
-    read = log.RedisLog(client, "c").read_streams([stream], log.START, "+")
+    read = RedisLog(client, "c").read_streams([stream], START, "+")
     return [decode_block(entry.block).records["car"].to_pylist() for entry in read.get(stream, [])]
 
 
@@ -132,7 +134,7 @@ def test_a_full_log_is_waited_for(redis_client: "redis.Redis", redis_server: str
     """It goes on as soon as the pipeline has read; with no patience left the refusal is told."""
     with Producer(redis_server, "c", schemas=ALL_REPORTS) as other:
         other.append({1: reports(1)})
-    limits = log.Limits(records=1)
+    limits = Limits(records=1)
     with (
         BatchingProducer(
             redis_server, "c", limits=limits, delivery_s=0, schemas=ALL_REPORTS
@@ -143,8 +145,8 @@ def test_a_full_log_is_waited_for(redis_client: "redis.Redis", redis_server: str
     with BatchingProducer(redis_server, "c", limits=limits, schemas=ALL_REPORTS) as patient:
         sent = patient.send(1, reports(3))
         assert not patient.flush(0.2)
-        pipeline = log.RedisLog(redis_client, "c")
-        pipeline.mark_committed(pipeline.position_after(log.LogPosition(log.START, 0), 10))
+        pipeline = RedisLog(redis_client, "c")
+        pipeline.mark_committed(pipeline.position_after(LogPosition(START, 0), 10))
         assert sent.result(10)
     assert [3] in cars_in(redis_client, 1)
 
@@ -196,8 +198,7 @@ def test_lost_answers_double_nothing(redis_client: "redis.Redis", redis_server: 
             sent = [producer.send(1, reports(car)) for car in range(40)]
             wait(sent, timeout=60)
     assert [future.result(0) for future in sent] == [
-        entry.position
-        for entry in log.RedisLog(redis_client, "c").read_streams([1], log.START, "+")[1]
+        entry.position for entry in RedisLog(redis_client, "c").read_streams([1], START, "+")[1]
     ]
     assert cars_in(redis_client, 1) == [[car] for car in range(40)]
 
@@ -238,6 +239,6 @@ def test_it_speaks_to_kafka_as_well(redis_client: "redis.Redis", redis_server: s
             sent = [producer.send(1, reports(car)) for car in range(50)]
         assert all(future.result(0) for future in sent)
         reader = log.open_log(url, "c", redis_server)
-        end = reader.position_after(log.LogPosition(log.START, 0), 10**6)
+        end = reader.position_after(LogPosition(START, 0), 10**6)
         assert end.total == 50
         reader.close()

@@ -6,7 +6,6 @@ import pyarrow as pa
 import pytest
 import redis
 
-from controlplane.wire import log
 from controlplane.wire.errors import (
     BadBlock,
     BadLogUrl,
@@ -15,6 +14,9 @@ from controlplane.wire.errors import (
     LogFull,
     LogUnavailable,
 )
+from controlplane.wire.log.address import without_password
+from controlplane.wire.log.redis_log import RedisLog
+from controlplane.wire.log.values import START, IdempotencyToken
 from controlplane.wire.producer import Producer
 from controlplane.wire.records.record_codec import decode_block
 from tests.support.redis_server import RedisServer
@@ -30,7 +32,7 @@ def test_appended_records_are_read_back(redis_client: "redis.Redis", redis_serve
     """One block per stream, at the returned position."""
     with Producer(redis_server, "c", schemas=ALL_REPORTS) as producer:
         position = producer.append({1: reports(7, 8), 2: reports(9)})
-    read = log.RedisLog(redis_client, "c").read_streams([1, 2, 3], log.START, "+")
+    read = RedisLog(redis_client, "c").read_streams([1, 2, 3], START, "+")
     assert [(s, e.position, e.records) for s in read for e in read[s]] == [
         (1, position, 2),
         (2, position, 1),
@@ -70,9 +72,9 @@ def test_each_append_counts_and_a_repetition_does_not(
     """Two equal appends are two; the same stamp twice is one."""
     with Producer(redis_server, "c", schemas=ALL_REPORTS) as producer:
         positions = {producer.append({1: reports(7)}) for _ in range(3)}
-        token = log.IdempotencyToken("loader", 17)
+        token = IdempotencyToken("loader", 17)
         stamped = {producer.append({1: reports(7)}, token) for _ in range(3)}
-    read = log.RedisLog(redis_client, "c").read_streams([1], log.START, "+")
+    read = RedisLog(redis_client, "c").read_streams([1], START, "+")
     assert {entry.position for entry in read[1]} == positions | stamped
     assert (len(positions), len(stamped)) == (3, 1)
 
@@ -81,7 +83,7 @@ def test_a_stamp_that_other_records_had_is_refused(
     redis_client: "redis.Redis", redis_server: str
 ) -> None:
     """Not answered as if they were stored; those that had it are repeated as before."""
-    token = log.IdempotencyToken("loader", 17)
+    token = IdempotencyToken("loader", 17)
     with Producer(redis_server, "c", schemas=ALL_REPORTS) as producer:
         first = producer.append({1: reports(7), 2: reports(8)}, token)
         for other in ({1: reports(9), 2: reports(8)}, {1: reports(7)}, {2: reports(7)}):
@@ -103,7 +105,7 @@ def test_an_append_whose_answer_was_lost_is_repeated_under_its_stamp(tmp_path: P
             producer.append({1: reports(7)})
         server.start()
         token = lost.value.token
-        assert isinstance(token, log.IdempotencyToken)
+        assert isinstance(token, IdempotencyToken)
         first = producer.append({1: reports(7)}, token)
         assert producer.append({1: reports(7)}, token) == first
         assert producer.waiting().records == 2
@@ -115,7 +117,7 @@ def test_a_producer_is_told_to_slow_down(redis_client: "redis.Redis", redis_serv
         producer.append({1: reports(7, 8)})
         with pytest.raises(LogFull, match=r"2 records.*limit 2"):
             producer.append({1: reports(9)})
-    size = log.RedisLog(redis_client, "c").waiting().bytes
+    size = RedisLog(redis_client, "c").waiting().bytes
     with (
         Producer(redis_server, "c", max_bytes=size + 1, schemas=ALL_REPORTS) as producer,
         pytest.raises(LogFull, match=f"{size:,} bytes"),
@@ -144,9 +146,9 @@ def test_a_wrong_url_is_refused_with_what_is_wrong(url: str, told: str) -> None:
 
 def test_a_password_is_not_shown() -> None:
     """Pages and logs show a log's URL without it."""
-    assert log.without_password("kafka://me:se%2Fcret@a:1,b:2/t") == "kafka://me:***@a:1,b:2/t"
-    assert log.without_password("redis://:secret@a:1/0") == "redis://:***@a:1/0"
-    assert log.without_password("redis://a:1/0") == "redis://a:1/0"
+    assert without_password("kafka://me:se%2Fcret@a:1,b:2/t") == "kafka://me:***@a:1,b:2/t"
+    assert without_password("redis://:secret@a:1/0") == "redis://:***@a:1/0"
+    assert without_password("redis://a:1/0") == "redis://a:1/0"
 
 
 @pytest.mark.parametrize(
@@ -155,4 +157,4 @@ def test_a_password_is_not_shown() -> None:
 def test_a_stamp_that_cannot_be_told_apart_is_refused(producer: str, sequence: int) -> None:
     """Numbers above 2**53 would be taken for their neighbours."""
     with pytest.raises(InvalidIdempotencyToken):
-        log.IdempotencyToken(producer, sequence)
+        IdempotencyToken(producer, sequence)

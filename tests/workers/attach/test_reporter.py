@@ -9,8 +9,15 @@ import pytest
 
 from tests.support.attached import JOB, event, progress_event, receiving
 from tests.support.redis_server import free_port
-from workers.attach.post import PATH, Poster, Unreachable
-from workers.attach.reporter import LONGEST_RETRY_SECONDS, EventQueue, Reporter, delay_before
+from workers.attach.reporter import (
+    LONGEST_RETRY_SECONDS,
+    PATH,
+    EventQueue,
+    Poster,
+    Reporter,
+    Unreachable,
+    delay_before,
+)
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 TOKEN = "weir_secret"

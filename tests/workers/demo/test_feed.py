@@ -4,8 +4,10 @@ from typing import Any, cast
 import pytest
 import redis
 
-from controlplane.wire import keys, log
+from controlplane.wire import keys
 from controlplane.wire.errors import LogFull
+from controlplane.wire.log.redis_log import RedisLog
+from controlplane.wire.log.values import START, LogPosition
 from controlplane.wire.producer import Producer
 from controlplane.wire.records.record_codec import decode_block
 from workers.demo.recording import REPORT, Recording
@@ -23,7 +25,7 @@ def feed_of(recording: Recording, client: "redis.Redis", url: str, limit: int = 
 
 
 def logged(client: "redis.Redis") -> int:
-    return log.RedisLog(client, "sf").position_after(log.LogPosition(log.START, 0), 10**9).total
+    return RedisLog(client, "sf").position_after(LogPosition(START, 0), 10**9).total
 
 
 def reports_up_to(recording: Recording, moment: int) -> int:

@@ -20,7 +20,8 @@ import pyarrow as pa
 import pytest
 import redis
 
-from controlplane.wire import keys, log
+from controlplane.wire import keys
+from controlplane.wire.log.values import START
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
 from controlplane.wire.query_text import QueryText
@@ -256,7 +257,7 @@ def _wait_until_read(driver: KeptDriver, world: World) -> None:
 
 def _check_spans(batches: list[dict[str, Any]], world: World) -> None:
     """The batches cover the log from its start to its end without gap or overlap."""
-    assert batches[0]["start"] == log.START
+    assert batches[0]["start"] == START
     for before, after in pairwise(batches):
         assert before["end"] == after["start"]
     assert batches[-1]["end"] == world.appended[-1][0]

@@ -14,8 +14,7 @@ from algorithms.errors import BadProblem
 from algorithms.migration.formats import foreseen_from_json
 from algorithms.migration.future.planners import Mtm
 from tests.support.signals import HEARING
-from workers.precompute.__main__ import main
-from workers.precompute.store import Store
+from workers.precompute.__main__ import Store, main
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("class_archive")]
 PROBLEM: dict[str, Any] = {

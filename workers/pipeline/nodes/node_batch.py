@@ -130,10 +130,7 @@ class NodeBatch:
         }
 
     def _widen(self) -> list[tuple[str, StateSchema, Any]]:
-        """Convert the state of queries whose streams have wider columns now.
-
-        Return what takes away the windows that were emitted under keys of another kind.
-        """
+        """Convert the state of queries with wider columns; return the windows to take away."""
         merges = self.table.aggregated_by_node(self.input.node)
         self.widening = detect_widening(self.store, self.table.kinds, self.tasks, merges)
         if self.widening is None:

@@ -95,10 +95,7 @@ def partitions_for(master: str, wanted: int, nodes: int) -> int:
 
 
 def partition_warning(there: int | None, wanted: int) -> str:
-    """Return a warning about a checkpoint's partitions; empty if they are as wanted.
-
-    `there`: the partitions of the checkpoint, None for a new one.
-    """
+    """Return a warning, "" if a checkpoint (None: a new one) has the wanted partitions."""
     if there is None or there == wanted:
         return ""
     return (

@@ -111,10 +111,7 @@ def batch_budget(memory: str) -> int:
 
 
 class WeirLog(DataSource):
-    """The data source `weir_log`.
-
-    Its option `reader` has the fields of `LogReader` as JSON.
-    """
+    """The data source `weir_log`; its option `reader` has the fields of `LogReader` as JSON."""
 
     @classmethod
     def name(cls) -> str:
@@ -306,10 +303,7 @@ class LogReader(DataSourceStreamReader):
         return table.nodes if table.table.node_count else max(table.nodes, self.nodes)
 
     def _splits_at(self, version: int) -> int:
-        """Return the number of split nodes: that of the table, and all that read a stream.
-
-        One that a plan has left without a stream reads nothing.
-        """
+        """Return the number of split nodes: that of the table, and all that read a stream."""
         table = self._table(version)
         if table is None:
             return self.splits

@@ -65,10 +65,7 @@ class Cells(NamedTuple):
 
 
 def cells_of(sketch: str, values: Any, kind: Kind) -> Cells:
-    """Return the exact cell of each value of an array without nulls.
-
-    Raises `LookupError` for an unknown sketch.
-    """
+    """Return the exact cell of each value, none null. Raises `LookupError` for a wrong sketch."""
     ones = np.ones(len(values), np.int64)
     match sketch:
         case "quantile":

@@ -39,10 +39,7 @@ Faults = dict[int, tuple[int, Fault]]
 
 
 class QueryFault(Exception):
-    """Something that a query requests cannot be computed.
-
-    `queries`: of which one, empty for all that share the computation.
-    """
+    """What a query requests cannot be computed; `queries`: of which one, empty for all."""
 
     def __init__(self, why: str, query: int | None = None) -> None:
         super().__init__(why[:_LONGEST])

@@ -15,7 +15,6 @@ from controlplane.wire.limits import has_headroom
 from workers.pipeline.engine.failures.fault import Fault, reason_of
 
 # The stages by the names under which faults report them.
-ROUTE: Final = "route"
 EVALUATE: Final = "evaluate"
 ASSIGN: Final = "assign"
 COUNT: Final = "count"

@@ -33,8 +33,6 @@ _TIMES: Final[dict[str, Callable[..., Value]]] = {
     "day_of_week": lambda value: pc.add(pc.day_of_week(value), 1),
 }
 
-__all__ = ["KERNELS", "Value"]
-
 
 def _text_test(kernel: Kernel) -> Kernel:
     """Apply a kernel for constant patterns to each distinct pattern."""

@@ -25,10 +25,7 @@ _DAY_MS: Final = 86_400_000
 
 
 def to_whole(kernel: Kernel) -> Kernel:
-    """Return a kernel that gives a rounded number as int64; null for NaN.
-
-    What is beyond 64 bits raises `ArrowInvalid`, infinities among it.
-    """
+    """Return a kernel that rounds to int64, NaN to null. It raises `ArrowInvalid` beyond."""
 
     @on_arrays
     def call(value: Value) -> Value:

@@ -49,10 +49,7 @@ Window = tuple[str, StateSchema, Any]
 
 @dataclass(frozen=True)
 class Widening:
-    """The first batch under schemas in which columns have other kinds than before.
-
-    `counted`: what each query counted until then.
-    """
+    """The first batch with other kinds of columns; `counted`: what each query counted before."""
 
     counted: Mapping[int, Counted] = field(default_factory=dict)
 

@@ -91,10 +91,7 @@ def is_closed(
 def mark_open_changed(
     merged_state: MergedState, closing: Mapping[int, WindowClosing], watermarks: Mapping[int, int]
 ) -> MergedState:
-    """Return the state with all rows that were open at these watermarks as changed ones.
-
-    They are emitted again, after what was written of them was lost.
-    """
+    """Return the state with all rows as changed that were open at these watermarks."""
     rows, is_changed = merged_state.rows, merged_state.is_changed
     return MergedState(rows, is_changed | ~is_closed(rows, closing, watermarks))
 
