@@ -73,7 +73,10 @@ class Part:
 
 
 def insert_all(cluster_id: int, windows: Mapping[int, Sequence[Archived]]) -> int:
-    """Insert windows of queries that are not archived yet and count them; return how many."""
+    """Insert windows of queries and count them; return how many are new.
+
+    An archived window is not replaced.
+    """
     filled = {query: some for query, some in windows.items() if some}
     if not filled:
         return 0
@@ -88,7 +91,10 @@ def insert_all(cluster_id: int, windows: Mapping[int, Sequence[Archived]]) -> in
 
 
 def _insert_together(cursor: Any, rows: Mapping[int, Sequence[Any]]) -> dict[int, int]:
-    """Insert all rows, or none if some exist after a killed pass; return how many by query."""
+    """Insert rows of queries together; return how many by query, nothing if some exist already.
+
+    Some exist after a pass that was killed; none is inserted then.
+    """
     with suppress(_SomeAreThere), transaction.atomic(RESULTS):
         every = [row for some in rows.values() for row in some]
         cursor.executemany(_INSERT, every)

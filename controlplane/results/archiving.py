@@ -109,7 +109,10 @@ _OLDEST: Final = Range(limit=PAGE, newest_first=False)
 
 
 def archive_windows(now: datetime) -> int:
-    """Archive final windows unless another process does; return how many were removed."""
+    """Archive the final windows of every cluster; return how many were removed from Redis.
+
+    Does nothing while another process holds the lock.
+    """
     client, token = redis_client(), f"{time.time_ns()}"
     if not client.set(_LOCK, token, nx=True, px=_LOCK_MS):
         return 0

@@ -55,7 +55,10 @@ class RawWindow(NamedTuple):
 
 @dataclass(frozen=True)
 class Names:
-    """Names and kinds of result columns; `computation`: None if one of its functions is gone."""
+    """Names and kinds of the columns of a query's results.
+
+    `computation`: None if the query calls a missing function.
+    """
 
     text: QueryText
     computation: Computation | None

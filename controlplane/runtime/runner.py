@@ -89,7 +89,10 @@ def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
 
 
 def prepare(options: RunOptions, say: Say) -> tuple[Place, OwnRedis | None]:
-    """Check this machine and find Java and Redis, start nothing yet. Raises `CheckFailed`."""
+    """Check this machine and find Java and Redis; nothing is started yet.
+
+    Raises `CheckFailed`.
+    """
     check_python()
     prepare_data(options.data)
     lock_data(options.data)
@@ -124,7 +127,10 @@ def end_leftovers(data: Path, say: Say) -> None:
 def start_all(
     supervisor: Supervisor, place: Place, own: OwnRedis | None, options: RunOptions, say: Say
 ) -> None:
-    """Start everything, the agent first as Spark takes longest, and wait until it is live."""
+    """Start everything and wait until it is live.
+
+    The agent starts first, because Spark takes longest.
+    """
     since_ms = time.time_ns() // 1_000_000
     if own is not None:
         _start_redis(supervisor, own)

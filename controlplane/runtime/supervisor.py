@@ -83,7 +83,10 @@ class Supervisor:
         self._launch(child)
 
     def run_step(self, spec: ChildSpec) -> None:
-        """Run a command, supervising. Raises `RunError` if it fails, `Stopped` on a request."""
+        """Run a command to its end while supervising the children.
+
+        Raises `RunError` if it fails, `Stopped` if the stop was requested.
+        """
         log = self._logs / f"{spec.name}.log"
         rotate(log)
         start = log.stat().st_size if log.exists() else 0
@@ -116,7 +119,10 @@ class Supervisor:
         processes.reap_adopted([*step, *own])
 
     def end_all(self, hurry: Callable[[], bool] = lambda: False) -> bool:
-        """Stop all, Redis last, gracefully unless `hurry`; return True if all have ended."""
+        """Stop every process, Redis after all others; return True if all have ended.
+
+        `hurry` (a second Ctrl-C) skips the graceful stop.
+        """
         last = [child for child in self.children.values() if child.spec.name == "redis"]
         self._end([child for child in self.children.values() if child not in last], hurry)
         self._kill_strays(keep={child.pid for child in last if child.pid})

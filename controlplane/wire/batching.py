@@ -69,7 +69,10 @@ class BatchingProducer(AbstractContextManager["BatchingProducer"]):
         schemas: Mapping[int, StreamSchema] | None = None,
         site: str = "",
     ) -> None:
-        """Open the log at `url`; `schemas`, `site`: as for `Producer`. Raises `BadLogUrl`."""
+        """Open the log at `url` (redis://… or kafka://…). Raises `BadLogUrl`.
+
+        `schemas`, `site`: as for `Producer`.
+        """
         self.cluster = cluster
         self.limits = limits
         self._log = open_log(url, cluster)

@@ -33,7 +33,10 @@ class RedisOutOfMemory(LogFull):
 
 
 class AppendTooLarge(WireError):
-    """An append exceeds the maximum size of the log; `limit`: in bytes, None if unknown."""
+    """An append exceeds the maximum size of the log.
+
+    `limit`: in bytes, None if unknown.
+    """
 
     def __init__(self, size: int, limit: int | None) -> None:
         most = "" if limit is None else f" of at most {limit:,}"

@@ -112,7 +112,10 @@ def block_key(cluster: str, block: bytes) -> str:
 
 
 def part_key(cluster: str, query: int, node: int) -> str:
-    """Return the key of the stream of a node's last partial results of a query, by micro-batch."""
+    """Return the key of a node's partial results of a query, for its aggregator node.
+
+    A Redis Stream with an entry per micro-batch, trimmed to the last few.
+    """
     return f"{cluster_prefix(cluster)}parts:{query}:{node}"
 
 

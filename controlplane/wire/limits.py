@@ -34,7 +34,10 @@ _HEADROOM_BYTES: Final = 16 << 20
 
 
 class TimeLimit(BaseException):
-    """A call exceeded its time limit; a `BaseException`, so `except Exception` passes it on."""
+    """A call has exceeded its time limit.
+
+    A `BaseException`, so that `except Exception` does not catch it.
+    """
 
 
 @cache

@@ -165,7 +165,10 @@ class Producer(AbstractContextManager["Producer"]):
 def conform(
     schemas: SchemaRegistry, stream: int, records: Any, schema: StreamSchema | None = None
 ) -> tuple[pa.RecordBatch, StreamSchema]:
-    """Return records in the stream's schema, read again if they do not match, and the schema."""
+    """Return records converted to the stream's schema, and the schema.
+
+    If records do not match the cached schema, the published one is read again.
+    """
     known = schema or schemas.of(stream)
     try:
         return to_record_batch(stream, records, known), known

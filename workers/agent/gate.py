@@ -47,7 +47,10 @@ def read_checkpoint(path: Path) -> CheckpointFacts | None:
 
 
 def set_aside(path: Path) -> str:
-    """Rename a checkpoint to make room for a new one; return its new name, "" if there is none."""
+    """Rename a checkpoint to make room for a new one; return the new name.
+
+    Returns "" without a checkpoint.
+    """
     if not path.exists():
         return ""
     aside = path.with_name(f"{path.name}.older-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}")
@@ -86,7 +89,10 @@ class Gate:
         self._looked: dict[str, tuple[float, Report | None]] = {}
 
     def hold(self, spec: DriverSpec, now: float, runs: bool) -> Report | None:
-        """Return why a driver must not run, None if it may; repair losses. Never raises."""
+        """Return why a driver must not run, None if it may; repair losses.
+
+        Never raises: an error in one cluster does not affect the others.
+        """
         looked_at, held = self._looked.get(spec.cluster, (float("-inf"), None))
         if runs and now - looked_at < _EVERY_S:
             return held

@@ -64,7 +64,10 @@ class Problem(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """Records/s read, growth of the backlog (records/s), seconds until it is empty or None."""
+    """Records/s read, records/s by which the backlog grows, and seconds until it is empty.
+
+    `drained_s` is None if the backlog does not shrink.
+    """
 
     read: float
     grows: float

@@ -209,7 +209,10 @@ def keep_queries(
     stop: Event,
     late_nodes: Callable[[], None],
 ) -> None:
-    """Step the keeper and call `late_nodes` every tick until `stop`, with pauses after failures."""
+    """Step the keeper every tick until `stop`; after a failure with growing pauses.
+
+    `late_nodes` is called after each step.
+    """
     try:
         while not stop.wait(TICK_S):
             persistently(lambda: keeper.step(wanted_now()), stop)

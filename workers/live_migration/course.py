@@ -239,7 +239,10 @@ class Course:
 
 
 def by_minute(request: Request, rows: list[Row], started: float) -> list[Row]:
-    """Return the measures of each minute by when results came out; None: no response time."""
+    """Return the measures of each minute, by when results came out.
+
+    The response time of a minute without a result is None.
+    """
     result = []
     for minute in range(request.minutes):
         first = (started + minute * request.minute_s) * 1000

@@ -80,7 +80,10 @@ class Outcome:
 
 
 def repartition(plan: Plan, *, dry_run: bool = False) -> Outcome:
-    """Change partitions. Raises `RepartitionRejected`, `AlreadyRunning`, `CheckpointUnusable`."""
+    """Change the number of partitions.
+
+    Raises `RepartitionRejected`, `AlreadyRunning` or `CheckpointUnusable`.
+    """
     with exclusive_lock(plan.checkpoint):
         finish_swap(plan.checkpoint)
         result = _checked(plan)

@@ -33,7 +33,10 @@ class Store:
         self.folder = folder
 
     def get(self, key: str) -> Projection | None:
-        """Return the projection of a landscape or None. Raises `BadProblem` for a bad file."""
+        """Return the projection of a landscape, None if it was not computed yet.
+
+        Raises `BadProblem` for a file that holds none.
+        """
         try:
             return Projection.read(self.path(key).read_text("utf-8"))
         except FileNotFoundError:

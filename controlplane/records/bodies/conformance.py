@@ -56,7 +56,10 @@ class Conformed:
 def convert_columns(
     schema: StreamSchema, convert: Callable[[Any], Converted]
 ) -> dict[str, Converted]:
-    """Return the columns of a schema, by `convert`. Raises `Invalid` beyond `MAX_FAULTS` faults."""
+    """Return every column of a schema; `convert` returns that of an Arrow field.
+
+    Raises `Invalid` for a column with more than `MAX_FAULTS` faults.
+    """
     columns = {}
     for field in schema.arrow:
         try:

@@ -24,7 +24,10 @@ _LIST: Final = "Must be a list of objects"
 
 
 def of_json(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
-    """Return the records of `{"records": [{…}, …]}` or of the list. Raises `BadBody`, `Invalid`."""
+    """Return the records of `{"records": [{…}, …]}`, or of the list alone.
+
+    Raises `BadBody` for what is no JSON, and `Invalid`.
+    """
     try:
         value = json.loads(body, **_options(schema))
     except (ValueError, RecursionError) as error:
@@ -37,7 +40,10 @@ def of_json(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
 
 
 def of_lines(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
-    """Return the NDJSON records; a bad line is its record's fault. Raises `Invalid`, `BadBody`."""
+    """Return the records of NDJSON; a line that is no JSON is a fault of its record.
+
+    Raises `Invalid`, and `BadBody` for text that is not UTF-8.
+    """
     try:
         text = body.decode("utf-8-sig")
     except UnicodeDecodeError as error:

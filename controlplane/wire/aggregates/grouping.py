@@ -123,7 +123,10 @@ def _with_moment(columns: Moments, table: Any, result: Any, rows: Any) -> Any:
 
 
 def flatten_lists(lists: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the values of all lists in sequence and the start of each; no list may be empty."""
+    """Return the values of all lists in sequence, and the start of each list.
+
+    No list may be empty.
+    """
     offsets = np.asarray(lists.offsets)
     values = np.asarray(lists.values)[offsets[0] :] if len(lists) else np.zeros(0, np.int64)
     return values, (offsets[:-1] - offsets[0]).astype(np.int64) if len(lists) else values

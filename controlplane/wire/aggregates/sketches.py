@@ -45,7 +45,10 @@ Int64s = NDArray[np.int64]
 
 
 def float_codes(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return int64 codes in the order of the floats; NaN is the greatest and -0.0 equals 0.0."""
+    """Return one int64 per float: a < b exactly if the code of a is less than that of b.
+
+    NaN is the greatest and -0.0 equals 0.0.
+    """
     # Adding 0.0 makes the zeros one; every NaN gets the bits of the same.
     plain = np.where(np.isnan(values), np.nan, values + 0.0)
     bits: NDArray[np.int64] = plain.view(np.int64)
@@ -229,7 +232,10 @@ def _value_of(name: Any, kind: Kind) -> Any:
 
 
 def date_of(days: int) -> date | str:
-    """Return the date so many days after 1970-01-01; ISO 8601 text beyond the years 1 to 9999."""
+    """Return the date so many days after 1970-01-01.
+
+    Beyond the years 1 to 9999, which Python does not have, it is ISO 8601 text.
+    """
     try:
         return date(1970, 1, 1) + timedelta(days)
     except OverflowError:

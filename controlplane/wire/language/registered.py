@@ -79,7 +79,10 @@ def function(*, takes: Sequence[str], gives: str, name: str | None = None) -> Ca
 
 
 def aggregate(*, takes: str, gives: str, name: str | None = None) -> Callable[[type[T]], type[T]]:
-    """Register a class as an aggregate. Raises `ValueError` for a bad kind or a taken name."""
+    """Register a class as an aggregate of one expression.
+
+    Raises `ValueError` for an unknown kind and for a name that is taken.
+    """
     kind, result = Kind(takes), Kind(gives)
 
     def register(work: type[T]) -> type[T]:

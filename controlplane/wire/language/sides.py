@@ -9,7 +9,10 @@ _WHOLE = (exp.Column, exp.Dot, exp.Anonymous, exp.Paren, exp.Literal)
 
 
 def qualify_columns(text: str, side: str) -> str:
-    """Return an expression with its columns by side (`a.shop`). Raises `BadExpression`."""
+    """Return an expression with its columns named by their side: `a.shop` of `shop`.
+
+    Raises `BadExpression` for a text that is none.
+    """
     tree = tree_of(text)
     shown = text
     starts = {parts_of(column)[0].meta["start"] for column in tree.find_all(exp.Column)}

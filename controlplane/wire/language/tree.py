@@ -84,7 +84,10 @@ def columns_in(expression: Expression) -> Iterator[Column]:
 
 
 def size_of(expression: Expression, sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
-    """Return operations and depth of an expression; `sizes`: the same of named columns."""
+    """Return how many operations an expression has, and how deep it is.
+
+    `sizes`: the same for columns that are expressions, by name.
+    """
     match expression:
         case Column():
             return sizes.get(expression.name, (1, 1))
@@ -96,7 +99,10 @@ def size_of(expression: Expression, sizes: Mapping[str, tuple[int, int]]) -> tup
 
 
 def milliseconds(text: str) -> int:
-    """Return the ms since 1970 of an ISO 8601 time, UTC without a zone. Raises `ValueError`."""
+    """Return the milliseconds since 1970 of an ISO 8601 time, UTC if it has no zone.
+
+    Raises `ValueError`.
+    """
     moment = datetime.fromisoformat(text.strip())
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
@@ -147,7 +153,10 @@ _READERS: Final[Mapping[Kind, tuple[Callable[[str], int | float | Decimal], str]
 
 
 def literal_of(text: str, kind: Kind) -> Literal:
-    """Return a text as a constant of a kind. Raises `ValueError` with the expected form."""
+    """Return a text as a constant of a kind.
+
+    Raises `ValueError` with the expected form.
+    """
     read, wanted = _READERS[kind]
     try:
         return Literal(read(text), kind)

@@ -82,7 +82,10 @@ class PrefixStore:
         self._committed = keys.kafka_committed_key(cluster, topic)
 
     def prefix_of(self, position: str) -> Prefix:
-        """Return the state at a position; an empty one at the start, and after a loss of Redis."""
+        """Return the state at a position, an empty one at the start of the log.
+
+        Also empty after a loss of Redis: watermarks then start again.
+        """
         result: Any = self._client.hget(self._prefixes, position)
         return Prefix() if result is None else Prefix.decode(result)
 

@@ -50,7 +50,10 @@ class KafkaReader:
         )
 
     def ends(self) -> tuple[int, int]:
-        """Return the first and the end offset, both 0 without a topic. Raises `LogUnavailable`."""
+        """Return the offset of the first message and the end offset, both 0 without a topic.
+
+        Raises `LogUnavailable`.
+        """
         place = TopicPartition(self.topic, PARTITION)
         try:
             result = self._consumer.get_watermark_offsets(place, timeout=TIMEOUT_S)
@@ -63,7 +66,10 @@ class KafkaReader:
         return result
 
     def appends(self, start: int, end: int) -> Iterator[Append]:
-        """Yield the appends in [start, end). Raises `LogGap` if some are gone, `LogUnavailable`."""
+        """Yield the appends from offset `start` to `end` (exclusive).
+
+        Raises `LogGap` if Kafka has deleted some of it, and `LogUnavailable`.
+        """
         if self._next != start:
             self._seek(start)
         while self._next is not None and self._next < end:

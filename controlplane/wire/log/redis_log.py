@@ -160,7 +160,10 @@ class SingleWritePacker:
 
 
 def connect(url: str) -> "redis.Redis":
-    """Return a connection with a timeout of 20 s, and one retry as idle ones may be closed."""
+    """Return a connection with a timeout of 20 s and one immediate retry.
+
+    The retry replaces an idle connection that the server has closed.
+    """
     return redis.Redis.from_url(
         url,
         socket_timeout=20,

@@ -116,7 +116,10 @@ def decode_tables(data: bytes) -> list[tuple[str, Any]]:
 
 
 def extent_of(tables: Sequence[tuple[str, StateSchema, Any]]) -> tuple[int, int, int]:
-    """Return first and last start (ms) and number of rows of tables of windows, the slots first."""
+    """Return the first and last start (ms) of the windows in tables, and how many rows they have.
+
+    `tables`: the slots of the windows first.
+    """
     _, _, slots = tables[0]
     starts = np.asarray(slots["pane"])
     return int(starts.min()), int(starts.max()), len(starts)

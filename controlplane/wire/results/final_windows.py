@@ -137,7 +137,10 @@ def members_until(client: "redis.Redis", cluster: str, query: int, start_ms: int
 
 
 def start_behind(client: "redis.Redis", cluster: str, query: int, count: int) -> int | None:
-    """Return the start (ms) until which a query has about so many rows; None if it has fewer."""
+    """Return the start (ms) up to which a query has about so many rows of windows.
+
+    None if it has fewer. Blocks count as a whole.
+    """
     refs = cast("dict[bytes, bytes]", client.hgetall(keys.blocks_key(cluster, query)))
     blocks = [Ref.from_bytes(name, data) for name, data in refs.items()]
     for ref in sorted(blocks, key=lambda item: item.last_ms):

@@ -42,7 +42,10 @@ def place_of(member: bytes) -> bytes:
 
 
 def members_of(table: Any, keys: Sequence[str]) -> list[bytes]:
-    """Return the member of each row of a state schema's table; `keys`: its key columns."""
+    """Return the member of each row of a table with the columns of a state schema.
+
+    `keys`: the names of its key columns.
+    """
     starts = _big_endian(np.asarray(table["pane"]))
     part = [_big_endian(np.asarray(table[name]), size) for name, size in _PART]
     columns = [whole_column(table[name]) for name in keys]

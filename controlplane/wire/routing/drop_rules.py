@@ -65,7 +65,10 @@ class DropRule:
 
 
 def first_group(rule: DropRule, after_ms: int | None) -> int:
-    """Return the start (ms) of the first group of windows after `after_ms` (None: no record)."""
+    """Return the start (ms) of the first group of windows without records up to `after_ms`.
+
+    None: no record was ever seen.
+    """
     if after_ms is None:
         return ALWAYS
     group = rule.slide_ms * rule.batch

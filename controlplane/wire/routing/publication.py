@@ -121,7 +121,10 @@ def latest_version(client: "redis.Redis", cluster: str) -> int | None:
 def read_table(
     client: "redis.Redis", cluster: str, version: int, known: RoutingTable | None = None
 ) -> RoutingTable:
-    """Return the table at `version`, from `known` or a snapshot. Raises `RoutingMissing`."""
+    """Return the table at `version`, built from `known` or the nearest snapshot plus deltas.
+
+    Raises `RoutingMissing` if a part is gone from Redis.
+    """
     if known is not None and known.version <= version:
         try:
             return _follow(client, cluster, known, version)

@@ -81,7 +81,10 @@ def task_ranges_of(owners: Sequence[int]) -> tuple[TaskRange, ...]:
 
 
 def task_ranges_from(begins: Sequence[tuple[int, int]], count: int) -> tuple[TaskRange, ...]:
-    """Return ranges of `count` tasks by (first task, node); each ends where the next one begins."""
+    """Return the ranges of `count` tasks from their beginnings, by (first task, node).
+
+    Each ends where the next one begins.
+    """
     ends = [first for first, _ in begins[1:]] + [count]
     return tuple((node, first, stop) for (first, node), stop in zip(begins, ends, strict=True))
 

@@ -47,7 +47,10 @@ class RoutingDelta:
 
 @dataclass(frozen=True)
 class RoutingTable:
-    """The whole routing at one version, with the parts of a `TableDraft`; never changed."""
+    """The whole routing at one version; never changed, only followed by the next.
+
+    The parts are those of `TableDraft`, which actions change.
+    """
 
     version: int = 0
     queries: Mapping[int, Route] = field(default_factory=dict)

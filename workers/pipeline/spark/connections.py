@@ -26,7 +26,10 @@ def client_of(redis_url: str) -> "redis.Redis":
 
 @cache
 def log_of(log_url: str, redis_url: str, cluster: str) -> Log:
-    """Return this process's log of a cluster ("": in Redis); its commands wait at most 20 s."""
+    """Return this process's connection to the log of a cluster, in Redis where `log_url` is empty.
+
+    Its commands, too, wait at most 20 s.
+    """
     return open_log(log_url, cluster, redis_url)
 
 

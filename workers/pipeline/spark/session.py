@@ -54,7 +54,10 @@ _FIXED: Final = frozenset({
 
 
 def shared_directory() -> str | None:
-    """Return the directory for sockets, the same on every machine; None without Unix sockets."""
+    """Return the directory for sockets of executors; None if the platform has no such sockets.
+
+    It is the same on every machine of a Spark cluster.
+    """
     return _SHARED if hasattr(socket, "AF_UNIX") else None
 
 
@@ -139,7 +142,10 @@ class SparkSettings:
 
 
 def session(cluster: str, partitions: int, engine: SparkSettings | None = None) -> SparkSession:
-    """Return a session with so many partitions of stateful operators. Raises `SettingRejected`."""
+    """Return a session with this number of partitions for stateful operators.
+
+    Raises `SettingRejected`.
+    """
     engine = engine or SparkSettings()
     # Workers must find the packages that this driver has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -157,7 +163,10 @@ def session(cluster: str, partitions: int, engine: SparkSettings | None = None) 
 
 
 def settings(partitions: int, engine: SparkSettings, folder: str | None = None) -> dict[str, str]:
-    """Return the Spark settings; sockets are in `folder` (None: TCP). Raises `SettingRejected`."""
+    """Return the Spark settings of an application; sockets are in `folder` (None: TCP is used).
+
+    Raises `SettingRejected`.
+    """
     for name in engine.conf:
         if name in _FIXED:
             raise SettingRejected(f"{name} is Weir's to choose: the checkpoint depends on it")

@@ -111,7 +111,10 @@ def batch_budget(memory: str) -> int:
 
 
 class WeirLog(DataSource):
-    """The data source `weir_log`; its option `reader` has the fields of `LogReader` as JSON."""
+    """The data source `weir_log`.
+
+    Its option `reader` has the fields of `LogReader` as JSON.
+    """
 
     @classmethod
     def name(cls) -> str:

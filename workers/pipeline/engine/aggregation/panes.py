@@ -65,7 +65,10 @@ class Cells(NamedTuple):
 
 
 def cells_of(sketch: str, values: Any, kind: Kind) -> Cells:
-    """Return the exact cell of each value, none null. Raises `LookupError` for a wrong sketch."""
+    """Return the exact cell of each value of an array without nulls.
+
+    Raises `LookupError` for an unknown sketch.
+    """
     ones = np.ones(len(values), np.int64)
     match sketch:
         case "quantile":

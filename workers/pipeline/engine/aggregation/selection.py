@@ -20,7 +20,10 @@ Mask = NDArray[np.bool_]
 def select_records(
     records: Records, computation: Computation, streams: frozenset[int] | None, intake: Intake
 ) -> tuple[Any, Any, Any]:
-    """Return which records are aggregated (None: all), late and dropped. Raises `QueryFault`."""
+    """Return which records are aggregated (None: all), which were late, and which ones edges drop.
+
+    Raises `QueryFault` if the condition cannot be computed.
+    """
     dropped = _dropped(records, intake.drop_rules)
     return *_kept(records, computation, streams, dropped), dropped
 
@@ -64,7 +67,10 @@ def _candidates(records: Records, streams: frozenset[int] | None, dropped: Any) 
 
 
 def _selected(records: Records, where: Expression, candidates: Any, late: Mask) -> Mask:
-    """Return for which candidates (None: all records) the condition holds. Raises `QueryFault`."""
+    """Return for which candidates (None: all records) the condition holds.
+
+    Raises `QueryFault` if it cannot be computed for a candidate that is on time.
+    """
     try:
         selected = holds(records.evaluator.array(where))
     except QueryFault:

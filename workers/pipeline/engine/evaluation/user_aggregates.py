@@ -54,7 +54,10 @@ def partial_states(sketch: SketchAggregate, places: Any, values: Any) -> Any:
 
 
 def merge_user_states(rows: Any, work: UserAggregates) -> Any:
-    """Return rows with each list in `state` merged. Raises `QueryFault` with the query at fault."""
+    """Return rows with each list in `state` replaced by its merged state.
+
+    Raises `QueryFault`, with the query whose aggregate cannot.
+    """
     owners = zip(rows["query"].to_pylist(), rows["a"].to_pylist(), strict=True)
     states = [
         _merged(states, query, work(query, index))

@@ -39,7 +39,10 @@ Faults = dict[int, tuple[int, Fault]]
 
 
 class QueryFault(Exception):
-    """What a query requests cannot be computed; `queries`: of which one, empty for all."""
+    """Something that a query requests cannot be computed.
+
+    `queries`: of which one, empty for all that share the computation.
+    """
 
     def __init__(self, why: str, query: int | None = None) -> None:
         super().__init__(why[:_LONGEST])

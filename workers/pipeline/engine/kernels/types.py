@@ -110,7 +110,10 @@ def _cast(value: Value, wanted: Any) -> Value:
 
 
 def in_kind(value: Value, kind: Kind) -> Value:
-    """Return a value in its own or a wider kind. Raises `ArrowInvalid` if it does not fit."""
+    """Return a value in a kind that holds it: of its own, or a wider kind of number.
+
+    Raises `ArrowInvalid` for a number that does not fit.
+    """
     wanted = ARROW[kind]
     return value if value.type == wanted else _cast(value, wanted)
 
