@@ -2,6 +2,7 @@
 
 import math
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,7 +50,7 @@ def measure(
     )
 
 
-class OfflinePlacement(Parameters):
+class OfflinePlacement(Parameters, ABC):
     """Base of the offline algorithms; a subclass assigns the queries."""
 
     def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
@@ -60,9 +61,9 @@ class OfflinePlacement(Parameters):
         progress(1.0)
         return measure(problem, assignment, problem.caps, time.perf_counter() - started)
 
+    @abstractmethod
     def assign(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
         """Return the server of each query, int32[n]; there is at least one, and all fit."""
-        raise NotImplementedError
 
 
 def delivered_rate(problem: PlacementProblem, assignment: SmallInts) -> float:

@@ -36,12 +36,12 @@ def conditional(run: View) -> View:
         response = run(request, *args, **parts)
         if request.method != "GET" or not isinstance(response, HttpResponse):
             return response
-        # What one may see is not another's: no shared cache keeps it, and a browser asks again.
+        # Responses depend on the caller: shared caches must not store them, browsers revalidate.
         response["Cache-Control"] = "private, no-cache"
         patch_vary_headers(response, ("Authorization", "Cookie"))
         if response.status_code != HTTPStatus.OK:
             return response
-        # A digest that names a body, nothing secret: the fastest of the strong ones.
+        # The digest identifies a body and protects no secret: blake2b is the fastest strong hash.
         etag = f'"{hashlib.blake2b(response.content, digest_size=16).hexdigest()}"'
         response["ETag"] = etag
         return get_conditional_response(request, etag=etag, response=response) or response
@@ -52,9 +52,9 @@ def conditional(run: View) -> View:
 HEADER: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotent-Replayed"
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
-# What a caller is meant to try again, and so is not kept: who are you, not now, too much, broken.
+# Statuses after which a caller retries, so their responses are not stored.
 _PASSING: Final = frozenset({401, 403, 409, 429})
-# "Still runs" is soon over; a key of another request never fits.
+# Seconds after which a caller retries while the first request still runs.
 _AGAIN_S: Final = 1
 
 
@@ -79,7 +79,7 @@ def _once(request: HttpRequest, key: str, work: Callable[[], HttpResponseBase]) 
     except RequestDataTooBig:
         claim = None
     if claim is None:
-        # Of nobody known, or too large: refused as without a key.
+        # An anonymous caller or a body that is too large: the request is rejected as without a key.
         return work()
     return _repeated(claim) if isinstance(claim, KeptAnswer) else _done(request, claim, work)
 
