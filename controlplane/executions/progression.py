@@ -149,7 +149,7 @@ def _publish(
             if not unchanged(proposal) or not _moved_on(execution.pk, present, progress):
                 return False
             step = publish(execution, first, stop, plan, proposal.approved_by)
-            _estimate_rollback(execution.pk)
+            _estimate_rollback(execution, progress.get("undone", execution.undone))
     except (VersionMoved, IntegrityError) as lost:
         logger.info("%s: %s; trying again", execution, lost)
         return True
@@ -165,12 +165,11 @@ def _moved_on(pk: int, present: Mapping[str, int], progress: Mapping[str, int]) 
     return Execution.objects.filter(pk=pk, **present).update(**progress) == 1
 
 
-def _estimate_rollback(execution_id: int) -> None:
-    """Store the predicted cost of a rollback."""
-    execution = Execution.objects.select_related("proposal__cluster").get(pk=execution_id)
-    rollback, cluster = rollback_of(execution)[execution.undone :], execution.proposal.cluster
+def _estimate_rollback(execution: Execution, undone: int) -> None:
+    """Store the predicted cost of a rollback without its first `undone` actions."""
+    rollback, cluster = rollback_of(execution)[undone:], execution.proposal.cluster
     cost = estimate_cost(rollback, limits_of(policy_of(cluster)), step_seconds(cluster))
-    Execution.objects.filter(pk=execution_id).update(rollback_cost=cost.to_json())
+    Execution.objects.filter(pk=execution.pk).update(rollback_cost=cost.to_json())
 
 
 @transaction.atomic

@@ -1,13 +1,14 @@
 """Drift: the changes since a proposal's snapshot, and whether the policy tolerates them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from controlplane.models import Node, Proposal, Query, Stream
+from controlplane.models import Cluster, Node, Proposal, Query, Stream
 from controlplane.plans.proposal_states import State
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
+from controlplane.proposals.review import Review
 from controlplane.topology.applicability import OBSTACLES, Obstacle, count_obstacles, obstacles
 
 
@@ -28,7 +29,7 @@ class Drift:
     queries: int
     gone_nodes: list[int]
     capacities: list[int]
-    obstacles: dict[str, int]
+    obstacles: Mapping[str, int]
     rate_change: float
     gain_lost: float | None = None
     exceeded: list[str] = field(default_factory=list)
@@ -59,13 +60,14 @@ def drift_of(proposal: Proposal, done: int = 0, policy: PolicySettings | None = 
         ).values_list("id", flat=True)
     )  # fmt: skip
     deactivated, capacities = _nodes(proposal, done)
+    ended = len(known - running)
     drift = Drift(
-        ended=len(known - running),
+        ended=ended,
         new=len(running - known),
         queries=len(known),
         gone_nodes=deactivated,
         capacities=capacities,
-        obstacles=count_obstacles(obstacles(proposal.cluster, proposal.plan[done:])),
+        obstacles=_obstacles(proposal, done, ended),
         rate_change=_rate_change(proposal),
         gain_lost=_gain_lost(proposal),
     )
@@ -102,6 +104,20 @@ def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
     return exceeded
 
 
+def _obstacles(proposal: Proposal, done: int, ended: int) -> Mapping[str, int]:
+    """Return the number of actions that cannot be applied by code, without the first `done`.
+
+    `ended`: how many queries of the snapshot do not run any more.
+    """
+    last = Review.from_json(proposal.review)
+    # Obstacles change with the routing version, and with the end of a query shortly before it.
+    if last is not None and not done and not ended:
+        present = Cluster.objects.filter(pk=proposal.cluster_id, routing_version=last.version)
+        if present.exists():
+            return last.obstacles
+    return count_obstacles(obstacles(proposal.cluster, proposal.plan[done:]))
+
+
 def _gain_lost(proposal: Proposal) -> float | None:
     """Return the share of the gain that was lost at the last review.
 
@@ -133,9 +149,9 @@ def _nodes(proposal: Proposal, done: int) -> tuple[list[int], list[int]]:
 
 
 def _rate_change(proposal: Proposal) -> float:
-    now = {
-        stream.pk: stream.weight for stream in Stream.objects.filter(cluster=proposal.cluster_id)
-    }
+    # Schemas are slow to parse.
+    streams = Stream.objects.filter(cluster=proposal.cluster_id).only("rate", "declared_rate")
+    now = {stream.pk: stream.weight for stream in streams}
     then = proposal.snapshot.streams
     total = sum(rate for _, rate in then)
     changed = sum(abs(now.get(stream, 0.0) - rate) for stream, rate in then)

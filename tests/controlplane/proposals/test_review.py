@@ -9,6 +9,7 @@ from controlplane.access.roles import Actor
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Proposal, Query
 from controlplane.proposals import decisions, staleness
+from controlplane.proposals.drift import drift_of
 from controlplane.proposals.review import gain_lost, review
 from controlplane.topology import placement, queries
 from controlplane.topology.apply import Change, apply
@@ -41,6 +42,21 @@ def test_queries_that_ended_are_counted_apart(operator: Actor, proposal: Proposa
     assert fresh.applicable == len(proposal.actions) - 2
     assert fresh.obstacles == {"ended": 2}
     assert fresh.before["replication_factor"] != proposal.before["replication_factor"]
+
+
+def test_drift_counts_obstacles_that_the_last_review_does_not_know(
+    operator: Actor, proposal: Proposal
+) -> None:
+    review(proposal)
+    assert drift_of(proposal).obstacles == {}
+    first, second = moved_names(proposal)[:2]
+    moved = Query.objects.get(cluster=proposal.cluster_id, name=first).pk
+    elsewhere = next(m.target for m in moves_of(proposal) if m.query == moved)
+    cluster = Cluster.objects.get(pk=proposal.cluster_id)
+    apply(cluster, [MoveTasks(moved, ((elsewhere, 0, 1),))], Change("another hand"))
+    assert drift_of(proposal).obstacles == {"changed": 1}
+    queries.end(operator, cluster, [second])
+    assert drift_of(proposal).obstacles == {"changed": 1, "ended": 1}, "before its version"
 
 
 def lose_the_gain(proposal: Proposal) -> None:
