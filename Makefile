@@ -18,8 +18,8 @@ PYTHON ?= $(shell for name in /usr/bin/python3 python3 python3.13 python3.12 pyt
 
 # What pytest is given: make test T='tests/algorithms -k seed'
 T ?=
-# Processes that share the tests; they wait for Spark to start half of the time.
-N ?= 2
+# Processes that share the tests. One more than cores: Spark and the pages are waited for.
+N ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help run test nightly install lint format types contracts check lock bench screenshots clean
@@ -63,6 +63,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 		$(PIP) install --quiet --requirement requirements.lock
 	@$(PIP) install --quiet --no-deps --editable .
 	@$(PY) -m algorithms.warm_up
+	@$(PY) -m workers.agent.class_archive
 	@touch $@
 
 lint: $(INSTALLED) ## ruff: rules and format

@@ -155,14 +155,14 @@ def django_db_setup(
 
 
 @pytest.fixture(scope="module")
-def class_archive(pytestconfig: pytest.Config) -> Iterator[None]:
-    """Let Spark's JVM start from an archive of its classes, on the Java of JAVA_HOME."""
-    from tests.support.class_archive import VARIABLE, archive_option  # noqa: PLC0415
+def class_archive() -> Iterator[None]:
+    """Let Spark's JVM start from the archive of its classes, on the Java of JAVA_HOME."""
+    from workers.agent.class_archive import java_environment  # noqa: PLC0415
 
-    home, folder = os.environ.get("JAVA_HOME"), pytestconfig.rootpath / ".pytest_cache" / "classes"
     with pytest.MonkeyPatch.context() as patch:
-        if home and (option := archive_option(Path(home), folder)):
-            patch.setenv(VARIABLE, option)
+        if home := os.environ.get("JAVA_HOME"):
+            for name, value in java_environment(Path(home)).items():
+                patch.setenv(name, value)
         yield
 
 

@@ -25,6 +25,7 @@ from controlplane.runtime import processes
 from controlplane.runtime.java import find_java
 from controlplane.runtime.logs import last_error, rotate
 from controlplane.wire.log.address import log_identity
+from workers.agent.class_archive import java_environment
 
 logger = logging.getLogger("weir.agent")
 
@@ -57,7 +58,7 @@ _STATE_FORMAT: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The environment of drivers: data directory, Redis, further variables (JAVA_HOME).
+    """The environment of drivers: data directory, Redis, further variables (those of Java).
 
     `checkpoints`: a directory that executors can access, by default in the data directory.
     `driver_host`: the address of drivers for executors; `spark_conf`: settings, `name=value`.
@@ -90,7 +91,7 @@ def site_of(data: Path) -> Site:
     return Site(
         data,
         env.redis_url(),
-        {"JAVA_HOME": str(java.home)},
+        java_environment(java.home),
         Path(checkpoints).expanduser().resolve() if checkpoints else None,
         env.text("WEIR_DRIVER_HOST"),
         tuple(shlex.split(env.text("WEIR_SPARK_CONF"))),

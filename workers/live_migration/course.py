@@ -29,6 +29,7 @@ from controlplane.wire.routing.query_actions import AddQuery, MoveTasks
 from controlplane.wire.routing.route import TaskRange, task_ranges_of
 from controlplane.wire.routing.table import RoutingDelta
 from controlplane.wire.schema import ColumnSpec, StreamSchema
+from workers.agent.class_archive import java_environment
 from workers.agent.driver import Driver, DriverSpec, Site, pipeline_command
 
 SCHEMA: Final = StreamSchema(
@@ -165,7 +166,7 @@ class Course:
     def __post_init__(self) -> None:
         self.client = redis.Redis.from_url(self.redis_url)
         java = find_java(os.environ, self.folder / "java", lambda _: None)
-        self.site = Site(self.folder, self.redis_url, {"JAVA_HOME": str(java.home)})
+        self.site = Site(self.folder, self.redis_url, java_environment(java.home))
         self.spec = DriverSpec(CLUSTER, self.request.most_nodes, 2, trigger_ms=200)
         self.version = 0
 

@@ -20,6 +20,7 @@ from algorithms.migration.planner import PLANNER as MIGRATION_PLANNER
 from algorithms.strict_json import read_json
 from controlplane.runtime.errors import CheckFailed
 from controlplane.runtime.java import find_java
+from workers.agent.class_archive import java_environment
 
 _BAD_INPUT, _INTERRUPTED = 2, 130
 # What projected costs depend on; the rest of mtm's parameters is about decisions.
@@ -74,7 +75,7 @@ def session_at(master: str, folder: Path) -> Iterator[SparkSession]:
     `folder`: for a stand-in Java home, if one is needed. Raises `CheckFailed` without Java.
     """
     java = find_java(os.environ, folder / "java", lambda line: print(line, file=sys.stderr))
-    os.environ["JAVA_HOME"] = str(java.home)
+    os.environ |= java_environment(java.home)
     # The tasks need the packages of this Python.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("weir-precompute")
