@@ -97,7 +97,7 @@ def main() -> int:
     try:
         java = find_java(os.environ, Path(sys.prefix) / "java", print)
     except CheckFailed:
-        # Whatever needs Java says so when it starts.
+        # Whatever needs Java reports that when it starts.
         return 0
     make(java.home)
     return 0

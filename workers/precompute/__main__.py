@@ -124,7 +124,7 @@ def computed(options: argparse.Namespace) -> Path:
     ):
         projection = mtm.projection(foreseen, runner_on(session), report)
     if not isinstance(projection, Projection):
-        raise TypeError("a learned projection was options for")
+        raise TypeError("the planner has not returned a learned projection")
     path = store.put(projection)
     _print_progress(1.0)
     return path

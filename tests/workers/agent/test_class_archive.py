@@ -2,9 +2,9 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from workers.agent.class_archive import VARIABLE, java_environment, make
@@ -48,8 +48,7 @@ def test_spark_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
         assert own.startswith("-Xlog")
         patch.setenv(VARIABLE, variables[VARIABLE])
         assert java_environment(home) == variables, "not named twice"
-    command = [sys.executable, "-m", "workers.agent.class_archive", "run"]
+    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--version"]
     subprocess.run(command, env={**os.environ, **variables}, check=True, timeout=120)
-    sources = log.read_text()
     assert Path(option.partition("=")[2]).exists()
-    assert sources.count(FROM_ARCHIVE) > 5_000
+    assert log.read_text().count(FROM_ARCHIVE) > 100
