@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.spark]
 # Rows that reach the chart within a minute, also if two tests share two cores.
 DELAYS = 10
 # Longer than the time from one micro-batch to the next on a busy machine.
-OUTAGE_MS = 12_000
+OUTAGE_MS = 8_000
 # Windows and cars that were on both sides: enough that no luck makes them right.
 JOINED = 50
 VERSION = "select routing_version from controlplane_cluster where slug = 'sf'"

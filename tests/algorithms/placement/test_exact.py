@@ -40,7 +40,7 @@ def test_a_hopeless_instance_is_refused_with_its_numbers() -> None:
 
 def test_without_a_proof_there_is_no_plan() -> None:
     """The error says how far apart the best plan and the bound are."""
-    problem = bipartite(400, 3, 1.2, 0).problem(9, 0.02)
+    problem = bipartite(150, 3, 1.2, 0).problem(9, 0.1)
     with pytest.raises(NotProven, match="apart"):
         Exact(seconds=0.5).solve(problem)
 
