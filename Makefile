@@ -18,8 +18,8 @@ PYTHON ?= $(shell for name in /usr/bin/python3 python3 python3.13 python3.12 pyt
 
 # What pytest is given: make test T='tests/algorithms -k seed'
 T ?=
-# Processes that share the tests. One more than cores: Spark and the pages are waited for.
-N ?= 3
+# Processes that share the tests; with more of them than cores, tests wait longer than they allow.
+N ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help run test nightly install lint format types contracts check lock bench screenshots clean

@@ -39,13 +39,30 @@ def server(tmp_path: Path) -> Iterator[str]:
     """Yield the URL of a server started by the runner's own command line."""
     folder = tmp_path / "data"
     folder.mkdir()
-    own = find_server(os.environ, folder, lambda _: None)
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(own.command(), stdout=log, stderr=log)
-    wait_for(lambda: answers(own.url))
-    yield own.url
+    url, process = started(folder)
+    while process.poll() is not None:
+        # A server of another test took the port after it was found free.
+        url, process = started(folder)
+    yield url
     process.terminate()
     process.wait(timeout=10)
+
+
+def started(folder: Path) -> "tuple[str, subprocess.Popen[bytes]]":
+    """Start a server; return its URL and process when it answers, or has ended."""
+    own = find_server(os.environ, folder, lambda _: None)
+    with (folder.parent / "log").open("wb") as log:
+        process = subprocess.Popen(own.command(), stdout=log, stderr=log)
+    wait_for(lambda: process.poll() is not None or serves(process.pid, own.url))
+    return own.url, process
+
+
+def serves(pid: int, url: str) -> bool:
+    """Whether the server at a URL is this process."""
+    if not answers(url):
+        return False
+    with redis.Redis.from_url(url) as client:
+        return bool(client.info("server")["process_id"] == pid)
 
 
 def test_a_new_enough_server_on_path_is_taken(tmp_path: Path) -> None:
