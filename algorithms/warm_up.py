@@ -8,6 +8,7 @@ import contextlib
 
 import numpy as np
 
+from algorithms.admission.packing import best_fit
 from algorithms.errors import PlanningError
 from algorithms.migration.future.planners import ForeseenProblem, Mtm, Sequence, SequenceProblem
 from algorithms.migration.future.transitions import Transitions
@@ -43,6 +44,7 @@ def warm_up() -> None:
     zero = np.zeros(1, np.int64)
     units = Units(np.array([0, 1]), zero, np.ones(1), zero)
     order_moves(MoveSet.from_units(_RATES, [1.0, 1.0], units, zero, zero + 1))
+    best_fit(zero, np.ones((1, 1)), np.ones((1, 1)), 1.0)
 
 
 def _migrate() -> None:

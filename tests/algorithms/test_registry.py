@@ -10,7 +10,7 @@ from tests.algorithms.placement.instances import chain
 
 def test_algorithms_are_found_by_planner_and_name() -> None:
     assert algorithm(PLACEMENT, "mms").parameters is Mms
-    assert [known.name for known in PLANNERS] == [PLACEMENT, "migration"]
+    assert [known.name for known in PLANNERS] == [PLACEMENT, "migration", "admission"]
 
 
 def test_names_are_unique() -> None:

@@ -1,0 +1,1 @@
+"""Forecasts of the rates of streams (section 2.3)."""

@@ -1,0 +1,78 @@
+"""The forecaster of each stream, chosen by back-testing."""
+
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol, Self
+
+import numpy as np
+
+from algorithms.admission.forecasting.fit import ALPHA, GAMMA
+from algorithms.admission.forecasting.holt import HoltState, smoothed
+from algorithms.admission.forecasting.naive import NaiveState
+from algorithms.admission.forecasting.seasonal import SeasonalState
+from algorithms.vocabulary import Floats, Ints
+
+# Smoothing of seasons: a tenth of a period's difference goes into its season.
+DELTA: Final = 0.1
+
+
+class Forecaster(Protocol):
+    """The state of one method for s streams."""
+
+    def observed(self, rates: Floats) -> Self:
+        """Return the state after one more observation per stream."""
+
+    def forecast(self, horizon: int) -> Floats:
+        """Return the rates of the next periods, float64[s, horizon]."""
+
+    def deviation(self, horizon: int) -> Floats:
+        """Return the standard deviations of their errors, float64[s, horizon]."""
+
+
+# Returns the state after a history float64[s, t].
+Start = Callable[[Floats], Forecaster]
+
+
+def naive(history: Floats) -> NaiveState:
+    """Return the state of the naive method after a history without gaps."""
+    state = NaiveState.start(history[:, 0])
+    for period in range(1, history.shape[1]):
+        state = state.observed(history[:, period])
+    return state
+
+
+def holt(history: Floats) -> HoltState:
+    """Return the state of Holt's method with the default factors."""
+    return smoothed(history, ALPHA, GAMMA)
+
+
+def seasonal(season: int) -> Start:
+    """Return the start of seasonal Holt-Winters with `season` periods in a season."""
+
+    def start(history: Floats) -> SeasonalState:
+        state = SeasonalState.start(history[:, :season], ALPHA, GAMMA, DELTA)
+        for period in range(season, history.shape[1]):
+            state = state.observed(history[:, period])
+        return state
+
+    return start
+
+
+def choose(
+    history: Floats, methods: Mapping[str, Start], horizon: int, tested: int
+) -> tuple[Ints, Floats]:
+    """Return the best method of each stream, int64[s], and the errors float64[methods, s].
+
+    Each method forecasts the last `tested` periods of a history float64[s, t] without gaps, from
+    every period before them; the error is the mean absolute error over all periods of the horizon.
+    Of equal methods the first one is chosen. `tested` is at least the horizon, and the history
+    has at least one season more.
+    """
+    first = history.shape[1] - tested
+    errors = np.zeros((len(methods), len(history)))
+    for place, start in enumerate(methods.values()):
+        state = start(history[:, :first])
+        for period in range(first, history.shape[1] - horizon + 1):
+            actual = history[:, period : period + horizon]
+            errors[place] += np.abs(actual - state.forecast(horizon)).mean(axis=1)
+            state = state.observed(history[:, period])
+    return errors.argmin(axis=0), errors / max(1, tested - horizon + 1)

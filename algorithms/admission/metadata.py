@@ -1,0 +1,150 @@
+"""Meta-data of streams: the ten characteristics of section 2.4, figure 4.
+
+The text names rate, average, minimum, maximum, peak, period, transition and burstiness. The figure
+itself is not legible in the stored paper; the others are completed from the sense of the text: how
+long a period stays at its high rate, and burstiness as the mean lengths of bursts and of pauses.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from typing import Any, Final, Self
+
+import numpy as np
+
+from algorithms.errors import BadProblem
+from algorithms.vocabulary import is_finite
+
+
+class Transition(StrEnum):
+    """How the rate changes between its minimum and its maximum."""
+
+    JUMP = "jump"
+    TREND = "trend"
+
+
+# Records/s and seconds beyond these are errors of input.
+MAX_RATE: Final = 1e12
+MAX_SECONDS: Final = 10 * 366 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class StreamMetadata:
+    """What is known of a stream from outside; None: unknown.
+
+    `rate`: records/s when the stream starts. `average`, `minimum`, `maximum`: records/s over a
+    period. `peak`: the highest records/s that is possible at all. `period_s`: seconds after which
+    the rate repeats; `high_s`: seconds of each period near the maximum, half of it if unknown.
+    `transition`: how the rate changes between minimum and maximum. `burst_s`, `pause_s`: mean
+    seconds of a burst, and between two bursts.
+    """
+
+    rate: float | None = None
+    average: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    peak: float | None = None
+    period_s: float | None = None
+    high_s: float | None = None
+    transition: Transition | None = None
+    burst_s: float | None = None
+    pause_s: float | None = None
+
+    def __post_init__(self) -> None:
+        fault = next(self.faults(), None)
+        if fault is not None:
+            raise BadProblem(*fault)
+
+    def faults(self) -> Any:
+        """Yield the name and the reason of each invalid or contradictory characteristic."""
+        for name, value in self.numbers().items():
+            limit = MAX_SECONDS if name.endswith("_s") else MAX_RATE
+            if not (is_finite(value) and 0 <= value <= limit):
+                yield name, f"must be a number from 0 to {limit:g}, not {value!r}"
+        for lower, upper in (
+            ("minimum", "average"), ("average", "maximum"), ("minimum", "maximum"),
+            ("maximum", "peak"), ("average", "peak"), ("rate", "peak"), ("high_s", "period_s"),
+        ):  # fmt: skip
+            low, high = getattr(self, lower), getattr(self, upper)
+            if low is not None and high is not None and low > high:
+                yield lower, f"must be at most {upper} ({high:g}), not {low:g}"
+
+    def numbers(self) -> dict[str, float]:
+        """Return the known characteristics that are numbers."""
+        return {
+            field.name: value
+            for field in fields(self)
+            if field.name != "transition" and (value := getattr(self, field.name)) is not None
+        }
+
+    @property
+    def largest(self) -> float | None:
+        """Return the highest known records/s: the peak, else the maximum."""
+        return self.peak if self.peak is not None else self.maximum
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the known characteristics."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, row: object, where: str = "meta") -> Self:
+        """Return the characteristics of a JSON object. Raises `BadProblem` with the place."""
+        known = [field.name for field in fields(cls)]
+        if not isinstance(row, Mapping):
+            raise BadProblem(where, f"must be an object with some of {', '.join(known)}")
+        unknown = [str(name) for name in row if name not in known]
+        if unknown:
+            raise BadProblem(f"{where}.{unknown[0]}", f"is unknown; known: {', '.join(known)}")
+        values = {name: _value(where, name, value) for name, value in row.items()}
+        try:
+            return cls(**values)
+        except BadProblem as bad:
+            raise BadProblem(f"{where}.{bad.where}", bad.why) from None
+
+    def with_defaults(self, others: "StreamMetadata") -> "StreamMetadata":
+        """Return the characteristics with those of `others` where they are unknown.
+
+        A default that contradicts a known characteristic is left out.
+        """
+        result = self
+        for field in fields(self):
+            if getattr(self, field.name) is None and (value := getattr(others, field.name)):
+                try:
+                    result = replace(result, **{field.name: value})
+                except BadProblem:
+                    continue
+        return result
+
+
+def _value(where: str, name: str, value: object) -> Any:
+    if value is None:
+        return None
+    if name == "transition":
+        if value not in tuple(Transition):
+            names = ", ".join(Transition)
+            raise BadProblem(f"{where}.{name}", f"must be one of {names}, not {value!r}")
+        return Transition(str(value))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadProblem(f"{where}.{name}", f"must be a number, not {value!r}")
+    return float(value)
+
+
+def averages(known: Sequence[StreamMetadata]) -> StreamMetadata:
+    """Return the average of each rate over the streams that have it: the default of new streams.
+
+    Section 2.4: "default values of these characteristics that are based on average observations
+    among existing streams". Periods and transitions of other streams say nothing about a new one.
+    """
+    result = StreamMetadata()
+    for name in ("rate", "average", "minimum", "maximum", "peak"):
+        values = [value for stream in known if (value := getattr(stream, name)) is not None]
+        if not values:
+            continue
+        row: dict[str, Any] = {name: float(np.mean(values))}
+        try:
+            result = replace(result, **row)
+        except BadProblem:
+            # Averages over different streams may contradict each other.
+            continue
+    return result

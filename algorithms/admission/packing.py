@@ -1,0 +1,60 @@
+"""Best-fit decreasing into the free space of open nodes, over one or several periods."""
+
+import numpy as np
+
+from algorithms.compiled import compiled, inlined
+from algorithms.vocabulary import Floats, Ints
+
+# Sums of rates that differ by less than this share of the capacity are equal.
+ROUNDING = 1e-9
+
+
+def best_fit(order: Ints, sizes: Floats, free: Floats, capacity: float) -> tuple[Ints, int]:
+    """Return the node of each item of `order`, and how many nodes were opened.
+
+    `sizes` float64[n, k]: records/s of each item in each of k periods; `free` float64[m, k]: free
+    capacity of the open nodes, below 0 for a node that takes nothing. An item goes to a node that
+    it fits in every period: to the one whose free capacity after it has the least sum of squares,
+    so that opposite items share a node; in one period, that is the least free capacity. Without
+    one, it goes to a new node of this capacity, with the number m, m + 1, ... An item larger than
+    the capacity of a new node has one for itself.
+    """
+    opened = len(free)
+    # Every item may need a new node.
+    spaces = np.empty((opened + len(order), free.shape[1]))
+    spaces[:opened] = free
+    spaces[opened:] = capacity
+    nodes, used = _place(order, sizes, spaces, opened, ROUNDING * capacity)
+    return nodes, used - opened
+
+
+@compiled
+def _place(
+    order: Ints, sizes: Floats, spaces: Floats, opened: int, tolerance: float
+) -> tuple[Ints, int]:
+    nodes = np.empty(len(order), np.int64)
+    for place in range(len(order)):
+        item = order[place]
+        best, least = opened, np.inf
+        for node in range(opened):
+            squares = _squares_left(sizes[item], spaces[node], tolerance, least)
+            if squares < least:
+                best, least = node, squares
+        if best == opened:
+            opened += 1
+        for period in range(spaces.shape[1]):
+            spaces[best, period] -= sizes[item, period]
+        nodes[place] = best
+    return nodes, opened
+
+
+@inlined
+def _squares_left(size: Floats, space: Floats, tolerance: float, least: float) -> float:
+    """Return the sum of the squares of what an item leaves free, `least` if that is not less."""
+    squares = 0.0
+    for period in range(len(size)):
+        left = space[period] - size[period]
+        squares += left * left
+        if left < -tolerance or squares >= least:
+            return least
+    return squares
