@@ -198,7 +198,7 @@ def _completions(items: tuple[float, ...], room: float) -> list[tuple[int, ...]]
 
     Of equal items only the first ones are taken.
     """
-    found: list[tuple[float, tuple[int, ...]]] = []
+    completions: list[tuple[float, tuple[int, ...]]] = []
 
     def extend(place: int, chosen: tuple[int, ...], left: float) -> None:
         maximal = True
@@ -210,11 +210,11 @@ def _completions(items: tuple[float, ...], room: float) -> list[tuple[int, ...]]
                 last = size
                 extend(other + 1, (*chosen, other), left - size)
         if maximal and not _could_add(items, chosen, left):
-            found.append((left, chosen))
+            completions.append((left, chosen))
 
     extend(0, (), room)
-    found.sort(key=lambda pair: (pair[0], len(pair[1])))
-    return [chosen for _, chosen in found]
+    completions.sort(key=lambda pair: (pair[0], len(pair[1])))
+    return [chosen for _, chosen in completions]
 
 
 def _could_add(items: tuple[float, ...], chosen: tuple[int, ...], left: float) -> bool:

@@ -216,7 +216,7 @@ class BinProblem:
     items: Floats
 
     def bounds(self) -> Bounds:
-        """Return lower bounds of the number of bins, and the optimum where it is found."""
+        """Return lower bounds of the number of bins, and the optimum where the search finds it."""
         return bounds(self.capacity, self.items)
 
 
@@ -226,6 +226,6 @@ def bins_from_json(data: object) -> BinProblem:
     return BinProblem(_capacity(row["capacity"]), amounts("items", row["items"]))
 
 
-def bounds_to_json(found: Bounds) -> dict[str, Any]:
-    """Return the bounds; `optimum` only where it is found."""
-    return {name: value for name, value in asdict(found).items() if value is not None}
+def bounds_to_json(values: Bounds) -> dict[str, Any]:
+    """Return the bounds; `optimum` only where the search finds it."""
+    return {name: value for name, value in asdict(values).items() if value is not None}

@@ -134,7 +134,7 @@ def averages(known: Sequence[StreamMetadata]) -> StreamMetadata:
     """Return the average of each rate over the streams that have it: the default of new streams.
 
     Section 2.4: "default values of these characteristics that are based on average observations
-    among existing streams". Periods and transitions of other streams say nothing about a new one.
+    among existing streams". Periods and transitions of other streams do not hold for a new one.
     """
     result = StreamMetadata()
     for name in ("rate", "average", "minimum", "maximum", "peak"):

@@ -1,4 +1,4 @@
-"""How many query and merge nodes a query needs (section 3.2, equations 1a and 1b)."""
+"""How many query and aggregator nodes a query needs (section 3.2, equations 1a and 1b)."""
 
 import math
 from dataclasses import dataclass
@@ -40,9 +40,10 @@ def query_nodes(rate: float, cost: QueryCost) -> int:
     return _whole(rate * cost.operator_s / (1 - cost.headroom))
 
 
-def merge_nodes(count: int, cost: QueryCost) -> int:
-    """Return the least number of merge nodes of so many query nodes: (n C_op / m) c_merge <= 1 - H.
+def aggregator_nodes(count: int, cost: QueryCost) -> int:
+    """Return the least number of aggregator nodes: (n C_op / m) c_merge <= 1 - H.
 
+    `count`: the number n of query nodes. The paper calls aggregator nodes merge nodes.
     All query nodes run close to saturation, as section 3.2 assumes.
     """
     return _whole(count * cost.node_rate * cost.merge_s / (1 - cost.headroom))

@@ -20,9 +20,9 @@ class NodeBounds(Parameters):
 
     def solve(self, problem: Any, progress: Progress = silent) -> Bounds:
         """Return the bounds of a bin packing problem. Raises `BadProblem`."""
-        found: Bounds = problem.bounds()
+        result: Bounds = problem.bounds()
         progress(1.0)
-        return found
+        return result
 
 
 _ALGORITHMS: Final = (
@@ -31,7 +31,7 @@ _ALGORITHMS: Final = (
     Algorithm("drf", "Delta rate forecast", "online", Drf),
     Algorithm("ard", "Fastest streams first", "online", Ard),
     Algorithm("ari", "Slowest streams first", "online", Ari),
-    Algorithm("par", "All streams anew", "online", Par),
+    Algorithm("par", "All streams in every period", "online", Par),
     Algorithm(
         "bounds",
         "Lower bounds of the number of nodes",

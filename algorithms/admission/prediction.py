@@ -1,4 +1,4 @@
-"""Expected rates: forecasts, with meta-data where it says more (sections 2.4 and 2.5)."""
+"""Expected rates: forecasts, corrected by meta-data (sections 2.4 and 2.5)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields

@@ -91,7 +91,7 @@ class AdmissionPlan:
 
 
 def check(problem: AdmissionProblem, plan: AdmissionPlan) -> dict[str, Any]:
-    """Return the counts of a plan, computed anew.
+    """Return the counts of a plan, computed again from scratch.
 
     Raises `AssertionError` if a stream has no node, or a count is wrong.
     """

@@ -97,9 +97,9 @@ class Strategy(Parameters):
         priority = self.victim_order(problem)[placed]
         order = placed[np.lexsort((-priority, problem.owner[placed]))]
         owners = problem.owner[order]
-        gone = np.cumsum(sizes[order], axis=0) - sizes[order]
+        before = np.cumsum(sizes[order], axis=0) - sizes[order]
         first = np.searchsorted(owners, owners)
-        left = loads[owners] - (gone - gone[first])
+        left = loads[owners] - (before - before[first])
         limits = self.fill * problem.capacities[owners] * (1 + ROUNDING)
         moved = np.zeros(len(problem.owner), np.bool_)
         moved[order[(left > limits[:, None]).any(axis=1)]] = True
@@ -125,7 +125,7 @@ class Strategy(Parameters):
 
 @dataclass(frozen=True)
 class Par(Strategy):
-    """Plain average rate: packs all streams anew in every period (section 6.1.2)."""
+    """Plain average rate: packs all streams again in every period (section 6.1.2)."""
 
     def solve(self, problem: AdmissionProblem, progress: Progress = silent) -> AdmissionPlan:
         """Return the plan: every stream is moveable, every node is empty."""

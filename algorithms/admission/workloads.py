@@ -29,7 +29,7 @@ HIGH_SHARE: Final = 0.5
 
 
 @dataclass(frozen=True)
-class Shape:
+class WorkloadSettings:
     """Parameters of the synthetic workloads.
 
     `streams`: their number, even; `level`: the number of split nodes of `capacity` records/s that
@@ -58,30 +58,32 @@ class Shape:
         return means
 
 
-def constw(shape: Shape, rng: np.random.Generator) -> Workload:
+def constw(settings: WorkloadSettings, rng: np.random.Generator) -> Workload:
     """Constant rates; the records arrive with exponential gaps."""
-    means = shape.means(rng)
+    means = settings.means(rng)
     metadata = [StreamMetadata(rate=m, average=m, maximum=m) for m in means.tolist()]
-    return Workload(np.repeat(means[:, None], shape.steps, axis=1), tuple(metadata), shape.step_s)
+    return Workload(
+        np.repeat(means[:, None], settings.steps, axis=1), tuple(metadata), settings.step_s
+    )
 
 
 def _fluctuating(
-    shape: Shape, rng: np.random.Generator, transition: Transition, *, in_pairs: bool
+    settings: WorkloadSettings, rng: np.random.Generator, transition: Transition, *, in_pairs: bool
 ) -> Workload:
     """Return rates between low and high; in opposite pairs of equal rates, or all together."""
-    means = shape.means(rng)
-    phases = np.zeros(shape.streams)
+    means = settings.means(rng)
+    phases = np.zeros(settings.streams)
     if in_pairs:
         means[1::2] = means[::2]
-        means *= shape.level * shape.capacity / means.sum()
-        phases = np.repeat(rng.uniform(0.0, 1.0, shape.streams // 2), 2)
+        means *= settings.level * settings.capacity / means.sum()
+        phases = np.repeat(rng.uniform(0.0, 1.0, settings.streams // 2), 2)
         phases[1::2] += 0.5
     else:
         # Not in the same instant: the streams of a site change within a tenth of the cycle.
-        phases = rng.uniform(0.0, 0.1, shape.streams)
-    low = means * 2 / (1 + shape.swing)
-    high = low * shape.swing
-    place = (shape.times / shape.cycle_s + phases[:, None]) % 1.0
+        phases = rng.uniform(0.0, 0.1, settings.streams)
+    low = means * 2 / (1 + settings.swing)
+    high = low * settings.swing
+    place = (settings.times / settings.cycle_s + phases[:, None]) % 1.0
     if transition is Transition.JUMP:
         share = (place < HIGH_SHARE).astype(np.float64)
     else:
@@ -89,52 +91,52 @@ def _fluctuating(
     rates = low[:, None] + (high - low)[:, None] * share
     metadata = [
         StreamMetadata(
-            average=(lo + hi) / 2, minimum=lo, maximum=hi, period_s=shape.cycle_s,
-            high_s=shape.cycle_s / 2, transition=transition,
+            average=(lo + hi) / 2, minimum=lo, maximum=hi, period_s=settings.cycle_s,
+            high_s=settings.cycle_s / 2, transition=transition,
         )
         for lo, hi in zip(low.tolist(), high.tolist(), strict=True)
     ]  # fmt: skip
-    return Workload(rates, tuple(metadata), shape.step_s)
+    return Workload(rates, tuple(metadata), settings.step_s)
 
 
-def psfcw(shape: Shape, rng: np.random.Generator) -> Workload:
+def psfcw(settings: WorkloadSettings, rng: np.random.Generator) -> Workload:
     """Pairs jump between low and high, opposite of each other; the total is constant."""
-    return _fluctuating(shape, rng, Transition.JUMP, in_pairs=True)
+    return _fluctuating(settings, rng, Transition.JUMP, in_pairs=True)
 
 
-def ptfcw(shape: Shape, rng: np.random.Generator) -> Workload:
+def ptfcw(settings: WorkloadSettings, rng: np.random.Generator) -> Workload:
     """Pairs rise and fall evenly, opposite of each other; the total is constant."""
-    return _fluctuating(shape, rng, Transition.TREND, in_pairs=True)
+    return _fluctuating(settings, rng, Transition.TREND, in_pairs=True)
 
 
-def sfvar(shape: Shape, rng: np.random.Generator) -> Workload:
+def sfvar(settings: WorkloadSettings, rng: np.random.Generator) -> Workload:
     """All streams jump between low and high."""
-    return _fluctuating(shape, rng, Transition.JUMP, in_pairs=False)
+    return _fluctuating(settings, rng, Transition.JUMP, in_pairs=False)
 
 
-def tfvar(shape: Shape, rng: np.random.Generator) -> Workload:
+def tfvar(settings: WorkloadSettings, rng: np.random.Generator) -> Workload:
     """All streams rise and fall evenly."""
-    return _fluctuating(shape, rng, Transition.TREND, in_pairs=False)
+    return _fluctuating(settings, rng, Transition.TREND, in_pairs=False)
 
 
-def bursty(shape: Shape, rng: np.random.Generator) -> Workload:
+def bursty(settings: WorkloadSettings, rng: np.random.Generator) -> Workload:
     """On-off streams: exponential bursts at a fixed rate, exponential pauses of equal length."""
-    means = shape.means(rng)
-    mean_s = shape.cycle_s / 8
+    means = settings.means(rng)
+    mean_s = settings.cycle_s / 8
     high = 2 * means
-    on = np.zeros((shape.streams, shape.steps), np.bool_)
-    for stream in range(shape.streams):
-        gaps = rng.exponential(mean_s, int(4 * shape.steps * shape.step_s / mean_s) + 16)
-        changes = np.searchsorted(np.cumsum(gaps), shape.times, side="right")
+    on = np.zeros((settings.streams, settings.steps), np.bool_)
+    for stream in range(settings.streams):
+        gaps = rng.exponential(mean_s, int(4 * settings.steps * settings.step_s / mean_s) + 16)
+        changes = np.searchsorted(np.cumsum(gaps), settings.times, side="right")
         on[stream] = (changes + rng.integers(2)) % 2 == 1
     metadata = [
         StreamMetadata(average=m, minimum=0.0, maximum=2 * m, burst_s=mean_s, pause_s=mean_s)
         for m in means.tolist()
     ]
-    return Workload(np.where(on, high[:, None], 0.0), tuple(metadata), shape.step_s)
+    return Workload(np.where(on, high[:, None], 0.0), tuple(metadata), settings.step_s)
 
 
-WORKLOADS: Final[Mapping[str, Callable[[Shape, np.random.Generator], Workload]]] = {
+WORKLOADS: Final[Mapping[str, Callable[[WorkloadSettings, np.random.Generator], Workload]]] = {
     "constw": constw,
     "psfcw": psfcw,
     "ptfcw": ptfcw,
@@ -144,6 +146,6 @@ WORKLOADS: Final[Mapping[str, Callable[[Shape, np.random.Generator], Workload]]]
 }
 
 
-def draw(name: str, shape: Shape, seed: Seed) -> Workload:
+def draw(name: str, settings: WorkloadSettings, seed: Seed) -> Workload:
     """Return the workload of a name. Raises `KeyError`."""
-    return WORKLOADS[name](shape, np.random.default_rng(seed))
+    return WORKLOADS[name](settings, np.random.default_rng(seed))

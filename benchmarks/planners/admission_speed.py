@@ -18,7 +18,7 @@ from algorithms.admission.forecasting.holt import HoltState, smoothed
 from algorithms.admission.prediction import MetadataColumns, Predictions, expectations
 from algorithms.admission.problem import AdmissionProblem, check
 from algorithms.admission.strategies import Ard, Ari, Drf, DrfM, Par, Profile, Strategy
-from algorithms.admission.workloads import WORKLOADS, Shape, draw
+from algorithms.admission.workloads import WORKLOADS, WorkloadSettings, draw
 from algorithms.vocabulary import Floats
 
 STRATEGIES: Final = (Par, Ari, Ard, Drf, DrfM, Profile)
@@ -33,9 +33,9 @@ FILL: Final = 0.95
 
 def main() -> None:
     options = parse_options()
-    shape = Shape(options.streams, FULL * options.nodes, steps=HISTORY * PERIOD_S)
+    settings = WorkloadSettings(options.streams, FULL * options.nodes, steps=HISTORY * PERIOD_S)
     for name in WORKLOADS:
-        workload = draw(name, shape, 1)
+        workload = draw(name, settings, 1)
         history = workload.rates.reshape(options.streams, HISTORY, PERIOD_S).mean(axis=2)
         metadata = MetadataColumns.of(workload.metadata)
         before = smoothed(history[:, :-1], 0.5, 0.2)
@@ -52,7 +52,7 @@ def _period(
     strategy: Strategy, before: HoltState, history: Floats, metadata: MetadataColumns, nodes: int
 ) -> float:
     """Return the seconds of one period; the plan is checked afterwards."""
-    capacity = Shape().capacity
+    capacity = WorkloadSettings().capacity
     owner = np.random.default_rng(1).integers(0, nodes, len(history))
     started = time.perf_counter()
     forecast = np.minimum(before.observed(history[:, -1]).forecast(HORIZON), capacity)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from algorithms.admission.parallelism import QueryCost, merge_nodes, query_nodes
+from algorithms.admission.parallelism import QueryCost, aggregator_nodes, query_nodes
 from algorithms.errors import BadProblem
 
 COST = QueryCost(operator_s=0.0008, merge_s=0.00005, node_rate=1_125, headroom=0.1)
@@ -10,13 +10,13 @@ COST = QueryCost(operator_s=0.0008, merge_s=0.00005, node_rate=1_125, headroom=0
 
 def test_the_example_of_twelve_thousand_records_a_second() -> None:
     assert query_nodes(12_000, COST) == 11
-    assert merge_nodes(11, COST) == 1
+    assert aggregator_nodes(11, COST) == 1
 
 
 def test_a_whole_number_of_nodes_is_not_exceeded_by_rounding() -> None:
     cost = QueryCost(operator_s=0.1, merge_s=0.1, node_rate=10, headroom=0.0)
     assert query_nodes(30, cost) == 3
-    assert merge_nodes(3, cost) == 3
+    assert aggregator_nodes(3, cost) == 3
 
 
 def test_no_load_needs_one_node() -> None:

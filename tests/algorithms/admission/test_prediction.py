@@ -5,7 +5,7 @@ import pytest
 
 from algorithms.admission.metadata import StreamMetadata, Transition
 from algorithms.admission.prediction import MetadataColumns, expectations
-from algorithms.admission.workloads import WORKLOADS, Shape, draw
+from algorithms.admission.workloads import WORKLOADS, WorkloadSettings, draw
 
 
 def expected(
@@ -59,13 +59,13 @@ def test_streams_of_equal_meta_data_do_not_influence_each_other() -> None:
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_a_workload_has_the_load_level_that_was_requested(name: str) -> None:
-    shape = Shape(level=5.0)
-    workload = draw(name, shape, 1)
-    assert workload.rates.shape == (80, shape.steps)
-    load = workload.rates.sum(axis=0) / shape.capacity
+    settings = WorkloadSettings(level=5.0)
+    workload = draw(name, settings, 1)
+    assert workload.rates.shape == (80, settings.steps)
+    load = workload.rates.sum(axis=0) / settings.capacity
     assert load.mean() == pytest.approx(5.0, rel=0.1)
     if name in ("constw", "psfcw", "ptfcw"):
         assert np.ptp(load) < 0.2
     known = MetadataColumns.of(workload.metadata)
     assert (workload.rates.max(axis=1) <= known.maximum * (1 + 1e-9)).all()
-    assert (draw(name, shape, 1).rates == workload.rates).all()
+    assert (draw(name, settings, 1).rates == workload.rates).all()

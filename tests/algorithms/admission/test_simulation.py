@@ -6,13 +6,13 @@ import pytest
 from algorithms.admission.metadata import StreamMetadata
 from algorithms.admission.simulation import Setting, simulate
 from algorithms.admission.strategies import Ari, DrfM, Par, Profile
-from algorithms.admission.workloads import WORKLOADS, Shape, Workload, draw
+from algorithms.admission.workloads import WORKLOADS, Workload, WorkloadSettings, draw
 
-SHAPE = Shape(steps=1_200, level=4.0, streams=40)
+SETTINGS = WorkloadSettings(steps=1_200, level=4.0, streams=40)
 
 
 def test_one_seed_has_one_course() -> None:
-    first, second = (simulate(draw("psfcw", SHAPE, 1), DrfM(), seed=1).means() for _ in range(2))
+    first, second = (simulate(draw("psfcw", SETTINGS, 1), DrfM(), seed=1).means() for _ in range(2))
     assert first == second
 
 
@@ -27,7 +27,7 @@ def test_a_constant_load_needs_what_it_needs() -> None:
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_few_streams_are_redirected_compared_with_packing_all_anew(name: str) -> None:
-    workload = draw(name, SHAPE, 2)
+    workload = draw(name, SETTINGS, 2)
     most = simulate(workload, Par(), seed=2).means()["redirections"]
     for strategy in (DrfM(), Profile()):
         assert simulate(workload, strategy, seed=2).means()["redirections"] <= 0.05 * most
@@ -35,9 +35,9 @@ def test_few_streams_are_redirected_compared_with_packing_all_anew(name: str) ->
 
 @pytest.mark.parametrize("name", ["psfcw", "bursty"])
 def test_meta_data_redirect_less_than_rates(name: str) -> None:
-    shape = Shape()
+    settings = WorkloadSettings()
     known, unknown = (
-        simulate(draw(name, shape, 1), strategy, Setting(), 1).means()
+        simulate(draw(name, settings, 1), strategy, Setting(), 1).means()
         for strategy in (DrfM(), Ari())
     )
     assert known["redirections"] < unknown["redirections"]
@@ -45,6 +45,6 @@ def test_meta_data_redirect_less_than_rates(name: str) -> None:
 
 
 def test_consolidation_closes_nodes() -> None:
-    workload = draw("tfvar", SHAPE, 1)
+    workload = draw("tfvar", SETTINGS, 1)
     grown = simulate(workload, DrfM(foresee=True)).means()["nodes"]
     assert simulate(workload, DrfM(foresee=True, consolidate=True)).means()["nodes"] < grown
