@@ -43,8 +43,7 @@ def query_nodes(rate: float, cost: QueryCost) -> int:
 def aggregator_nodes(count: int, cost: QueryCost) -> int:
     """Return the least number of aggregator nodes: (n C_op / m) c_merge <= 1 - H.
 
-    `count`: the number n of query nodes. The paper calls aggregator nodes merge nodes.
-    All query nodes run close to saturation, as section 3.2 assumes.
+    `count`: the number n of query nodes, all close to saturation, as section 3.2 assumes.
     """
     return _whole(count * cost.node_rate * cost.merge_s / (1 - cost.headroom))
 
