@@ -19,6 +19,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "planners.placement_quality": "--seeds 1 --seconds 0.5 --queries 2000",
     "planners.migration_speed": "--repeats 1 --tasks 64",
     "planners.migration_quality": "--histories 1 --taus 0.4 --migrations 2",
+    "planners.admission_speed": "--repeats 1 --streams 80 --nodes 8",
     "migration_gap": "--steps 10 --tasks 12",
     "planners.measuring_cost": "--batches 6",
     "placing_speed": "--live 100 --streams 50 --posts 3",

@@ -123,8 +123,8 @@ def _redirect(state: _State, problem: AdmissionProblem, plan: AdmissionPlan) -> 
     state.owner = plan.assignment.copy()
     waits = np.zeros(len(state.owner))
     waits[plan.redirected] = state.setting.redirect_s
-    # A node that is closed works its queue off elsewhere in no time: it has room by definition.
-    used = np.bincount(state.owner, minlength=plan.nodes) > 0
+    # A node without streams is closed when its queue is empty.
+    used = (np.bincount(state.owner, minlength=plan.nodes) > 0) | (state.queues > 0)
     places = np.cumsum(used) - 1
     state.queues, state.latency = state.queues[used], state.latency[used]
     state.owner = places[state.owner]
@@ -144,7 +144,7 @@ def _pass_period(
     step_s = workload.step_s
     expected = rates * step_s
     arrived = state.rng.poisson(expected).astype(np.float64) if workload.drawn else expected
-    # What a client buffers while it is redirected arrives after it.
+    # A redirection is shorter than a step: what its client buffers arrives within the same step.
     worst = 0.0
     for step in range(rates.shape[1]):
         inflow = np.bincount(state.owner, arrived[:, step], nodes)

@@ -9,6 +9,7 @@ consolidation and forecast overload. All nodes are nearly full, and streams are 
 
 import argparse
 import time
+from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
@@ -65,12 +66,12 @@ def _period(
     return seconds
 
 
-def parse_options() -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--streams", type=int, default=10_000, help="an even number")
     parser.add_argument("--nodes", type=int, default=200)
     parser.add_argument("--repeats", type=int, default=7)
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
