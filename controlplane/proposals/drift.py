@@ -45,7 +45,8 @@ class Drift:
 
     def __str__(self) -> str:
         """Return the drift as one sentence."""
-        parts = [f"{self.ended} queries ended, {self.new} are new"]
+        queries = "query" if self.ended == 1 else "queries"
+        parts = [f"{self.ended} {queries} ended, {self.new} new"]
         parts += [f"rates changed by {self.rate_change:.0%}"]
         return "; ".join([*self.exceeded, ", ".join(parts)])
 
