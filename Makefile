@@ -18,7 +18,7 @@ PYTHON ?= $(shell for name in /usr/bin/python3 python3 python3.13 python3.12 pyt
 
 # What pytest is given: make test T='tests/algorithms -k seed'
 T ?=
-# Processes that share the tests; with more of them than cores, tests wait longer than they allow.
+# Processes that share the tests; more of them than cores gain nothing and reach time limits.
 N ?= 2
 
 .DEFAULT_GOAL := help

@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 
+from algorithms.admission.packing import best_fit
 from algorithms.checks import amounts
 from algorithms.errors import BadProblem
 from algorithms.vocabulary import Floats
@@ -144,16 +145,7 @@ def wasted_space(sizes: Floats) -> int:
 
 def decreasing_fit(sizes: Floats) -> int:
     """Return the number of bins of best-fit decreasing."""
-    rooms: list[float] = []
-    for size in sizes.tolist():
-        fitting = [room for room in rooms if room >= size - _ROUNDING]
-        if fitting:
-            room = min(fitting)
-            rooms.remove(room)
-            rooms.append(room - size)
-        else:
-            rooms.append(1 - size)
-    return len(rooms)
+    return best_fit(np.arange(len(sizes)), sizes[:, None], np.zeros((0, 1)), 1.0)[1]
 
 
 def bin_completion(sizes: Floats, lower: int, upper: int, seconds: float) -> int | None:

@@ -5,7 +5,7 @@ itself is not legible in the stored paper; the others are completed from the sen
 long a period stays at its high rate, and burstiness as the mean lengths of bursts and of pauses.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Self
@@ -55,7 +55,7 @@ class StreamMetadata:
         if fault is not None:
             raise BadProblem(*fault)
 
-    def faults(self) -> Any:
+    def faults(self) -> Iterator[tuple[str, str]]:
         """Yield the name and the reason of each invalid or contradictory characteristic."""
         for name, value in self.numbers().items():
             limit = MAX_SECONDS if name.endswith("_s") else MAX_RATE

@@ -24,7 +24,8 @@ class Setting:
     `capacity`: records/s of a split node; `period_s`: seconds between two optimisations, a multiple
     of the workload's step; `horizon`: periods that are forecast; `redirect_s`: seconds for which a
     redirected stream waits at its client; `latency_weight`: of the newest sample of a queue in the
-    moving average; `alpha`, `gamma`: smoothing factors. `use_metadata`: as `Predictions.expected`.
+    moving average; `alpha`, `gamma`: smoothing factors; `warm_up`: the first periods, which are not
+    measured.
     """
 
     capacity: float = 1_000.0

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
+from workers.agent import class_archive
 from workers.agent.class_archive import VARIABLE, java_environment, make
 
 # How Java's log names the source of a class from a dynamic archive.
@@ -32,6 +33,19 @@ def test_a_trimmed_java_starts_without(tmp_path: Path) -> None:
 def test_nothing_is_named_that_is_not_there(tmp_path: Path) -> None:
     home = java_home(tmp_path / "java", archived=True)
     assert java_environment(home, tmp_path) == {"JAVA_HOME": str(home)}
+
+
+def test_options_of_the_site_stay_as_they_are(tmp_path: Path) -> None:
+    """Also those that repeat a word."""
+    home = java_home(tmp_path / "java", archived=True)
+    own = '--add-opens a/b=c --add-opens d/e=f -Dname="two  words"'
+    archive = class_archive._archive(home, tmp_path)
+    assert archive is not None
+    archive.touch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, own)
+        first, _, rest = java_environment(home, tmp_path)[VARIABLE].partition(" ")
+    assert (first, rest) == (f"-XX:SharedArchiveFile={archive}", own)
 
 
 @pytest.mark.spark

@@ -44,7 +44,7 @@ def test_forecasts_are_never_negative() -> None:
 
 @pytest.mark.parametrize("alpha", [0.5, 0.8])
 def test_the_interval_covers_what_it_says(alpha: float) -> None:
-    """Of random walks with drift about 68 % of the values are within one deviation."""
+    """Of the values of random walks about 68 % are within one deviation; at least half here."""
     rng = np.random.default_rng(1)
     walks = 1_000 + np.cumsum(rng.normal(0, 1, (2_000, 60)), axis=1)
     state = smoothed(walks[:, :50], alpha, 0.05)
