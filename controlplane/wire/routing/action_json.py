@@ -19,6 +19,7 @@ from controlplane.wire.routing.cluster_actions import (
     SetNodeActive,
     SetNodeCount,
     SetSchema,
+    SetSplitCapacity,
     SetSplitCount,
 )
 from controlplane.wire.routing.drop_rules import DropRule
@@ -68,6 +69,7 @@ KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
         "set_drop_rule": SetDropRule,
         "set_node_count": SetNodeCount,
         "set_split_count": SetSplitCount,
+        "set_split_capacity": SetSplitCapacity,
     }
 )
 _NAMES: Final = {kind: name for name, kind in KINDS.items()}
@@ -105,8 +107,10 @@ def upgraded_action(row: Mapping[str, Any]) -> Mapping[str, Any]:
 def upgraded_table(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the JSON of a routing snapshot in the present form, but for its queries.
 
-    An earlier release stored the number of nodes, and the emulated capacities only.
+    An earlier release stored the number of nodes, and the emulated capacities only; a later one no
+    capacity of split nodes.
     """
+    row = {"split_capacity": UNKNOWN, "split_emulated": False, **row}
     if "node_count" in row:
         return row
     nodes = [[index, per_s, True, True] for index, per_s in row["capacities"]]

@@ -34,7 +34,9 @@ class TableDraft:
 
     `queries`: route by query; `splits`: split node by stream; `schemas`: schema by stream;
     `drop_rules`: drop rule by edge; `nodes`: state by node index. `node_count` and `split_count`
-    are 0 in a table that was published before tables had them.
+    are 0 in a table that was published before tables had them. `split_capacity`: records/s of every
+    split node, 0 if it is not declared; `split_emulated`: the data plane limits each split node to
+    it.
     """
 
     queries: dict[int, Route] = field(default_factory=dict)
@@ -44,6 +46,8 @@ class TableDraft:
     nodes: dict[int, NodeState] = field(default_factory=dict)
     node_count: int = 0
     split_count: int = 0
+    split_capacity: float = 0.0
+    split_emulated: bool = False
 
     def copy(self) -> "TableDraft":
         """Return a draft that changes independently of this one."""

@@ -141,6 +141,27 @@ class SetSplitCount(SingleAction):
 
 
 @dataclass(frozen=True, slots=True)
+class SetSplitCapacity(SingleAction):
+    """Set the capacity of every split node (records/s), and whether each is limited to it.
+
+    A capacity of 0 is not declared: telemetry measures it. It limits nothing.
+    """
+
+    kind = Kind.CLUSTER
+    capacity: float
+    emulated: bool
+
+    def apply_to(self, draft: TableDraft) -> None:
+        """Set the capacity."""
+        draft.split_capacity = self.capacity
+        draft.split_emulated = self.emulated
+
+    def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
+        """Return the present capacity."""
+        return (SetSplitCapacity(draft.split_capacity, draft.split_emulated),)
+
+
+@dataclass(frozen=True, slots=True)
 class SetDropRule:
     """Drop records on an edge: the input edge of `stream`, or its edge to `query`; None: none."""
 

@@ -60,6 +60,8 @@ class RoutingTable:
     nodes: Mapping[int, NodeState] = field(default_factory=dict)
     node_count: int = 0
     split_count: int = 0
+    split_capacity: float = 0.0
+    split_emulated: bool = False
 
     @classmethod
     def of(cls, version: int, draft: TableDraft) -> "RoutingTable":
@@ -104,6 +106,8 @@ class RoutingTable:
                 ],
                 "node_count": self.node_count,
                 "split_count": self.split_count,
+                "split_capacity": self.split_capacity,
+                "split_emulated": self.split_emulated,
             },
             separators=(",", ":"),
         )
@@ -126,6 +130,8 @@ class RoutingTable:
             {index: NodeState(*state) for index, *state in row["nodes"]},
             row["node_count"],
             row["split_count"],
+            row["split_capacity"],
+            row["split_emulated"],
         )
 
 

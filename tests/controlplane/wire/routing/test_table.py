@@ -11,7 +11,7 @@ from controlplane.wire import keys
 from controlplane.wire.errors import InconsistentDelta, RoutingGap, RoutingMissing, RoutingTaken
 from controlplane.wire.routing import publication as publishing
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import AssignStream
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSplitCapacity
 from controlplane.wire.routing.publication import (
     latest_version,
     publish,
@@ -40,6 +40,7 @@ ops = st.lists(
     st.one_of(
         st.builds(arrival, st.integers(1, 50), st.integers(0, 3)),
         st.builds(AssignStream, st.integers(1, 9), st.integers(0, 1)),
+        st.builds(SetSplitCapacity, st.floats(0, 1e6), st.booleans()),
     ),
     max_size=8,
     unique_by=lambda op: (type(op), getattr(op, "query", getattr(op, "stream", 0))),
@@ -53,6 +54,15 @@ def test_table_and_delta_come_back_from_json(operations: tuple[Action, ...]) -> 
     assert RoutingDelta.from_json(delta.to_json()) == delta
     table = RoutingTable().apply(delta)
     assert RoutingTable.from_json(table.to_json()) == table
+
+
+def test_capacity_of_split_nodes_is_set_and_reverted() -> None:
+    before = RoutingTable().apply(RoutingDelta(1, (SetSplitCapacity(20.0, emulated=False),)))
+    action = SetSplitCapacity(35.5, emulated=True)
+    after = before.apply(RoutingDelta(2, (action,)))
+    assert (after.split_capacity, after.split_emulated) == (35.5, True)
+    reverted = after.apply(RoutingDelta(3, action.inverse(before.draft())))
+    assert reverted == replace(before, version=3)
 
 
 def test_move_changes_node_and_run_and_nothing_else() -> None:

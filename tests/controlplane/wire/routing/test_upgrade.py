@@ -44,6 +44,12 @@ def test_a_delta_of_an_earlier_release() -> None:
     assert RoutingDelta.from_json(delta.to_json()) == delta
 
 
+def test_a_snapshot_without_a_capacity_of_split_nodes() -> None:
+    row = json.loads(RoutingTable(3, split_count=2, node_count=4).to_json())
+    del row["split_capacity"], row["split_emulated"]
+    assert RoutingTable.from_json(json.dumps(row)) == RoutingTable(3, split_count=2, node_count=4)
+
+
 def test_a_snapshot_of_an_earlier_release() -> None:
     table = RoutingTable.from_json(json.dumps(OLD_TABLE))
     assert computes(table.queries[5].text, 90)
