@@ -10,6 +10,7 @@ from django.conf import settings
 
 from controlplane.task_names import (
     ARCHIVE,
+    FIT_FORECASTERS,
     PRUNE,
     RECONCILE_EXECUTIONS,
     RECONCILE_ROUTING,
@@ -33,6 +34,7 @@ _PERIODS_S = {
     UPDATE_LEDGER: 10,
     REQUEUE_LAB_RUNS: 15,
     WATCH: 10,
+    FIT_FORECASTERS: 30,
     ARCHIVE: 2,
     ROLL_UP: 10,
     PRUNE: 300,

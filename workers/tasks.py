@@ -9,8 +9,9 @@ from celery.worker import state
 from django.db import OperationalError
 from django.utils import timezone
 
-from controlplane import lab
+from controlplane import arrivals, lab
 from controlplane import watch as watch_loops
+from controlplane.admission import fitting
 from controlplane.background import reconcile as reconciliation
 from controlplane.background import retention
 from controlplane.connections import redis_client
@@ -24,6 +25,7 @@ from controlplane.runtime.beats import beat
 from controlplane.task_names import (
     ADVANCE,
     COMPUTE_PROPOSAL,
+    FIT_FORECASTERS,
     PLACE,
     PRUNE,
     RECONCILE_EXECUTIONS,
@@ -100,6 +102,7 @@ def prune() -> None:
     """Delete expired rows, and mark proposals of lost workers as failed."""
     now = timezone.now()
     time_series.prune_samples(now)
+    arrivals.prune(now)
     retention.prune_queries(now)
     window_retention.prune_windows(now)
     retention.prune_routing()
@@ -125,6 +128,11 @@ def run_lab(run_id: int) -> None:
     lab.run(run_id, stopping=_worker_stops)
 
 
+def _roll_up(now: datetime) -> None:
+    time_series.roll_up(now)
+    arrivals.roll_up(now)
+
+
 def _add_periodic(name: str, work: Callable[[datetime], object]) -> None:
     """Register a task of the beat, which calls a service with the present time."""
 
@@ -136,7 +144,8 @@ def _add_periodic(name: str, work: Callable[[datetime], object]) -> None:
 _add_periodic(UPDATE_LEDGER, ledger.write_entries)
 _add_periodic(REVIEW_PROPOSALS, staleness.review_waiting)
 _add_periodic(WATCH, watch_loops.watch_all)
-_add_periodic(ROLL_UP, time_series.roll_up)
+_add_periodic(FIT_FORECASTERS, fitting.fit_forecasters)
+_add_periodic(ROLL_UP, _roll_up)
 _add_periodic(REQUEUE_LAB_RUNS, lab.requeue_lost)
 
 

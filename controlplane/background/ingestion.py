@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from django.db import connection, transaction
 from django.utils import timezone
 
+from controlplane import arrivals
 from controlplane.events.publish import send_samples
 from controlplane.executions import acknowledgement
 from controlplane.health import failed_queries, skipped_batches
@@ -90,6 +91,7 @@ def store(
     if columns:
         Cluster.objects.filter(pk=cluster.pk).update(**columns)
     if rows:
+        arrivals.count(cluster, rows)
         drop_rule_housekeeping.count(cluster.pk, rows, samples)
         _acknowledge(cluster.pk, max(row["version"] for row in rows))
         acknowledgement.acknowledge(cluster, rows, samples)

@@ -1,6 +1,7 @@
 """The models of Weir; terms are those of the glossary (docs/glossary.md)."""
 
 from controlplane.models.access import ApiToken, Grant, KeptAnswer
+from controlplane.models.admission import Redirection, StreamArrivals
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.models.audit import AuditEntry
 from controlplane.models.cluster import Cluster, Node, Stream
@@ -48,11 +49,13 @@ __all__ = [
     "Proposal",
     "Query",
     "QueryStream",
+    "Redirection",
     "RoutingVersion",
     "SkippedBatch",
     "Snapshot",
     "Step",
     "Stream",
+    "StreamArrivals",
     "Task",
     "Webhook",
 ]

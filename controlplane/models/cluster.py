@@ -33,8 +33,9 @@ class Cluster(models.Model):
     `progress_position`: the relay's positions in the Redis streams, stored with the samples, so
     that no row is counted twice. `master`: the Spark master; `log_url`: the URL of the log (empty
     for the site's Redis); `log_limit_mb`: the limit of unread records (MiB). `slots`: the number
-    of nodes. `partitions`: Spark's, of new checkpoints, None for the number of cores of the
-    master. `max_records`, `max_batch_mb` (MiB): the limits of a micro-batch.
+    of nodes. `split_capacity`: records/s of each split node, 0: measured; `split_emulated`: the
+    pipeline limits split nodes to it. `partitions`: Spark's, of new checkpoints, None for the
+    number of cores of the master. `max_records`, `max_batch_mb` (MiB): the limits of a micro-batch.
     """
 
     class Desired(models.TextChoices):
@@ -64,6 +65,8 @@ class Cluster(models.Model):
     state_detail = models.TextField(blank=True)
     slots = models.PositiveSmallIntegerField(default=4, validators=[MinValueValidator(1)])
     splits = models.PositiveSmallIntegerField(default=2, validators=[MinValueValidator(1)])
+    split_capacity = models.FloatField(default=0.0, validators=[MinValueValidator(0.0)])
+    split_emulated = models.BooleanField(default=False)
     # The relaxation ratio of the placement paper (section 2), and its additive slack alpha.
     nu = models.FloatField(default=0.05, validators=[MinValueValidator(0.0)])
     alpha = models.FloatField(default=10.0, validators=[MinValueValidator(0.0)])
@@ -126,7 +129,9 @@ class Stream(models.Model):
     """A source of the placement paper; its pk is the stream id on the wire; rates in records/s.
 
     `schema`: a `wire.schema.StreamSchema` as JSON. `retired`: the last types of removed columns by
-    name, as records of the log may still have them.
+    name, as records of the log may still have them. `meta`: free labels. `characteristics`: a
+    `StreamMetadata` as JSON. `forecaster`: a `ForecasterChoice` as JSON, empty before a first fit;
+    `fitted_at`: the last fit.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="streams")
@@ -138,6 +143,9 @@ class Stream(models.Model):
     rate = models.FloatField(null=True, blank=True)
     split = models.PositiveSmallIntegerField(default=0)
     meta = models.JSONField(default=dict, blank=True)
+    characteristics = models.JSONField(default=dict, blank=True)
+    forecaster = models.JSONField(default=dict, blank=True)
+    fitted_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -14,6 +14,7 @@ from controlplane.wire.routing.cluster_actions import (
     SetDropRule,
     SetNodeActive,
     SetNodeCount,
+    SetSplitCapacity,
     SetSplitCount,
 )
 from controlplane.wire.routing.query_actions import (
@@ -112,6 +113,10 @@ def _drop_rule(action: Any, _: Names) -> str:
     return f"drops {share} of its windows of {rule.window_ms / 1000:g} s"
 
 
+def _capacity(action: Any) -> str:
+    return f"{action.capacity:,.0f} records/s{', emulated' if action.emulated else ''}"
+
+
 # By kind of action: its title, and the text of its value.
 _TEXTS: Final[Mapping[type[Action], tuple[str, Callable[[Any, Names], str]]]] = {
     MoveTasks: ("Node", lambda action, names: names.node(action.moves[0][0])),
@@ -125,10 +130,11 @@ _TEXTS: Final[Mapping[type[Action], tuple[str, Callable[[Any, Names], str]]]] = 
         "Aggregator nodes", lambda action, names: ", ".join(map(names.node, action.nodes)),
     ),
     SetTaskCount: ("Number of tasks", lambda action, _: f"{action.tasks} tasks"),
-    SetCapacity: ("Capacity", lambda action, _: (
-        f"{action.capacity:,.0f} records/s{', emulated' if action.emulated else ''}"
-    )),
+    SetCapacity: ("Capacity", lambda action, _: _capacity(action)),
     SetNodeActive: ("Node activity", lambda action, _: "active" if action.active else "inactive"),
     SetNodeCount: ("Number of nodes", lambda action, _: f"{action.nodes} nodes"),
     SetSplitCount: ("Number of split nodes", lambda action, _: f"{action.splits} split nodes"),
+    SetSplitCapacity: ("Capacity of split nodes", lambda action, _: (
+        _capacity(action) if action.capacity else "measured"
+    )),
 }  # fmt: skip

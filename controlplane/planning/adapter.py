@@ -68,7 +68,7 @@ class PlannerAdapter:
     besides the common ones. `improves`: the measures that define the gain of a plan. `moves_state`:
     True if its actions move state. `places`: True if it also places queries without a node.
     `effect`: a noun for its plans; `hint`: a sentence for the form. `compared`: the number of its
-    algorithms in a comparison by default.
+    algorithms in a comparison by default. `reads_rates`: its snapshots have the rates of streams.
     """
 
     planner: Planner
@@ -82,6 +82,7 @@ class PlannerAdapter:
     moves_state: bool = False
     places: bool = False
     compared: int = 1
+    reads_rates: bool = False
     watch: WatchSupport | None = None
 
     @property

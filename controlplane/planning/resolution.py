@@ -153,4 +153,6 @@ def _draft(snapshot: ClusterSnapshot) -> TableDraft:
         nodes={n.index: NodeState(n.capacity, n.emulated, n.active) for n in snapshot.nodes},
         node_count=len(snapshot.nodes),
         split_count=snapshot.split_count,
+        split_capacity=snapshot.split_capacity,
+        split_emulated=snapshot.split_emulated,
     )

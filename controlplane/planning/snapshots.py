@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Exclusion, Query, QueryStream, Snapshot, Stream, Task
+from controlplane.planning.admission.observation import read_input
 from controlplane.plans.snapshot import (
     ClusterSnapshot,
     DropRuleRow,
@@ -55,12 +56,15 @@ def measured_tasks(cluster: Cluster) -> Measured:
 TRIES = 20
 
 
-def take_snapshot(cluster_id: int, nu: float) -> ClusterSnapshot:
-    """Return a snapshot that is consistent with one routing version."""
+def take_snapshot(cluster_id: int, nu: float, *, admission: bool = False) -> ClusterSnapshot:
+    """Return a snapshot that is consistent with one routing version.
+
+    `admission`: with the input of the admission planner, which only its proposals need.
+    """
     for _ in range(TRIES):
         cluster = Cluster.objects.get(pk=cluster_id)
         with without_garbage_collection():
-            snapshot = _read(cluster, nu, measured_tasks(cluster))
+            snapshot = _read(cluster, nu, measured_tasks(cluster), admission=admission)
         if Cluster.objects.filter(pk=cluster_id, routing_version=cluster.routing_version).exists():
             return snapshot
     raise Conflict("busy", "The routing table changes too quickly; try again")
@@ -102,7 +106,7 @@ def keep_snapshot(snapshot: ClusterSnapshot) -> Snapshot:
     return row
 
 
-def _read(cluster: Cluster, nu: float, measured: Measured) -> ClusterSnapshot:
+def _read(cluster: Cluster, nu: float, measured: Measured, *, admission: bool) -> ClusterSnapshot:
     running = Task.objects.filter(
         query__cluster=cluster, query__state=Query.State.RUNNING, query__task_count=1
     )
@@ -133,7 +137,10 @@ def _read(cluster: Cluster, nu: float, measured: Measured) -> ClusterSnapshot:
         groupings=_groupings(cluster),
         splits={stream.pk: stream.split for stream in known},
         split_count=cluster.splits,
+        split_capacity=cluster.split_capacity,
+        split_emulated=cluster.split_emulated,
         drop_rules=[DropRuleRow(*row.edge, row.rule) for row in cluster.drops.all()],
+        admission=read_input(cluster) if admission else None,
     )
 
 

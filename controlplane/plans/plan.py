@@ -18,6 +18,7 @@ from controlplane.wire.routing.cluster_actions import (
     SetDropRule,
     SetNodeActive,
     SetNodeCount,
+    SetSplitCapacity,
     SetSplitCount,
 )
 from controlplane.wire.routing.query_actions import (
@@ -33,7 +34,7 @@ Row = list[int] | Mapping[str, Any]
 # The kinds of actions that a plan may have; only people start, stop and change queries.
 PLANNABLE: Final = (
     MoveTasks, AssignStream, SetDropRule, SetKeyGrouping, SetAggregator, SetAggregators,
-    SetTaskCount, SetCapacity, SetNodeActive, SetNodeCount, SetSplitCount,
+    SetTaskCount, SetCapacity, SetNodeActive, SetNodeCount, SetSplitCount, SetSplitCapacity,
 )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, NamedTuple
 
+from controlplane.plans.admission_input import AdmissionInput
+
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
@@ -90,7 +92,8 @@ class ClusterSnapshot:
     `nu`: the relative slack of the balance; `nodes` are in the order of their index, `streams`,
     `queries` and `split` of their id. `state`: measured bytes of state by query of one task;
     unmeasured values count 0. `groupings`: queries with a key grouping or an aggregator; `splits`:
-    the split node of each stream; `drop_rules`: those of all edges.
+    the split node of each stream; `drop_rules`: those of all edges; `admission`: the input of the
+    admission planner, None in snapshots for other planners.
     """
 
     version: int
@@ -104,7 +107,10 @@ class ClusterSnapshot:
     groupings: list[GroupingRow] = field(default_factory=list)
     splits: dict[int, int] = field(default_factory=dict)
     split_count: int = 0
+    split_capacity: float = 0.0
+    split_emulated: bool = False
     drop_rules: list[DropRuleRow] = field(default_factory=list)
+    admission: AdmissionInput | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the snapshot as JSON values."""
@@ -120,7 +126,10 @@ class ClusterSnapshot:
             "groupings": self.groupings,
             "splits": list(self.splits.items()),
             "split_count": self.split_count,
+            "split_capacity": self.split_capacity,
+            "split_emulated": self.split_emulated,
             "drop_rules": self.drop_rules,
+            "admission": self.admission.to_json() if self.admission is not None else None,
         }
 
     @classmethod
@@ -138,7 +147,10 @@ class ClusterSnapshot:
             [GroupingRow(*grouping) for grouping in row.get("groupings", ())],
             dict(row.get("splits", ())),
             row.get("split_count", 0),
+            row.get("split_capacity", 0.0),
+            row.get("split_emulated", False),
             [DropRuleRow(*rule) for rule in row.get("drop_rules", ())],
+            AdmissionInput.from_json(admission) if (admission := row.get("admission")) else None,
         )
 
 

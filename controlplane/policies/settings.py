@@ -21,6 +21,7 @@ DAY_NAMES: Final = (
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
 )  # fmt: skip
 Approver = Literal["operator", "approver", "admin"]
+Strategies = Literal["profile", "drf_m", "drf", "ard", "ari", "par"]
 Watch = Literal["off", "recommend", "act"]
 # The value of one in a unit, by the beginning of the unit.
 _SCALES: Final = {"%": 0.01, "MB": 1e6}
@@ -84,6 +85,7 @@ class Section(StrEnum):
     APPROVAL = "approval"
     DECISION = "decision"
     WATCH = "watch"
+    ADMISSION = "admission"
     DRIFT = "drift"
     SPEED = "speed"
 
@@ -99,6 +101,7 @@ def _setting(section: Section, label: str, *, default: Any, unit: str = "", hint
 _approval = partial(_setting, Section.APPROVAL)
 _decision = partial(_setting, Section.DECISION)
 _watch = partial(_setting, Section.WATCH)
+_admission = partial(_setting, Section.ADMISSION)
 _drift = partial(_setting, Section.DRIFT)
 _speed = partial(_setting, Section.SPEED)
 
@@ -108,7 +111,8 @@ class PolicySettings(BaseModel):
 
     `auto_*`: which plans are approved without a person. `tolerated_*`: shares by which the cluster
     may differ from the snapshot before a plan is stale. `node_moves`, `cluster_moves`,
-    `bytes_per_s`, `pause_ms`: limits of an execution. `watch*`, `dead_band`, `cooldown_s`: the
+    `bytes_per_s`, `pause_ms`: limits of an execution. `redirect*`, `*split_nodes`: the periodic
+    admission of streams. `watch*`, `dead_band`, `cooldown_s`: the
     watch loops. Times of day are UTC, days 0 (Monday) to 6.
     """
 
@@ -185,6 +189,22 @@ class PolicySettings(BaseModel):
     )
     cooldown_s: Seconds = _watch(
         "Between two plans", default=600, unit="seconds", hint="The cool-down."
+    )
+
+    redirects: Watch = _admission(
+        "Redirections of streams",
+        default="act",
+        hint="Act: streams are redirected to other split nodes without a proposal, and recorded.",
+    )
+    redirect_strategy: Strategies = _admission("Strategy", default="profile")
+    redirect_latency_s: Annotated[float, Field(ge=0.1, le=3600)] = _admission(
+        "Latency of a split node above", default=5.0, unit="s", hint="It is then overloaded."
+    )
+    close_split_nodes: bool = _admission(
+        "Close split nodes", default=True, hint="If the others have room for their streams."
+    )
+    split_nodes: Annotated[int, Field(ge=1, le=1000), BeforeValidator(_whole)] = _admission(
+        "Split nodes, at most", default=32
     )
 
     @model_validator(mode="after")

@@ -10,6 +10,7 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, Automatic, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.models import Cluster, Comparison, Proposal
+from controlplane.planning.adapters import adapter_of
 from controlplane.planning.budget import checked_budget
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import canonical
@@ -47,7 +48,8 @@ def compare(
     ]
     budgets = _budgets(budget)
     candidates = _candidates(requested, budgets)
-    row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu))
+    rates = any(adapter_of(candidate.planner).reads_rates for candidate in candidates)
+    row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu, admission=rates))
     with transaction.atomic():
         comparison = Comparison.objects.create(
             cluster=cluster,

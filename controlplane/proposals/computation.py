@@ -91,7 +91,8 @@ def _snapshot_of(proposal: Proposal) -> Snapshot:
     if proposal.comparison is not None and proposal.comparison.snapshot_row is not None:
         return proposal.comparison.snapshot_row
     nu = proposal.parameters.get("nu", proposal.cluster.nu)
-    return keep_snapshot(take_snapshot(proposal.cluster_id, nu))
+    rates = adapter_of(proposal.planner).reads_rates
+    return keep_snapshot(take_snapshot(proposal.cluster_id, nu, admission=rates))
 
 
 def step_seconds(cluster: Cluster) -> float:

@@ -51,14 +51,15 @@ def review(proposal: Proposal) -> Review:
     Raises `Conflict` busy if the routing table changes too quickly.
     """
     started, cluster = time.monotonic(), proposal.cluster
-    snapshot = take_snapshot(cluster.pk, proposal.snapshot.nu)
+    adapter = adapters().get(proposal.planner)
+    rates = adapter is not None and adapter.reads_rates
+    snapshot = take_snapshot(cluster.pk, proposal.snapshot.nu, admission=rates)
     stopped_by = obstacles(cluster, proposal.plan)
     plan = [
         planned
         for planned, obstacle in zip(proposal.plan, stopped_by, strict=True)
         if obstacle is None
     ]
-    adapter = adapters().get(proposal.planner)
     more = adapter.measures if adapter is not None else ()
     before, after = measures(snapshot, (), more), measures(snapshot, plan, more)
     fresh = Review(

@@ -21,7 +21,7 @@ from controlplane.models import Cluster, Proposal, RoutingVersion
 from controlplane.planning.resolution import nodes_of
 from controlplane.topology import versions
 from controlplane.topology.publishing import publish_unpublished
-from controlplane.topology.rows import Scope, node_states, read_part
+from controlplane.topology.rows import Scope, declared_nodes, read_part
 from controlplane.topology.store import Writer, write_rows
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.actions import Action, Kind, TableDraft
@@ -30,6 +30,7 @@ from controlplane.wire.routing.cluster_actions import (
     SetDropRule,
     SetNodeActive,
     SetNodeCount,
+    SetSplitCapacity,
     SetSplitCount,
 )
 from controlplane.wire.routing.drop_rules import INPUT
@@ -106,7 +107,8 @@ def apply(
         actor=name, proposal=proposal,
     )  # fmt: skip
     after_commit("publish the routing", partial(publish_unpublished, cluster.pk))
-    write_rows(cluster, before, after, Writer(name, change.reason, version.version))
+    writer = Writer(name, change.reason, version.version, change.summary)
+    write_rows(cluster, before, after, writer)
     if actor is not None:
         _record(actor, cluster, change)
     return Applied(version, captured if inverses else ())
@@ -200,9 +202,11 @@ def _assume(draft: TableDraft, actions: Sequence[Action]) -> None:
 
 def _first_actions(cluster_id: int) -> list[Action]:
     """Return the actions that declare the nodes, with which the first version starts."""
-    count, splits, nodes = node_states(cluster_id)
-    actions: list[Action] = [SetNodeCount(count), SetSplitCount(splits)]
-    for index, state in nodes.items():
+    table = declared_nodes(cluster_id)
+    actions: list[Action] = [SetNodeCount(table.node_count), SetSplitCount(table.split_count)]
+    if table.split_capacity:
+        actions.append(SetSplitCapacity(table.split_capacity, table.split_emulated))
+    for index, state in table.nodes.items():
         actions.append(SetCapacity(index, state.capacity, state.emulated))
         if not state.active:
             actions.append(SetNodeActive(index, active=False))

@@ -45,7 +45,12 @@ def current_table(cluster_id: int) -> RoutingTable:
 
 def read_part(cluster: Cluster, scope: Scope) -> TableDraft:
     """Return the part of the table that consists of the objects in scope."""
-    draft = TableDraft(node_count=cluster.slots, split_count=cluster.splits)
+    draft = TableDraft(
+        node_count=cluster.slots,
+        split_count=cluster.splits,
+        split_capacity=cluster.split_capacity,
+        split_emulated=cluster.split_emulated,
+    )
     for ids in chunks(sorted(scope.queries)):
         draft.queries |= _routes(Q(query__in=ids), streams_of(Q(query__in=ids)))
     for ids in chunks(sorted(scope.streams)):
@@ -65,16 +70,22 @@ def read_part(cluster: Cluster, scope: Scope) -> TableDraft:
     return draft
 
 
-def node_states(cluster_id: int) -> tuple[int, int, dict[int, NodeState]]:
-    """Return the numbers of nodes and split nodes, and the states of the nodes by index."""
-    count, splits = Cluster.objects.values_list("slots", "splits").get(pk=cluster_id)
-    return count, splits, _nodes(cluster_id, count)
+def declared_nodes(cluster_id: int) -> TableDraft:
+    """Return the table of a cluster's nodes and split nodes, without queries and streams."""
+    columns = ("slots", "splits", "split_capacity", "split_emulated")
+    count, splits, capacity, emulated = Cluster.objects.values_list(*columns).get(pk=cluster_id)
+    return TableDraft(
+        nodes=_nodes(cluster_id, count),
+        node_count=count,
+        split_count=splits,
+        split_capacity=capacity,
+        split_emulated=emulated,
+    )
 
 
 def _whole(cluster_id: int) -> TableDraft:
-    count, splits, nodes = node_states(cluster_id)
     of_cluster = Q(query__cluster=cluster_id)
-    draft = TableDraft(nodes=nodes, node_count=count, split_count=splits)
+    draft = declared_nodes(cluster_id)
     draft.queries = _routes(of_cluster, streams_of(of_cluster & Q(query__tasks__index=0)))
     _read_streams(draft, Stream.objects.filter(cluster=cluster_id))
     _read_drop_rules(draft, cluster_id, None)

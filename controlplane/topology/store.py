@@ -7,14 +7,14 @@ that this changes follow from the difference. Only `topology.apply` writes throu
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import VersionMoved
-from controlplane.models import Cluster, Drop, Node, Query, Stream, Task
+from controlplane.models import Cluster, Drop, Node, Query, Redirection, Stream, Task
 from controlplane.pagination.chunks import CHUNK, chunks
 from controlplane.topology.schemas.evolution import retired_after
 from controlplane.wire.routing.actions import NodeState, TableDraft
@@ -22,15 +22,26 @@ from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route, TaskRange, key_grouping_name
 
 T = TypeVar("T", bound=Hashable)
+# Columns of a cluster, by the parts of its routing table.
+_COLUMNS: Final = {
+    "node_count": "slots",
+    "split_count": "splits",
+    "split_capacity": "split_capacity",
+    "split_emulated": "split_emulated",
+}
 
 
 @dataclass(frozen=True)
 class Writer:
-    """Who changes the topology, why, and the routing version that the change has."""
+    """Who changes the topology, why, and the routing version that the change has.
+
+    `summary`: a sentence about the change, for changes without a person's reason.
+    """
 
     actor: str
     reason: str
     version: int
+    summary: str = ""
 
 
 def write_rows(cluster: Cluster, before: TableDraft, after: TableDraft, writer: Writer) -> None:
@@ -43,19 +54,18 @@ def write_rows(cluster: Cluster, before: TableDraft, after: TableDraft, writer: 
         _write_nodes(cluster, before.nodes, after.nodes)
     if before.queries != after.queries:
         _QueryRows(cluster, writer).write(before.queries, after.queries)
-    splits = {id_: split for id_, split in after.splits.items() if before.splits.get(id_) != split}
-    _update(Stream.objects.all(), splits, lambda split: {"split": split})
+    _write_splits(before, after, writer)
     _write_schemas(before, after)
     if before.drop_rules != after.drop_rules:
         _write_drop_rules(cluster, before, after, writer)
 
 
 def _write_counts(cluster: Cluster, before: TableDraft, after: TableDraft) -> None:
-    changed = {}
-    if before.node_count != after.node_count:
-        changed["slots"] = after.node_count
-    if before.split_count != after.split_count:
-        changed["splits"] = after.split_count
+    changed = {
+        column: getattr(after, name)
+        for name, column in _COLUMNS.items()
+        if getattr(before, name) != getattr(after, name)
+    }
     if changed:
         Cluster.objects.filter(pk=cluster.pk).update(**changed)
         for name, value in changed.items():
@@ -210,6 +220,22 @@ def _update(
     for value, all_ids in by_value.items():
         for ids in chunks(all_ids):
             rows.filter(**{key: ids}).update(**columns(value))
+
+
+def _write_splits(before: TableDraft, after: TableDraft, writer: Writer) -> None:
+    """Write the changed split nodes of streams, and that they were redirected."""
+    splits = {id_: split for id_, split in after.splits.items() if before.splits.get(id_) != split}
+    _update(Stream.objects.all(), splits, lambda split: {"split": split})
+    now = timezone.now()
+    Redirection.objects.bulk_create(
+        Redirection(
+            stream_id=stream, at=now, source=before.splits[stream], target=split,
+            version=writer.version, actor=writer.actor,
+            reason=(writer.reason or writer.summary)[:300],
+        )
+        for stream, split in splits.items()
+        if stream in before.splits
+    )  # fmt: skip
 
 
 def _write_schemas(before: TableDraft, after: TableDraft) -> None:

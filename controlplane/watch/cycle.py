@@ -11,6 +11,7 @@ from controlplane.models import Cluster, Execution, Proposal
 from controlplane.plans.proposal_states import APPROVED
 from controlplane.policies.blackouts import blackout_until, in_blackout
 from controlplane.policies.store import policy_of
+from controlplane.watch.admission import redirect_streams
 from controlplane.watch.decision import Situation, decide
 from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loops import LOOPS, Loop, Reading
@@ -51,6 +52,7 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
         situation = situation_of(cluster, now)
         for loop, reading in readings.items():
             situation = _evaluate_loop(loop, reading, observed, situation)
+    redirect_streams(cluster, policy, situation, now)
 
 
 def ordered_loops(cluster: Cluster) -> list[Loop]:

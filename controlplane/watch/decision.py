@@ -49,6 +49,16 @@ _ALL: Final = (
     Code("drifted", "The cluster had drifted from the snapshot before the start"),
     Code("recommended", "A proposal waits for a person"),
     Code("acted", "The policy approved a proposal, which starts"),
+    Code("redirected", "Streams were redirected to other split nodes", calm=True, grade="good"),
+    Code(
+        "no_capacity",
+        "The capacity of split nodes is neither declared nor measured",
+        calm=True,
+        grade="unknown",
+    ),
+    Code("too_large", "The rate of a stream exceeds the capacity of a split node"),
+    Code("split_limit", "The policy allows no more split nodes"),
+    Code("busy", "The routing table changed meanwhile", calm=True, grade="unknown"),
 )
 CODES: Final[Mapping[str, Code]] = {code.name: code for code in _ALL}
 
@@ -102,7 +112,9 @@ def decide(
     `last`: the code of the last decision. A problem starts above the limit, and ends by the
     dead band below it.
     """
-    unable = _unobservable(situation, policy)
+    if policy.watch == "off":
+        return Outcome("off", None, None, "The policy switches the watch loops off")
+    unable = unobservable(situation)
     if unable is not None:
         return unable
     if reading.number is None:
@@ -115,10 +127,8 @@ def decide(
     return _blocked(reading, situation, policy, now) or _of(reading, "asked")
 
 
-def _unobservable(situation: Situation, policy: PolicySettings) -> Outcome | None:
+def unobservable(situation: Situation) -> Outcome | None:
     """Return the outcome if the cluster cannot be observed, else None."""
-    if policy.watch == "off":
-        return Outcome("off", None, None, "The policy switches the watch loops off")
     if not situation.runs:
         return Outcome("not_running", None, None, "The cluster is stopped")
     oldest = max(OLD_S, OLD_TRIGGERS * situation.trigger_ms / 1000)

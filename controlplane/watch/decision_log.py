@@ -10,13 +10,13 @@ from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Decision
 from controlplane.pagination.listing import Filters, Listing, choice_filter
 from controlplane.watch.decision import CODES, Outcome, is_calm
-from controlplane.watch.loops import LOOPS
+from controlplane.watch.loops import ALL_LOOPS
 
 # The retention of samples of a minute.
 KEPT: Final = timedelta(days=30)
 # Codes that are always published.
-NEWS: Final = ("silent", "no_planner", "failed", "drifted", "recommended", "acted")
-LOOP_NAMES = tuple(loop.name for loop in LOOPS)
+NEWS: Final = ("silent", "no_planner", "failed", "drifted", "recommended", "acted", "redirected")
+LOOP_NAMES = tuple(loop.name for loop in ALL_LOOPS)
 CODE_NAMES = tuple(CODES)
 
 

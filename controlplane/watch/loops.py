@@ -260,4 +260,11 @@ LOOPS: Final = (
     Loop("replication", "records delivered to several nodes", _replication, REPLICATION),
     Loop("node added", "an active node without tasks", _added, IMBALANCE),
 )
+# It redirects streams automatically, or requests a proposal of its own planner (`watch.admission`).
+ADMISSION: Final = Loop(
+    "admission",
+    "a split node beyond its capacity, now or in the next periods",
+    lambda _: Reading(None, None, ""),
+)
+ALL_LOOPS: Final = (*LOOPS, ADMISSION)
 BY_NAME: Final = {loop.name: loop for loop in LOOPS}

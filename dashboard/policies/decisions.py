@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from controlplane.models import Cluster, Decision
-from controlplane.watch import CODES, LOOPS
+from controlplane.watch import ALL_LOOPS, CODES
 from controlplane.watch.decision_log import last_decisions
 from dashboard import numbers, thresholds
 
-_ABOUT = {loop.name: loop.about for loop in LOOPS}
+_ABOUT = {loop.name: loop.about for loop in ALL_LOOPS}
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,9 @@ def test_a_planner_that_is_installed_has_its_place_everywhere(
 ) -> None:
     """No product file knows it: pages, API and command line offer it, and it is compared."""
     page.goto("/clusters/sf/proposals/?planner=mixed")
-    expect(page.locator("#planner option")).to_have_text(["placement", "migration", "mixed"])
+    expect(page.locator("#planner option")).to_have_text(
+        ["placement", "migration", "admission", "mixed"]
+    )
     planners = {one["name"]: one for one in read_api(page, "planners")}
     assert planners["mixed"]["measures"][-1]["name"] == "relief"
     candidates = [{"planner": "mixed"}, {"planner": "placement"}]

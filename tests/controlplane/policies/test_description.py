@@ -10,8 +10,9 @@ from controlplane.policies.settings import PolicySettings
 
 def test_the_default_policy() -> None:
     assert summary(PolicySettings()) == (
-        "New queries are placed at once. Moves of queries and moves of tasks wait for an approver."
-        " The watch loops recommend plans; people decide."
+        "New queries are placed at once. Redirections of streams apply automatically for every"
+        " requester. Moves of queries and moves of tasks wait for an approver. The watch loops"
+        " recommend plans; people decide."
     )
 
 

@@ -60,7 +60,7 @@ def test_the_admin_of_one_cluster_is_none_of_another(sf: Cluster) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "told"),
     [
-        ("auto_kinds", ["teleport"], "placement, migration"),
+        ("auto_kinds", ["teleport"], "placement, migration, admission"),
         ("auto_kinds", "placement", "list"),
         ("auto_days", [7], "0 (Monday) to 6"),
         ("auto_days", [True], "0 (Monday) to 6"),

@@ -1,0 +1,248 @@
+"""Arrivals of streams: records per stream in periods of ten seconds, five minutes and an hour.
+
+A micro-batch counts from the end of the one before it to its own end, in equal parts over the
+periods in between. What arrived is what its split nodes have read, and the change of what they have
+still to read: the rate of a stream does not depend on how far its split node is behind.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import numpy as np
+from django.db.models import Max
+
+from algorithms.vocabulary import Floats, Ints
+from controlplane.models import Cluster, StreamArrivals
+
+PERIOD_S: Final = int(StreamArrivals.Period.TEN_SECONDS)
+# How long the periods of each length are kept.
+KEPT: Final[Mapping[int, timedelta]] = {
+    PERIOD_S: timedelta(hours=2),
+    int(StreamArrivals.Period.FIVE_MINUTES): timedelta(days=2),
+    int(StreamArrivals.Period.HOUR): timedelta(days=90),
+}
+Row = Mapping[str, Any]
+# The longest time that one micro-batch counts for: earlier records have no known time.
+LONGEST: Final = timedelta(hours=1)
+# A period is complete when a later micro-batch is counted, or after this while nothing comes.
+PATIENCE: Final = timedelta(seconds=60)
+
+
+@dataclass(frozen=True, eq=False)
+class RateHistory:
+    """Rates of s streams in t periods, records/s.
+
+    `streams` int64[s], ascending; `rates` float64[s, t], oldest first, NaN before a stream's first
+    record and in periods that are not stored; `starts`: of the periods; `seconds`: their length.
+    """
+
+    seconds: int
+    streams: Ints
+    rates: Floats
+    starts: Sequence[datetime]
+
+    def of(self, stream: int) -> Floats:
+        """Return the rates of one stream, float64[t]."""
+        place = int(np.searchsorted(self.streams, stream))
+        rates: Floats = self.rates[place]
+        return rates
+
+
+@dataclass
+class _Counts:
+    """Arrivals in one period, and unread records at its end, by stream."""
+
+    arrived: dict[int, float]
+    unread: dict[int, float]
+
+    @classmethod
+    def of(cls, row: StreamArrivals | None) -> "_Counts":
+        if row is None:
+            return cls({}, {})
+        streams, arrived, unread = (column.tolist() for column in row.columns())
+        return cls(
+            dict(zip(streams, arrived, strict=True)), dict(zip(streams, unread, strict=True))
+        )
+
+    def packed(self) -> bytes:
+        streams = sorted(self.arrived.keys() | self.unread.keys())
+        return StreamArrivals.packed(
+            np.array(streams, np.int64),
+            np.array([self.arrived.get(stream, 0.0) for stream in streams], np.float64),
+            np.array([self.unread.get(stream, 0.0) for stream in streams], np.float64),
+        )
+
+
+def count(cluster: Cluster, rows: Sequence[Row]) -> None:
+    """Count telemetry rows, in the transaction that stores the relay's position."""
+    newest = _periods(cluster, PERIOD_S).order_by("-t").first()
+    until = newest.counted_until if newest else None
+    unread = _Counts.of(newest).unread
+    periods: dict[datetime, _Counts] = {newest.t: _Counts.of(newest)} if newest else {}
+    first = newest.t if newest else None
+    for row in rows:
+        end = _moment(row["emitted_ms"] / 1000)
+        begin = until or end - timedelta(milliseconds=cluster.trigger_ms)
+        if end <= begin:
+            # The clock of the data plane was set back.
+            continue
+        now = {
+            int(stream): float(records) for stream, (records, _) in row.get("behind", {}).items()
+        }
+        _spread(periods, _arrived(row, unread, now), now, max(begin, end - LONGEST), end)
+        until, unread = end, now
+    if until is not None:
+        _save(cluster, periods, until, first)
+
+
+def _arrived(row: Row, before: Mapping[int, float], now: Mapping[int, float]) -> dict[int, float]:
+    """Return what arrived during a micro-batch by stream, without streams that had nothing."""
+    read = {int(stream): float(records) for stream, records in row["streams"].items()}
+    streams = read.keys() | before.keys() | now.keys()
+    arrived = {s: read.get(s, 0.0) + now.get(s, 0.0) - before.get(s, 0.0) for s in streams}
+    return {stream: records for stream, records in arrived.items() if records > 0}
+
+
+def _spread(
+    periods: dict[datetime, _Counts],
+    arrived: Mapping[int, float],
+    unread: dict[int, float],
+    begin: datetime,
+    end: datetime,
+) -> None:
+    """Add arrivals to the periods from `begin` to `end`, in proportion to their overlap."""
+    start = start_of(begin, PERIOD_S)
+    whole = (end - begin).total_seconds()
+    while start < end:
+        stop = start + timedelta(seconds=PERIOD_S)
+        share = (min(stop, end) - max(start, begin)).total_seconds() / whole
+        counts = periods.setdefault(start, _Counts({}, {}))
+        for stream, records in arrived.items():
+            counts.arrived[stream] = counts.arrived.get(stream, 0.0) + share * records
+        counts.unread = unread
+        start = stop
+
+
+def _save(
+    cluster: Cluster, periods: Mapping[datetime, _Counts], until: datetime, known: datetime | None
+) -> None:
+    rows = [
+        StreamArrivals(
+            cluster=cluster,
+            seconds=PERIOD_S,
+            t=start,
+            counted_until=min(until, start + timedelta(seconds=PERIOD_S)),
+            data=counts.packed(),
+        )
+        for start, counts in periods.items()
+    ]
+    for row in rows:
+        if row.t == known:
+            changed = {"counted_until": row.counted_until, "data": row.data}
+            _periods(cluster, PERIOD_S).filter(t=known).update(**changed)
+    # A period that an earlier clock had counted stays.
+    StreamArrivals.objects.bulk_create(
+        (row for row in rows if row.t != known), ignore_conflicts=True, batch_size=100
+    )
+
+
+def history(
+    cluster: Cluster, periods: int, seconds: int = PERIOD_S, streams: Sequence[int] | None = None
+) -> RateHistory:
+    """Return the rates of the newest complete periods of a length.
+
+    `streams`: ids, by default of all streams of the cluster.
+    """
+    ids = streams if streams is not None else cluster.streams.values_list("id", flat=True)
+    known = np.array(sorted(ids), np.int64)
+    newest = _periods(cluster, PERIOD_S).aggregate(until=Max("counted_until"))["until"]
+    if newest is None:
+        return RateHistory(seconds, known, np.zeros((len(known), 0)), [])
+    end = start_of(newest, seconds)
+    begin = end - timedelta(seconds=seconds * periods)
+    rows = list(_periods(cluster, seconds).filter(t__gte=begin, t__lt=end).order_by("t"))
+    if not rows:
+        return RateHistory(seconds, known, np.zeros((len(known), 0)), [])
+    count_ = round((end - rows[0].t).total_seconds() / seconds)
+    starts = [rows[0].t + timedelta(seconds=seconds * place) for place in range(count_)]
+    rates = np.full((len(known), count_), np.nan)
+    for row in rows:
+        place = round((row.t - rows[0].t).total_seconds() / seconds)
+        rates[:, place] = _column(row, known) / seconds
+    return RateHistory(seconds, known, _without_silence(rates), starts)
+
+
+def _column(row: StreamArrivals, known: Ints) -> Floats:
+    """Return the arrivals of the known streams, float64[s]."""
+    streams, arrived, _ = row.columns()
+    result = np.zeros(len(known))
+    if not len(known):
+        return result
+    places = np.searchsorted(known, streams)
+    present = (places < len(known)) & (known[np.minimum(places, len(known) - 1)] == streams)
+    result[places[present]] = arrived[present]
+    return result
+
+
+def _without_silence(rates: Floats) -> Floats:
+    """Return the rates with NaN before the first record of a stream that has one."""
+    started: Any = np.logical_or.accumulate(np.nan_to_num(rates) > 0, axis=1)
+    silent = started.any(axis=1)[:, None] & ~started
+    rates[silent] = np.nan
+    return rates
+
+
+def roll_up(now: datetime) -> int:
+    """Write the longer periods that are complete; return how many."""
+    lengths = [seconds for seconds in KEPT if seconds != PERIOD_S]
+    return sum(_roll_up(cluster, s, now) for cluster in Cluster.objects.all() for s in lengths)
+
+
+def _roll_up(cluster: Cluster, seconds: int, now: datetime) -> int:
+    fine = _periods(cluster, PERIOD_S)
+    newest = fine.aggregate(until=Max("counted_until"))["until"]
+    if newest is None:
+        return 0
+    done = _periods(cluster, seconds).aggregate(t=Max("t"))["t"]
+    begin = done + timedelta(seconds=seconds) if done else _moment(0)
+    end = start_of(max(newest, now - PATIENCE), seconds)
+    merged: dict[datetime, _Counts] = {}
+    for row in fine.filter(t__gte=begin, t__lt=end).order_by("t"):
+        counts = merged.setdefault(start_of(row.t, seconds), _Counts({}, {}))
+        streams, arrived, _ = row.columns()
+        for stream, records in zip(streams.tolist(), arrived.tolist(), strict=True):
+            counts.arrived[stream] = counts.arrived.get(stream, 0.0) + records
+    length = timedelta(seconds=seconds)
+    StreamArrivals.objects.bulk_create(
+        [
+            StreamArrivals(cluster=cluster, seconds=seconds, t=start,
+                           counted_until=start + length, data=counts.packed())
+            for start, counts in merged.items()
+        ],
+        ignore_conflicts=True,
+        batch_size=100,
+    )  # fmt: skip
+    return len(merged)
+
+
+def prune(now: datetime) -> int:
+    """Delete periods that are kept no longer; return how many."""
+    return sum(
+        StreamArrivals.objects.filter(seconds=seconds, t__lt=now - kept).delete()[0]
+        for seconds, kept in KEPT.items()
+    )
+
+
+def _periods(cluster: Cluster, seconds: int) -> Any:
+    return StreamArrivals.objects.filter(cluster=cluster, seconds=seconds)
+
+
+def start_of(moment: datetime, seconds: int) -> datetime:
+    """Return the start of the period of a length that contains a moment."""
+    return _moment(int(moment.timestamp()) // seconds * seconds)
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,1 @@
+"""The admission of streams to split nodes: observation, forecasts, problems and actions."""

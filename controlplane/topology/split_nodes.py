@@ -1,0 +1,79 @@
+"""Split nodes of a cluster: their capacity, and redirections of streams by people."""
+
+import math
+from typing import Final
+
+from controlplane.access.roles import Actor, require_operator
+from controlplane.errors import Invalid
+from controlplane.models import Cluster, Stream
+from controlplane.policies.store import policy_of
+from controlplane.topology.apply import Change, apply
+from controlplane.topology.nodes import MAX_CAPACITY
+from controlplane.topology.versions import retry_when_moved
+from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.cluster_actions import (
+    AssignStream,
+    SetSplitCapacity,
+    SetSplitCount,
+)
+
+# The audit code of redirections.
+REDIRECT: Final = "streams.redirect"
+
+
+@retry_when_moved
+def set_split_capacity(
+    actor: Actor, cluster: Cluster, capacity: float, *, emulated: bool, reason: str = ""
+) -> Cluster:
+    """Declare the records/s of each split node, 0 for none, and whether each is limited to it.
+
+    Takes effect with the next micro-batch. Raises `Forbidden`, `Invalid`.
+    """
+    require_operator(actor, cluster)
+    if not (math.isfinite(capacity) and 0 <= capacity <= MAX_CAPACITY):
+        message = f"Must be from 0 (measured) to {MAX_CAPACITY:,.0f} records/s"
+        raise Invalid({"split_capacity": [message]})
+    if emulated and not capacity:
+        raise Invalid({"split_emulated": ["Needs a capacity above 0"]})
+    cluster.refresh_from_db()
+    present = cluster.split_capacity, cluster.split_emulated
+    if present == (capacity, emulated):
+        return cluster
+    text = (
+        f"{capacity:,.0f} records/s{', emulated' if emulated else ''}" if capacity else "measured"
+    )
+    names = ("split_capacity", "split_emulated")
+    change = Change(
+        f"capacity of split nodes of {cluster.slug}: {text}", "cluster.split_capacity",
+        cluster.slug, reason, dict(zip(names, present, strict=True)),
+        dict(zip(names, (capacity, emulated), strict=True)),
+    )  # fmt: skip
+    apply(cluster, [SetSplitCapacity(capacity, emulated)], change, actor=actor)
+    cluster.refresh_from_db()
+    return cluster
+
+
+@retry_when_moved
+def redirect(actor: Actor, stream: Stream, split: int, reason: str = "") -> Stream:
+    """Redirect a stream to a split node, which is opened if it has no stream.
+
+    The periodic admission may redirect it again, unless the stream is excluded from plans. Raises
+    `Forbidden`, `Invalid`.
+    """
+    cluster = Cluster.objects.get(pk=stream.cluster_id)
+    require_operator(actor, cluster)
+    most = max(policy_of(cluster).split_nodes, cluster.splits)
+    if not 0 <= split < most:
+        raise Invalid({"split": [f"Must be from 0 to {most - 1}"]})
+    stream.refresh_from_db()
+    if stream.split == split:
+        return stream
+    actions: list[Action] = [AssignStream(stream.pk, split)]
+    if split >= cluster.splits:
+        actions.insert(0, SetSplitCount(split + 1))
+    summary = f"{stream.name} redirected from split node {stream.split} to {split}"
+    before, after = {"split": stream.split}, {"split": split}
+    change = Change(summary, REDIRECT, stream.name, reason, before, after, stream.pk)
+    apply(cluster, actions, change, actor=actor)
+    stream.refresh_from_db()
+    return stream
