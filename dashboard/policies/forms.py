@@ -71,6 +71,11 @@ _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
         "recommend": "recommend: request plans; people decide",
         "act": "act: apply plans that the policy approves",
     },
+    "redirects": {
+        "off": "off: streams stay where they are",
+        "recommend": "recommend: request plans; people decide",
+        "act": "act: redirect streams at once",
+    },
 }
 SECTIONS: Final = (
     FormSection.of(
@@ -79,6 +84,10 @@ SECTIONS: Final = (
     ),
     FormSection.of(Section.DECISION, "Decisions", "About all other plans."),
     FormSection.of(Section.WATCH, "Watch loops", "Their limits and their pace."),
+    FormSection.of(
+        Section.ADMISSION, "Streams on split nodes",
+        "When the load of split nodes is checked, and by which method streams are redirected.",
+    ),
     FormSection.of(
         Section.DRIFT, "Drift", "Changes since the snapshot from which on a plan is stale."
     ),

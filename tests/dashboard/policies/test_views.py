@@ -11,8 +11,8 @@ from controlplane.access.roles import Actor
 from controlplane.models import AuditEntry, Blackout, Cluster, Decision, Exclusion, Policy
 from controlplane.policies.exclusions import add_exclusion
 from controlplane.policies.store import policy_of, policy_row, stored_settings, update_policy
-from controlplane.watch import watch_cluster
-from dashboard.policies.forms import form_sections
+from controlplane.watch import ALL_LOOPS, watch_cluster
+from dashboard.policies.forms import SECTIONS, form_sections
 from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said
 from tests.support.cluster import actor
@@ -49,7 +49,7 @@ def test_the_summary_says_what_applies_by_itself(viewing: Client, sf: Cluster) -
     assert "Moves of queries and moves of tasks wait for an approver" in content
     assert "These are the defaults" in content
     assert "Save the policy" not in content
-    assert content.count('<fieldset class="panel" disabled>') == 5
+    assert content.count('<fieldset class="panel" disabled>') == len(SECTIONS)
     assert "blackout-new" not in content
 
 
@@ -154,7 +154,7 @@ def test_what_has_expired_is_not_shown(operating: Client, operator: Actor, sf: C
 
 def test_before_the_first_look_each_loop_says_so(viewing: Client, sf: Cluster) -> None:
     content = viewing.get("/clusters/sf/decisions/").content.decode()
-    assert content.count("Its first evaluation is within ten") == 6
+    assert content.count("Its first evaluation is within ten") == len(ALL_LOOPS)
     assert "No loop has looked yet" in content
     assert "Watch loops" in viewing.get("/clusters/sf/").content.decode()
 
