@@ -4,7 +4,7 @@ A sample has the figures of `wire.figures` by name, "t" in ms since the epoch, a
 the seconds since the previous batch, over which rates are taken.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -32,10 +32,13 @@ def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> S
     seconds = _seconds(row, before)
     nodes = {node["node"]: node for node in row["nodes"]}
     count = max(len(capacities), max(nodes, default=-1) + 1)
-    by_index = [nodes.get(index, {}) for index in range(count)]
+    parts = {
+        "node": [nodes.get(index, {}) for index in range(count)],
+        "split": _split_parts(row),
+    }
     sample = {
-        figure.name: [_value(figure, node, seconds) or 0 for node in by_index]
-        if figure.per_node
+        figure.name: [_value(figure, part, seconds) or 0 for part in parts[figure.per]]
+        if figure.per
         else _value(figure, row, seconds)
         for figure in FIGURES
     }
@@ -46,6 +49,12 @@ def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> S
         "imbalance": imbalance(sample["loads"], capacities),
         "batch_ms": before.batch_ms,
     }
+
+
+def _split_parts(row: Row) -> list[Mapping[str, Any]]:
+    """Return the part of a row about each split node by index, empty for closed ones."""
+    parts = {part["split"]: part for part in row.get("splits", ())}
+    return [parts.get(index, {}) for index in range(max(parts, default=-1) + 1)]
 
 
 def _value(figure: Figure, row: Row, seconds: float) -> Any:
@@ -84,19 +93,21 @@ def _merged(figure: Figure, samples: Iterable[Sample]) -> Any:
     values = [value for sample in samples if (value := sample.get(figure.name)) is not None]
     if figure.roll_up is RollUp.LAST:
         return values[-1] if values else None
-    if figure.roll_up is RollUp.MAX:
-        return max(values, default=None)
-    return _mean_list(values) if figure.per_node else _mean(values)
+    if figure.per:
+        return _merged_lists(values, max if figure.roll_up is RollUp.MAX else _mean)
+    return max(values, default=None) if figure.roll_up is RollUp.MAX else _mean(values)
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _mean_list(lists: Sequence[Sequence[float]]) -> list[float]:
-    """Return the mean per position; nodes are never removed, so the longest is the newest."""
+def _merged_lists(
+    lists: Sequence[Sequence[float]], merge: Callable[[Sequence[float]], float | None]
+) -> list[float]:
+    """Return one value per position, of the lists that have it."""
     width = max(map(len, lists), default=0)
-    return [_mean([values[i] for values in lists if i < len(values)]) or 0.0 for i in range(width)]
+    return [merge([values[i] for values in lists if i < len(values)]) or 0.0 for i in range(width)]
 
 
 def moment_of(t_ms: int) -> datetime:

@@ -3,9 +3,9 @@
 A step is needed as long as a record may come for a window that began before the next one. A record
 is on time unless it is older than its block's watermark by more than the lateness. Watermarks only
 grow: what is appended from now on is on time only behind the newest event time of now, less the
-largest lateness. What was appended before is on its way; it has arrived once a batch that ends
-behind the log's end of now was emitted, and no node has records waiting. So forgetting takes two
-looks: one notes how far the log goes (Drop.settles), a later one sees that the pipeline is there.
+largest lateness. What was appended before is on its way; it has arrived once all streams are read
+up to the log's end of now, and no node has records waiting. So forgetting takes two looks: one
+notes how far the log goes (Drop.settles), a later one sees that the pipeline is there.
 """
 
 import json
@@ -93,11 +93,11 @@ def _lateness_ms(drop: Drop) -> int:
 
 
 def _has_processed(sample: dict[str, Any], position: str) -> bool:
-    end = sample.get("end")
+    read = sample.get("read_position")
     return (
-        end is not None
+        read is not None
         and sample.get("waiting") == 0
-        and position_key(end) >= position_key(position)
+        and position_key(read) >= position_key(position)
     )
 
 

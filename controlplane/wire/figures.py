@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 
 class RollUp(StrEnum):
@@ -49,9 +49,10 @@ class Source(StrEnum):
 class Figure:
     """A figure of a sample: `name` in rows and JSON, `title` for people, unit, and roll-up.
 
-    `per_node`: a list with one value per node by index; in a row, each node has its own. `metric`:
-    its name in Prometheus, where times are in seconds; empty for none. `label`: a short title for
-    the legend of a chart. `axis`: the title of its axis; empty for the unit.
+    `per`: "node" or "split" for a list with one value per node or split node by index; in a row,
+    each has its own. `metric`: its name in Prometheus, where times are in seconds; empty for none.
+    `label`: a short title for the legend of a chart. `axis`: the title of its axis; empty for the
+    unit.
     """
 
     name: str
@@ -59,7 +60,7 @@ class Figure:
     unit: Unit
     source: Source = Source.VALUE
     roll_up: RollUp = RollUp.MEAN
-    per_node: bool = False
+    per: Literal["", "node", "split"] = ""
     metric: str = ""
     label: str = ""
     axis: str = ""
@@ -112,16 +113,32 @@ FIGURES: Final = (
         "batch_ms", "Duration of the micro-batch", Unit.MS, Source.COMPUTED, metric="batch_seconds"
     ),
     Figure(
-        "loads", "Records received by a node", Unit.RATE, Source.PER_SECOND, per_node=True,
+        "loads", "Records received by a node", Unit.RATE, Source.PER_SECOND, per="node",
         metric="node_records_per_second", label="load",
     ),
     Figure(
-        "busy", "Share of time that a node computes", Unit.RATIO, Source.PER_SECOND, per_node=True,
+        "busy", "Share of time that a node computes", Unit.RATIO, Source.PER_SECOND, per="node",
         metric="node_busy_ratio", axis="of time",
     ),
     Figure(
-        "tasks", "Tasks on a node", Unit.COUNT, roll_up=RollUp.LAST, per_node=True,
+        "tasks", "Tasks on a node", Unit.COUNT, roll_up=RollUp.LAST, per="node",
         metric="node_tasks",
+    ),
+    Figure(
+        "split_loads", "Records read by a split node", Unit.RATE, Source.PER_SECOND, per="split",
+        metric="split_node_records_per_second",
+    ),
+    Figure(
+        "split_waiting", "Records in the queue of a split node", Unit.COUNT, roll_up=RollUp.LAST,
+        per="split", metric="split_node_waiting_records",
+    ),
+    Figure(
+        "split_latency", "Waiting time of a record at a split node", Unit.MS, roll_up=RollUp.MAX,
+        per="split", metric="split_node_latency_seconds",
+    ),
+    Figure(
+        "split_utilisation", "Used share of a split node's capacity", Unit.RATIO, per="split",
+        metric="split_node_utilisation_ratio", axis="of capacity",
     ),
     Figure("late", "Late records", Unit.RATE, Source.PER_SECOND, metric="records_late_per_second"),
     # By edge in a row.
@@ -131,6 +148,10 @@ FIGURES: Final = (
         "state_bytes", "State of all tasks", Unit.BYTES, roll_up=RollUp.LAST, metric="state_bytes"
     ),
     Figure("end", "Position in the log", Unit.POSITION, roll_up=RollUp.LAST),
+    Figure(
+        "read_position", "Position up to which all streams are read", Unit.POSITION,
+        roll_up=RollUp.LAST,
+    ),
     Figure("event_ms", "Newest event time", Unit.TIME, roll_up=RollUp.LAST),
     Figure("emitted_ms", "Time of the sample", Unit.TIME, roll_up=RollUp.LAST),
 )  # fmt: skip

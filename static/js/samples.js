@@ -1,8 +1,9 @@
 // A window of samples: in order of time, each once, never longer than its span.
 
 // As stored roll-ups do it (controlplane/telemetry/samples.py).
-const WORST = new Set(["p95", "p99"]);
-const NEWEST = new Set(["t", "version", "tasks", "waiting", "state_bytes", "end", "event_ms", "emitted_ms"]);
+const WORST = new Set(["p95", "p99", "split_latency"]);
+const NEWEST = new Set(["t", "version", "tasks", "split_waiting", "waiting", "state_bytes", "end", "read_position",
+  "event_ms", "emitted_ms"]);
 const GAP_STEPS = 6;
 
 export class SampleWindow {
@@ -86,8 +87,10 @@ export function merged(so_far, sample, n) {
     if (NEWEST.has(name)) result[name] = newer ? b : a;
     else if (a === null || a === undefined) result[name] = b;
     else if (b === null || b === undefined) result[name] = a;
-    else if (Array.isArray(b)) result[name] = b.map((value, i) => ((a[i] ?? value) * n + value) / (n + 1));
-    else result[name] = WORST.has(name) ? Math.max(a, b) : (a * n + b) / (n + 1);
+    else {
+      const merged = WORST.has(name) ? Math.max : (old, value) => (old * n + value) / (n + 1);
+      result[name] = Array.isArray(b) ? b.map((value, i) => merged(a[i] ?? value, value)) : merged(a, b);
+    }
   }
   return result;
 }

@@ -36,14 +36,14 @@ MARK: Final = "WEIR_DRIVER"
 class DriverSpec:
     """The settings of a driver; other settings require another driver.
 
-    `nodes` may change while the driver runs: the driver uses it for routing tables without the
-    number of nodes. `partitions`: of a new checkpoint, 0 for the number of cores of the master.
-    `max_records`, `max_batch_mb`: limits of a micro-batch.
+    `nodes` and `splits` may change while the driver runs: the driver uses them for routing tables
+    without these numbers. `partitions`: of a new checkpoint, 0 for the number of cores of the
+    master. `max_records`, `max_batch_mb`: limits of a micro-batch.
     """
 
     cluster: str
     nodes: int = field(compare=False)
-    splits: int
+    splits: int = field(compare=False)
     trigger_ms: int
     master: str = "local[2]"
     log_url: str = ""

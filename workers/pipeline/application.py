@@ -13,7 +13,8 @@ from workers.pipeline.exchange.output import OUTPUT_DDL
 from workers.pipeline.nodes.processor import NodeProcessor
 from workers.pipeline.sink import WeirSink
 from workers.pipeline.spark.session import memory_of
-from workers.pipeline.split_nodes.source import LogReader, WeirLog, batch_budget
+from workers.pipeline.split_nodes.batch_size import batch_budget
+from workers.pipeline.split_nodes.source import LogReader, WeirLog
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ clusters; those of queues, webhooks and requests require a viewer of all cluster
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import Final
 
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
@@ -66,12 +67,15 @@ class _Figures(Collector):
             yield from _of_queues()
 
 
+_LABELS: Final = {"node": "node", "split": "split_node"}
+
+
 def _of_clusters(figures: Gauges, now: datetime) -> Iterator[Metric]:
     rows = figures.clusters
     for figure in FIGURES:
         if not figure.metric:
             continue
-        labels = ("cluster", "node") if figure.per_node else ("cluster",)
+        labels = ("cluster", _LABELS[figure.per]) if figure.per else ("cluster",)
         yield _gauge(figure.metric, figure.title, labels, _values(rows, figure))
     yield _gauge("data_age_seconds", "Age of the newest sample", ("cluster",), _ages(rows, now))
     yield _gauge("routing_version", "Version decided last", ("cluster",), (
@@ -99,12 +103,12 @@ def _of_queues() -> Iterator[Metric]:
 
 
 def _values(rows: list[ClusterGauges], figure: Figure) -> Iterator[tuple[tuple[str, ...], float]]:
-    """Yield the labels and the value of a figure, of each node if it has one per node."""
+    """Yield the labels and the value of a figure, of each node or split node if it has several."""
     for row in rows:
         value = row.sample.get(figure.name)
         labelled = (
             {(str(index),): number for index, number in enumerate(value or ())}
-            if figure.per_node
+            if figure.per
             else {(): value}
         )
         for labels, number in labelled.items():

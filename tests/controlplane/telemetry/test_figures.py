@@ -21,7 +21,17 @@ BEFORE = PreviousBatch(3000, 1000)
 
 
 def published(node: int) -> NodeReport:
-    sources = [{"split": 0, "streams": {"1": 100}, "bytes": 50, "read": 80, "start": "", "end": ""}]
+    sources = [
+        {
+            "split": 0,
+            "streams": {"1": 100},
+            "bytes": 50,
+            "read": 80,
+            "start": "1-0",
+            "end": "2-0",
+            "delayed": {"1": "1-5"},
+        }
+    ]
     return NodeReport(
         node=node, batch=3, version=7, records=60, bytes=100, busy_ms=50.0, tasks=2,
         state_bytes=10, late=node, event_ms=9, arrivals=[[4900, 60]], sources=sources[node:],
@@ -30,11 +40,12 @@ def published(node: int) -> NodeReport:
 
 def test_the_data_plane_publishes_every_figure_that_is_not_computed() -> None:
     row = telemetry_row([published(0), published(1)], 5000)
+    parts = {"": [row], "node": row["nodes"], "split": row["splits"]}
     for figure in FIGURES:
-        part = row["latency"] if figure.source is Source.LATENCY else row
-        assert figure.source is Source.COMPUTED or all(
-            figure.name in one for one in (row["nodes"] if figure.per_node else [part])
-        )
+        rows = [row["latency"]] if figure.source is Source.LATENCY else parts[figure.per]
+        assert rows
+        assert figure.source is Source.COMPUTED or all(figure.name in one for one in rows)
+    assert row["read_position"] == "1-5", "of the stream that is read less far than the log"
 
 
 def test_a_sample_has_every_figure_under_its_name() -> None:
@@ -90,6 +101,6 @@ def test_the_browser_merges_samples_as_roll_ups_do() -> None:
     """The module has no access to the declaration: its lists must be the declared ones."""
     text = (Path(settings.BASE_DIR) / "static" / "js" / "samples.js").read_text(encoding="utf-8")
     lists = {name: set(json.loads(names)) for name, names in re.findall(
-        r"const (WORST|NEWEST) = new Set\((\[.*?\])\)", text)}  # fmt: skip
+        r"const (WORST|NEWEST) = new Set\((\[.*?\])\)", text, re.DOTALL)}  # fmt: skip
     assert lists["WORST"] == names_of(RollUp.MAX)
     assert lists["NEWEST"] == names_of(RollUp.LAST) | {"t"}

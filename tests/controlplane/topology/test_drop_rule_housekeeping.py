@@ -45,7 +45,7 @@ def lifted(operator: Actor, sf: Cluster, stream: Stream) -> Drop:
 def emitted(cluster: Cluster, end: str, waiting: int = 0, batch: int = 1) -> None:
     """Let the pipeline tell of a batch up to a position."""
     now = round(timezone.now().timestamp() * 1000) + batch
-    ingestion.record(cluster, [telemetry(batch, now, end=end, waiting=waiting)])
+    ingestion.record(cluster, [telemetry(batch, now, read_position=end, waiting=waiting)])
 
 
 def test_a_drop_is_lifted_once_its_last_window_is_over(

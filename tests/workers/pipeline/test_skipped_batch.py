@@ -11,12 +11,14 @@ from controlplane.wire.log.values import START, Block
 from controlplane.wire.routing.cluster_actions import AssignStream
 from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.table import RoutingDelta
+from workers.pipeline.spark.connections import tables_of
 from workers.pipeline.split_nodes.offset import Offset
 from workers.pipeline.split_nodes.source import LogReader, SplitPartition
 
 
 @pytest.fixture
 def reader(redis_client: "redis.Redis", redis_server: str) -> LogReader:
+    tables_of.cache_clear()
     publish(redis_client, "c", RoutingDelta(1, (AssignStream(1, 0),)))
     return LogReader("c", redis_server, 1, 1, 1, 1_000, 1 << 20, 1 << 30)
 

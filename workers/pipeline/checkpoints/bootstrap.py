@@ -151,6 +151,14 @@ def first_batch(client: "redis.Redis", cluster: str) -> int:
     return known + _MARGIN if known else 0
 
 
+def first_delays(client: "redis.Redis", cluster: str, position: str) -> dict[str, str]:
+    """Return the delayed streams of a new checkpoint that starts where the newest batch ended."""
+    newest = newest_telemetry(client, cluster, 1)
+    if not newest or newest[0].get("end") != position:
+        return {}
+    return {str(stream): place for stream, place in newest[0].get("delayed", {}).items()}
+
+
 def first_position(client: "redis.Redis", cluster: str, log: Log) -> LogPosition:
     """Return the start position of a new checkpoint: the end of the newest finished batch.
 

@@ -221,7 +221,7 @@ class BatchHeader:
     the first. `has_backlog`: whether records waited at a node after the batch before. `split`:
     the sender. `nodes`: how many nodes take part in the batch. `republish`: whether the nodes write
     the rows of all open windows again, as Redis has lost them. `attempt`: how often the batch was
-    begun, with this time.
+    begun, with this time. `delayed`: the streams with unread records at their split nodes.
     """
 
     batch: int
@@ -235,6 +235,7 @@ class BatchHeader:
     nodes: int
     republish: bool = False
     attempt: int = 1
+    delayed: tuple[int, ...] = ()
 
 
 def to_rows(

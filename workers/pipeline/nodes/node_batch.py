@@ -91,7 +91,7 @@ class NodeBatch:
             self.add_faults(find_quarantined(self))
         started, cpu = time.perf_counter(), time.thread_time_ns()
         watermarks = read_watermarks(self.store)
-        clock = StreamClock.read(self.store, LogTimes(idle_ms=self.table.idle_ms))
+        clock = StreamClock.read(self.store, LogTimes(idle_ms=self._idle_ms()))
         retired = self._widen()
         imported = self._import_states()
         items, taken = self._work_items()
@@ -183,6 +183,11 @@ class NodeBatch:
         items = self.backlog.take(None if per_s is None else self.backlog.budget(per_s, since))
         return items, sum(e.records.num_rows for work in items for e in work.envelopes)
 
+    def _idle_ms(self) -> dict[int, int]:
+        """Return after how long streams are idle; one with unread records is not."""
+        delayed = set(self.input.header.delayed)
+        return {s: ms for s, ms in self.table.idle_ms.items() if s not in delayed}
+
     def _busy_period_ms(self) -> float:
         """Return how long there has been something to do since the batch before."""
         header = self.input.header
@@ -205,7 +210,7 @@ class NodeBatch:
                 self.store, tasks, records_of(work.envelopes), newest,
                 self.input.header.batch, takers, closes=index == len(every) and not holds_windows,
                 republish=index == 1 and (self.input.header.republish or self.widening is not None),
-                log_times=log_times_of(work.envelopes, self.table.idle_ms),
+                log_times=log_times_of(work.envelopes, self._idle_ms()),
                 merged_elsewhere=self._aggregated_queries,
             )  # fmt: skip
             result.take(part)

@@ -1,6 +1,6 @@
 """The telemetry row of a micro-batch, aggregated from the reports of its nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -8,6 +8,7 @@ import redis
 
 from controlplane.wire import keys
 from controlplane.wire.figures import row_from
+from controlplane.wire.log.values import position_key
 from workers.pipeline.exchange.output import NodeReport
 
 
@@ -27,6 +28,7 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         # All split nodes read the same range of the log.
         "start": sources[0]["start"] if sources else None,
         "end": sources[0]["end"] if sources else None,
+        "read_position": _read_position(sources),
         "emitted_ms": emitted_ms,
         **_totals(nodes, sources),
         "event_ms": max((r.event_ms for r in reports if r.event_ms is not None), default=None),
@@ -35,11 +37,9 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         # The newest event time of each stream in this batch (ms): its watermark follows from it.
         "newest": _by_stream(sources, "newest"),
         # What each stream's split node has still to read: records, and the age of the oldest (ms).
-        "behind": {
-            stream: [records, max(0, source["clock_ms"] - oldest_ms)]
-            for source in sources
-            for stream, (records, oldest_ms) in source.get("behind", {}).items()
-        },
+        "behind": _behind(sources),
+        # Up to where streams are read that are read less far than `end`.
+        "delayed": _by_stream(sources, "delayed"),
         "splits": [_split_row(source) for source in sorted(sources, key=lambda s: s["split"])],
         "nodes": [_node_row(report, emitted_ms) for report in nodes],
         "dropped": _dropped(nodes, sources),
@@ -49,6 +49,20 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "skipped": any(source.get("skipped") for source in sources),
         "faults": [row for report in nodes for row in _fault_rows(report)],
         **_moves(nodes),
+    }
+
+
+def _read_position(sources: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the position up to which all streams are read, None without a report."""
+    ends = [place for s in sources for place in (s["end"], *s.get("delayed", {}).values())]
+    return min(ends, key=position_key, default=None)
+
+
+def _behind(sources: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
+    return {
+        stream: [records, max(0, source["clock_ms"] - oldest_ms)]
+        for source in sources
+        for stream, (records, oldest_ms) in source.get("behind", {}).items()
     }
 
 
@@ -113,12 +127,30 @@ def latency(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, float] 
     return {"n": count, "mean": mean, "p50": p50, "p95": p95, "p99": p99}
 
 
-def _split_row(source: dict[str, Any]) -> dict[str, int]:
+def _split_row(source: dict[str, Any]) -> dict[str, Any]:
+    """Return the measures of a split node, by the names of `wire.figures`.
+
+    `capacity`: the emulated one, else records per second of work, None without records. `split_
+    latency`: how long a record that arrives now waits until the queue before it is read (ms), at
+    least the age of the oldest record in it.
+    """
+    records = sum(source["streams"].values())
+    behind = source.get("behind", {}).values()
+    waiting, busy_ms = sum(count for count, _ in behind), source.get("busy_ms", 0.0)
+    emulated, elapsed_ms = source.get("capacity"), source.get("elapsed_ms")
+    measured = records / busy_ms * 1000 if records and busy_ms else None
+    capacity = emulated or measured
+    used_ms = records / emulated * 1000 if emulated else busy_ms
+    ages = [max(0, source["clock_ms"] - oldest_ms) for _, oldest_ms in behind]
     return {
         "split": source["split"],
-        "records": sum(source["streams"].values()),
+        "split_loads": records,
         "bytes": source["bytes"],
-        "waiting": sum(records for records, _ in source.get("behind", {}).values()),
+        "busy": round(busy_ms / 1000, 4),
+        "capacity": None if capacity is None else round(capacity, 3),
+        "split_waiting": waiting,
+        "split_latency": round(max([waiting / capacity * 1000 if capacity else 0, *ages]), 1),
+        "split_utilisation": round(used_ms / elapsed_ms, 4) if elapsed_ms else None,
     }
 
 

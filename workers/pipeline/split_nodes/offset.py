@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from controlplane.wire.log.values import LogPosition
+from controlplane.wire.log.values import LogPosition, position_key
 from workers.pipeline.routing.key_grouping import NodeLoad, NodeLoads
+from workers.pipeline.split_nodes.queues import NO_QUEUES, Queues
 
 # Names in the JSON of stored offsets that differ from the fields.
 _JSON_NAMES: Final = {"export_version": "before", "merge_pending": "owes", "has_backlog": "waits"}
@@ -27,7 +28,9 @@ class Offset:
     for never. `merge_pending`: partial results of this batch still have to be merged.
     `has_backlog`: a node had a backlog when the batch was planned. `signals`: backlog and
     utilisation by node, if a key grouping uses them. `restored`: the loss of Redis
-    (`wire.generation`) after which the rows of open windows were written again.
+    (`wire.generation`) after which the rows of open windows were written again. `delayed`: the
+    position up to which a stream is read, for streams that are read less far than `position`;
+    `credit`: by split node (`queues.Queues`).
     """
 
     batch: int
@@ -40,6 +43,22 @@ class Offset:
     has_backlog: bool = False
     signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     restored: int = 0
+    delayed: Mapping[str, str] = field(default_factory=dict)
+    credit: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def queues(self) -> Queues:
+        """Return the queues of split nodes at the end of the batch."""
+        return Queues(
+            {int(stream): position for stream, position in self.delayed.items()},
+            {int(split): records for split, records in self.credit.items()},
+        )
+
+    @property
+    def needed_position(self) -> LogPosition:
+        """Return the position of the log before which no stream has an unread record."""
+        first = min((self.position, *self.delayed.values()), key=position_key)
+        return LogPosition(first, self.total)
 
     @property
     def log_position(self) -> LogPosition:
@@ -67,6 +86,7 @@ class Offset:
         The very next batch imports exported state, under the same version.
         """
         moved = inputs.log_position.position != self.position or inputs.has_backlog
+        moved = moved or bool(self.delayed)
         following = replace(
             self,
             batch=self.batch + 1,
@@ -78,6 +98,8 @@ class Offset:
             has_backlog=inputs.has_backlog,
             signals=inputs.signals,
             restored=inputs.restored,
+            delayed={str(stream): place for stream, place in inputs.queues.delayed.items()},
+            credit={str(split): records for split, records in inputs.queues.credit.items()},
         )
         if self.export_version is not None:
             return following
@@ -96,7 +118,7 @@ class BatchInputs:
     `log_position`: the end of the batch in the log; `version`: the newest routing;
     `export_version`: the version before, if tasks export their state; `has_backlog`: a node has a
     backlog; `has_aggregators`: the table has an aggregator node; `restored`: the newest loss of
-    Redis.
+    Redis; `queues`: of split nodes at the end of the batch.
     """
 
     log_position: LogPosition
@@ -107,3 +129,4 @@ class BatchInputs:
     has_aggregators: bool = False
     signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     restored: int = 0
+    queues: Queues = NO_QUEUES

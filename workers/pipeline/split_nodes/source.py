@@ -21,9 +21,10 @@ from controlplane.wire import attempts, dead_letters
 from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.generation import read_generation
 from controlplane.wire.limits import limit_memory
-from controlplane.wire.log.values import Log
+from controlplane.wire.log.queued import unread_entries
+from controlplane.wire.log.values import Entry, Log, LogPosition, StreamBacklog
 from controlplane.wire.routing.publication import latest_version, trim
-from workers.pipeline.checkpoints.bootstrap import first_batch, first_position
+from workers.pipeline.checkpoints.bootstrap import first_batch, first_delays, first_position
 from workers.pipeline.exchange import task_states
 from workers.pipeline.exchange.envelope import ROUTED_DDL, BatchHeader, to_rows
 from workers.pipeline.reports.activity import count_step
@@ -32,82 +33,17 @@ from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
-from workers.pipeline.split_nodes.dispatch import dispatch, source_report
+from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES, BatchLoad, record_limit
+from workers.pipeline.split_nodes.dispatch import REPORTING_NODE, dispatch, source_report
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
+from workers.pipeline.split_nodes.queues import Queues, queues_after
 
-# A batch of so few records is never refused: the next one is bounded by what it did.
-MIN_RECORDS: Final = 1_000
-# The first batch of unknown cost, and the growth from one batch to the next.
-INITIAL_RECORDS: Final = 50_000
-GROWTH: Final = 2
-# Batches that are remembered: one that was small for want of records does not slow the next.
-RECENT_BATCHES: Final = 8
-# The share of a JVM's memory that the rows of one batch may have: they are sorted by node there,
-# while rows of results and state pass through.
-_SHARE: Final = 0.25
-_UNITS: Final = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_USUAL: Final = 1 << 30
 logger = logging.getLogger("weir.pipeline")
 
 # So many records may wait at nodes whose capacity is emulated; then the log has to wait.
 MAX_BACKLOG: Final = 1_000_000
 # This process: a driver that plans a batch again has not failed in between.
 _DRIVER: Final = uuid.uuid4().hex
-
-
-@dataclass(frozen=True, slots=True)
-class BatchLoad:
-    """What one batch read and became: records of the log, bytes to nodes, bytes from nodes."""
-
-    records: int
-    delivered: int
-    emitted: int
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> "BatchLoad":
-        """Return the load of a telemetry row."""
-        nodes = row.get("nodes", ())
-        return cls(
-            row.get("in", 0),
-            sum(node.get("bytes", 0) for node in nodes),
-            sum(node.get("emitted", 0) for node in nodes),
-        )
-
-
-def record_limit(
-    loads: Sequence[BatchLoad], budget: int, most: int, more_queries: float = 1.0
-) -> int:
-    """Return how many records the next batch may have: at most `most`, at least `MIN_RECORDS`.
-
-    A limit of records, or of the log's bytes, does not limit the work of a batch: a record may be
-    delivered to many nodes, and change the windows of a thousand queries. So the bytes that recent
-    batches delivered and emitted per record limit the next one. Only `latestOffset` uses the
-    limit, and the offset records the result, so a replay does not depend on it.
-
-    `loads`: recent batches, oldest first; `budget`: bytes that a batch may deliver, and emit;
-    `more_queries`: by which factor the queries have become more since the last one.
-    """
-    filled = [load for load in loads if load.records]
-    largest = max((load.records for load in filled), default=0) / max(1.0, more_queries)
-    bound = max(INITIAL_RECORDS, GROWTH * largest)
-    if filled:
-        last = filled[-1]
-        delivered = last.delivered / last.records
-        # More queries cause more output; nodes get a record once for all of them.
-        emitted = last.emitted / last.records * max(1.0, more_queries)
-        bound = min(bound, budget / max(delivered, emitted, 1e-9))
-    return max(min(MIN_RECORDS, most), min(most, int(bound)))
-
-
-def batch_budget(memory: str) -> int:
-    """Return the bytes that a batch may deliver in a JVM with so much memory, like `768m`.
-
-    Spark's own notation: a number and a unit, without one MiB. What cannot be read counts as 1 GiB.
-    """
-    text = memory.strip().lower().removesuffix("b")
-    number, unit = (text[:-1], text[-1:]) if text[-1:] in _UNITS else (text, "m")
-    size = int(number) * _UNITS[unit] if number.isdigit() else _USUAL
-    return int(size * _SHARE)
 
 
 class WeirLog(DataSource):
@@ -132,13 +68,28 @@ class WeirLog(DataSource):
 
 @dataclass
 class SplitPartition(InputPartition):
-    """The input of one split node in one batch, and the header for the nodes."""
+    """The input of one split node in one batch, and the header for the nodes.
+
+    `start`, `end`: the positions between which it reads its streams; `starts`, `ends`: those of
+    delayed streams.
+    """
 
     header: BatchHeader
     start: str
     end: str
     signals: NodeLoads
     skipped: bool = False
+    starts: Mapping[int, str] = field(default_factory=dict)
+    ends: Mapping[int, str] = field(default_factory=dict)
+
+    def ranges(self, streams: Sequence[int]) -> dict[tuple[str, str], list[int]]:
+        """Return the streams that are read from the same position to the same other one."""
+        result: dict[tuple[str, str], list[int]] = {}
+        for stream in streams:
+            end = self.ends.get(stream, self.end)
+            start = end if self.skipped else self.starts.get(stream, self.start)
+            result.setdefault((start, end), []).append(stream)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +144,9 @@ class LogReader(DataSourceStreamReader):
         batch = first_batch(client, self.cluster)
         restored = read_generation(client, self.cluster).restored
         return Offset(
-            batch, log_position.position, log_position.total, version, restored=restored
-        ).to_json()
+            batch, log_position.position, log_position.total, version, restored=restored,
+            delayed=first_delays(client, self.cluster, log_position.position),
+        ).to_json()  # fmt: skip
 
     def latestOffset(self, start: dict[str, Any], limit: object) -> dict[str, Any]:  # noqa: N802
         """Return where the next batch ends: the newest routing, and a bounded piece of the log."""
@@ -223,8 +175,28 @@ class LogReader(DataSourceStreamReader):
             has_aggregators=table is not None and table.has_aggregators,
             signals=node_loads.signals if table is not None and table.uses_node_loads else {},
             restored=read_generation(client, self.cluster).restored,
+            queues=self._queues(offset, table, log_position),
         )
         return offset.next(inputs).to_json()
+
+    def _queues(self, offset: Offset, table: CompiledTable | None, end: LogPosition) -> Queues:
+        """Return the queues of split nodes after the batch; none for a log in Kafka.
+
+        A message of Kafka has the records of all streams: reading a part of them is no cheaper.
+        """
+        if table is None or self.log_url:
+            return Queues()
+        client, now_ms = client_of(self.redis_url), time.time_ns() // 1_000_000
+
+        def read_entries(
+            starts: Mapping[int, str], most: float
+        ) -> Mapping[int, Sequence[tuple[str, int]]]:
+            return unread_entries(client, self.cluster, starts, end.position, most)
+
+        elapsed_ms = max(0, now_ms - offset.clock_ms) if offset.clock_ms else None
+        return queues_after(
+            offset.queues, offset.position, table.table, read_entries, elapsed_ms, self.max_records
+        )
 
     def _record_limit(self, before: int, table: CompiledTable | None) -> int:
         """Return the record limit of the next batch; `before`: the last batch's routing version."""
@@ -257,7 +229,7 @@ class LogReader(DataSourceStreamReader):
         return before if moved else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return one partition per split node."""
+        """Return one partition per open split node."""
         begin, stop = Offset.from_json(start), Offset.from_json(end)
         if begin == stop:
             return []
@@ -267,13 +239,16 @@ class LogReader(DataSourceStreamReader):
         nodes = self._nodes_in(stop.version, stop.export_version, begin.export_version)
         again = stop.restored != begin.restored
         attempt, skipped = self._attempt(begin, stop)
+        before, after = begin.queues.delayed, stop.queues.delayed
         first = stop.position if skipped else begin.position
         return [
             SplitPartition(
-                BatchHeader(*plan, *clock, stop.has_backlog, split, nodes, again, attempt), first,
-                stop.position, stop.node_loads(), skipped,
+                BatchHeader(
+                    *plan, *clock, stop.has_backlog, split, nodes, again, attempt, tuple(after)
+                ),
+                first, stop.position, stop.node_loads(), skipped, before, after,
             )
-            for split in range(self._splits_at(stop.version))
+            for split in self._open_splits(stop.version)
         ]  # fmt: skip
 
     def _attempt(self, begin: Offset, stop: Offset) -> tuple[int, bool]:
@@ -305,36 +280,49 @@ class LogReader(DataSourceStreamReader):
             return self.nodes
         return table.nodes if table.table.node_count else max(table.nodes, self.nodes)
 
-    def _splits_at(self, version: int) -> int:
-        """Return the number of split nodes: that of the table, and all that read a stream."""
+    def _open_splits(self, version: int) -> Sequence[int]:
+        """Return the split nodes that read a stream, the first one if none does.
+
+        A split node without streams is closed: it costs nothing, and opens with its first stream.
+        """
         table = self._table(version)
         if table is None:
-            return self.splits
-        named = table.table.splits.values()
-        return max(table.table.split_count or self.splits, 1 + max(named, default=0))
+            return range(self.splits)
+        return sorted(set(table.table.splits.values())) or [0]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield one row per node: its envelope of what this split node has read."""
         assert isinstance(partition, SplitPartition)
         limit_memory()
-        header = partition.header
+        header, started = partition.header, time.perf_counter()
         table = tables_of(self.redis_url, self.cluster).of_batch(
             header.export_version, header.version
         )
         streams = table.streams_of_split(header.split)
-        entries = self._log().read_streams(streams, partition.start, partition.end)
+        entries: dict[int, list[Entry]] = {}
+        behind: dict[int, StreamBacklog] = {}
+        for (start, end), group in partition.ranges(streams).items():
+            if start != end:
+                entries |= self._log().read_streams(group, start, end)
+            behind |= self._log().behind(group, end)
         source = {
             "start": partition.start,
             "end": partition.end,
             **source_report(header.split, entries, table),
-            "behind": self._log().behind(streams, partition.end),
+            "behind": behind,
+            "delayed": {s: place for s, place in partition.ends.items() if s in streams},
             "clock_ms": header.clock_ms,
+            "elapsed_ms": header.elapsed_ms,
+            "capacity": table.table.split_capacity if table.table.split_emulated else None,
             **({"skipped": True} if partition.skipped else {}),
         }
         probe_first = header.attempt > attempts.FAILURES
         result = dispatch(
             entries, table, header.nodes, source, partition.signals, probe_first=probe_first
         )
+        # The report of a split node is in its first envelope for this node.
+        report = result.envelopes[REPORTING_NODE][0].source
+        report["busy_ms"] = round((time.perf_counter() - started) * 1000, 2)
         dead_letters.keep(client_of(self.redis_url), self.cluster, result.dead.letters)
         freeze_heap()
         count_step(client_of(self.redis_url), self.cluster)
@@ -343,7 +331,7 @@ class LogReader(DataSourceStreamReader):
     def commit(self, end: dict[str, Any]) -> None:
         """Release the log, routing and states that no replay needs."""
         offset = Offset.from_json(end)
-        self._log().mark_committed(offset.log_position)
+        self._log().mark_committed(offset.needed_position)
         client = client_of(self.redis_url)
         trim(client, self.cluster, offset.version)
         task_states.forget(client, self.cluster, offset.batch)

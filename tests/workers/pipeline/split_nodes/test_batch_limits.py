@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.pipeline.split_nodes.source import (
+from workers.pipeline.split_nodes.batch_size import (
     INITIAL_RECORDS,
     MIN_RECORDS,
     BatchLoad,
