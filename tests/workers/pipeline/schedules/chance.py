@@ -6,7 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import AssignStream, SetCapacity, SetDropRule
+from controlplane.wire.routing.cluster_actions import (
+    AssignStream,
+    SetCapacity,
+    SetDropRule,
+    SetSplitCapacity,
+)
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.query_actions import (
     AddQuery,
@@ -34,7 +39,8 @@ class Chance:
         """Return the first table: streams on split nodes, tasks anywhere."""
         assigned = [AssignStream(s, self._below(self.splits)) for s in range(1, streams + 1)]
         columns = declared(range(1, streams + 1))
-        return [*assigned, *columns, *(self._arrival(one) for one in asked)]
+        limit = SetSplitCapacity(float(self.rng.integers(500, 2_000)), emulated=True)
+        return [*assigned, *columns, *(self._arrival(one) for one in asked), limit]
 
     def _arrival(self, one: Asked) -> AddQuery:
         owners = sorted(self._node() for _ in range(one.tasks))
@@ -54,7 +60,8 @@ class Chance:
     def plan(self, table: RoutingTable) -> list[Action]:
         """Return one or two changes of a kind each."""
         kinds: list[Callable[[RoutingTable], Iterator[Action]]] = [
-            self._migrate, self._migrate, self._redirect, self._scale, self._scale,
+            self._migrate, self._migrate, self._redirect, self._redirect, self._scale, self._scale,
+            self._limit_split_nodes,
             self._other_key_grouping, self._throttle, self._throttle, self._move_merges,
             self._other_task_count, self._other_task_count,
         ]  # fmt: skip
@@ -79,6 +86,11 @@ class Chance:
         """Let other split nodes read some streams, also one that was not there at the start."""
         for stream in self.rng.choice(list(table.splits), size=4, replace=False).tolist():
             yield AssignStream(stream, self._below(self.splits + 1))
+
+    def _limit_split_nodes(self, _: RoutingTable) -> Iterator[Action]:
+        """Let streams queue at their split nodes, or not."""
+        emulated = self.rng.random() >= 0.3
+        yield SetSplitCapacity(float(self.rng.integers(500, 5_000)), emulated)
 
     def _scale(self, table: RoutingTable) -> Iterator[Action]:
         """Take a node out of use, with all it has, or take one into use."""

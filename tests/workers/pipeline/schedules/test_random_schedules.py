@@ -25,7 +25,7 @@ from pytest_django import Settings
 from controlplane.wire import keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import SetCapacity
+from controlplane.wire.routing.cluster_actions import SetCapacity, SetSplitCapacity
 from controlplane.wire.routing.query_actions import MoveTasks
 from tests.support.driver import Driver
 from tests.support.redis_server import RedisServer
@@ -132,9 +132,9 @@ class Schedule:
                            for row in self.driver.telemetry())  # fmt: skip
 
     def _is_done(self, rows: list[dict[str, Any]]) -> bool:
-        last = rows[-1] if rows else {"end": None, "version": None}
+        last = rows[-1] if rows else {"read_position": None, "version": None}
         version = len(self.world.tables) - 1
-        read = last["end"] == self.world.last and last["version"] == version
+        read = last["read_position"] == self.world.last and last["version"] == version
         return read and not last["waiting"]
 
     def _until(
@@ -162,7 +162,11 @@ def _stays(count: int) -> Callable[[list[dict[str, Any]]], bool]:
 
 def _unthrottled(world: ManagedWorld) -> list[Action]:
     return [
-        SetCapacity(node, per_s, emulated=False) for node, per_s in world.table.capacities.items()
+        SetSplitCapacity(world.table.split_capacity, emulated=False),
+        *(
+            SetCapacity(node, per_s, emulated=False)
+            for node, per_s in world.table.capacities.items()
+        ),
     ]
 
 
@@ -218,6 +222,7 @@ def _check(schedule: Schedule) -> None:
         dropped.update(batch["dropped"])
     assert dict(+dropped) == world.dropped_records(rows)
     world.check_rows()
+    assert any(batch["delayed"] for batch in batches), "no split node had a queue"
     moved = [move for batch in batches for move in batch["moves"]]
     assert moved
     assert sum(batch["taken_in"] for batch in batches) == len(moved)

@@ -27,6 +27,12 @@ def order(position: str) -> tuple[int, int]:
     return int(ms), int(sequence)
 
 
+def _ends(batches: list[dict[str, Any]], stream: int) -> "np.ndarray[Any, np.dtype[np.int64]]":
+    """Return up to where each batch has read a stream: its split node may be behind the log."""
+    ends = [order(batch["delayed"].get(str(stream), batch["end"])) for batch in batches]
+    return np.array([ms * 1_000_000 + sequence for ms, sequence in ends])
+
+
 # More than there are streams: version and stream in one number.
 _STREAMS = 1_000
 
@@ -74,11 +80,14 @@ class World:
     def records(self, batches: list[dict[str, Any]]) -> pd.DataFrame:
         """Return the whole input, each record with the version of the batch that read it."""
         rows = pd.concat(self.blocks, ignore_index=True)
-        place = rows.ms * 1_000_000 + rows.seq
-        ends = np.array([ms * 1_000_000 + seq for ms, seq in (order(b["end"]) for b in batches)])
-        at = np.searchsorted(ends, place, "left")
-        assert (at < len(batches)).all(), "some records were never read"
-        rows["version"] = np.array([batch["version"] for batch in batches])[at]
+        place = (rows.ms * 1_000_000 + rows.seq).to_numpy()
+        versions = np.array([batch["version"] for batch in batches])
+        rows["version"] = -1
+        for stream in rows.stream.unique().tolist():
+            mine = (rows.stream == stream).to_numpy()
+            batch = np.searchsorted(_ends(batches, stream), place[mine], "left")
+            assert (batch < len(batches)).all(), "some records were never read"
+            rows.loc[mine, "version"] = versions[batch]
         return rows
 
     def input_of(self, one: Asked, rows: pd.DataFrame) -> pd.DataFrame:
