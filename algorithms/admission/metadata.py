@@ -6,7 +6,7 @@ long a period stays at its high rate, and burstiness as the mean lengths of burs
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, Final, Self
 
@@ -29,26 +29,48 @@ MAX_SECONDS: Final = 10 * 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class StreamMetadata:
-    """What is known of a stream from outside; None: unknown.
+class Characteristic:
+    """The declaration of a characteristic: its name, its title for people, its unit and a hint.
 
-    `rate`: records/s when the stream starts. `average`, `minimum`, `maximum`: records/s over a
-    period. `peak`: the highest records/s that is possible at all. `period_s`: seconds after which
-    the rate repeats; `high_s`: seconds of each period near the maximum, half of it if unknown.
-    `transition`: how the rate changes between minimum and maximum. `burst_s`, `pause_s`: mean
-    seconds of a burst, and between two bursts.
+    `limit`: the highest number; None: one of the values of `Transition`.
     """
 
-    rate: float | None = None
-    average: float | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    peak: float | None = None
-    period_s: float | None = None
-    high_s: float | None = None
-    transition: Transition | None = None
-    burst_s: float | None = None
-    pause_s: float | None = None
+    name: str
+    title: str
+    unit: str
+    hint: str
+    limit: float | None
+
+
+def _rate(title: str, hint: str) -> Any:
+    return field(default=None, metadata={"facts": (title, "records/s", hint, MAX_RATE)})
+
+
+def _seconds(title: str, hint: str) -> Any:
+    return field(default=None, metadata={"facts": (title, "s", hint, MAX_SECONDS)})
+
+
+@dataclass(frozen=True, slots=True)
+class StreamMetadata:
+    """What is known of a stream from outside; None: unknown. `CHARACTERISTICS` describes them."""
+
+    rate: float | None = _rate("Rate at the start", "until its own rate is measured")
+    average: float | None = _rate("Average", "over a period")
+    minimum: float | None = _rate("Minimum", "the lowest rate of a usual period")
+    maximum: float | None = _rate("Maximum", "the highest rate of a usual period")
+    peak: float | None = _rate("Peak", "the highest rate that is possible at all")
+    period_s: float | None = _seconds("Period", "the time after which the rate repeats")
+    high_s: float | None = _seconds(
+        "High part of a period", "the time near the maximum; half of the period if unknown"
+    )
+    transition: Transition | None = field(
+        default=None,
+        metadata={
+            "facts": ("Transition", "", "how the rate changes between minimum and maximum", None)
+        },
+    )
+    burst_s: float | None = _seconds("Burst", "the mean length of a burst")
+    pause_s: float | None = _seconds("Pause", "the mean time between two bursts")
 
     def __post_init__(self) -> None:
         fault = next(self.faults(), None)
@@ -72,9 +94,9 @@ class StreamMetadata:
     def numbers(self) -> dict[str, float]:
         """Return the known characteristics that are numbers."""
         return {
-            field.name: value
-            for field in fields(self)
-            if field.name != "transition" and (value := getattr(self, field.name)) is not None
+            item.name: value
+            for item in fields(self)
+            if item.name != "transition" and (value := getattr(self, item.name)) is not None
         }
 
     @property
@@ -84,13 +106,13 @@ class StreamMetadata:
 
     def to_json(self) -> dict[str, Any]:
         """Return the known characteristics."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {name: value for name, value in values.items() if value is not None}
 
     @classmethod
     def from_json(cls, row: object, where: str = "meta") -> Self:
         """Return the characteristics of a JSON object. Raises `BadProblem` with the place."""
-        known = [field.name for field in fields(cls)]
+        known = [item.name for item in fields(cls)]
         if not isinstance(row, Mapping):
             raise BadProblem(where, f"must be an object with some of {', '.join(known)}")
         unknown = [str(name) for name in row if name not in known]
@@ -108,13 +130,18 @@ class StreamMetadata:
         A default that contradicts a known characteristic is left out.
         """
         result = self
-        for field in fields(self):
-            if getattr(self, field.name) is None and (value := getattr(others, field.name)):
+        for item in fields(self):
+            if getattr(self, item.name) is None and (value := getattr(others, item.name)):
                 try:
-                    result = replace(result, **{field.name: value})
+                    result = replace(result, **{item.name: value})
                 except BadProblem:
                     continue
         return result
+
+
+CHARACTERISTICS: Final = tuple(
+    Characteristic(item.name, *item.metadata["facts"]) for item in fields(StreamMetadata)
+)
 
 
 def _value(where: str, name: str, value: object) -> Any:

@@ -13,6 +13,7 @@ from controlplane.models import Stream
 from controlplane.planning.admission.forecaster import ForecasterChoice, forecasts
 from controlplane.planning.admission.observation import read_input
 from controlplane.planning.admission.problem import Outlook, predictions
+from controlplane.plans.admission_input import AdmissionInput
 
 # Past rates that are shown: an hour. Future ones: two minutes.
 SHOWN: Final = 360
@@ -26,8 +27,9 @@ class StreamOutlook:
     """Rates of a stream in records/s.
 
     `starts`, `rates`: past periods of `seconds`, None: not known; `next_starts`, `forecast`, `low`,
-    `high`: the next periods and the interval of 90 %; `expected`: with meta-data. `choice`: the
-    forecaster.
+    `high`: the next periods and the interval of 90 %; `expected`: with the characteristics.
+    `choice`: the forecaster. `left`: what the other streams of its split node are expected to leave
+    of its capacity in the next periods, None: its capacity is not known.
     """
 
     seconds: int
@@ -39,10 +41,24 @@ class StreamOutlook:
     high: Sequence[float]
     expected: Sequence[float]
     choice: ForecasterChoice
+    left: Sequence[float] | None
+
+    @property
+    def overload_at(self) -> datetime | None:
+        """Return the start of the first period in which it is expected to exceed what is left."""
+        if self.left is None:
+            return None
+        rows = zip(self.next_starts, self.expected, self.left, strict=True)
+        return next((start for start, rate, left in rows if rate > left), None)
 
 
-def outlook_of(stream: Stream, horizon: int = HORIZON) -> StreamOutlook | None:
-    """Return the outlook of a stream, None before its first record."""
+def outlook_of(
+    stream: Stream, horizon: int = HORIZON, given: AdmissionInput | None = None
+) -> StreamOutlook | None:
+    """Return the outlook of a stream, None before its first record.
+
+    `given`: the input of the planner, if it was read before.
+    """
     known = history(stream.cluster, SHOWN, PERIOD_S, [stream.pk])
     rates = known.of(stream.pk) if known.rates.size else np.zeros(0)
     if np.isnan(rates).all():
@@ -51,6 +67,7 @@ def outlook_of(stream: Stream, horizon: int = HORIZON) -> StreamOutlook | None:
     result = forecasts(rates[None, :], [choice], horizon)
     forecast, spread = result.rates[0], _Z * result.deviations[0]
     last = known.starts[-1]
+    expected, left = _expected(given or read_input(stream.cluster), stream, horizon)
     return StreamOutlook(
         seconds=known.seconds,
         starts=known.starts,
@@ -59,15 +76,24 @@ def outlook_of(stream: Stream, horizon: int = HORIZON) -> StreamOutlook | None:
         forecast=_rounded(forecast),
         low=_rounded(np.maximum(forecast - spread, 0.0)),
         high=_rounded(forecast + spread),
-        expected=_rounded(_expected(stream, horizon)),
+        expected=_rounded(expected),
         choice=choice,
+        left=left,
     )
 
 
-def _expected(stream: Stream, horizon: int) -> Floats:
-    given = read_input(stream.cluster, only=stream.pk)
-    rates: Floats = predictions(given, Outlook(horizon)).expected[0]
-    return rates
+def _expected(
+    given: AdmissionInput, stream: Stream, horizon: int
+) -> tuple[Floats, list[float] | None]:
+    """Return the expected rates of a stream, and what is left for it, in the next periods."""
+    splits = dict(stream.cluster.streams.values_list("id", "split"))
+    rates = predictions(given, Outlook(horizon)).expected
+    ids = [one.id for one in given.streams]
+    expected: Floats = rates[ids.index(stream.pk)]
+    if not given.capacity:
+        return expected, None
+    beside = [splits[one] == stream.split and one != stream.pk for one in ids]
+    return expected, _rounded(given.capacity - rates[beside].sum(axis=0))
 
 
 def _rounded(values: Floats) -> list[float]:

@@ -1,6 +1,6 @@
 """What if a stream were admitted: its split node, head-room by hour, and the first overload."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import count
@@ -14,6 +14,7 @@ from algorithms.admission.problem import NEW, StreamTooLarge
 from algorithms.admission.strategies import Profile
 from algorithms.vocabulary import Floats
 from controlplane.arrivals import history
+from controlplane.catalog.characteristics import PREFIX
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, StreamArrivals
 from controlplane.planning.admission.observation import read_input
@@ -43,22 +44,35 @@ class HourHeadroom:
 
 
 @dataclass(frozen=True)
+class SplitNodeReplay:
+    """The stream on a split node, replayed against the past rates of the others.
+
+    `headroom`: by hour, without hours that are not known. `probability`: the share of replayed
+    periods with an overload, None without any; `first_overload`: the start of the next hour with
+    one, None for none.
+    """
+
+    split: int
+    headroom: Sequence[HourHeadroom]
+    probability: float | None
+    first_overload: datetime | None
+
+
+@dataclass(frozen=True)
 class WhatIf:
     """What the admission of a stream would do.
 
     `split`: the index of its split node, `opened`: whether it is opened for it. `capacity`, `load`:
-    records/s of the split node, and the expected load with the stream. `headroom`: by hour, without
-    hours that are not known. `probability`: the share of replayed periods with an overload, None
-    without any; `first_overload`: the start of the next hour with one, None for none.
+    records/s of the split node, and the expected load with the stream. `chosen`: its replay there;
+    `others`: on the other open split nodes.
     """
 
     split: int
     opened: bool
     capacity: float
     load: float
-    headroom: Sequence[HourHeadroom]
-    probability: float | None
-    first_overload: datetime | None
+    chosen: SplitNodeReplay
+    others: Sequence[SplitNodeReplay]
 
 
 def admit(cluster: Cluster, metadata: StreamMetadata, now: datetime | None = None) -> WhatIf:
@@ -77,23 +91,44 @@ def admit(cluster: Cluster, metadata: StreamMetadata, now: datetime | None = Non
     rates = _Rates.of(known, float(split.problem.predictions.average[-1]))
     if rates.high > given.capacity:
         large = StreamTooLarge("the new stream", rates.high, given.capacity)
-        raise Invalid({"characteristics": [str(large)]})
+        raise Invalid({PREFIX: [str(large)]})
     node = _place(split)
     opened = node >= len(split.splits)
     index = _lowest_free(split.splits) if opened else split.splits[node]
-    others = [stream for stream, other in splits.items() if other == index]
     loads = split.problem.loads(split.problem.predictions.expected).max(axis=1)
-    known_rates = history(cluster, REPLAYED, FIVE_MINUTES, others)
-    total = np.nan_to_num(known_rates.rates).sum(axis=0)
+    replay = _Replay(cluster, splits, given.capacity, rates, now or timezone.now())
     return WhatIf(
         split=index,
         opened=opened,
         capacity=given.capacity,
         load=round(rates.high + (0.0 if opened else float(loads[node])), 3),
-        headroom=(hours := _by_hour(given.capacity - total, known_rates.starts, rates)),
-        probability=_probability(given.capacity - total, rates) if len(total) else None,
-        first_overload=_first_overload(hours, now or timezone.now()),
+        chosen=replay.on(index),
+        others=[replay.on(other) for other in split.splits if other != index],
     )
+
+
+class _Replay:
+    """The past rates of a cluster, for the replay of a new stream on its split nodes."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        splits: Mapping[int, int],
+        capacity: float,
+        rates: "_Rates",
+        now: datetime,
+    ) -> None:
+        known = history(cluster, REPLAYED, FIVE_MINUTES, list(splits))
+        self._rates = np.nan_to_num(known.rates)
+        self._owners = np.array([splits[stream] for stream in known.streams.tolist()], np.int64)
+        self._starts, self._capacity, self._new, self._now = known.starts, capacity, rates, now
+
+    def on(self, split: int) -> SplitNodeReplay:
+        """Return the replay on a split node."""
+        free = self._capacity - self._rates[self._owners == split].sum(axis=0)
+        hours = _by_hour(free, self._starts, self._new)
+        probability = _probability(free, self._new) if len(self._starts) else None
+        return SplitNodeReplay(split, hours, probability, _first_overload(hours, self._now))
 
 
 @dataclass(frozen=True)

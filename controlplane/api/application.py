@@ -12,7 +12,7 @@ from controlplane.api.common.security import AUTHENTICATION
 from controlplane.api.integrations import attached, webhooks
 from controlplane.api.queries import edges, feed
 from controlplane.api.queries import routes as queries
-from controlplane.api.streams import dead_letters, records, stream_schemas
+from controlplane.api.streams import admission, dead_letters, records, stream_schemas
 from controlplane.api.streams import routes as streams
 
 api = DocumentedAPI(
@@ -36,8 +36,8 @@ api.add_router("/tokens", access.tokens_router)
 api.add_router("/webhooks", webhooks.router)
 api.add_router("/audit", access.audit)
 for _module in (
-    clusters, health, streams, stream_schemas, dead_letters, records, queries, feed, edges,
-    proposals, comparisons, executions, policies,
+    clusters, health, streams, admission, stream_schemas, dead_letters, records, queries, feed,
+    edges, proposals, comparisons, executions, policies,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)
 api.add_router("/lab", lab.router)

@@ -29,10 +29,11 @@ from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.policies.store import policy_of, update_policy
 from controlplane.topology import nodes
+from controlplane.topology.split_nodes import set_split_capacity
 from controlplane.wire.log.address import without_password
 
 # What a checkpoint, or records that wait, depend on: not changed in passing.
-_FIXED: Final = ("splits", "log_url")
+_FIXED: Final = ("log_url",)
 # What stands for a password in an export.
 HIDDEN: Final = ":***@"
 _PLAIN: Final = (
@@ -132,6 +133,12 @@ def _change_cluster(
         if cluster.slots != part.slots:
             nodes.set_count(actor, cluster, part.slots)
             changed.append("slots")
+        if (cluster.split_capacity, cluster.split_emulated) != (
+            part.split_capacity,
+            part.split_emulated,
+        ):
+            set_split_capacity(actor, cluster, part.split_capacity, emulated=part.split_emulated)
+            changed.append("split_capacity")
         if cluster.master != part.master:
             changes.set_master(actor, cluster, part.master)
             changed.append("master")

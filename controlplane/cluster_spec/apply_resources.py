@@ -26,8 +26,8 @@ from controlplane.topology import drop_rules, nodes, streams
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.drop_rules import DropSpec
 from controlplane.topology.streams import StreamSpec
-from controlplane.wire.routing.actions import NodeState
-from controlplane.wire.routing.cluster_actions import AssignStream
+from controlplane.wire.routing.actions import Action, NodeState
+from controlplane.wire.routing.cluster_actions import AssignStream, SetSplitCount
 
 
 def apply_nodes(
@@ -78,6 +78,8 @@ def _stream_differs(part: StreamPart, known: StreamPart | None) -> bool:
     if part.data_schema is None:
         # Without columns in the document, they are unchanged.
         ours["data_schema"] = None
+    if part.characteristics is None:
+        ours["characteristics"] = None
     moved = part.split not in (None, known.split)
     return moved or part.model_copy(update=ours) != known.model_copy(update=ours)
 
@@ -85,7 +87,9 @@ def _stream_differs(part: StreamPart, known: StreamPart | None) -> bool:
 def stream_spec(part: Any) -> StreamSpec:
     """Return the stream of a part of a description, or of a request with these attributes."""
     schema = {} if part.data_schema is None else part.data_schema.model_dump()
-    return StreamSpec(part.name, part.title, schema, part.declared_rate, part.meta)
+    known = part.characteristics
+    characteristics = None if known is None else known.model_dump(exclude_none=True)
+    return StreamSpec(part.name, part.title, schema, part.declared_rate, part.meta, characteristics)
 
 
 def _assign_splits(actor: Actor, cluster: Cluster, parts: Sequence[StreamPart]) -> None:
@@ -98,8 +102,11 @@ def _assign_splits(actor: Actor, cluster: Cluster, parts: Sequence[StreamPart]) 
     ]
     if not moved:
         return
-    cluster.refresh_from_db(fields=["routing_version"])
-    actions = [AssignStream(stream.pk, split) for stream, split in moved]
+    cluster.refresh_from_db(fields=["routing_version", "splits"])
+    actions: list[Action] = [AssignStream(stream.pk, split) for stream, split in moved]
+    last = max(split for _, split in moved)
+    if last >= cluster.splits:
+        actions.insert(0, SetSplitCount(last + 1))
     summary = f"{len(actions)} streams assigned to split nodes"
     apply(cluster, actions, Change(summary, author=actor.name))
 

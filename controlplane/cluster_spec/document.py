@@ -15,6 +15,7 @@ from pydantic import (
     create_model,
 )
 
+from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.query_models import query_fields, text_fields
 from controlplane.errors import WeirError
 from controlplane.policies.settings import optional_fields
@@ -61,6 +62,10 @@ class ClusterPart(Part):
     description: str = Field("", description="free text")
     slots: int = Field(4, ge=1, le=_SMALL, description="how many nodes it has")
     splits: int = Field(2, ge=1, le=_SMALL, description="split nodes")
+    split_capacity: float = Field(
+        0.0, ge=0, le=MAX_CAPACITY, description="records/s of each split node; 0: measured"
+    )
+    split_emulated: bool = Field(False, description="whether split nodes are limited to it")  # noqa: FBT003
     nu: float = Field(0.05, ge=0, description="slack of the placement, relative")
     alpha: float = Field(10.0, ge=0, description="slack of the placement, in queries")
     trigger_ms: int = Field(1000, ge=1, le=2**31 - 1, description="milliseconds per micro-batch")
@@ -115,6 +120,13 @@ class SchemaPart(Part):
     )
 
 
+_CHARACTERISTICS: Any = create_model("_Characteristics", __base__=Part, **characteristic_fields())
+
+
+class CharacteristicsPart(_CHARACTERISTICS):  # type: ignore[misc]  # the fields are the declared ones
+    """What is known of a stream's rate from outside; what is left out is not known."""
+
+
 class StreamPart(Part):
     """A stream."""
 
@@ -131,6 +143,9 @@ class StreamPart(Part):
         None, alias="schema", description="a new stream needs one; left out: as it is"
     )
     meta: dict[str, Any] = Field(default_factory=dict, description="what else is known of it")
+    characteristics: CharacteristicsPart | None = Field(
+        None, description="of its rate over time; left out: as they are"
+    )
 
     @property
     def weight(self) -> float:

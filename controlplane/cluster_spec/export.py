@@ -11,6 +11,7 @@ from controlplane.catalog.computations import schema_of
 from controlplane.cluster_spec.document import (
     FORMAT,
     BlackoutPart,
+    CharacteristicsPart,
     ClusterDescription,
     ClusterPart,
     DropPart,
@@ -90,7 +91,9 @@ def _part(kind: type[P], row: Any, **values: Any) -> P:
 def _stream(stream: Stream) -> StreamPart:
     schema = schema_of(stream.schema)
     part = None if schema is None else SchemaPart(**schema.to_json())
-    return _part(StreamPart, stream, data_schema=part)
+    known = stream.characteristics
+    characteristics = CharacteristicsPart(**known) if known else None
+    return _part(StreamPart, stream, data_schema=part, characteristics=characteristics)
 
 
 def _reads(cluster: Cluster) -> dict[int, list[int]]:

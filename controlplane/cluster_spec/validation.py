@@ -12,10 +12,24 @@ Fault = tuple[Path, str]
 def faults_of(description: ClusterDescription) -> dict[Path, list[str]]:
     """Return the faults by path in the document."""
     faults: dict[Path, list[str]] = {}
-    for check in (_nodes, _streams, _queries, _placement, _aggregators, _exclusions, _drop_rules):
+    for check in (
+        _cluster,
+        _nodes,
+        _streams,
+        _queries,
+        _placement,
+        _aggregators,
+        _exclusions,
+        _drop_rules,
+    ):
         for path, fault in check(description):
             faults.setdefault(path, []).append(fault)
     return faults
+
+
+def _cluster(whole: ClusterDescription) -> Iterator[Fault]:
+    if whole.cluster.split_emulated and not whole.cluster.split_capacity:
+        yield ("cluster", "split_emulated"), "Needs a split_capacity above 0"
 
 
 def _nodes(whole: ClusterDescription) -> Iterator[Fault]:

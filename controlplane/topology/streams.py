@@ -1,13 +1,14 @@
 """Registering streams and giving each a split node."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog import names
+from controlplane.catalog.characteristics import checked
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster, Stream
@@ -27,7 +28,8 @@ class StreamSpec:
     """A stream as its producer declares it; declared_rate in records/s.
 
     schema: a `wire.schema.StreamSchema` as JSON. A stream that is there keeps its own without one;
-    a new stream has no columns by default.
+    a new stream has no columns by default. characteristics: a `StreamMetadata` as JSON, None to
+    keep what is declared.
     """
 
     name: str
@@ -35,6 +37,7 @@ class StreamSpec:
     schema: dict[str, Any] = field(default_factory=dict)
     declared_rate: float | None = None
     meta: dict[str, Any] = field(default_factory=dict)
+    characteristics: Mapping[str, Any] | None = None
 
 
 @retry_when_moved
@@ -99,7 +102,7 @@ def _update(pairs: Sequence[tuple[Stream, StreamSpec]]) -> int:
             setattr(stream, name, value)
         if other:
             changed.append(stream)
-    fields = ["title", "schema", "retired", "declared_rate", "meta"]
+    fields = ["title", "schema", "retired", "declared_rate", "meta", "characteristics"]
     Stream.objects.bulk_update(changed, fields, batch_size=200)
     return len(changed)
 
@@ -113,7 +116,10 @@ def _require_schemas(new: Sequence[StreamSpec], specs: Sequence[StreamSpec]) -> 
 
 
 def _columns(spec: StreamSpec) -> dict[str, Any]:
-    return {"title": spec.title, "declared_rate": spec.declared_rate, "meta": spec.meta}
+    row = {"title": spec.title, "declared_rate": spec.declared_rate, "meta": spec.meta}
+    if spec.characteristics is None:
+        return row
+    return row | {"characteristics": checked(spec.characteristics)}
 
 
 def _schema(spec: StreamSpec) -> StreamSchema:
@@ -144,6 +150,11 @@ def _faults(spec: StreamSpec) -> Fields:
         faults["title"] = ["At most 200 characters"]
     if spec.declared_rate is not None and not 0 <= spec.declared_rate <= 1e9:  # noqa: PLR2004
         faults["declared_rate"] = ["Must be 0 to 1,000,000,000 records/s"]
+    if spec.characteristics is not None:
+        try:
+            checked(spec.characteristics)
+        except Invalid as error:
+            faults |= error.fields
     if spec.schema:
         try:
             _schema(spec)

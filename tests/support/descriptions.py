@@ -124,6 +124,8 @@ def descriptions(draw: st.DrawFn) -> ClusterDescription:
             "name": draw(TEXTS.filter(str.strip)),
             "description": draw(TEXTS),
             "slots": nodes, "splits": splits,
+            "split_capacity": (capacity := draw(st.sampled_from([0.0, 0.5, 1e7]))),
+            "split_emulated": bool(capacity) and draw(st.booleans()),
             "nu": draw(st.floats(0, 10)), "alpha": draw(st.floats(0, 100)),
         },
         "nodes": [
@@ -151,7 +153,19 @@ def _streams(draw: st.DrawFn, name: str, splits: int) -> dict[str, Any]:
         "name": name, "title": draw(TEXTS), "declared_rate": draw(RATES),
         "rate": draw(RATES), "split": draw(st.integers(0, splits - 1)),
         "schema": REPORTS.to_json(), "meta": draw(st.dictionaries(TEXTS, JSON, max_size=2)),
+        "characteristics": draw(st.one_of(st.none(), _characteristics())),
     }  # fmt: skip
+
+
+@st.composite
+def _characteristics(draw: st.DrawFn) -> dict[str, Any]:
+    low, high, peak = sorted(draw(st.lists(st.floats(0, 1e9), min_size=3, max_size=3)))
+    every = {
+        "rate": low, "average": high, "minimum": low, "maximum": high, "peak": peak,
+        "period_s": 60.0, "high_s": 30.0, "transition": "trend", "burst_s": 1.5, "pause_s": 0.0,
+    }  # fmt: skip
+    names = draw(st.sets(st.sampled_from(sorted(every)), min_size=1))
+    return {name: every[name] for name in names}
 
 
 @st.composite

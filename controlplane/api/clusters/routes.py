@@ -26,12 +26,15 @@ from controlplane.wire.log.address import without_password
 class ClusterOut(
     columns_of(  # type: ignore[misc]
         Cluster,
-        "slug name description desired state state_detail slots splits nu alpha trigger_ms master"
-        " log_url log_limit_mb partitions max_records max_batch_mb routing_version applied_version"
-        " last_batch last_sample_at",
+        "slug name description desired state state_detail slots splits split_capacity"
+        " split_emulated nu alpha trigger_ms master log_url log_limit_mb partitions"
+        " max_records max_batch_mb routing_version applied_version last_batch last_sample_at",
     )
 ):
-    """A cluster; age of the data is now minus last_sample_at; log_url empty: the site's Redis."""
+    """A cluster; age of the data is now minus last_sample_at; log_url empty: the site's Redis.
+
+    split_capacity: records/s of each split node, 0: measured.
+    """
 
     @staticmethod
     def resolve_log_url(cluster: Cluster) -> str:

@@ -86,6 +86,11 @@ _EVENT: Final = {
     "name": "clicks per page",
 }
 
+_WAVE: Final = {
+    "average": 60.0, "minimum": 10.0, "maximum": 110.0, "peak": 150.0, "period_s": 86_400.0,
+    "transition": "trend",
+}  # fmt: skip
+
 BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "ReasonIn": {"With a reason": _REASON, "Without": {}},
     "MasterIn": {
@@ -146,6 +151,17 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
             "reason": "orders of more than ten billion",
         },
     },
+    "SplitCapacityIn": {
+        "As the machines are": {"capacity": 50_000.0, "reason": "measured under load"},
+        "Limited to it": {"capacity": 2_000.0, "emulated": True},
+        "Measured": {"capacity": 0.0},
+    },
+    "CharacteristicsIn": {
+        "A daily wave": {**_WAVE, "reason": "measured in October"},
+        "Bursts": {"average": 20.0, "maximum": 200.0, "burst_s": 30.0, "pause_s": 270.0},
+    },
+    "CharacteristicsBody": {"A daily wave": _WAVE, "Only its rate": {"rate": 40.0}},
+    "RedirectIn": {"To split node 3": {"split": 3, "reason": "maintenance of its machine"}},
     "ReplayIn": {
         "Those of one stream": {"stream": "orders-north"},
         "Two of them": {"ids": ["1792310400000-0:7:3", "1792310400000-0:7:5"]},

@@ -3,10 +3,19 @@
 from typing import Any, Self
 
 from ninja import Schema
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    create_model,
+)
 
 from controlplane.api.common.schemas import ListOut, columns_of, fields_of, response_of
 from controlplane.api.queries.schemas import DropOut
+from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.streams import StreamRow
 from controlplane.models import Stream
 from controlplane.topology.schemas.inference import Inferred
@@ -159,10 +168,25 @@ class DeletedOut(BaseModel):
     deleted: int
 
 
+_CHARACTERISTICS: Any = create_model("_Characteristics", **characteristic_fields())
+
+
+class CharacteristicsBody(_CHARACTERISTICS):  # type: ignore[misc]  # the fields are the declared ones
+    """What is known of a stream's rate from outside; null: not known."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    def given(self) -> dict[str, Any]:
+        """Return the known characteristics."""
+        known: dict[str, Any] = self.model_dump(exclude_none=True)
+        return known
+
+
 class StreamIn(Schema):
     """A stream as declared; declared_rate in records/s.
 
     schema is as GET …/schema answers it; a new stream needs one, another keeps its own without it.
+    characteristics are kept where they are left out.
     """
 
     name: str
@@ -170,6 +194,7 @@ class StreamIn(Schema):
     data_schema: SchemaBody | None = Field(None, alias="schema")
     declared_rate: float | None = None
     meta: dict[str, Any] = Field(default_factory=dict)
+    characteristics: CharacteristicsBody | None = None
 
 
 class StreamsIn(Schema):
@@ -180,7 +205,11 @@ class StreamsIn(Schema):
 
 class StreamOut(
     columns_of(  # type: ignore[misc]
-        Stream, "id name title declared_rate rate split", base=BaseModel, meta=dict[str, Any]
+        Stream,
+        "id name title declared_rate rate split",
+        base=BaseModel,
+        meta=dict[str, Any],
+        characteristics=dict[str, Any],
     )
 ):
     """A stream; id is its id on the wire, rates in records/s, drops are those of all its edges.

@@ -23,16 +23,11 @@ LATENCY_WEIGHT: Final = 0.3
 LEAST_BUSY: Final = 0.25
 
 
-def read_input(
-    cluster: Cluster, now: datetime | None = None, only: int | None = None
-) -> AdmissionInput:
-    """Return what is known of the streams and split nodes of a cluster.
-
-    `only`: the id of a stream, if no other is of interest.
-    """
+def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
+    """Return what is known of the streams and split nodes of a cluster."""
     columns = ("id", "name", "characteristics", "forecaster", "declared_rate")
     rows = Stream.objects.filter(cluster=cluster).only(*columns).order_by("id")
-    streams = list(rows if only is None else rows.filter(pk=only))
+    streams = list(rows)
     periods = max(2, min(LONGEST, MOST_RATES // max(1, len(streams))))
     rates = history(cluster, periods, PERIOD_S, [stream.pk for stream in streams]).rates
     samples = _samples(cluster, (now or timezone.now()) - RECENT)

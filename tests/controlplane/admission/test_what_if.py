@@ -11,9 +11,10 @@ from controlplane import arrivals
 from controlplane.access.roles import Actor
 from controlplane.admission.fitting import chosen, fit_forecasters
 from controlplane.admission.outlook import HORIZON, outlook_of
+from controlplane.admission.split_nodes import split_node_table
 from controlplane.admission.what_if import admit
 from controlplane.errors import Conflict, Invalid
-from controlplane.models import Cluster, Stream
+from controlplane.models import Cluster, MetricSample, Stream
 from controlplane.topology.split_nodes import set_split_capacity
 from tests.support.admission import arrived, telemetry
 
@@ -44,6 +45,35 @@ def test_a_new_stream_goes_where_it_fits_best(loaded: Cluster) -> None:
     assert (large.split, large.opened, large.load) == (2, True, 99.0)
 
 
+def test_the_other_split_nodes_are_replayed_too(loaded: Cluster) -> None:
+    result = admit(loaded, StreamMetadata(rate=15.0, peak=15.0))
+    assert [other.split for other in result.others] == [1]
+
+
+def test_split_nodes_have_measured_and_expected_loads(loaded: Cluster, now: datetime) -> None:
+    measured = {"split_loads": [70.0], "split_utilisation": [0.7], "split_waiting": [3]}
+    MetricSample.objects.create(cluster=loaded, t=now, resolution=1, values=measured)
+    first, second = split_node_table(loaded)
+    assert (first.index, first.streams, first.capacity) == (0, 1, 100.0)
+    assert (first.load, first.utilisation, first.waiting, first.latency_ms) == (70.0, 0.7, 3, None)
+    assert (first.expected, first.share, first.free) == (80.0, 0.8, 20.0)
+    assert (second.streams, second.load) == (loaded.streams.count() - 1, None)
+    assert second.expected == 50.0
+
+
+def test_an_outlook_names_the_overload_of_the_split_node(loaded: Cluster, now: datetime) -> None:
+    """The others of split node 1 take 40 of its 100 records/s; this one rises by three a period."""
+    rising = {"s1": [float(3 * k) for k in range(1, 19)]}
+    steady = {f"s{i}": [10.0] * 18 for i in range(2, 6)}
+    arrived(loaded, now + timedelta(seconds=400), rising | steady)
+    outlook = outlook_of(loaded.streams.get(name="s1"))
+    assert outlook is not None
+    assert outlook.left == pytest.approx([60.0] * HORIZON, abs=15)
+    assert outlook.overload_at is not None
+    over = [rate > left for rate, left in zip(outlook.expected, outlook.left, strict=True)]
+    assert outlook.overload_at == outlook.next_starts[over.index(True)]
+
+
 def test_what_no_split_node_can_read_is_refused(loaded: Cluster) -> None:
     with pytest.raises(Invalid) as bad:
         admit(loaded, StreamMetadata(rate=40.0, peak=140.0))
@@ -71,10 +101,10 @@ def test_past_rates_are_replayed_by_hour(operator: Actor, sf: Cluster) -> None:
     arrivals.roll_up(start + timedelta(hours=6, minutes=2))
     result = admit(sf, StreamMetadata(rate=20.0, peak=20.0), start + timedelta(hours=6))
     assert result.split == 0
-    least = {row.hour: row.least for row in result.headroom}
+    least = {row.hour: row.least for row in result.chosen.headroom}
     assert (least[2], least[3], least[4]) == (70.0, -10.0, 70.0)
-    assert result.first_overload == datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
-    assert result.probability == pytest.approx(1 / 6, abs=0.01)
+    assert result.chosen.first_overload == datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
+    assert result.chosen.probability == pytest.approx(1 / 6, abs=0.01)
 
 
 def test_an_outlook_has_an_interval_around_the_forecast(loaded: Cluster) -> None:

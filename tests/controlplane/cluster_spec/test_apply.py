@@ -1,5 +1,7 @@
 """A described cluster comes into Weir whole or not at all, and goes out as it came."""
 
+import json
+
 import pytest
 from django.core.management import call_command
 from hypothesis import HealthCheck, Phase, given, settings
@@ -171,7 +173,7 @@ policy: {watch: act}
     ("before", "after", "place"),
     [
         ("window_s: 10", "window_s: 20", "queries[2]"),
-        ("slug: pump,", "slug: pump, splits: 3,", "cluster.splits"),
+        ("slug: pump,", "slug: pump, log_url: 'kafka://broker:9092/pump',", "cluster.log_url"),
     ],
 )
 def test_what_runs_is_not_changed_in_passing(
@@ -181,6 +183,37 @@ def test_what_runs_is_not_changed_in_passing(
     with pytest.raises(BadDescription) as refused:
         apply_description(admin, parse_description(SMALL.replace(before, after)), apply=True)
     assert list(refused.value.faults) == [place]
+
+
+def test_characteristics_and_the_capacity_of_split_nodes_are_described(admin: Actor) -> None:
+    """A stream on a split node that is not there yet opens it; left out, they stay."""
+    apply_description(admin, small(), apply=True)
+    name = small().streams[0].name
+    whole = small().to_json()
+    whole["cluster"] |= {"split_capacity": 800.0, "split_emulated": True, "splits": 9}
+    known = {"average": 20.0, "period_s": 3_600.0, "transition": "jump"}
+    whole["streams"][0] |= {"characteristics": known, "split": 8}
+    more = ClusterDescription.model_validate_json(json.dumps(whole))
+    assert "split_capacity" in apply_description(admin, more, apply=True).changed["cluster"]
+    cluster = Cluster.objects.get()
+    stream = cluster.streams.get(name=name)
+    assert (cluster.split_capacity, cluster.split_emulated, cluster.splits) == (800, True, 9)
+    assert (stream.characteristics, stream.split) == (known, 8)
+    assert not apply_description(admin, description_of(cluster), apply=False).changes
+    del whole["streams"][0]["characteristics"]
+    less = ClusterDescription.model_validate_json(json.dumps(whole))
+    apply_description(admin, less, apply=True)
+    stream.refresh_from_db()
+    assert stream.characteristics == known
+
+
+def test_a_contradictory_characteristic_is_refused_with_its_place(admin: Actor) -> None:
+    whole = small().to_json()
+    whole["streams"][0]["characteristics"] = {"minimum": 9.0, "maximum": 3.0}
+    faulty = ClusterDescription.model_validate_json(json.dumps(whole))
+    with pytest.raises(BadDescription) as refused:
+        apply_description(admin, faulty, apply=True)
+    assert list(refused.value.faults) == ["streams[0].characteristics.minimum"]
 
 
 def test_nodes_are_added_by_a_description(admin: Actor) -> None:

@@ -1,0 +1,86 @@
+"""The split nodes of a cluster: measured and expected loads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from algorithms.vocabulary import Floats
+from controlplane.models import Cluster
+from controlplane.planning.admission.observation import read_input
+from controlplane.planning.admission.problem import Outlook, predictions
+from controlplane.plans.admission_input import AdmissionInput
+from controlplane.telemetry.time_series import latest_values
+
+
+@dataclass(frozen=True)
+class SplitNodeRow:
+    """A split node.
+
+    `streams`: their number, 0: it is closed. `capacity`: records/s, None: neither declared nor
+    measured. `load`: records/s that it reads, `utilisation`: the used share of its capacity,
+    `waiting`: records in its queue, `latency_ms`: how long a record waits in it; None: not
+    measured. `expected`: the highest records/s of the next periods.
+    """
+
+    index: int
+    streams: int
+    capacity: float | None
+    load: float | None
+    utilisation: float | None
+    waiting: int | None
+    latency_ms: float | None
+    expected: float
+
+    @property
+    def share(self) -> float | None:
+        """Return the expected load over the capacity, None if it is not known."""
+        return self.expected / self.capacity if self.capacity else None
+
+    @property
+    def free(self) -> float | None:
+        """Return the records/s that are expected to stay free, None if they are not known."""
+        return None if self.capacity is None else self.capacity - self.expected
+
+
+def split_node_table(cluster: Cluster, given: AdmissionInput | None = None) -> list[SplitNodeRow]:
+    """Return the split nodes by index; `given`: the input of the planner, if it was read before."""
+    given = given or read_input(cluster)
+    splits = dict(cluster.streams.values_list("id", "split"))
+    sample = latest_values(cluster) or {}
+    expected = expected_loads(given, splits)
+    count = max(cluster.splits, max(splits.values(), default=-1) + 1)
+    owners = list(splits.values())
+    return [
+        SplitNodeRow(
+            index=index,
+            streams=owners.count(index),
+            capacity=given.capacity or None,
+            load=_measured(sample, "split_loads", index),
+            utilisation=_measured(sample, "split_utilisation", index),
+            waiting=_measured(sample, "split_waiting", index),
+            latency_ms=_measured(sample, "split_latency", index),
+            expected=round(float(expected[index].max()), 3) if index in expected else 0.0,
+        )
+        for index in range(count)
+    ]
+
+
+def expected_loads(
+    given: AdmissionInput, splits: Mapping[int, int], horizon: int = Outlook().horizon
+) -> dict[int, Floats]:
+    """Return the expected records/s of each open split node in the next periods, float64[k]."""
+    loads: dict[int, Floats] = {}
+    if not given.streams:
+        return loads
+    expected = predictions(given, Outlook(horizon)).expected
+    for stream, rates in zip(given.streams, expected, strict=True):
+        index = splits[stream.id]
+        loads[index] = loads.get(index, np.zeros(horizon)) + rates
+    return loads
+
+
+def _measured(sample: Mapping[str, Any], name: str, index: int) -> Any:
+    values: Sequence[float | None] = sample.get(name) or ()
+    return values[index] if index < len(values) else None

@@ -1,0 +1,142 @@
+"""Endpoints of admission: split nodes, characteristics, redirections, outlooks and what-if."""
+
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router
+from pydantic import Field
+
+from algorithms.admission.metadata import StreamMetadata
+from controlplane.admission.outlook import StreamOutlook, outlook_of
+from controlplane.admission.redirections import redirections_of
+from controlplane.admission.split_nodes import SplitNodeRow, split_node_table
+from controlplane.admission.what_if import HourHeadroom, SplitNodeReplay, WhatIf, admit
+from controlplane.api.common.schemas import ReasonIn, columns_of, fields_of
+from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.api.streams.schemas import CharacteristicsBody, StreamOut
+from controlplane.catalog.characteristics import checked
+from controlplane.catalog.streams import rows_of_streams, stream_by_id
+from controlplane.models import Redirection
+from controlplane.planning.admission.forecaster import ForecasterChoice
+from controlplane.topology.characteristics import set_characteristics
+from controlplane.topology.split_nodes import redirect, set_split_capacity
+
+router = Router(tags=["streams"])
+
+
+class SplitCapacityIn(ReasonIn):
+    """The capacity of every split node in records/s, 0: measured; emulated: limit them to it."""
+
+    capacity: float = Field(ge=0)
+    emulated: bool = False
+
+
+class SplitNodeOut(fields_of(SplitNodeRow)):  # type: ignore[misc]
+    """A split node; rates in records/s, null: not measured; without streams it is closed.
+
+    expected: the highest rate of the next periods; waiting: records in its queue.
+    """
+
+
+class CharacteristicsIn(CharacteristicsBody):
+    """The characteristics to declare, and the reason; what is left out is not declared any more."""
+
+    reason: str = Field("", max_length=300)
+
+
+class RedirectIn(ReasonIn):
+    """The split node that is to read the stream."""
+
+    split: int = Field(ge=0)
+
+
+class RedirectionOut(columns_of(Redirection, "at source target version reason actor")):  # type: ignore[misc]
+    """A redirection; version: the first routing version with the new split node."""
+
+
+class ForecasterOut(fields_of(ForecasterChoice)):  # type: ignore[misc]
+    """The forecaster of a stream: holt, naive or seasonal; error: of the back-test, records/s."""
+
+
+class OutlookOut(fields_of(StreamOutlook, without="choice")):  # type: ignore[misc]
+    """Past rates of a stream, its forecast with the interval of 90 %, and the expected rates.
+
+    left: what the other streams of its split node are expected to leave of its capacity;
+    overload_at: when it is expected to exceed that. null before the first record.
+    """
+
+    choice: ForecasterOut
+    overload_at: datetime | None
+
+
+class HourOut(fields_of(HourHeadroom)):  # type: ignore[misc]
+    """The records/s that stay free in an hour of the day (UTC) over the replayed periods."""
+
+
+class ReplayOut(fields_of(SplitNodeReplay, without="headroom")):  # type: ignore[misc]
+    """The stream on a split node, replayed against the past rates of the others."""
+
+    headroom: list[HourOut]
+
+
+class WhatIfOut(fields_of(WhatIf, without="chosen others")):  # type: ignore[misc]
+    """What the admission of a stream would do; nothing is changed."""
+
+    chosen: ReplayOut
+    others: list[ReplayOut]
+
+
+@router.get("/{slug}/split-nodes", response=list[SplitNodeOut])
+def list_split_nodes(request: HttpRequest, slug: str) -> Any:
+    """Return the split nodes with their measured and expected loads."""
+    return split_node_table(viewed_cluster(request))
+
+
+@router.post("/{slug}/split-capacity", response=list[SplitNodeOut])
+def declare_split_capacity(request: HttpRequest, slug: str, body: SplitCapacityIn) -> Any:
+    """Declare the capacity of every split node; the next micro-batch uses it."""
+    actor, cluster = caller(request), cluster_of(request)
+    set_split_capacity(actor, cluster, body.capacity, emulated=body.emulated, reason=body.reason)
+    return split_node_table(cluster)
+
+
+@router.put("/{slug}/streams/{int:pk}/characteristics", response=StreamOut)
+def declare_characteristics(
+    request: HttpRequest, slug: str, pk: int, body: CharacteristicsIn
+) -> Any:
+    """Declare the characteristics of a stream, which the next plan uses."""
+    actor, stream = caller(request), stream_by_id(cluster_of(request), pk).stream
+    values = body.given()
+    reason = values.pop("reason", "")
+    return _row(set_characteristics(actor, stream, values, reason))
+
+
+@router.post("/{slug}/streams/{int:pk}/redirect", response=StreamOut)
+def redirect_stream(request: HttpRequest, slug: str, pk: int, body: RedirectIn) -> Any:
+    """Redirect a stream to a split node, which is opened if it has no stream."""
+    actor, stream = caller(request), stream_by_id(cluster_of(request), pk).stream
+    return _row(redirect(actor, stream, body.split, body.reason))
+
+
+@router.get("/{slug}/streams/{int:pk}/redirections", response=list[RedirectionOut])
+def list_redirections(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Return the redirections of a stream, newest first, at most 100."""
+    return redirections_of(stream_by_id(viewed_cluster(request), pk).stream, 100)
+
+
+@router.get("/{slug}/streams/{int:pk}/outlook", response=OutlookOut | None)
+def get_outlook(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Return past rates and the forecast of a stream, null before its first record."""
+    return outlook_of(stream_by_id(viewed_cluster(request), pk).stream)
+
+
+@router.post("/{slug}/streams/what-if", response=WhatIfOut)
+def admit_what_if(request: HttpRequest, slug: str, body: CharacteristicsBody) -> Any:
+    """Return the split node of a stream with these characteristics, and its head-room by hour."""
+    metadata = StreamMetadata.from_json(checked(body.given(), ""))
+    return admit(viewed_cluster(request), metadata)
+
+
+def _row(stream: Any) -> StreamOut:
+    return StreamOut.of(rows_of_streams([stream])[0])
