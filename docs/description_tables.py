@@ -19,6 +19,7 @@ _TITLES = {
     "StreamPart": "streams",
     "SchemaPart": "streams: schema",
     "ColumnPart": "streams: schema: columns",
+    "CharacteristicsPart": "streams: characteristics",
     "QueryPart": "queries",
     "TextPart": "queries: text",
     "MeasuredPart": "queries: measured",

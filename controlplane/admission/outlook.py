@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from algorithms.admission.measured import MeasuredCharacteristics, measured
 from algorithms.vocabulary import Floats
 from controlplane.arrivals import PERIOD_S, history
 from controlplane.models import Stream
@@ -80,6 +81,13 @@ def outlook_of(
         choice=choice,
         left=left,
     )
+
+
+def measured_characteristics(stream: Stream) -> MeasuredCharacteristics:
+    """Return the characteristics that the rates of the last hour show."""
+    known = history(stream.cluster, SHOWN, PERIOD_S, [stream.pk])
+    rates = known.of(stream.pk) if known.rates.size else np.zeros(0)
+    return measured(rates, known.seconds)
 
 
 def _expected(

@@ -1,7 +1,7 @@
 """Pydantic fields of the characteristics of streams, and their checks."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ from algorithms.errors import BadProblem
 from controlplane.errors import Invalid
 
 PREFIX: Final = "characteristics"
+_TRANSITION: Any = Literal[tuple(str(value) for value in Transition)]
 
 
 def characteristic_fields() -> dict[str, Any]:
@@ -25,7 +26,7 @@ def characteristic_fields() -> dict[str, Any]:
 def _field(item: Characteristic) -> Any:
     text = f"{item.unit}: {item.hint}" if item.unit else item.hint
     if item.limit is None:
-        return Transition | None, Field(None, title=item.title, description=text, strict=False)
+        return _TRANSITION | None, Field(None, title=item.title, description=text)
     return float | None, Field(None, title=item.title, description=text, ge=0, le=item.limit)
 
 

@@ -112,6 +112,14 @@ def _clusters(group: Any) -> None:
     sub = _cluster_command(group, "limit", "clusters.limit", "bound the micro-batches", reason=True)
     sub.add_argument("--max-records", type=int, metavar="N", help="records of a batch, at most")
     sub.add_argument("--max-batch-mb", type=int, metavar="N", help="MiB of a batch, at most")
+    about = "the split nodes of a cluster"
+    _cluster_command(group, "split-nodes", "admission.list_split_nodes", about)
+    about = "declare the capacity of every split node"
+    sub = _cluster_command(
+        group, "split-capacity", "admission.declare_split_capacity", about, reason=True
+    )
+    sub.add_argument("capacity", type=float, help="records/s; 0: measured")
+    sub.add_argument("--emulated", action="store_true", help="limit split nodes to it")
 
 
 def _paged(sub: Any) -> None:
@@ -150,6 +158,32 @@ def _streams(group: Any) -> None:
     for name in ("watermark-delay", "max-future", "idle-after"):
         sub.add_argument(f"--{name}", type=float, metavar="SECONDS")
     sub.add_argument("--apply", action="store_true", help="do it: all of it or nothing")
+    _admission(group)
+
+
+def _admission(group: Any) -> None:
+    """Add the commands about split nodes and rates of streams."""
+    about = "show the characteristics of a stream, or declare those that are given"
+    sub = _cluster_command(
+        group, "characteristics", "admission.characteristics", about, "stream", reason=True
+    )
+    _valued(sub, "to declare, as average=60 transition=trend; without a value: not any more")
+    about = "let another split node read a stream"
+    sub = _cluster_command(
+        group, "redirect", "admission.redirect_stream", about, "stream", reason=True
+    )
+    sub.add_argument("split", type=int, help="the index of the split node")
+    about = "when a stream was redirected, and why"
+    _cluster_command(group, "redirections", "admission.list_redirections", about, "stream")
+    about = "the forecast of a stream, and what is left for it"
+    _cluster_command(group, "outlook", "admission.show_outlook", about, "stream")
+    about = "what the admission of a stream would do; changes nothing"
+    sub = _cluster_command(group, "what-if", "admission.admit_what_if", about)
+    _valued(sub, "its characteristics, as average=60 peak=90 (`characteristics` lists them)")
+
+
+def _valued(sub: Any, about: str) -> None:
+    sub.add_argument("values", nargs="*", metavar="NAME=VALUE", help=about)
 
 
 def _dead_letters(group: Any) -> None:

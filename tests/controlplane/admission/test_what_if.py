@@ -68,6 +68,7 @@ def test_an_outlook_names_the_overload_of_the_split_node(loaded: Cluster, now: d
     arrived(loaded, now + timedelta(seconds=400), rising | steady)
     outlook = outlook_of(loaded.streams.get(name="s1"))
     assert outlook is not None
+    assert outlook.left is not None
     assert outlook.left == pytest.approx([60.0] * HORIZON, abs=15)
     assert outlook.overload_at is not None
     over = [rate > left for rate, left in zip(outlook.expected, outlook.left, strict=True)]

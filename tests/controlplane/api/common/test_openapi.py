@@ -16,6 +16,7 @@ MODULES = (
     "clusters.health",
     "streams.records",
     "streams.schemas",
+    "streams.admission",
     "lab",
     "integrations.attached",
     "comparisons",
