@@ -15,7 +15,7 @@ from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
 from dashboard.queries import changes, submission
 from dashboard.queries import views as queries
-from dashboard.streams import dead_letters, stream_schema
+from dashboard.streams import admission, dead_letters, stream_schema
 from dashboard.streams import views as streams
 
 # Users with a session are redirected to the fleet.
@@ -47,6 +47,16 @@ _streams: list[URLPattern] = [
     path("dead-letters/replay/", dead_letters.replay, name="dead-letters-replay"),
     path("dead-letters/delete/", dead_letters.delete, name="dead-letters-delete"),
     path("streams/<int:pk>/", streams.detail, name="stream"),
+    path("streams/what-if/", admission.what_if, name="stream-what-if"),
+    path("streams/split-nodes/", admission.list_split_nodes, name="split-nodes"),
+    path("streams/split-capacity/", admission.set_split_capacity, name="split-capacity"),
+    path("streams/<int:pk>/charts/", admission.charts, name="stream-charts"),
+    path(
+        "streams/<int:pk>/characteristics/",
+        admission.declare_characteristics,
+        name="stream-characteristics",
+    ),
+    path("streams/<int:pk>/redirect/", admission.redirect_stream, name="stream-redirect"),
     path("streams/<int:pk>/drops/", streams.list_drop_rules, name="stream-drops"),
     path("streams/<int:pk>/drops/set/", streams.set_drop, name="drop-set"),
     path("streams/<int:pk>/drops/lift/", streams.lift_drop, name="drop-lift"),

@@ -13,6 +13,8 @@ from algorithms.vocabulary import Floats
 LEAST: Final = 12
 # A period is believed from this autocorrelation on.
 STRENGTH: Final = 0.5
+# A share of the largest autocorrelation that is as good.
+_NEAR: Final = 0.9
 # Usual rates lie between these percentiles; the rest are outliers.
 _USUAL: Final = (5.0, 95.0)
 # Rates that vary less than this, relative to their mean, have no period and no bursts.
@@ -58,8 +60,8 @@ def measured(rates: Floats, seconds: float) -> MeasuredCharacteristics:
 def period_of(rates: Floats) -> tuple[int, float]:
     """Return after how many rates they repeat, and the autocorrelation; (0, 0.0) if they do not.
 
-    The period is the lag with the largest autocorrelation behind the first negative one, at most
-    half of the history.
+    The period is the first lag near the largest autocorrelation behind the first negative one, at
+    most half of the history.
     """
     centred = rates - rates.mean()
     power = np.abs(np.fft.rfft(centred, 2 * len(centred))) ** 2
@@ -71,8 +73,12 @@ def period_of(rates: Floats) -> tuple[int, float]:
     negative = np.flatnonzero(half < 0)
     if not len(negative):
         return 0, 0.0
-    first = int(negative[0])
-    best = first + int(half[first:].argmax())
+    tail = half[int(negative[0]) :]
+    # Multiples of the period are as good: the first peak near the highest one is the period.
+    near = tail >= _NEAR * float(tail.max())
+    start = int(near.argmax())
+    stop = start + int((~near[start:]).argmax()) if not near[start:].all() else len(tail)
+    best = int(negative[0]) + start + int(tail[start:stop].argmax())
     strength = float(half[best])
     return (best, min(strength, 1.0)) if strength >= STRENGTH else (0, 0.0)
 

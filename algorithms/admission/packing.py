@@ -9,7 +9,19 @@ from algorithms.vocabulary import Floats, Ints
 ROUNDING = 1e-9
 
 
-def best_fit(order: Ints, sizes: Floats, free: Floats, capacity: float) -> tuple[Ints, int]:
+# How much more the square of an excess in the cycle counts than that of free capacity.
+import os
+EXCESS_WEIGHT = float(os.environ.get('EW','100'))
+
+
+def best_fit(
+    order: Ints,
+    sizes: Floats,
+    free: Floats,
+    capacity: float,
+    cycle: Floats | None = None,
+    cycle_free: Floats | None = None,
+) -> tuple[Ints, int]:
     """Return the node of each item of `order`, and how many nodes were opened.
 
     `sizes` float64[n, k]: records/s of each item in each of k periods; `free` float64[m, k]: free
@@ -18,19 +30,31 @@ def best_fit(order: Ints, sizes: Floats, free: Floats, capacity: float) -> tuple
     so that opposite items share a node; in one period, that is the least free capacity. Without
     one, it goes to a new node of this capacity, with the number m, m + 1, ... An item larger than
     the capacity of a new node has one for itself.
+
+    `cycle` float64[n, q] and `cycle_free` float64[m, q]: the same in later parts of a cycle, where
+    an item need not fit: the square of an excess is added with `EXCESS_WEIGHT`.
     """
+    if cycle is None or cycle_free is None:
+        cycle, cycle_free = np.zeros((len(sizes), 0)), np.zeros((len(free), 0))
     opened = len(free)
     # Every item may need a new node.
-    spaces = np.empty((opened + len(order), free.shape[1]))
+    spaces = np.full((opened + len(order), free.shape[1]), capacity)
     spaces[:opened] = free
-    spaces[opened:] = capacity
-    nodes, used = _place(order, sizes, spaces, opened, ROUNDING * capacity)
+    cycle_spaces = np.full((opened + len(order), cycle.shape[1]), capacity)
+    cycle_spaces[:opened] = cycle_free
+    nodes, used = _place(order, sizes, spaces, cycle, cycle_spaces, opened, ROUNDING * capacity)
     return nodes, used - opened
 
 
 @compiled
 def _place(
-    order: Ints, sizes: Floats, spaces: Floats, opened: int, tolerance: float
+    order: Ints,
+    sizes: Floats,
+    spaces: Floats,
+    cycle: Floats,
+    cycle_spaces: Floats,
+    opened: int,
+    tolerance: float,
 ) -> tuple[Ints, int]:
     nodes = np.empty(len(order), np.int64)
     for place in range(len(order)):
@@ -39,11 +63,15 @@ def _place(
         for node in range(opened):
             squares = _squares_left(sizes[item], spaces[node], tolerance, least)
             if squares < least:
+                squares = _with_excess(cycle[item], cycle_spaces[node], squares, least)
+            if squares < least:
                 best, least = node, squares
         if best == opened:
             opened += 1
         for period in range(spaces.shape[1]):
             spaces[best, period] -= sizes[item, period]
+        for part in range(cycle.shape[1]):
+            cycle_spaces[best, part] -= cycle[item, part]
         nodes[place] = best
     return nodes, opened
 
@@ -56,5 +84,18 @@ def _squares_left(size: Floats, space: Floats, tolerance: float, least: float) -
         left = space[period] - size[period]
         squares += left * left
         if left < -tolerance or squares >= least:
+            return least
+    return squares
+
+
+@inlined
+def _with_excess(size: Floats, space: Floats, squares: float, least: float) -> float:
+    """Return the squares with those in the cycle, excess weighted; `least` if that is not less."""
+    for part in range(len(size)):
+        left = space[part] - size[part]
+        if left < 0:
+            before = min(space[part], 0.0)
+            squares += EXCESS_WEIGHT * (left * left - before * before)
+        if squares >= least:
             return least
     return squares

@@ -7,7 +7,7 @@ import numpy as np
 
 from algorithms.admission.bounds import checked_items, l2
 from algorithms.admission.forecasting.holt import HoltState
-from algorithms.admission.prediction import MetadataColumns, Predictions, expectations
+from algorithms.admission.prediction import MetadataColumns, Predictions, expectations, expected_cycle
 from algorithms.admission.problem import NEW, AdmissionPlan, AdmissionProblem
 from algorithms.admission.strategies import Strategy
 from algorithms.admission.workloads import Workload
@@ -89,8 +89,9 @@ class _State:
             average, forecast = self.history[:, -1], self.holt.forecast(setting.horizon)
         forecast = np.minimum(forecast, setting.capacity)
         expected, known = expectations(self.history, forecast, self.metadata, setting.period_s)
+        cycle = expected_cycle(self.history, forecast, self.metadata, setting.period_s)
         return Predictions(np.minimum(average, setting.capacity), forecast,
-                           np.minimum(expected, setting.capacity), known)  # fmt: skip
+                           np.minimum(expected, setting.capacity), known, cycle)  # fmt: skip
 
 
 def simulate(

@@ -14,6 +14,13 @@ from algorithms.admission.problem import NEW, AdmissionPlan, AdmissionProblem
 from algorithms.vocabulary import Flags, Floats, Parameters, Progress, parameter, silent
 
 
+FILLD=True
+CYCLE=True
+REOPEN=False
+DET=9; PICK=9
+RATIO=0.3
+SQ=1
+DRFMC=True
 @dataclass(frozen=True)
 class Strategy(Parameters):
     """Skeleton of Algorithm 1."""
@@ -47,6 +54,9 @@ class Strategy(Parameters):
         """Return the sizes, at most what one node takes: a forecast may exceed that."""
         return np.minimum(self.sizes(problem), self.fill * problem.capacity)
 
+    def cycle(self, problem: AdmissionProblem) -> Floats | None:
+        return None
+
     def is_overloaded(self, problem: AdmissionProblem, loads: Floats) -> Flags:
         """Return whether each node is overloaded, bool[m]: by latency, or by load without it."""
         limits = problem.capacities * (1 + ROUNDING)
@@ -55,7 +65,7 @@ class Strategy(Parameters):
         else:
             overloaded = problem.latency > self.latency_s
         if self.foresee:
-            overloaded |= loads.max(axis=1) > limits
+            overloaded |= loads.max(axis=1) > limits * (self.fill if FILLD else 1)
         return overloaded
 
     def victim_order(self, problem: AdmissionProblem) -> Floats:
@@ -81,7 +91,8 @@ class Strategy(Parameters):
         moved = self.pick_streams(problem, sizes, loads, overloaded) | (problem.owner == NEW)
         plan = self.place(problem, sizes, moved, overloaded)
         if self.consolidate:
-            plan = consolidated(problem, plan, sizes, self.fill, self.room)
+            cc = problem.predictions.cycle if isinstance(self, DrfM) and DRFMC else self.cycle(problem)
+            plan = consolidated(problem, plan, sizes, self.fill, self.room, cc, isinstance(self,Profile))
         progress(1.0)
         return plan
 
@@ -105,6 +116,9 @@ class Strategy(Parameters):
         moved[order[(left > limits[:, None]).any(axis=1)]] = True
         return moved
 
+    def closed(self, problem, sizes, overloaded):
+        return overloaded | ~self.accepts(problem, problem.loads(sizes))
+
     def place(
         self, problem: AdmissionProblem, sizes: Floats, moved: Flags, overloaded: Flags
     ) -> AdmissionPlan:
@@ -113,11 +127,16 @@ class Strategy(Parameters):
         loads = np.zeros((problem.nodes, sizes.shape[1]))
         np.add.at(loads, kept[kept != NEW], sizes[kept != NEW])
         free = self.fill * problem.capacities[:, None] - loads
-        closed = overloaded | ~self.accepts(problem, problem.loads(sizes))
+        closed = self.closed(problem, sizes, overloaded)
         free[closed] = -1.0
+        cycle = self.cycle(problem)
+        cycle_free = None
+        if cycle is not None:
+            cycle_free = np.repeat(self.fill * problem.capacities[:, None], cycle.shape[1], axis=1)
+            np.subtract.at(cycle_free, kept[kept != NEW], cycle[kept != NEW])
         items = np.flatnonzero(moved)
         order = items[np.argsort(-self.placement_order(problem)[items], kind="stable")]
-        nodes, opened = best_fit(order, sizes, free, self.fill * problem.capacity)
+        nodes, opened = best_fit(order, sizes, free, self.fill * problem.capacity, cycle, cycle_free)
         assignment = kept.copy()
         assignment[order] = nodes
         return AdmissionPlan.of(problem, assignment, problem.nodes + opened)
@@ -180,8 +199,8 @@ class DrfM(Strategy):
     """Delta rate forecast with meta-data (section 2.5)."""
 
     def sizes(self, problem: AdmissionProblem) -> Floats:
-        """Return the expectation of period t + k."""
-        return problem.predictions.expected[:, -1:]
+        """Return the expectations of the periods t + 1 and t + k."""
+        return problem.predictions.expected[:, ::max(1,problem.predictions.expected.shape[1]-1)]
 
     def victim_order(self, problem: AdmissionProblem) -> Floats:
         """Return the expectation of period t + k minus the forecast of t + 1."""
@@ -203,6 +222,20 @@ class Profile(Strategy):
         """Return the expectation of each period of the horizon."""
         return problem.predictions.expected
 
+    def is_overloaded(self, problem: AdmissionProblem, loads: Floats) -> Flags:
+        return super().is_overloaded(problem, loads[:, :DET])
+
+    def cycle(self, problem: AdmissionProblem) -> Floats | None:
+        c= problem.predictions.cycle if CYCLE else None
+        if c is None: return c
+        return np.ascontiguousarray(c[:, c.sum(axis=0)<=self.fill*problem.capacities.sum()])
+
+    def closed(self, problem, sizes, overloaded):
+        if not REOPEN:
+            return super().closed(problem,sizes,overloaded)
+        if problem.latency is None: return np.zeros(problem.nodes,bool)
+        return problem.latency > self.latency_s
+
     def pick_streams(
         self, problem: AdmissionProblem, sizes: Floats, loads: Floats, overloaded: Flags
     ) -> Flags:
@@ -213,16 +246,35 @@ class Profile(Strategy):
         with the highest rate of that period leaves, and so on.
         """
         moved = np.zeros(len(problem.owner), np.bool_)
-        present = problem.predictions.average
+        present = problem.predictions.expected[:, 0]
+        cyc=self.cycle(problem)
+        if cyc is not None:
+            cl=np.zeros((problem.nodes,cyc.shape[1])); np.add.at(cl,problem.owner[problem.owner!=NEW],cyc[problem.owner!=NEW]); cl-=self.fill*problem.capacities[:,None]
         for node in np.flatnonzero(overloaded).tolist():
             streams = np.flatnonzero(problem.owner == node)
             limit = self.fill * problem.capacities[node]
             excess = loads[node] - limit
+            excess=excess[:PICK]
             while len(streams) and excess.max() > limit * ROUNDING:
                 rates = sizes[streams, excess.argmax()]
+                if RATIO:
+                    cost = present[streams]+RATIO*present.mean()
+                    if SQ:
+                        value = np.minimum(rates, excess.max())*excess.max()
+                        if cyc is not None:
+                            value = value + SQ*((np.maximum(cl[node],0)**2).sum() - (np.maximum(cl[node]-cyc[streams],0)**2).sum(axis=1))
+                        value = value/cost
+                    else:
+                        value = np.minimum(rates, excess.max())/cost
+                    place = value.argmax()
+                    moved[streams[place]]=True
+                    if cyc is not None: cl[node]-=cyc[streams[place]]
+                    excess = excess - sizes[streams[place]][:len(excess)]
+                    streams = np.delete(streams, place)
+                    continue
                 enough = np.flatnonzero(rates >= excess.max())
                 place = enough[present[streams[enough]].argmin()] if len(enough) else rates.argmax()
                 moved[streams[place]] = True
-                excess = excess - sizes[streams[place]]
+                excess = excess - sizes[streams[place]][:len(excess)]
                 streams = np.delete(streams, place)
         return moved

@@ -96,11 +96,11 @@ def _expected(
     """Return the expected rates of a stream, and what is left for it, in the next periods."""
     splits = dict(stream.cluster.streams.values_list("id", "split"))
     rates = predictions(given, Outlook(horizon)).expected
-    ids = [one.id for one in given.streams]
+    ids = [row.id for row in given.streams]
     expected: Floats = rates[ids.index(stream.pk)]
     if not given.capacity:
         return expected, None
-    beside = [splits[one] == stream.split and one != stream.pk for one in ids]
+    beside = [splits[id_] == stream.split and id_ != stream.pk for id_ in ids]
     return expected, _rounded(given.capacity - rates[beside].sum(axis=0))
 
 

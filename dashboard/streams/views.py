@@ -18,6 +18,11 @@ from controlplane.topology import drop_rules
 from controlplane.wire.dead_letters import Reason
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import cluster_change, render_list, render_page
+from dashboard.streams.admission import (
+    admission_context,
+    split_nodes_context,
+    what_if_form,
+)
 from dashboard.streams.drop_rule_forms import drop_rules_context, drop_spec
 
 PER_PAGE = 100
@@ -33,6 +38,8 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
         "page": streams_listing(cluster, filters).page,
         "splits": range(cluster.splits),
     }
+    if not request.htmx:
+        context |= split_nodes_context(cluster) | what_if_form({}, {})
     return render_list(request, "streams.html", "_streams_table.html", context)
 
 
@@ -44,9 +51,8 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
         {"state": "live", "per_page": PER_PAGE} | request.GET.dict() | {"stream": row.stream.name}
     )
     context = {"row": row, "page": queries_listing(cluster, filters).page}
-    return render_page(
-        request, "stream.html", context | _schema_context(row) | drop_rules_context(row.stream)
-    )
+    parts = _schema_context(row) | drop_rules_context(row.stream) | admission_context(row.stream)
+    return render_page(request, "stream.html", context | parts)
 
 
 def _schema_context(row: StreamRow) -> dict[str, Any]:

@@ -121,5 +121,5 @@ def test_missing_data_is_named(
 def test_a_file_of_another_form_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / SERIES_FILE
     path.write_bytes(gzip.compress(text.encode()))
-    with pytest.raises(BadProblem, match="columns series, bucket_s and value|no series"):
+    with pytest.raises(BadProblem, match=r"columns series, bucket_s and value|no series"):
         read_series(path)

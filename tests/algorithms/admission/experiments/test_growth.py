@@ -55,6 +55,14 @@ def test_an_interval_has_the_longest_of_its_latencies() -> None:
     assert max(parts) == whole[0]
 
 
+def test_foreseen_overload_shortens_latencies() -> None:
+    late, early = (
+        max(column("latency_s", [100.0, 200.0], "ard_consolidated", foresee=foresee))
+        for foresee in (False, True)
+    )
+    assert early < 5 < late
+
+
 @pytest.mark.parametrize("name", RECORDED)
 def test_recorded_loads_can_be_chosen(name: str) -> None:
     assert column("nodes", [0.0], "ard", workload=name, duration_s=300)[0] >= 2

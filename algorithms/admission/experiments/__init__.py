@@ -1,0 +1,11 @@
+"""Figures 10, 11 and 14 of the admission paper as named experiments."""
+
+from typing import Final
+
+from algorithms.admission.experiments.figures import FIG10, FIG11, LEVELS
+from algorithms.admission.experiments.growth import FIG14
+from algorithms.experiment import Experiment
+
+EXPERIMENTS: Final[tuple[Experiment, ...]] = (FIG10, FIG11, FIG14, LEVELS)
+
+__all__ = ["EXPERIMENTS"]

@@ -1,0 +1,272 @@
+"""Admission on the pages of streams: outlook, characteristics, split nodes and what-if."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django_htmx.http import HttpResponseClientRedirect
+
+from algorithms.admission.metadata import (
+    CHARACTERISTICS,
+    Characteristic,
+    StreamMetadata,
+    Transition,
+)
+from controlplane.access.roles import require_operator
+from controlplane.admission.outlook import StreamOutlook, measured_characteristics, outlook_of
+from controlplane.admission.redirections import redirections_of
+from controlplane.admission.split_nodes import split_node_table
+from controlplane.admission.what_if import SplitNodeReplay, WhatIf, admit
+from controlplane.catalog.characteristics import checked
+from controlplane.catalog.streams import stream_by_id
+from controlplane.errors import Conflict, Fields, Invalid
+from controlplane.models import Cluster, Stream
+from controlplane.planning.admission.observation import read_input
+from controlplane.policies.store import policy_of
+from controlplane.topology import characteristics, split_nodes
+from dashboard.dialog_forms import faults_by_field, whole_numbers
+from dashboard.figures.stream import rate_figures
+from dashboard.forms import number
+from dashboard.guards import PageRequest, cluster_action, cluster_page
+from dashboard.numbers import result
+from dashboard.responses import cluster_change, notify, notify_refusal, render_page
+from dashboard.thresholds import LOAD
+
+SHOWN_REDIRECTIONS: Final = 12
+_HOURS: Final = 24
+_POLICIES: Final = {
+    "act": "Admission redirects streams automatically, as the policy allows it.",
+    "recommend": "Admission requests a plan; a person decides.",
+    "off": "The policy switches redirections off: redirect it yourself, or request a plan.",
+}
+
+
+@dataclass(frozen=True)
+class CharacteristicRow:
+    """A characteristic in its form: what is declared and measured; `difference` relative."""
+
+    item: Characteristic
+    value: str
+    measured: str
+    difference: float | None
+    faults: list[str]
+
+    @property
+    def change(self) -> str:
+        """Return the difference as text, with its sign."""
+        return "" if self.difference is None else f"{self.difference:+.0%}"
+
+
+@dataclass(frozen=True)
+class HourCell:
+    """The load of a split node over its capacity in an hour of the day; None: not known."""
+
+    hour: int
+    share: float | None
+
+    @property
+    def level(self) -> int:
+        """Return the level of the colour, from 0 to 4."""
+        share = self.share or 0.0
+        return sum(share > bound for bound in (0.5, 0.65, 0.8, 1.0))
+
+
+def admission_context(stream: Stream) -> dict[str, Any]:
+    """Return the context of the parts about admission on the page of a stream."""
+    cluster = stream.cluster
+    given = read_input(cluster)
+    outlook = outlook_of(stream, given=given)
+    rows = split_node_table(cluster, given)
+    return {
+        "outlook": outlook,
+        "own_split": next(row for row in rows if row.index == stream.split),
+        "redirections": redirections_of(stream, SHOWN_REDIRECTIONS),
+        "redirect_policy": _POLICIES[policy_of(cluster).redirects],
+        **split_nodes_context(cluster, rows),
+        **characteristics_context(cluster, stream.pk),
+        **what_if_form({}, {}),
+    }
+
+
+def split_nodes_context(cluster: Cluster, rows: Any = None) -> dict[str, Any]:
+    """Return the context of the table of split nodes."""
+    rows = split_node_table(cluster) if rows is None else rows
+    shown = [
+        {"row": row, "grade": LOAD.grade(row.share), "width": min(100, 100 * (row.share or 0))}
+        for row in rows
+    ]
+    return {"split_nodes": shown, "next_split": len(rows)}
+
+
+def characteristics_context(
+    cluster: Cluster, pk: int, values: Mapping[str, str] | None = None, errors: Fields | None = None
+) -> dict[str, Any]:
+    """Return the context of the form of characteristics: as declared, or as submitted."""
+    stream = stream_by_id(cluster, pk).stream
+    measured = measured_characteristics(stream)
+    shown = measured.metadata.to_json()
+    declared = stream.characteristics
+    rows = [
+        CharacteristicRow(
+            item,
+            _text(declared.get(item.name)) if values is None else values.get(item.name, ""),
+            result(value) if (value := shown.get(item.name)) is not None else "",
+            _difference(declared.get(item.name), shown.get(item.name)),
+            list((errors or {}).get(item.name, ())),
+        )
+        for item in CHARACTERISTICS
+    ]
+    return {
+        "stream": stream, "characteristics": rows, "transitions": list(Transition),
+        "strength": measured.strength,
+    }  # fmt: skip
+
+
+def what_if_form(values: Mapping[str, str], errors: Fields) -> dict[str, Any]:
+    """Return the context of the form of a new stream's characteristics."""
+    rows = [
+        CharacteristicRow(
+            item, values.get(item.name, ""), "", None, list(errors.get(item.name, ()))
+        )
+        for item in CHARACTERISTICS
+    ]
+    return {"what_if_fields": rows, "transitions": list(Transition)}
+
+
+@cluster_page
+def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
+    """Return the chart of a stream's rate as JSON."""
+    stream = stream_by_id(cluster, pk).stream
+    outlook: StreamOutlook | None = outlook_of(stream)
+    redirections = redirections_of(stream, SHOWN_REDIRECTIONS)
+    return JsonResponse({"figures": rate_figures(outlook, redirections)})
+
+
+@cluster_page
+def list_split_nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Render the table of split nodes."""
+    return render_page(request, "_split_nodes.html", split_nodes_context(cluster))
+
+
+@cluster_action
+def declare_characteristics(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Declare the characteristics of a stream; empty fields are not declared any more."""
+    stream = stream_by_id(cluster, pk).stream
+    require_operator(request.actor, cluster)
+    url = reverse("stream", args=[cluster.slug, pk])
+    try:
+        _declare(request, stream)
+    except Invalid as refusal:
+        if not request.htmx:
+            notify_refusal(request, refusal)
+            return redirect(url)
+        errors = faults_by_field(refusal, "rate")
+        context = characteristics_context(cluster, pk, request.POST.dict(), errors)
+        return render_page(request, "_stream_characteristics.html", context, status=422)
+    notify(request, f"The characteristics of {stream.name} are declared: the next plan uses them.")
+    return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
+
+
+def _declare(request: PageRequest, stream: Stream) -> None:
+    if "measured" in request.POST:
+        values = measured_characteristics(stream).metadata.to_json()
+        # The newest rate is of no use for a stream that already has rates.
+        values.pop("rate", None)
+    else:
+        values = _submitted(request.POST.dict())
+    reason = request.POST.get("reason", "")
+    characteristics.set_characteristics(request.actor, stream, values, reason)
+
+
+@cluster_change("stream", "pk")
+def redirect_stream(request: PageRequest, cluster: Cluster, pk: int) -> str:
+    """Redirect a stream to another split node."""
+    stream = stream_by_id(cluster, pk).stream
+    target = whole_numbers(request.POST, "split")["split"]
+    split_nodes.redirect(request.actor, stream, target, request.POST.get("reason", ""))
+    return f"{stream.name} is read by split node {target} from the next micro-batch on."
+
+
+@cluster_change("streams")
+def set_split_capacity(request: PageRequest, cluster: Cluster) -> str:
+    """Declare the capacity of every split node."""
+    capacity = number((request.POST.get("capacity") or "0").replace(",", ""))
+    if math.isnan(capacity):
+        raise Invalid({"capacity": ["Enter a number of records/s"]})
+    emulated, reason = "emulated" in request.POST, request.POST.get("reason", "")
+    split_nodes.set_split_capacity(
+        request.actor, cluster, capacity, emulated=emulated, reason=reason
+    )
+    text = f"{capacity:,.0f} records/s" if capacity else "measured"
+    return f"Capacity of every split node: {text}."
+
+
+@cluster_page
+def what_if(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Render what the admission of a stream with the given characteristics would do."""
+    values = request.GET.dict()
+    try:
+        metadata = StreamMetadata.from_json(checked(_submitted(values), ""))
+        answer = admit(cluster, metadata)
+    except (Invalid, Conflict) as refusal:
+        errors = faults_by_field(refusal, "what_if")
+        general = [text for name, texts in errors.items() if name not in _NAMES for text in texts]
+        context = what_if_form(values, errors) | {"general": general}
+        return render_page(request, "_what_if.html", context, status=422)
+    context = what_if_form(values, {}) | {"result": answer, "heat": heat_rows(answer)}
+    return render_page(request, "_what_if.html", context)
+
+
+_NAMES: Final = frozenset(item.name for item in CHARACTERISTICS)
+
+
+def heat_rows(answer: WhatIf) -> list[dict[str, Any]]:
+    """Return the load by hour of each split node with the stream, by index."""
+    replays = sorted((answer.chosen, *answer.others), key=lambda replay: replay.split)
+    return [
+        {
+            "replay": replay,
+            "chosen": replay.split == answer.split,
+            "cells": _cells(replay, answer.capacity),
+        }
+        for replay in replays
+    ]
+
+
+def _cells(replay: SplitNodeReplay, capacity: float) -> list[HourCell]:
+    known = {row.hour: 1 - row.least / capacity for row in replay.headroom}
+    return [HourCell(hour, known.get(hour)) for hour in range(_HOURS)]
+
+
+def _submitted(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the characteristics of a form. Raises `Invalid` by field."""
+    given: dict[str, Any] = {}
+    faults: Fields = {}
+    for item in CHARACTERISTICS:
+        text = values.get(item.name, "").strip()
+        if not text:
+            continue
+        if item.limit is None:
+            given[item.name] = text
+            continue
+        value = number(text.replace(",", ""))
+        if math.isnan(value):
+            faults[item.name] = ["Enter a number"]
+        given[item.name] = value
+    if faults:
+        raise Invalid(faults)
+    return given
+
+
+def _text(value: float | str | None) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else value or ""
+
+
+def _difference(declared: Any, measured: Any) -> float | None:
+    if not (isinstance(declared, float) and isinstance(measured, float) and declared):
+        return None
+    return measured / declared - 1
