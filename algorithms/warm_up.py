@@ -9,6 +9,9 @@ import contextlib
 import numpy as np
 
 from algorithms.admission.packing import best_fit
+from algorithms.admission.prediction import Predictions
+from algorithms.admission.problem import AdmissionProblem
+from algorithms.admission.strategies import Profile
 from algorithms.errors import PlanningError
 from algorithms.migration.future.planners import ForeseenProblem, Mtm, Sequence, SequenceProblem
 from algorithms.migration.future.transitions import Transitions
@@ -45,6 +48,15 @@ def warm_up() -> None:
     units = Units(np.array([0, 1]), zero, np.ones(1), zero)
     order_moves(MoveSet.from_units(_RATES, [1.0, 1.0], units, zero, zero + 1))
     best_fit(zero, np.ones((1, 1)), np.ones((1, 1)), 1.0)
+    _admit()
+
+
+def _admit() -> None:
+    """Relieve one overloaded split node."""
+    rates = np.ones((2, 3))
+    predictions = Predictions(rates[:, 0], rates, rates, np.zeros(2, np.bool_))
+    owner = np.zeros(2, np.int64)
+    Profile(foresee=True).solve(AdmissionProblem(1.5, np.array([1.5]), owner, predictions))
 
 
 def _migrate() -> None:

@@ -71,11 +71,12 @@ def set_up_django(data: Path, redis_url: str) -> None:
 @contextmanager
 def running_services(data: Path, names: Sequence[str] = ("web", "worker")) -> Iterator[str]:
     """Start these processes with the commands of `make run`; yield the URL once they answer."""
-    from controlplane.runtime.children import Place, service_children  # noqa: PLC0415
+    from controlplane.runtime.children import Place, agent_child, service_children  # noqa: PLC0415
 
     java = Path(os.environ.get("JAVA_HOME", ""))
     place = Place(data, LOCAL, free_port(), os.environ["REDIS_URL"], java)
-    commands = [child.command for child in service_children(place) if child.name in names]
+    children = [*service_children(place), agent_child()]
+    commands = [child.command for child in children if child.name in names]
     with (data / "services.log").open("wb") as log:
         started = [
             subprocess.Popen(command, stdout=log, stderr=log, env=place.environment())

@@ -1,5 +1,7 @@
 """Closing of nearly empty split nodes: without it, the number of split nodes only grows."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from algorithms.admission.packing import best_fit
@@ -7,11 +9,6 @@ from algorithms.admission.problem import AdmissionPlan, AdmissionProblem
 from algorithms.vocabulary import Floats, Ints
 
 
-SMART=True
-POSTPONE=1.2
-COUNT=0
-TOTAL=1.3
-TRIES=10
 def consolidated(
     problem: AdmissionProblem,
     plan: AdmissionPlan,
@@ -19,69 +16,82 @@ def consolidated(
     fill: float,
     room: float,
     cycle: Floats | None = None,
-    smart=False,
 ) -> AdmissionPlan:
     """Return the plan with the least loaded nodes closed as long as the others take their streams.
 
     `sizes` float64[s, k]: as the strategy counts them; `fill`: the share of a capacity up to which
     a node is filled; `room`: the share of all capacity that stays free in every period, so that
-    small changes do not open a node again at once.
+    small changes do not open a node again at once. `cycle` float64[s, q]: rates in the parts of a
+    cycle, which `best_fit` balances; then the node that is closed is the one with the least load in
+    the next period, because the clients of its streams buffer that.
     """
-    assignment = plan.assignment.copy()
-    capacities = np.concatenate(
-        [problem.capacities, np.full(plan.nodes - problem.nodes, problem.capacity)]
-    )
-    loads = np.zeros((plan.nodes, sizes.shape[1]))
-    np.add.at(loads, assignment, sizes)
-    if cycle is None: cycle=np.zeros((len(assignment),0))
-    cycle_loads = np.zeros((plan.nodes, cycle.shape[1]))
-    np.add.at(cycle_loads, assignment, cycle)
-    rates = problem.predictions.expected[:, 0]
+    nodes = _Nodes.of(problem, plan, sizes, fill, cycle)
     while True:
-        counts = np.bincount(assignment, minlength=plan.nodes)
-        used = np.flatnonzero(counts)
-        if not SMART or not smart:
-            node = _lightest(loads, counts, capacities, fill * (1 - room))
-            cand = [] if node is None else [node]
-        else:
-            cost = np.bincount(assignment, rates, plan.nodes)[used]
-            after = loads[used, -1]
-            ok = (cost <= POSTPONE * after) & ((rates.sum() <= TOTAL*sizes[:,-1].sum()))
-            cost = cost + COUNT * rates.mean() * counts[used]
-            cand = used[ok][np.argsort(cost[ok], kind='stable')][:TRIES].tolist()
-            total=loads[used].sum(axis=0)
-            cand=[n for n in cand if len(used)>1 and (total <= fill*(1-room)*(capacities[used].sum()-capacities[n])).all()]
-        for node in cand:
-            if _empty(node, assignment, sizes, loads, fill * capacities, cycle, cycle_loads):
-                break
-        else:
-            return AdmissionPlan.of(problem, assignment, plan.nodes)
+        loads = nodes.loads.max(axis=1) if cycle is None else nodes.loads[:, 0]
+        node = _lightest(nodes, loads, 1 - room)
+        if node is None or not _empty(nodes, node):
+            return AdmissionPlan.of(problem, nodes.assignment, plan.nodes)
 
 
-def _lightest(loads: Floats, counts: Ints, capacities: Floats, fill: float) -> int | None:
-    """Return the open node of least load that the free capacity of the others could take."""
-    used = np.flatnonzero(counts)
+@dataclass(frozen=True, eq=False)
+class _Nodes:
+    """The m nodes of a plan, changed in place.
+
+    `assignment` int64[s]; `sizes` float64[s, k], `cycle` float64[s, q]: of the streams; `loads`
+    float64[m, k], `cycle_loads` float64[m, q]: their sums; `limits` float64[m].
+    """
+
+    assignment: Ints
+    sizes: Floats
+    cycle: Floats
+    loads: Floats
+    cycle_loads: Floats
+    limits: Floats
+
+    @classmethod
+    def of(
+        cls,
+        problem: AdmissionProblem,
+        plan: AdmissionPlan,
+        sizes: Floats,
+        fill: float,
+        cycle: Floats | None,
+    ) -> "_Nodes":
+        """Return the nodes of a plan."""
+        cycle = np.zeros((len(sizes), 0)) if cycle is None else cycle
+        loads = np.zeros((plan.nodes, sizes.shape[1]))
+        np.add.at(loads, plan.assignment, sizes)
+        cycle_loads = np.zeros((plan.nodes, cycle.shape[1]))
+        np.add.at(cycle_loads, plan.assignment, cycle)
+        opened = np.full(plan.nodes - problem.nodes, problem.capacity)
+        limits = fill * np.concatenate([problem.capacities, opened])
+        return cls(plan.assignment.copy(), sizes, cycle, loads, cycle_loads, limits)
+
+
+def _lightest(nodes: _Nodes, loads: Floats, share: float) -> int | None:
+    """Return the node of least load float64[m] if a share of the others' limits is enough."""
+    used = np.flatnonzero(np.bincount(nodes.assignment, minlength=len(loads)))
     if len(used) <= 1:
         return None
-    node = int(used[np.argmin(loads[used].max(axis=1))])
-    others = used[used != node]
-    total = fill * capacities[others].sum()
-    return node if (loads[used].sum(axis=0) <= total).all() else None
+    node = int(used[np.argmin(loads[used])])
+    total = share * nodes.limits[used[used != node]].sum()
+    return node if (nodes.loads[used].sum(axis=0) <= total).all() else None
 
 
-def _empty(node: int, assignment: Ints, sizes: Floats, loads: Floats, limits: Floats, cycle, cycle_loads) -> bool:
+def _empty(nodes: _Nodes, node: int) -> bool:
     """Move the streams of a node to the others if all of them fit; return whether they do."""
-    streams = np.flatnonzero(assignment == node)
-    free = limits[:, None] - loads
+    sizes, cycle = nodes.sizes, nodes.cycle
+    streams = np.flatnonzero(nodes.assignment == node)
+    free = nodes.limits[:, None] - nodes.loads
     free[node] = -1.0
-    free[loads.max(axis=1) <= 0] = -1.0
+    free[nodes.loads.max(axis=1) <= 0] = -1.0
     order = streams[np.argsort(-sizes[streams].max(axis=1), kind="stable")]
-    nodes, opened = best_fit(order, sizes, free, float(limits[node]), cycle, limits[:, None] - cycle_loads)
+    cycle_free = nodes.limits[:, None] - nodes.cycle_loads
+    targets, opened = best_fit(order, sizes, free, float(nodes.limits[node]), cycle, cycle_free)
     if opened:
         return False
-    assignment[order] = nodes
-    loads[node] = 0.0
-    np.add.at(loads, nodes, sizes[order])
-    cycle_loads[node] = 0.0
-    np.add.at(cycle_loads, nodes, cycle[order])
+    nodes.assignment[order] = targets
+    for loads, rates in ((nodes.loads, sizes), (nodes.cycle_loads, cycle)):
+        loads[node] = 0.0
+        np.add.at(loads, targets, rates[order])
     return True

@@ -100,7 +100,9 @@ def expectations(
     return expected, known
 
 
-def expected_cycle(history: Floats, forecast: Floats, metadata: MetadataColumns, period_s: float) -> Floats | None:
+def expected_cycle(
+    history: Floats, forecast: Floats, metadata: MetadataColumns, period_s: float
+) -> Floats | None:
     """Return the mean rates float64[s, q] in q equal parts of the longest declared period.
 
     A stream whose declared period and phase are known has the rates of its cycle; another one has
@@ -113,8 +115,8 @@ def expected_cycle(history: Floats, forecast: Floats, metadata: MetadataColumns,
     length = float(metadata.period_s[repeats].max()) / period_s / CYCLE_PARTS
     average = np.where(np.isnan(metadata.average), forecast[:, -1], metadata.average)
     rates = np.repeat(average[:, None], CYCLE_PARTS, axis=1)
-    parts = _Parts(np.arange(CYCLE_PARTS) * length, length, period_s)
-    _fill_cycles(rates, history, metadata, parts)
+    starts = length * np.arange(CYCLE_PARTS, dtype=np.float64)
+    _fill_cycles(rates, history, metadata, _Parts(starts, length, period_s))
     return rates
 
 
@@ -127,9 +129,7 @@ class _Parts:
     period_s: float
 
 
-def _fill_cycles(
-    rates: Floats, history: Floats, metadata: MetadataColumns, parts: _Parts
-) -> None:
+def _fill_cycles(rates: Floats, history: Floats, metadata: MetadataColumns, parts: _Parts) -> None:
     """Write the rates of the parts for the streams whose cycle and phase are known."""
     for rows, rates_of in (
         (metadata.repeats & metadata.jumps, _after_jumps),
@@ -142,9 +142,7 @@ def _fill_cycles(
             rates[places[seen]] = cycle[seen]
 
 
-def _after_jumps(
-    history: Floats, metadata: MetadataColumns, rows: Flags, parts: _Parts
-) -> Floats:
+def _after_jumps(history: Floats, metadata: MetadataColumns, rows: Flags, parts: _Parts) -> Floats:
     """Return the rates of streams that jump to the maximum and back once in each period.
 
     The rates of the period of the last jump, and of the one before it, give the time of the jump.
@@ -182,9 +180,7 @@ def _high_until(times: Floats, cycle: Floats, high_periods: Floats) -> Floats:
     return high
 
 
-def _along_trends(
-    history: Floats, metadata: MetadataColumns, rows: Flags, parts: _Parts
-) -> Floats:
+def _along_trends(history: Floats, metadata: MetadataColumns, rows: Flags, parts: _Parts) -> Floats:
     """Return the rates of streams that rise and fall evenly between minimum and maximum."""
     past = history[rows]
     low, high = metadata.minimum[rows], metadata.largest[rows]
@@ -240,5 +236,4 @@ TREND_PERIODS: Final = 3
 # Fewer rates show neither a jump nor a slope.
 LEAST_HISTORY: Final = 2
 # Parts of the longest declared period.
-import os
-CYCLE_PARTS: Final = int(os.environ.get('CP','16'))
+CYCLE_PARTS: Final = 16

@@ -7,7 +7,12 @@ import numpy as np
 
 from algorithms.admission.bounds import checked_items, l2
 from algorithms.admission.forecasting.holt import HoltState
-from algorithms.admission.prediction import MetadataColumns, Predictions, expectations, expected_cycle
+from algorithms.admission.prediction import (
+    MetadataColumns,
+    Predictions,
+    expectations,
+    expected_cycle,
+)
 from algorithms.admission.problem import NEW, AdmissionPlan, AdmissionProblem
 from algorithms.admission.strategies import Strategy
 from algorithms.admission.workloads import Workload

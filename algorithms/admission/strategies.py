@@ -4,23 +4,17 @@ Each underlined method of the skeleton is a method that a strategy replaces: `is
 `victim_order`, `accepts` and `placement_order`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 
 from algorithms.admission.consolidation import consolidated
-from algorithms.admission.packing import ROUNDING, best_fit
+from algorithms.admission.packing import ROUNDING, best_fit, cheapest_victims
 from algorithms.admission.problem import NEW, AdmissionPlan, AdmissionProblem
-from algorithms.vocabulary import Flags, Floats, Parameters, Progress, parameter, silent
+from algorithms.vocabulary import Flags, Floats, Ints, Parameters, Progress, parameter, silent
 
 
-FILLD=True
-CYCLE=True
-REOPEN=False
-DET=9; PICK=9
-RATIO=0.3
-SQ=1
-DRFMC=True
 @dataclass(frozen=True)
 class Strategy(Parameters):
     """Skeleton of Algorithm 1."""
@@ -31,7 +25,7 @@ class Strategy(Parameters):
     )  # fmt: skip
     foresee: bool = parameter(
         default=False,
-        help="A split node whose predicted load exceeds its capacity is overloaded, too.",
+        help="A split node whose predicted load exceeds its filled share is overloaded, too.",
     )
     fill: float = parameter(
         1.0, minimum=0.1, maximum=1.0,
@@ -50,12 +44,17 @@ class Strategy(Parameters):
         """Return the records/s that a stream counts for in each considered period, [s, k]."""
         return problem.predictions.average[:, None]
 
+    def cycle(self, problem: AdmissionProblem) -> Floats | None:
+        """Return the rates of the streams in the parts of a cycle, [s, q], None: not considered."""
+        return None
+
+    def may_close(self, problem: AdmissionProblem) -> bool:
+        """Return whether consolidation may close split nodes now."""
+        return True
+
     def limited_sizes(self, problem: AdmissionProblem) -> Floats:
         """Return the sizes, at most what one node takes: a forecast may exceed that."""
         return np.minimum(self.sizes(problem), self.fill * problem.capacity)
-
-    def cycle(self, problem: AdmissionProblem) -> Floats | None:
-        return None
 
     def is_overloaded(self, problem: AdmissionProblem, loads: Floats) -> Flags:
         """Return whether each node is overloaded, bool[m]: by latency, or by load without it."""
@@ -65,7 +64,7 @@ class Strategy(Parameters):
         else:
             overloaded = problem.latency > self.latency_s
         if self.foresee:
-            overloaded |= loads.max(axis=1) > limits * (self.fill if FILLD else 1)
+            overloaded |= loads.max(axis=1) > self.fill * limits
         return overloaded
 
     def victim_order(self, problem: AdmissionProblem) -> Floats:
@@ -90,9 +89,8 @@ class Strategy(Parameters):
         overloaded = self.is_overloaded(problem, loads)
         moved = self.pick_streams(problem, sizes, loads, overloaded) | (problem.owner == NEW)
         plan = self.place(problem, sizes, moved, overloaded)
-        if self.consolidate:
-            cc = problem.predictions.cycle if isinstance(self, DrfM) and DRFMC else self.cycle(problem)
-            plan = consolidated(problem, plan, sizes, self.fill, self.room, cc, isinstance(self,Profile))
+        if self.consolidate and self.may_close(problem):
+            plan = consolidated(problem, plan, sizes, self.fill, self.room, self.cycle(problem))
         progress(1.0)
         return plan
 
@@ -116,30 +114,29 @@ class Strategy(Parameters):
         moved[order[(left > limits[:, None]).any(axis=1)]] = True
         return moved
 
-    def closed(self, problem, sizes, overloaded):
-        return overloaded | ~self.accepts(problem, problem.loads(sizes))
-
     def place(
         self, problem: AdmissionProblem, sizes: Floats, moved: Flags, overloaded: Flags
     ) -> AdmissionPlan:
         """Place the moved streams by best-fit decreasing on accepting and new nodes."""
         kept = np.where(moved, NEW, problem.owner)
-        loads = np.zeros((problem.nodes, sizes.shape[1]))
-        np.add.at(loads, kept[kept != NEW], sizes[kept != NEW])
-        free = self.fill * problem.capacities[:, None] - loads
-        closed = self.closed(problem, sizes, overloaded)
+        free = self.fill * problem.capacities[:, None] - _loads(problem, kept, sizes)
+        closed = overloaded | ~self.accepts(problem, problem.loads(sizes))
         free[closed] = -1.0
-        cycle = self.cycle(problem)
-        cycle_free = None
-        if cycle is not None:
-            cycle_free = np.repeat(self.fill * problem.capacities[:, None], cycle.shape[1], axis=1)
-            np.subtract.at(cycle_free, kept[kept != NEW], cycle[kept != NEW])
         items = np.flatnonzero(moved)
         order = items[np.argsort(-self.placement_order(problem)[items], kind="stable")]
-        nodes, opened = best_fit(order, sizes, free, self.fill * problem.capacity, cycle, cycle_free)
+        cycle, cycle_free = self.cycle(problem), None
+        if cycle is not None:
+            cycle_free = self.fill * problem.capacities[:, None] - _loads(problem, kept, cycle)
+        capacity = self.fill * problem.capacity
+        nodes, opened = best_fit(order, sizes, free, capacity, cycle, cycle_free)
         assignment = kept.copy()
         assignment[order] = nodes
         return AdmissionPlan.of(problem, assignment, problem.nodes + opened)
+
+
+def _loads(problem: AdmissionProblem, owner: Ints, rates: Floats) -> Floats:
+    """Return the loads float64[m, k] of the open nodes by another owner of each stream."""
+    return replace(problem, owner=owner).loads(rates)
 
 
 @dataclass(frozen=True)
@@ -199,8 +196,11 @@ class DrfM(Strategy):
     """Delta rate forecast with meta-data (section 2.5)."""
 
     def sizes(self, problem: AdmissionProblem) -> Floats:
-        """Return the expectations of the periods t + 1 and t + k."""
-        return problem.predictions.expected[:, ::max(1,problem.predictions.expected.shape[1]-1)]
+        """Return the expectations of the periods t + 1 and t + k.
+
+        With period t + k alone, a stream whose rate falls until then overloads a node before it.
+        """
+        return problem.predictions.expected[:, [0, -1]]
 
     def victim_order(self, problem: AdmissionProblem) -> Floats:
         """Return the expectation of period t + k minus the forecast of t + 1."""
@@ -216,65 +216,74 @@ class DrfM(Strategy):
 
 @dataclass(frozen=True)
 class Profile(Strategy):
-    """Packs by the rates of all periods of the horizon, so that opposite streams share a node."""
+    """Packs by the rates of all periods of the horizon, so that opposite streams share a node.
+
+    Among the nodes that a stream fits, it prefers those with the least excess in the declared
+    cycle, so that repeating streams need no redirection later.
+    """
 
     def sizes(self, problem: AdmissionProblem) -> Floats:
         """Return the expectation of each period of the horizon."""
         return problem.predictions.expected
 
-    def is_overloaded(self, problem: AdmissionProblem, loads: Floats) -> Flags:
-        return super().is_overloaded(problem, loads[:, :DET])
-
     def cycle(self, problem: AdmissionProblem) -> Floats | None:
-        c= problem.predictions.cycle if CYCLE else None
-        if c is None: return c
-        return np.ascontiguousarray(c[:, c.sum(axis=0)<=self.fill*problem.capacities.sum()])
+        """Return the rates of the cycle, without parts that exceed the capacity of the open nodes.
 
-    def closed(self, problem, sizes, overloaded):
-        if not REOPEN:
-            return super().closed(problem,sizes,overloaded)
-        if problem.latency is None: return np.zeros(problem.nodes,bool)
-        return problem.latency > self.latency_s
+        More nodes are opened for those parts anyway.
+        """
+        cycle = problem.predictions.cycle
+        if cycle is None:
+            return np.zeros((len(problem.owner), 0))
+        fits = cycle.sum(axis=0) <= self.fill * problem.capacities.sum()
+        return np.ascontiguousarray(cycle[:, fits])
+
+    def is_overloaded(self, problem: AdmissionProblem, loads: Floats) -> Flags:
+        """Return whether each node is overloaded, foreseen in the next two periods only.
+
+        A node that is opened earlier is open in more periods.
+        """
+        return super().is_overloaded(problem, loads[:, :SOON])
+
+    def may_close(self, problem: AdmissionProblem) -> bool:
+        """Return whether the total of the expected rates does not fall steeply.
+
+        A node that is closed later has less load, so the clients of its streams buffer fewer
+        records.
+        """
+        totals = problem.predictions.expected.sum(axis=0)
+        return bool(totals[0] <= STEEP * totals[-1])
 
     def pick_streams(
         self, problem: AdmissionProblem, sizes: Floats, loads: Floats, overloaded: Flags
     ) -> Flags:
         """Return the streams that leave an overloaded node, bool[s].
 
-        In the period with the largest excess, a stream whose absence suffices leaves: the one with
-        the lowest present rate, as its client buffers the fewest records. Without one, the stream
-        with the highest rate of that period leaves, and so on.
+        A redirection costs the records that the client buffers, at the rate of the next period, and
+        a constant, so that few streams leave.
         """
-        moved = np.zeros(len(problem.owner), np.bool_)
-        present = problem.predictions.expected[:, 0]
-        cyc=self.cycle(problem)
-        if cyc is not None:
-            cl=np.zeros((problem.nodes,cyc.shape[1])); np.add.at(cl,problem.owner[problem.owner!=NEW],cyc[problem.owner!=NEW]); cl-=self.fill*problem.capacities[:,None]
-        for node in np.flatnonzero(overloaded).tolist():
-            streams = np.flatnonzero(problem.owner == node)
-            limit = self.fill * problem.capacities[node]
-            excess = loads[node] - limit
-            excess=excess[:PICK]
-            while len(streams) and excess.max() > limit * ROUNDING:
-                rates = sizes[streams, excess.argmax()]
-                if RATIO:
-                    cost = present[streams]+RATIO*present.mean()
-                    if SQ:
-                        value = np.minimum(rates, excess.max())*excess.max()
-                        if cyc is not None:
-                            value = value + SQ*((np.maximum(cl[node],0)**2).sum() - (np.maximum(cl[node]-cyc[streams],0)**2).sum(axis=1))
-                        value = value/cost
-                    else:
-                        value = np.minimum(rates, excess.max())/cost
-                    place = value.argmax()
-                    moved[streams[place]]=True
-                    if cyc is not None: cl[node]-=cyc[streams[place]]
-                    excess = excess - sizes[streams[place]][:len(excess)]
-                    streams = np.delete(streams, place)
-                    continue
-                enough = np.flatnonzero(rates >= excess.max())
-                place = enough[present[streams[enough]].argmin()] if len(enough) else rates.argmax()
-                moved[streams[place]] = True
-                excess = excess - sizes[streams[place]][:len(excess)]
-                streams = np.delete(streams, place)
-        return moved
+        rates = sizes[:, 0]
+        costs = np.maximum(rates + REDIRECTION_COST * rates.mean(), ROUNDING)
+        cycle = self.cycle(problem)
+        cycle = np.zeros((len(rates), 0)) if cycle is None else cycle
+        placed = np.flatnonzero(problem.owner != NEW)
+        placed = placed[overloaded[problem.owner[placed]]]
+        order = placed[np.argsort(problem.owner[placed], kind="stable")]
+        limits = self.fill * problem.capacities[:, None]
+        return cheapest_victims(
+            order,
+            problem.owner,
+            np.ascontiguousarray(sizes),
+            cycle,
+            loads - limits,
+            problem.loads(cycle) - limits,
+            costs,
+            ROUNDING * problem.capacity,
+        )
+
+
+# Periods in which `Profile` foresees an overload.
+SOON: Final = 2
+# Ratio of the total rate of the next period to that of the last one that is a steep fall.
+STEEP: Final = 1.5
+# The constant cost of a redirection, relative to the average rate of the streams.
+REDIRECTION_COST: Final = 2.0

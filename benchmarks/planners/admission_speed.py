@@ -16,7 +16,12 @@ from typing import Final
 import numpy as np
 
 from algorithms.admission.forecasting.holt import HoltState, smoothed
-from algorithms.admission.prediction import MetadataColumns, Predictions, expectations
+from algorithms.admission.prediction import (
+    MetadataColumns,
+    Predictions,
+    expectations,
+    expected_cycle,
+)
 from algorithms.admission.problem import AdmissionProblem, check
 from algorithms.admission.strategies import Ard, Ari, Drf, DrfM, Par, Profile, Strategy
 from algorithms.admission.workloads import WORKLOADS, WorkloadSettings, draw
@@ -58,7 +63,9 @@ def _period(
     started = time.perf_counter()
     forecast = np.minimum(before.observed(history[:, -1]).forecast(HORIZON), capacity)
     expected, known = expectations(history, forecast, metadata, PERIOD_S)
-    predictions = Predictions(history[:, -1], forecast, np.minimum(expected, capacity), known)
+    cycle = expected_cycle(history, forecast, metadata, PERIOD_S)
+    expected = np.minimum(expected, capacity)
+    predictions = Predictions(history[:, -1], forecast, expected, known, cycle)
     problem = AdmissionProblem(capacity, np.full(nodes, capacity), owner, predictions)
     plan = strategy.solve(problem)
     seconds = time.perf_counter() - started

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from controlplane.admission.outlook import StreamOutlook
 from controlplane.models import Redirection
 from dashboard.figures.parts import Figure, Trace, figure, scatter, time_axis, value_axis
+
+_NEAR: Final = 4.0
 
 
 def rate_figures(
@@ -63,9 +65,12 @@ def _left(outlook: StreamOutlook) -> list[Trace]:
         return []
     coming = [_ms(start) for start in outlook.next_starts]
     drawn = {"color": "--bad", "width": 1.4, "dash": "dot"}
+    highest = max((*outlook.high, *(rate for rate in outlook.rates if rate is not None)))
+    # Far above the rates it would flatten them: it is drawn when its legend is clicked.
+    near = min(outlook.left) <= _NEAR * highest
     return [
         scatter("left by the other streams", coming, outlook.left, line=drawn,
-                hovertemplate="%{y:,.3~r} /s")
+                hovertemplate="%{y:,.3~r} /s", visible=True if near else "legendonly")
     ]  # fmt: skip
 
 

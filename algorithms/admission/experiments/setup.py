@@ -20,7 +20,9 @@ STEP_S: Final = 1.0
 # The share of a run that is not measured.
 _WARM_UP: Final = 0.2
 
-STRATEGIES: Final = tuple(item.name for item in algorithms(ADMISSION, "online"))
+STRATEGIES: Final = tuple(
+    item.name for item in algorithms(ADMISSION, "online") if issubclass(item.parameters, Strategy)
+)
 CONSOLIDATED: Final = "_consolidated"
 # PAR packs all streams again in every period, so it has nothing to consolidate.
 CHOICES: Final = (

@@ -8,7 +8,12 @@ from typing import Any, Final
 import numpy as np
 
 from algorithms.admission.metadata import StreamMetadata, averages
-from algorithms.admission.prediction import MetadataColumns, Predictions, expectations
+from algorithms.admission.prediction import (
+    MetadataColumns,
+    Predictions,
+    expectations,
+    expected_cycle,
+)
 from algorithms.admission.problem import NEW, AdmissionPlan, AdmissionProblem
 from algorithms.vocabulary import Floats, Ints
 from controlplane.errors import Conflict
@@ -85,7 +90,8 @@ def predictions(given: AdmissionInput, outlook: Outlook) -> Predictions:
     average = np.where(fresh, first, last)
     forecast[fresh] = first[fresh, None]
     expected, known = expectations(history, forecast, columns, outlook.seconds)
-    return Predictions(average, forecast, expected, known)
+    cycle = expected_cycle(history, forecast, columns, outlook.seconds)
+    return Predictions(average, forecast, expected, known, cycle)
 
 
 def _choice(stream: AdmittedStream, outlook: Outlook) -> ForecasterChoice:
@@ -161,7 +167,7 @@ def _latency(given: AdmissionInput, splits: Sequence[int]) -> Floats | None:
 def _rows(every: Predictions, wanted: Any) -> Predictions:
     return Predictions(
         every.average[wanted], every.forecast[wanted], every.expected[wanted],
-        every.has_metadata[wanted],
+        every.has_metadata[wanted], None if every.cycle is None else every.cycle[wanted],
     )  # fmt: skip
 
 
@@ -171,6 +177,7 @@ def _cut(every: Predictions, capacity: float) -> Predictions:
         average=np.minimum(every.average, capacity),
         forecast=np.minimum(every.forecast, capacity),
         expected=np.minimum(every.expected, capacity),
+        cycle=None if every.cycle is None else np.minimum(every.cycle, capacity),
     )
 
 

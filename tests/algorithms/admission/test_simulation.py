@@ -44,6 +44,17 @@ def test_meta_data_redirect_less_than_rates(name: str) -> None:
     assert known["buffered"] < unknown["buffered"]
 
 
+@pytest.mark.parametrize("name", ["psfcw", "ptfcw"])
+def test_opposite_cycles_need_few_nodes_without_overload(name: str) -> None:
+    workload = draw(name, WorkloadSettings(), 1)
+    strategies = (kind(foresee=True, consolidate=True, fill=0.98) for kind in (Profile, DrfM))
+    profile, drf_m = (simulate(workload, strategy, seed=1).means() for strategy in strategies)
+    assert profile["nodes"] <= 9.1
+    assert profile["nodes"] <= drf_m["nodes"]
+    assert max(profile["overloaded"], drf_m["overloaded"]) <= 0.02
+    assert drf_m["above_optimum"] <= 0.2
+
+
 def test_consolidation_closes_nodes() -> None:
     workload = draw("tfvar", SETTINGS, 1)
     grown = simulate(workload, DrfM(foresee=True)).means()["nodes"]

@@ -1,5 +1,6 @@
 """Each strategy on small cases, and the walk-through of section 2.5."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,40 @@ def test_opposite_streams_share_a_node() -> None:
     loads = np.zeros((2, 2))
     np.add.at(loads, plan.assignment, forecast)
     assert loads.tolist() == [[6.0, 6.0], [6.0, 6.0]]
+
+
+def test_a_stream_prefers_the_node_with_an_opposite_cycle() -> None:
+    """Both nodes have the same free capacity now, but only one of them in the second part."""
+    now = np.array([[4.0], [4.0], [4.0]])
+    cycle = np.array([[4.0, 8.0], [4.0, 2.0], [4.0, 7.0]])
+    predictions = Predictions(now[:, 0], now, now, np.ones(3, np.bool_), cycle)
+    owner = np.array([0, 1, -1])
+    problem = AdmissionProblem(10.0, np.full(2, 10.0), owner, predictions)
+    assert Profile().solve(problem).assignment.tolist() == [0, 1, 1]
+
+
+def test_the_victim_costs_least_for_what_it_relieves() -> None:
+    """Either stream suffices; the client of the one whose rate rises later buffers less."""
+    expected = np.array([[6.0, 6.0], [2.0, 6.0]])
+    predictions = Predictions(expected[:, 0], expected, expected, np.ones(2, np.bool_))
+    problem = AdmissionProblem(10.0, np.full(1, 10.0), np.zeros(2, np.int64), predictions)
+    assert Profile(foresee=True).solve(problem).redirected.tolist() == [1]
+
+
+def test_no_node_closes_while_the_total_rate_falls_steeply() -> None:
+    expected = np.array([[6.0, 1.0], [2.0, 1.0]])
+    predictions = Predictions(expected[:, 0], expected, expected, np.ones(2, np.bool_))
+    problem = AdmissionProblem(10.0, np.full(2, 10.0), np.array([0, 1]), predictions)
+    strategy = Profile(consolidate=True)
+    assert strategy.solve(problem).closed == ()
+    even = Predictions(expected[:, 0], expected[:, :1], expected[:, :1], np.ones(2, np.bool_))
+    assert strategy.solve(replace(problem, predictions=even)).closed == (1,)
+
+
+def test_a_foreseen_overload_is_above_the_filled_share() -> None:
+    problem = problem_of([(0, 5, 5, 5, None), (0, 4.5, 4.5, 4.5, None)], 1)
+    assert DrfM(foresee=True).solve(problem).redirected.tolist() == []
+    assert len(DrfM(foresee=True, fill=0.9).solve(problem).redirected) == 1
 
 
 def drawn(seed: int, streams: int = 60, nodes: int = 6) -> AdmissionProblem:
