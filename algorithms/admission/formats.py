@@ -11,7 +11,12 @@ from algorithms.admission.bounds import Bounds, bounds
 from algorithms.admission.forecasting.fit import ALPHA, GAMMA, fitted_factors
 from algorithms.admission.forecasting.holt import HoltState, smoothed
 from algorithms.admission.metadata import MAX_RATE, StreamMetadata, averages
-from algorithms.admission.prediction import MetadataColumns, Predictions, expectations
+from algorithms.admission.prediction import (
+    MetadataColumns,
+    Predictions,
+    expectations,
+    expected_cycle,
+)
 from algorithms.admission.problem import NEW, AdmissionPlan, AdmissionProblem
 from algorithms.checks import amounts, object_fields
 from algorithms.errors import BadProblem
@@ -142,7 +147,8 @@ def _predictions(
         forecast[seen] = _state(history[seen], forecasting).forecast(forecasting.horizon)
     columns = MetadataColumns.of([stream.metadata for stream in streams])
     expected, known = expectations(history, forecast, columns, forecasting.period_s)
-    return Predictions(average, forecast, expected, known)
+    cycle = expected_cycle(history, forecast, columns, forecasting.period_s)
+    return Predictions(average, forecast, expected, known, cycle)
 
 
 def _state(history: Floats, forecasting: Forecasting) -> HoltState:

@@ -1,6 +1,6 @@
 """Split nodes, redirections and buffered records of the strategies of admission in simulations.
 
-    python -m benchmarks.planners.admission_quality [--seeds 3] [--limit 0.02]
+    python -m benchmarks.planners.admission_quality [--seeds 3] [--limit 0.02] [--steps 2400]
 
 Three tables, per workload and strategy the mean over the seeds and each value:
 
@@ -34,7 +34,9 @@ def main() -> None:
     """Print the tables."""
     options = parse_options()
     drawn = {
-        name: [draw(name, WorkloadSettings(), seed) for seed in range(options.seeds)]
+        name: [
+            draw(name, WorkloadSettings(steps=options.steps), seed) for seed in range(options.seeds)
+        ]
         for name in WORKLOADS
     }
     print("without consolidation")
@@ -92,6 +94,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--limit", type=float, default=0.02)
+    parser.add_argument("--steps", type=int, default=2_400, help="seconds of each simulation")
     return parser.parse_args(arguments)
 
 

@@ -261,7 +261,7 @@ def print_course(course: Course) -> None:
         )
 
 
-def parse_options() -> Any:
+def parse_options(arguments: Sequence[str] | None = None) -> Any:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--strategies", nargs="+", default=["drf_m", "ard", STATIC])
     parser.add_argument("--seconds", type=float, default=600.0)
@@ -271,7 +271,7 @@ def parse_options() -> Any:
     parser.add_argument("--highest", type=float, default=32.0)
     parser.add_argument("--static-nodes", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
