@@ -13,6 +13,7 @@ class Algorithm:
     """One way to plan: its names, when it decides, its parameter class, which has `solve`.
 
     `read`, `report`: those of `Planner` if the form of its problems or plans is another.
+    `plans_clusters`: whether it plans for running clusters, by default if it has no own `read`.
     """
 
     name: str
@@ -21,6 +22,12 @@ class Algorithm:
     parameters: type[Any]
     read: Callable[[object, Any], Any] | None = field(default=None, kw_only=True)
     report: Callable[["Run"], dict[str, Any]] | None = field(default=None, kw_only=True)
+    plans_clusters: bool | None = field(default=None, kw_only=True)
+
+    @property
+    def is_for_clusters(self) -> bool:
+        """Return whether it plans for running clusters."""
+        return self.read is None if self.plans_clusters is None else self.plans_clusters
 
     @property
     def summary(self) -> str:
@@ -101,8 +108,8 @@ class Planner:
         self, algorithm: Algorithm, data: object, values: Mapping[str, Any]
     ) -> tuple[Any, Any]:
         """Return the problem and the algorithm's parameters of a run, without running it."""
-        data, values = self._split(data, values)
         names = [field.name for field in self.fields(algorithm)]
+        data, values = self._split(algorithm, data, values)
         unknown = set(values) - set(names)
         if unknown:
             why = f"is not a parameter of {algorithm.name}; known: {', '.join(names) or 'none'}"
@@ -111,11 +118,17 @@ class Planner:
         problem = (algorithm.read or self.read)(data, settings)
         return problem, _parameters_of(algorithm.parameters, settings.to_mapping() | dict(values))
 
-    def _split(self, data: object, values: Mapping[str, Any]) -> tuple[object, Mapping[str, Any]]:
-        """Return the problem without its parameters, and all parameters."""
+    def _split(
+        self, algorithm: Algorithm, data: object, values: Mapping[str, Any]
+    ) -> tuple[object, Mapping[str, Any]]:
+        """Return the problem without its parameters, and all parameters.
+
+        A problem in the algorithm's own form may have the algorithm's parameters, too.
+        """
         if not isinstance(data, Mapping):
             return data, values
-        names = {field.name for field in self.problem.fields()}
+        fields = self.problem.fields() if algorithm.read is None else self.fields(algorithm)
+        names = {field.name for field in fields}
         inside = {name: value for name, value in data.items() if name in names}
         return {k: v for k, v in data.items() if k not in names}, inside | dict(values)
 

@@ -1,17 +1,19 @@
-"""The admission planner: its strategies, and the JSON form of its problems and plans."""
+"""The admission planner: its algorithms, and the JSON form of their problems and plans."""
 
 from dataclasses import dataclass
 from typing import Any, Final
 
-from algorithms.admission import formats
+from algorithms.admission import formats, scaling_formats
 from algorithms.admission.bounds import Bounds
 from algorithms.admission.formats import Forecasting
 from algorithms.admission.problem import AdmissionPlan
+from algorithms.admission.scaling import Parallelism
 from algorithms.admission.strategies import Ard, Ari, Drf, DrfM, Par, Profile
 from algorithms.planner import Algorithm, Planner
 from algorithms.vocabulary import Parameters, Progress, silent
 
 ADMISSION: Final = "admission"
+PARALLELISM: Final = "parallelism"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,15 @@ _ALGORITHMS: Final = (
         NodeBounds,
         read=lambda data, _: formats.bins_from_json(data),
         report=lambda run: formats.bounds_to_json(run.plan),
+    ),
+    Algorithm(
+        PARALLELISM,
+        "Numbers of query and aggregator nodes",
+        "online",
+        Parallelism,
+        read=lambda data, _: scaling_formats.problem_from_json(data),
+        report=lambda run: scaling_formats.plan_to_json(run.problem, run.plan),
+        plans_clusters=True,
     ),
 )
 

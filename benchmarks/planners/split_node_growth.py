@@ -11,8 +11,10 @@ their average, minimum, maximum and period are declared. Split nodes are limited
 """
 
 import argparse
+import multiprocessing
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -96,15 +98,23 @@ class Course:
 
 def main() -> None:
     options = parse_options()
-    load, static_nodes = Load.of(options), options.static_nodes
-    for strategy in options.strategies:
-        nodes = static_nodes or round((options.lowest + options.highest) / 2)
-        first = nodes if strategy == STATIC else options.lowest + 2
-        course = run(strategy, load, options.capacity, int(first))
-        print(f"{strategy:8s} {course.summary()}", flush=True)
-        print_course(course)
-        if strategy == "drf_m" and not options.static_nodes:
-            static_nodes = round(float(course.nodes.mean()))
+    # Django is set up once in a process, so each strategy has its own.
+    spawned = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawned, max_tasks_per_child=1) as processes:
+        for strategy in options.strategies:
+            course = processes.submit(measure, strategy, options).result()
+            print(f"{strategy:8s} {course.summary()}", flush=True)
+            print_course(course)
+            if strategy == "drf_m" and not options.static_nodes:
+                options.static_nodes = round(float(course.nodes.mean()))
+
+
+def measure(strategy: str, options: Any) -> Course:
+    """Return the course under a strategy."""
+    load = Load.of(options)
+    static = options.static_nodes or round((options.lowest + options.highest) / 2)
+    first = static if strategy == STATIC else options.lowest + 2
+    return run(strategy, load, options.capacity, int(first))
 
 
 def run(strategy: str, load: Load, capacity: float, nodes: int) -> Course:
@@ -205,7 +215,7 @@ def _drive(cluster: Any, streams: Sequence[int], load: Load) -> Course:
 def _is_read(cluster: Any, sent: int, before: int) -> bool:
     time.sleep(1.0)
     rows = _rows(cluster, 100_000)[::-1][before:]
-    return sum(row["in"] for row in rows) >= sent
+    return bool(sum(row["in"] for row in rows) >= sent)
 
 
 class Sender:

@@ -69,6 +69,7 @@ class PlannerAdapter:
     True if its actions move state. `places`: True if it also places queries without a node.
     `effect`: a noun for its plans; `hint`: a sentence for the form. `compared`: the number of its
     algorithms in a comparison by default. `reads_rates`: its snapshots have the rates of streams.
+    `decided_by_people`: the algorithms whose plans no policy approves automatically.
     """
 
     planner: Planner
@@ -83,6 +84,7 @@ class PlannerAdapter:
     places: bool = False
     compared: int = 1
     reads_rates: bool = False
+    decided_by_people: frozenset[str] = frozenset()
     watch: WatchSupport | None = None
 
     @property
@@ -93,7 +95,9 @@ class PlannerAdapter:
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:
         """Return the algorithms that plan for a snapshot, the best one first."""
-        return tuple(algorithm for algorithm in self.planner.algorithms if algorithm.read is None)
+        return tuple(
+            algorithm for algorithm in self.planner.algorithms if algorithm.is_for_clusters
+        )
 
     def can_plan(self, whole: int, split: int) -> bool:
         """Return whether it can plan for these numbers of queries of one task and split queries."""
@@ -105,7 +109,7 @@ class PlannerAdapter:
             chosen = self.planner.algorithm(name or self.default)
         except UnknownAlgorithm as unknown:
             raise Invalid({"algorithm": [str(unknown)]}) from None
-        if chosen.read is not None:
+        if not chosen.is_for_clusters:
             raise Invalid({"algorithm": [f"{name} does not plan for a running cluster"]})
         return chosen
 

@@ -19,30 +19,74 @@ class AdmittedStream(NamedTuple):
     forecaster: Mapping[str, Any]
 
 
+class AggregatedQuery(NamedTuple):
+    """A running query with an aggregator node, and the ids of the streams that it reads."""
+
+    id: int
+    streams: Sequence[int]
+
+
+@dataclass(frozen=True)
+class MeasuredCosts:
+    """Measured costs of queries on the nodes of a cluster, None: not measured.
+
+    `operator_s`: seconds that a node needs per record; `merge_s`: seconds that an aggregator node
+    needs per partial result; `partials_per_record`: partial results per record of the queries with
+    an aggregator node.
+    """
+
+    operator_s: float | None = None
+    merge_s: float | None = None
+    partials_per_record: float | None = None
+
+    def to_json(self) -> dict[str, float | None]:
+        """Return the costs as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, float | None]) -> Self:
+        """Return the costs that `to_json` wrote."""
+        return cls(**row)
+
+
 @dataclass(frozen=True)
 class AdmissionInput:
-    """What is known of the streams and split nodes of a cluster.
+    """What is known of the streams, split nodes and aggregated queries of a cluster.
 
     `seconds`: the length of the periods of the rates. `capacity`: records/s of each split node, 0:
     neither declared nor measured. `latency`: moving averages of the latencies of queues by split
-    node, in seconds.
+    node, in seconds. `interval_s`: seconds from one micro-batch to the next.
     """
 
     seconds: int
     capacity: float
     latency: Mapping[int, float]
     streams: Sequence[AdmittedStream]
+    interval_s: float = 1.0
+    costs: MeasuredCosts = MeasuredCosts()
+    queries: Sequence[AggregatedQuery] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the input as JSON values."""
-        return asdict(self) | {"latency": list(self.latency.items()), "streams": self.streams}
+        return {
+            "seconds": self.seconds,
+            "capacity": self.capacity,
+            "latency": list(self.latency.items()),
+            "streams": self.streams,
+            "interval_s": self.interval_s,
+            "costs": self.costs.to_json(),
+            "queries": self.queries,
+        }
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Self:
-        """Return the input that `to_json` wrote."""
+        """Return the input that `to_json` wrote, of this release or an earlier one."""
         return cls(
             row["seconds"],
             row["capacity"],
             dict(row["latency"]),
             [AdmittedStream(*stream) for stream in row["streams"]],
+            row.get("interval_s", 1.0),
+            MeasuredCosts.from_json(row.get("costs", {})),
+            [AggregatedQuery(*query) for query in row.get("queries", ())],
         )

@@ -71,9 +71,12 @@ def _life(proposal: Proposal, policy: PolicySettings, moment: datetime) -> Polic
 
 
 def _kind(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:
-    if proposal.planner in policy.auto_kinds:
-        return None
-    return _decision("kind", f"a person approves plans of {proposal.planner}")
+    if proposal.planner not in policy.auto_kinds:
+        return _decision("kind", f"a person approves plans of {proposal.planner}")
+    adapter = adapters().get(proposal.planner)
+    if adapter is not None and proposal.algorithm in adapter.decided_by_people:
+        return _decision("kind", f"a person approves plans of {proposal.algorithm}")
+    return None
 
 
 def _when(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:

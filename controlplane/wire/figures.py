@@ -121,6 +121,14 @@ FIGURES: Final = (
         metric="node_busy_ratio", axis="of time",
     ),
     Figure(
+        "merged", "Partial results merged by an aggregator node", Unit.RATE, Source.PER_SECOND,
+        per="node", metric="node_merged_per_second",
+    ),
+    Figure(
+        "merge_busy", "Share of time that an aggregator node merges", Unit.RATIO,
+        Source.PER_SECOND, per="node", metric="node_merge_busy_ratio", axis="of time",
+    ),
+    Figure(
         "tasks", "Tasks on a node", Unit.COUNT, roll_up=RollUp.LAST, per="node",
         metric="node_tasks",
     ),

@@ -1,21 +1,15 @@
-"""Adapter of the admission planner: redirections of streams, and opened and closed split nodes."""
+"""Adapter of the admission planner: redirections of streams, split nodes, tasks of queries."""
 
-from functools import lru_cache
 from typing import Any, Final
 
-import numpy as np
-
-from algorithms.admission.planner import PLANNER
+from algorithms.admission.planner import PARALLELISM, PLANNER
 from algorithms.vocabulary import Floats
 from controlplane.arrivals import PERIOD_S
 from controlplane.errors import Conflict
 from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest
-from controlplane.planning.admission.problem import (
-    Outlook,
-    actions_of,
-    predictions,
-    split_problem,
-)
+from controlplane.planning.admission.expected_rates import expected_rates
+from controlplane.planning.admission.parallelism import QUERY_OVERLOAD, plan_parallelism
+from controlplane.planning.admission.problem import Outlook, actions_of, split_problem
 from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.plans.admission_input import AdmissionInput
 from controlplane.plans.snapshot import ClusterSnapshot
@@ -25,17 +19,20 @@ NO_STREAM: Final = "The cluster has no stream, so there is nothing to assign"
 
 
 def plan_admission(request: PlanRequest) -> PlannerResult:
-    """Plan the split nodes of all streams for the next period.
+    """Plan the split nodes of all streams, or the tasks of queries, for the next period.
 
-    Raises `Conflict` no_stream, no_capacity or bad_period, and the errors of the algorithm:
-    `StreamTooLarge` names a stream that no split node can read.
+    Raises `Conflict` no_stream, no_capacity, no_costs or bad_period, and the errors of the
+    algorithm: `StreamTooLarge` names a stream that no split node can read, `LatencyTooShort` a
+    bound that no number of nodes keeps.
     """
     snapshot = request.snapshot
     given = snapshot.admission
     if given is None or not given.streams:
         raise Conflict("no_stream", NO_STREAM)
-    excluded = [int(subject) for kind, subject in snapshot.excluded if kind == "stream"]
     outlook = outlook_of(request.parameters)
+    if request.algorithm.name == PARALLELISM:
+        return PlannerResult(plan_parallelism(snapshot, request.own, outlook))
+    excluded = [int(subject) for kind, subject in snapshot.excluded if kind == "stream"]
     split = split_problem(given, snapshot.splits, outlook, fixed=excluded)
     plan = request.algorithm.solve(split.problem, request.own, request.progress)
     return PlannerResult(actions_of(split, plan, snapshot.split_count))
@@ -80,34 +77,10 @@ def _split_overload(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | Non
 def overload(given: AdmissionInput, splits: dict[int, int]) -> float:
     """Return the expected records/s beyond the capacities of split nodes in their worst periods."""
     loads: dict[int, Floats] = {}
-    for stream, rates in zip(given.streams, _expected(given), strict=True):
+    for stream, rates in zip(given.streams, expected_rates(given), strict=True):
         index = splits[stream.id]
         loads[index] = loads[index] + rates if index in loads else rates.copy()
     return float(sum(max(0.0, float(load.max()) - given.capacity) for load in loads.values()))
-
-
-def _expected(given: AdmissionInput) -> Floats:
-    """Return the expected rates of the next periods; before and after a plan they are the same."""
-    return _cached(_Held(given))
-
-
-class _Held:
-    """An input as an argument of a cache, compared by identity."""
-
-    def __init__(self, given: AdmissionInput) -> None:
-        self.given = given
-
-    def __hash__(self) -> int:
-        return id(self.given)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Held) and other.given is self.given
-
-
-@lru_cache(maxsize=2)
-def _cached(held: _Held) -> Floats:
-    rates: Floats = np.asarray(predictions(held.given, Outlook()).expected)
-    return rates
 
 
 SPLIT_OVERLOAD: Final = Measure(
@@ -121,9 +94,9 @@ ADAPTER: Final = PlannerAdapter(
     planner=PLANNER,
     default="profile",
     effect="redirections of streams",
-    hint="Redirects streams to other split nodes before their load arrives.",
+    hint="Redirects streams to other split nodes, and scales queries, before their load arrives.",
     plan=plan_admission,
-    improves=(SPLIT_OVERLOAD.name, SPLIT_NODES.name),
+    improves=(SPLIT_OVERLOAD.name, SPLIT_NODES.name, QUERY_OVERLOAD.name),
     defaults={
         "period_s": lambda _: float(PERIOD_S),
         "foresee": lambda _: True,
@@ -132,8 +105,11 @@ ADAPTER: Final = PlannerAdapter(
     measures=(
         SPLIT_OVERLOAD,
         SPLIT_NODES,
+        QUERY_OVERLOAD,
         Measure("redirected", "Redirected streams", Unit.COUNT, Better.NEITHER, _redirected),
     ),
     compared=0,
     reads_rates=True,
+    # Policies approve redirections, and this changes queries.
+    decided_by_people=frozenset({PARALLELISM}),
 )

@@ -9,8 +9,19 @@ import numpy as np
 from django.utils import timezone
 
 from controlplane.arrivals import PERIOD_S, history
-from controlplane.models import Cluster, MetricSample, Stream
-from controlplane.plans.admission_input import AdmissionInput, AdmittedStream
+from controlplane.models import Cluster, MetricSample, Query, QueryStream, Stream
+from controlplane.planning.admission.costs import (
+    LEAST_BUSY,
+    merge_seconds,
+    operator_seconds,
+    partials_per_record,
+)
+from controlplane.plans.admission_input import (
+    AdmissionInput,
+    AdmittedStream,
+    AggregatedQuery,
+    MeasuredCosts,
+)
 
 # Periods of the past that are read of each stream: an hour, fewer of many streams.
 LONGEST: Final = 360
@@ -19,8 +30,6 @@ MOST_RATES: Final = 720_000
 RECENT: Final = timedelta(seconds=60)
 # The weight of the newest latency in the moving average (paper 001, section 2.2).
 LATENCY_WEIGHT: Final = 0.3
-# A split node that is busy for less of its time mostly shows the fixed cost of a micro-batch.
-LEAST_BUSY: Final = 0.25
 
 
 def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
@@ -31,6 +40,9 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
     periods = max(2, min(LONGEST, MOST_RATES // max(1, len(streams))))
     rates = history(cluster, periods, PERIOD_S, [stream.pk for stream in streams]).rates
     samples = _samples(cluster, (now or timezone.now()) - RECENT)
+    queries = _aggregated_queries(cluster)
+    newest = rates[:, -int(RECENT.total_seconds() / PERIOD_S) :]
+    known = {stream.pk: row for stream, row in zip(streams, newest, strict=True)}
     return AdmissionInput(
         seconds=PERIOD_S,
         capacity=split_capacity(cluster, samples),
@@ -40,6 +52,9 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
                            stream.forecaster)
             for stream, row in zip(streams, rates, strict=True)
         ],
+        interval_s=cluster.trigger_ms / 1000,
+        costs=_costs(cluster, samples, queries, known),
+        queries=queries,
     )  # fmt: skip
 
 
@@ -61,6 +76,40 @@ def split_capacity(cluster: Cluster, samples: Sequence[Mapping[str, Any]] | None
         if rate and busy and busy >= LEAST_BUSY
     ]
     return round(median(measured), 3) if measured else 0.0
+
+
+def _aggregated_queries(cluster: Cluster) -> list[AggregatedQuery]:
+    """Return the running queries with an aggregator node, and their streams."""
+    reading = QueryStream.objects.filter(
+        query__cluster=cluster, query__state=Query.State.RUNNING, query__aggregator__isnull=False
+    )
+    streams: dict[int, list[int]] = {}
+    for query, stream in reading.order_by("query", "stream").values_list("query", "stream"):
+        streams.setdefault(query, []).append(stream)
+    return [AggregatedQuery(query, read) for query, read in streams.items()]
+
+
+def _costs(
+    cluster: Cluster,
+    samples: Sequence[Mapping[str, Any]],
+    queries: Sequence[AggregatedQuery],
+    rates: Mapping[int, Any],
+) -> MeasuredCosts:
+    """Return the measured costs, none without queries that they are for.
+
+    `rates`: records/s of the streams in recent periods, by id.
+    """
+    if not queries:
+        return MeasuredCosts()
+    emulated = cluster.nodes.filter(emulated=True).values_list("index", "capacity")
+    read = [rates[stream] for query in queries for stream in query.streams]
+    known = [row[~np.isnan(row)] for row in read]
+    records_per_s = sum(float(row.mean()) for row in known if len(row))
+    return MeasuredCosts(
+        operator_seconds(samples, dict(emulated)),
+        merge_seconds(samples),
+        partials_per_record(samples, records_per_s),
+    )
 
 
 def _samples(cluster: Cluster, since: datetime) -> list[Mapping[str, Any]]:

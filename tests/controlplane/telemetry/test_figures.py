@@ -35,6 +35,7 @@ def published(node: int) -> NodeReport:
     return NodeReport(
         node=node, batch=3, version=7, records=60, bytes=100, busy_ms=50.0, tasks=2,
         state_bytes=10, late=node, event_ms=9, arrivals=[[4900, 60]], sources=sources[node:],
+        merged_rows=20, merge_ms=10.0,
     )  # fmt: skip
 
 
@@ -55,6 +56,8 @@ def test_a_sample_has_every_figure_under_its_name() -> None:
     assert (found["in"], found["read"], found["delivered"], found["rf"]) == (50, 40, 60, 1.5)
     assert found["loads"] == [30, 30, 0]
     assert found["busy"] == pytest.approx([0.025, 0.025, 0.0])
+    assert found["merged"] == [10, 10, 0]
+    assert found["merge_busy"] == pytest.approx([0.005, 0.005, 0.0])
     assert (found["tasks"], found["state_bytes"], found["p95"]) == ([2, 2, 0], 20, 100)
 
 

@@ -66,7 +66,8 @@ class NodeReport:
     state, records that waited); `imported` those it got (query, task). `dropped`: stream, query and
     records of its query edges. `faults`: query, incarnation, reason, stage and sample (JSON) of
     failed queries, in this batch or before. `emitted`: bytes of windows and states. `executor` is
-    where it ran; `elapsed_ms`: since the batch before.
+    where it ran; `elapsed_ms`: since the batch before. `merged_rows`: the partial results that it
+    merged as an aggregator node, which took `merge_ms` of `busy_ms`.
     """
 
     node: int
@@ -96,6 +97,8 @@ class NodeReport:
     dropped: list[list[int]] = field(default_factory=list)
     emitted: int = 0
     faults: list[tuple[int, int, str, str, str]] = field(default_factory=list)
+    merged_rows: int = 0
+    merge_ms: float = 0.0
 
     @property
     def utilisation(self) -> float | None:

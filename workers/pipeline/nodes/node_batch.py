@@ -105,7 +105,7 @@ class NodeBatch:
         return NodeOutput(
             results=[*retired, *changed.windows],
             blocks=changed.blocks,
-            merged=merged,
+            merged=merged.windows,
             states=exported,
             measures=measures_of(changed, self.input.header.elapsed_ms),
             report=replace(
@@ -113,8 +113,10 @@ class NodeBatch:
                 busy_ms=busy_ms,
                 cpu_ms=cpu_ms,
                 taken=taken,
+                merged_rows=merged.rows,
+                merge_ms=merged.ms,
                 emitted=size_of(changed.windows)
-                + size_of(merged)
+                + size_of(merged.windows)
                 + sum(len(data) for forms in exported.values() for data in forms.values())
                 + sum(size_of(block.tables) for block in changed.blocks),
             ),

@@ -172,6 +172,8 @@ def _node_row(report: NodeReport, emitted_ms: int) -> dict[str, Any]:
         "emitted": report.emitted,
         # In seconds.
         "busy": report.busy_ms / 1000,
+        "merged": report.merged_rows,
+        "merge_busy": report.merge_ms / 1000,
         "cpu_ms": report.cpu_ms,
         "state_ms": round(report.state_us / 1000, 2),
         "tasks": report.tasks,

@@ -1,0 +1,36 @@
+"""The expected rates of streams as measures before and after a plan read them."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from algorithms.vocabulary import Floats
+from controlplane.planning.admission.problem import Outlook, predictions
+from controlplane.plans.admission_input import AdmissionInput
+
+
+def expected_rates(given: AdmissionInput) -> Floats:
+    """Return the expected records/s of each stream in the next periods, float64[s, k].
+
+    Before and after a plan they are the same.
+    """
+    return _cached(_Held(given))
+
+
+class _Held:
+    """An input as an argument of a cache, compared by identity."""
+
+    def __init__(self, given: AdmissionInput) -> None:
+        self.given = given
+
+    def __hash__(self) -> int:
+        return id(self.given)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Held) and other.given is self.given
+
+
+@lru_cache(maxsize=2)
+def _cached(held: _Held) -> Floats:
+    rates: Floats = np.asarray(predictions(held.given, Outlook()).expected)
+    return rates
