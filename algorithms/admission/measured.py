@@ -74,13 +74,14 @@ def period_of(rates: Floats) -> tuple[int, float]:
     if not len(negative):
         return 0, 0.0
     tail = half[int(negative[0]) :]
+    if float(tail.max()) < STRENGTH:
+        return 0, 0.0
     # Multiples of the period are as good: the first peak near the highest one is the period.
     near = tail >= _NEAR * float(tail.max())
     start = int(near.argmax())
     stop = start + int((~near[start:]).argmax()) if not near[start:].all() else len(tail)
     best = int(negative[0]) + start + int(tail[start:stop].argmax())
-    strength = float(half[best])
-    return (best, min(strength, 1.0)) if strength >= STRENGTH else (0, 0.0)
+    return best, min(float(half[best]), 1.0)
 
 
 def _transition(rates: Floats, low: float, high: float) -> Transition:

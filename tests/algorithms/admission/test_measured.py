@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from algorithms.admission.measured import measured
 from algorithms.admission.metadata import CHARACTERISTICS, StreamMetadata, Transition
@@ -55,3 +57,10 @@ def test_without_a_rate_nothing_is_known(rates: list[float]) -> None:
 def test_steady_rates_have_neither_period_nor_bursts() -> None:
     row = measured(np.full(50, 7.0), 10.0).metadata
     assert row == StreamMetadata(rate=7, average=7, minimum=7, maximum=7, peak=7)
+
+
+@given(st.lists(st.one_of(st.floats(0, 1e9), st.just(float("nan"))), max_size=60))
+def test_any_rates_have_consistent_characteristics(rates: list[float]) -> None:
+    """`StreamMetadata` refuses contradictory ones."""
+    row = measured(np.array(rates), 10.0).metadata
+    assert (row.average is None) == bool(np.isnan(rates).all())
