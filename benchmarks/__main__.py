@@ -20,6 +20,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "planners.migration_speed": "--repeats 1 --tasks 64",
     "planners.migration_quality": "--histories 1 --taus 0.4 --migrations 2",
     "planners.admission_speed": "--repeats 1 --streams 80 --nodes 8",
+    "planners.admission_period_speed": "--streams 100 --nodes 4 --repeats 1",
     "planners.admission_quality": "--seeds 1 --steps 300",
     "planners.split_node_growth": "--strategies drf_m --seconds 20 --streams 20 --highest 8",
     "migration_gap": "--steps 10 --tasks 12",

@@ -79,25 +79,19 @@ class StreamMetadata:
 
     def faults(self) -> Iterator[tuple[str, str]]:
         """Yield the name and the reason of each invalid or contradictory characteristic."""
-        for name, value in self.numbers().items():
+        values = self.numbers()
+        for name, value in values.items():
             limit = MAX_SECONDS if name.endswith("_s") else MAX_RATE
             if not (is_finite(value) and 0 <= value <= limit):
                 yield name, f"must be a number from 0 to {limit:g}, not {value!r}"
-        for lower, upper in (
-            ("minimum", "average"), ("average", "maximum"), ("minimum", "maximum"),
-            ("maximum", "peak"), ("average", "peak"), ("rate", "peak"), ("high_s", "period_s"),
-        ):  # fmt: skip
-            low, high = getattr(self, lower), getattr(self, upper)
+        for lower, upper in _ORDERED:
+            low, high = values.get(lower), values.get(upper)
             if low is not None and high is not None and low > high:
                 yield lower, f"must be at most {upper} ({high:g}), not {low:g}"
 
     def numbers(self) -> dict[str, float]:
         """Return the known characteristics that are numbers."""
-        return {
-            item.name: value
-            for item in fields(self)
-            if item.name != "transition" and (value := getattr(self, item.name)) is not None
-        }
+        return {name: value for name in _NUMBERS if (value := getattr(self, name)) is not None}
 
     @property
     def largest(self) -> float | None:
@@ -112,7 +106,7 @@ class StreamMetadata:
     @classmethod
     def from_json(cls, row: object, where: str = "meta") -> Self:
         """Return the characteristics of a JSON object. Raises `BadProblem` with the place."""
-        known = [item.name for item in fields(cls)]
+        known = _NAMES
         if not isinstance(row, Mapping):
             raise BadProblem(where, f"must be an object with some of {', '.join(known)}")
         unknown = [str(name) for name in row if name not in known]
@@ -142,6 +136,13 @@ class StreamMetadata:
 CHARACTERISTICS: Final = tuple(
     Characteristic(item.name, *item.metadata["facts"]) for item in fields(StreamMetadata)
 )
+_NAMES: Final = tuple(item.name for item in CHARACTERISTICS)
+_NUMBERS: Final = tuple(item.name for item in CHARACTERISTICS if item.limit is not None)
+# The first of each pair is at most the second.
+_ORDERED: Final = (
+    ("minimum", "average"), ("average", "maximum"), ("minimum", "maximum"), ("maximum", "peak"),
+    ("average", "peak"), ("rate", "peak"), ("high_s", "period_s"),
+)  # fmt: skip
 
 
 def _value(where: str, name: str, value: object) -> Any:

@@ -1,5 +1,6 @@
 """Reading the input of the admission planner from the rows of a cluster."""
 
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from statistics import median
@@ -8,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from django.utils import timezone
 
+from algorithms.vocabulary import Floats
 from controlplane.arrivals import PERIOD_S, history
 from controlplane.models import Cluster, MetricSample, Query, QueryStream, Stream
 from controlplane.planning.admission.costs import (
@@ -35,22 +37,23 @@ LATENCY_WEIGHT: Final = 0.3
 def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
     """Return what is known of the streams and split nodes of a cluster."""
     columns = ("id", "name", "characteristics", "forecaster", "declared_rate")
-    rows = Stream.objects.filter(cluster=cluster).only(*columns).order_by("id")
-    streams = list(rows)
+    streams = list(Stream.objects.filter(cluster=cluster).order_by("id").values_list(*columns))
     periods = max(2, min(LONGEST, MOST_RATES // max(1, len(streams))))
-    rates = history(cluster, periods, PERIOD_S, [stream.pk for stream in streams]).rates
+    ids = [row[0] for row in streams]
+    rates = history(cluster, periods, PERIOD_S, ids).rates
     samples = _samples(cluster, (now or timezone.now()) - RECENT)
     queries = _aggregated_queries(cluster)
     newest = rates[:, -int(RECENT.total_seconds() / PERIOD_S) :]
-    known = {stream.pk: row for stream, row in zip(streams, newest, strict=True)}
+    known = dict(zip(ids, newest, strict=True))
     return AdmissionInput(
         seconds=PERIOD_S,
         capacity=split_capacity(cluster, samples),
         latency=_latency(samples),
         streams=[
-            AdmittedStream(stream.pk, stream.name, _known(row), _declared(stream),
-                           stream.forecaster)
-            for stream, row in zip(streams, rates, strict=True)
+            AdmittedStream(pk, name, row, _declared(characteristics, declared), forecaster)
+            for (pk, name, characteristics, forecaster, declared), row in zip(
+                streams, _known(rates), strict=True
+            )
         ],
         interval_s=cluster.trigger_ms / 1000,
         costs=_costs(cluster, samples, queries, known),
@@ -130,22 +133,24 @@ def _latency(samples: Sequence[Mapping[str, Any]]) -> dict[int, float]:
     return {index: round(seconds, 3) for index, seconds in result.items()}
 
 
-def _known(row: Any) -> list[float | None]:
-    """Return rates without those before the first known one."""
-    values = np.round(row, 3)
-    known = np.flatnonzero(~np.isnan(values))
-    first = int(known[0]) if len(known) else len(values)
-    return [None if np.isnan(value) else value for value in values[first:].tolist()]
+def _known(rates: Floats) -> list[list[float | None]]:
+    """Return the rates of each stream without those before its first known one."""
+    if not rates.shape[1]:
+        return [[] for _ in rates]
+    unknown = np.isnan(rates)
+    first = np.where(unknown.all(axis=1), rates.shape[1], (~unknown).argmax(axis=1))
+    has_gap = unknown.sum(axis=1) > first
+    rows: list[list[float | None]] = np.round(rates, 3).tolist()
+    return [
+        [None if math.isnan(value) else value for value in row[start:]] if gap else row[start:]
+        for row, start, gap in zip(rows, first.tolist(), has_gap.tolist(), strict=True)
+    ]
 
 
-def _declared(stream: Stream) -> dict[str, Any]:
+def _declared(characteristics: Mapping[str, Any], rate: float | None) -> dict[str, Any]:
     """Return the characteristics; a declared rate is the rate at the start of the stream."""
-    row = dict(stream.characteristics)
+    row = dict(characteristics)
     peak = row.get("peak")
-    if (
-        "rate" not in row
-        and stream.declared_rate
-        and (peak is None or stream.declared_rate <= peak)
-    ):
-        row["rate"] = stream.declared_rate
+    if "rate" not in row and rate and (peak is None or rate <= peak):
+        row["rate"] = rate
     return row
