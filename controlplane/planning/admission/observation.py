@@ -133,14 +133,14 @@ def _latency(samples: Sequence[Mapping[str, Any]]) -> dict[int, float]:
     return {index: round(seconds, 3) for index, seconds in result.items()}
 
 
-def _known(rates: Floats) -> list[list[float | None]]:
+def _known(rates: Floats) -> list[Sequence[float | None]]:
     """Return the rates of each stream without those before its first known one."""
     if not rates.shape[1]:
         return [[] for _ in rates]
     unknown = np.isnan(rates)
     first = np.where(unknown.all(axis=1), rates.shape[1], (~unknown).argmax(axis=1))
     has_gap = unknown.sum(axis=1) > first
-    rows: list[list[float | None]] = np.round(rates, 3).tolist()
+    rows: list[list[float]] = np.round(rates, 3).tolist()
     return [
         [None if math.isnan(value) else value for value in row[start:]] if gap else row[start:]
         for row, start, gap in zip(rows, first.tolist(), has_gap.tolist(), strict=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import count, islice
 from typing import Any, Final
 
@@ -80,7 +81,7 @@ def predictions(given: AdmissionInput, outlook: Outlook) -> Predictions:
     (paper 001, section 2.4).
     """
     history = histories(given, outlook)
-    metadata = [StreamMetadata.from_json(stream.characteristics) for stream in given.streams]
+    metadata = [_metadata(tuple(stream.characteristics.items())) for stream in given.streams]
     columns = MetadataColumns.of(metadata)
     choices = [_choice(stream, outlook) for stream in given.streams]
     forecast = forecasts(history, choices, outlook.horizon).rates
@@ -92,6 +93,13 @@ def predictions(given: AdmissionInput, outlook: Outlook) -> Predictions:
     expected, known = expectations(history, forecast, columns, outlook.seconds)
     cycle = expected_cycle(history, forecast, columns, outlook.seconds)
     return Predictions(average, forecast, expected, known, cycle)
+
+
+# The loop of admission reads the same characteristics every ten seconds; checking them takes longer
+# than the plan.
+@lru_cache(maxsize=65_536)
+def _metadata(characteristics: tuple[tuple[str, Any], ...]) -> StreamMetadata:
+    return StreamMetadata.from_json(dict(characteristics))
 
 
 def _choice(stream: AdmittedStream, outlook: Outlook) -> ForecasterChoice:
