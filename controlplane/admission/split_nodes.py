@@ -1,13 +1,14 @@
 """The split nodes of a cluster: measured and expected loads."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from algorithms.vocabulary import Floats
 from controlplane.models import Cluster
+from controlplane.planning.admission.expected_rates import split_loads
 from controlplane.planning.admission.observation import read_input
 from controlplane.planning.admission.problem import Outlook, predictions
 from controlplane.plans.admission_input import AdmissionInput
@@ -49,13 +50,14 @@ def split_node_table(cluster: Cluster, given: AdmissionInput | None = None) -> l
     given = given or read_input(cluster)
     splits = dict(cluster.streams.values_list("id", "split"))
     sample = latest_values(cluster) or {}
-    expected = expected_loads(given, splits)
+    rates = predictions(given, Outlook()).expected if given.streams else np.zeros((0, 1))
+    expected = split_loads(given, splits, rates)
     count = max(cluster.splits, max(splits.values(), default=-1) + 1)
-    owners = list(splits.values())
+    streams = Counter(splits.values())
     return [
         SplitNodeRow(
             index=index,
-            streams=owners.count(index),
+            streams=streams[index],
             capacity=given.capacity or None,
             load=_measured(sample, "split_loads", index),
             utilisation=_measured(sample, "split_utilisation", index),
@@ -65,20 +67,6 @@ def split_node_table(cluster: Cluster, given: AdmissionInput | None = None) -> l
         )
         for index in range(count)
     ]
-
-
-def expected_loads(
-    given: AdmissionInput, splits: Mapping[int, int], horizon: int = Outlook().horizon
-) -> dict[int, Floats]:
-    """Return the expected records/s of each open split node in the next periods, float64[k]."""
-    loads: dict[int, Floats] = {}
-    if not given.streams:
-        return loads
-    expected = predictions(given, Outlook(horizon)).expected
-    for stream, rates in zip(given.streams, expected, strict=True):
-        index = splits[stream.id]
-        loads[index] = loads.get(index, np.zeros(horizon)) + rates
-    return loads
 
 
 def _measured(sample: Mapping[str, Any], name: str, index: int) -> Any:

@@ -1,5 +1,6 @@
 """Figures 10 and 11: redirections, buffers, delays and split nodes of the strategies."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -41,7 +42,7 @@ _CHOSEN: Final = (
 
 
 @dataclass(frozen=True)
-class Fluctuating(Simulated):
+class Fluctuating(Simulated, ABC):
     """A workload at a load level."""
 
     level: float = parameter(
@@ -59,9 +60,9 @@ class Fluctuating(Simulated):
     )  # fmt: skip
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """Return the name of the workload."""
-        raise NotImplementedError
 
     def drawn(self, seed: int) -> Workload:
         """Draw the workload of one seed. Raises `BadProblem` and `BadParameters` as `draw`."""

@@ -3,15 +3,13 @@
 from typing import Any, Final
 
 from algorithms.admission.planner import PARALLELISM, PLANNER
-from algorithms.vocabulary import Floats
 from controlplane.arrivals import PERIOD_S
 from controlplane.errors import Conflict
 from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest
-from controlplane.planning.admission.expected_rates import expected_rates
+from controlplane.planning.admission.expected_rates import expected_rates, split_loads
 from controlplane.planning.admission.parallelism import QUERY_OVERLOAD, plan_parallelism
 from controlplane.planning.admission.problem import Outlook, actions_of, split_problem
 from controlplane.planning.measures import Better, Measure, Unit
-from controlplane.plans.admission_input import AdmissionInput
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.cluster_actions import AssignStream
 
@@ -68,18 +66,11 @@ def _redirected(snapshot: ClusterSnapshot, _: Any, plan: Any) -> int | None:
 
 
 def _split_overload(snapshot: ClusterSnapshot, _: Any, plan: Any) -> float | None:
+    """Return the expected records/s beyond the capacities of split nodes in their worst periods."""
     given = snapshot.admission
     if given is None or not given.capacity:
         return None
-    return overload(given, _splits_after(snapshot, plan))
-
-
-def overload(given: AdmissionInput, splits: dict[int, int]) -> float:
-    """Return the expected records/s beyond the capacities of split nodes in their worst periods."""
-    loads: dict[int, Floats] = {}
-    for stream, rates in zip(given.streams, expected_rates(given), strict=True):
-        index = splits[stream.id]
-        loads[index] = loads[index] + rates if index in loads else rates.copy()
+    loads = split_loads(given, _splits_after(snapshot, plan), expected_rates(given))
     return float(sum(max(0.0, float(load.max()) - given.capacity) for load in loads.values()))
 
 

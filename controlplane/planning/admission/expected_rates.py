@@ -1,5 +1,6 @@
 """The expected rates of streams as measures before and after a plan read them."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 import numpy as np
@@ -15,6 +16,20 @@ def expected_rates(given: AdmissionInput) -> Floats:
     Before and after a plan they are the same.
     """
     return _cached(_Held(given))
+
+
+def split_loads(
+    given: AdmissionInput, splits: Mapping[int, int], expected: Floats
+) -> dict[int, Floats]:
+    """Return the records/s of each open split node in the next periods, float64[k].
+
+    `splits`: the split node of each stream; `expected` float64[s, k]: the rates of the streams.
+    """
+    loads: dict[int, Floats] = {}
+    for stream, rates in zip(given.streams, expected, strict=True):
+        index = splits[stream.id]
+        loads[index] = loads[index] + rates if index in loads else rates
+    return loads
 
 
 class _Held:
