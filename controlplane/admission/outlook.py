@@ -83,8 +83,15 @@ def outlook_of(
     )
 
 
-def measured_characteristics(stream: Stream) -> MeasuredCharacteristics:
-    """Return the characteristics that the rates of the last hour show."""
+def measured_characteristics(
+    stream: Stream, outlook: StreamOutlook | None = None
+) -> MeasuredCharacteristics:
+    """Return the characteristics that the rates of the last hour show.
+
+    `outlook`: that of the stream, if it was computed before: it has the rates.
+    """
+    if outlook is not None:
+        return measured(np.array(outlook.rates, np.float64), outlook.seconds)
     known = history(stream.cluster, SHOWN, PERIOD_S, [stream.pk])
     rates = known.of(stream.pk) if known.rates.size else np.zeros(0)
     return measured(rates, known.seconds)

@@ -1,7 +1,7 @@
 """Admission on the pages of streams: outlook, characteristics, split nodes and what-if."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from algorithms.admission.metadata import (
 from controlplane.access.roles import require_operator
 from controlplane.admission.outlook import StreamOutlook, measured_characteristics, outlook_of
 from controlplane.admission.redirections import redirections_of
-from controlplane.admission.split_nodes import split_node_table
+from controlplane.admission.split_nodes import SplitNodeRow, split_node_table
 from controlplane.admission.what_if import SplitNodeReplay, WhatIf, admit
 from controlplane.catalog.characteristics import checked
 from controlplane.catalog.streams import stream_by_id
@@ -87,12 +87,14 @@ def admission_context(stream: Stream) -> dict[str, Any]:
         "redirections": redirections_of(stream, SHOWN_REDIRECTIONS),
         "redirect_policy": _POLICIES[policy_of(cluster).redirects],
         **split_nodes_context(cluster, rows),
-        **characteristics_context(cluster, stream.pk),
+        **characteristics_context(stream, outlook=outlook),
         **what_if_form({}, {}),
     }
 
 
-def split_nodes_context(cluster: Cluster, rows: Any = None) -> dict[str, Any]:
+def split_nodes_context(
+    cluster: Cluster, rows: Sequence[SplitNodeRow] | None = None
+) -> dict[str, Any]:
     """Return the context of the table of split nodes."""
     rows = split_node_table(cluster) if rows is None else rows
     shown = [
@@ -103,11 +105,13 @@ def split_nodes_context(cluster: Cluster, rows: Any = None) -> dict[str, Any]:
 
 
 def characteristics_context(
-    cluster: Cluster, pk: int, values: Mapping[str, str] | None = None, errors: Fields | None = None
+    stream: Stream,
+    values: Mapping[str, str] | None = None,
+    errors: Fields | None = None,
+    outlook: StreamOutlook | None = None,
 ) -> dict[str, Any]:
     """Return the context of the form of characteristics: as declared, or as submitted."""
-    stream = stream_by_id(cluster, pk).stream
-    measured = measured_characteristics(stream)
+    measured = measured_characteristics(stream, outlook)
     shown = measured.metadata.to_json()
     declared = stream.characteristics
     rows = [
@@ -165,7 +169,7 @@ def declare_characteristics(request: PageRequest, cluster: Cluster, pk: int) -> 
             notify_refusal(request, refusal)
             return redirect(url)
         errors = faults_by_field(refusal, "rate")
-        context = characteristics_context(cluster, pk, request.POST.dict(), errors)
+        context = characteristics_context(stream, request.POST.dict(), errors)
         return render_page(request, "_stream_characteristics.html", context, status=422)
     notify(request, f"The characteristics of {stream.name} are declared: the next plan uses them.")
     return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
