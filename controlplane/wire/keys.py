@@ -88,6 +88,8 @@ blocks_key = _key_of("windows:{}:blocks")
 feed_key = _key_of("windows:{}:feed")
 # A node's measures of its tasks, a Redis Stream with an entry per batch, by node.
 measures_key = _key_of("measures:{}")
+# Samples of a query's keys, a Redis Stream with an entry per batch and split node, by query.
+key_samples_key = _key_of("keys:{}")
 # The queries that nodes must not evaluate in a batch (hash by node), by batch.
 quarantine_key = _key_of("quarantine:{}")
 # The set of tasks that were exported in a batch, by batch.

@@ -1,0 +1,57 @@
+"""Samples of keys: written once per batch and split node, read in order, deleted with the query."""
+
+from dataclasses import replace
+
+import redis
+
+from controlplane.wire import key_samples, keys
+from controlplane.wire.key_samples import KeySample, forget, read, write
+
+SAMPLE = KeySample(
+    query=7, batch=3, split=0, clock_ms=5_000, elapsed_ms=900, records=40,
+    hashes=[2**64 - 1, 12, 0], counts=[5, 2, 1], labels=["Zürich", "null"],
+    tasks=[{0: 3, 2: 2}, {1: 2}], task_records=[10, 20, 10],
+)  # fmt: skip
+
+
+def test_bytes_hold_the_whole_sample() -> None:
+    assert KeySample.from_bytes(SAMPLE.to_bytes()) == SAMPLE
+    empty = replace(SAMPLE, hashes=[], counts=[], labels=[], tasks=[])
+    assert KeySample.from_bytes(empty.to_bytes()) == empty
+    assert (SAMPLE.sampled, empty.sampled) == (8, 0)
+
+
+def test_samples_are_read_oldest_first(redis_client: "redis.Redis") -> None:
+    later = replace(SAMPLE, batch=4, clock_ms=6_000)
+    write(redis_client, "c", [replace(SAMPLE, split=1), SAMPLE, replace(SAMPLE, query=8)])
+    write(redis_client, "c", [later])
+    found = read(redis_client, "c", 7, 0)
+    assert [(item.batch, item.split) for item in found] == [(3, 0), (3, 1), (4, 0)]
+    assert found[0] == SAMPLE
+    assert read(redis_client, "c", 7, 5_001) == [later]
+    assert [item.query for item in read(redis_client, "c", 8, 0)] == [8]
+    assert read(redis_client, "c", 9, 0) == []
+
+
+def test_a_replay_writes_nothing_twice(redis_client: "redis.Redis") -> None:
+    """Also where the first attempt wrote only a part, or a newer batch has been written."""
+    write(redis_client, "c", [SAMPLE])
+    write(redis_client, "c", [SAMPLE, replace(SAMPLE, split=1)])
+    write(redis_client, "c", [replace(SAMPLE, batch=2)])
+    assert [(item.batch, item.split) for item in read(redis_client, "c", 7, 0)] == [(3, 0), (3, 1)]
+
+
+def test_memory_is_bounded(redis_client: "redis.Redis") -> None:
+    for batch in range(1, key_samples.KEPT + 11):
+        write(redis_client, "c", [replace(SAMPLE, batch=batch)])
+    found = read(redis_client, "c", 7, 0)
+    assert [found[0].batch, len(found)] == [11, key_samples.KEPT]
+    assert 0 < redis_client.ttl(keys.key_samples_key("c", 7)) <= key_samples.KEPT_S
+
+
+def test_samples_of_ended_queries_are_deleted(redis_client: "redis.Redis") -> None:
+    write(redis_client, "c", [SAMPLE, replace(SAMPLE, query=8)])
+    forget(redis_client, "c", [7])
+    forget(redis_client, "c", [])
+    assert read(redis_client, "c", 7, 0) == []
+    assert len(read(redis_client, "c", 8, 0)) == 1
