@@ -77,9 +77,11 @@ class KeySample:
         head: list[Any] = json.loads(data[_HEAD.size : offset])
         hashes = np.frombuffer(data, "<u8", distinct, offset)
         counts = np.frombuffer(data, "<u4", distinct, offset + hashes.nbytes)
-        labels, tasks, task_records = head[6:]
-        by_task = [dict(of_key) for of_key in tasks]
-        return cls(*head[:6], hashes.tolist(), counts.tolist(), labels, by_task, task_records)
+        query, batch, split, clock_ms, elapsed_ms, records, labels, tasks, task_records = head
+        return cls(
+            query, batch, split, clock_ms, elapsed_ms, records, hashes.tolist(), counts.tolist(),
+            labels, [dict(of_key) for of_key in tasks], task_records,
+        )  # fmt: skip
 
 
 def write(client: "redis.Redis", cluster: str, samples: Iterable[KeySample]) -> None:
