@@ -9,7 +9,7 @@ from algorithms.planner import Algorithm, Planner
 from algorithms.vocabulary import ParameterField
 from controlplane.errors import Invalid
 from controlplane.planning.measures import Measure
-from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
 from controlplane.wire.routing.actions import Action
 
 Progress = Callable[[float], None]
@@ -68,7 +68,8 @@ class PlannerAdapter:
     besides the common ones. `improves`: the measures that define the gain of a plan. `moves_state`:
     True if its actions move state. `places`: True if it also places queries without a node.
     `effect`: a noun for its plans; `hint`: a sentence for the form. `compared`: the number of its
-    algorithms in a comparison by default. `reads_rates`: its snapshots have the rates of streams.
+    algorithms in a comparison by default. `inputs`: the additional parts of its snapshots.
+    `automatic`: whether policies approve its plans by default.
     `decided_by_people`: the algorithms whose plans no policy approves automatically.
     """
 
@@ -83,7 +84,8 @@ class PlannerAdapter:
     moves_state: bool = False
     places: bool = False
     compared: int = 1
-    reads_rates: bool = False
+    inputs: frozenset[PlannerInput] = frozenset()
+    automatic: bool = False
     decided_by_people: frozenset[str] = frozenset()
     watch: WatchSupport | None = None
 

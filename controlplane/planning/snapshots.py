@@ -3,10 +3,10 @@
 import gc
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from django.db import connection
@@ -18,12 +18,14 @@ from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Exclusion, Query, QueryStream, Snapshot, Stream, Task
 from controlplane.planning.admission.observation import read_input
+from controlplane.planning.partitioning.observation import read_keys
 from controlplane.plans.snapshot import (
     ClusterSnapshot,
     DropRuleRow,
     Excluded,
     GroupingRow,
     NodeRow,
+    PlannerInput,
     QueryRow,
     SplitQueryRow,
     StreamRow,
@@ -54,17 +56,23 @@ def measured_tasks(cluster: Cluster) -> Measured:
 
 # Concurrent versions are rare.
 TRIES = 20
+_READERS: Final[Mapping[PlannerInput, Callable[[Cluster], Any]]] = {
+    PlannerInput.ADMISSION: read_input,
+    PlannerInput.PARTITIONING: read_keys,
+}
 
 
-def take_snapshot(cluster_id: int, nu: float, *, admission: bool = False) -> ClusterSnapshot:
+def take_snapshot(
+    cluster_id: int, nu: float, inputs: Collection[PlannerInput] = ()
+) -> ClusterSnapshot:
     """Return a snapshot that is consistent with one routing version.
 
-    `admission`: with the input of the admission planner, which only its proposals need.
+    `inputs`: the additional parts, which only the proposals of some planners need.
     """
     for _ in range(TRIES):
         cluster = Cluster.objects.get(pk=cluster_id)
         with without_garbage_collection():
-            snapshot = _read(cluster, nu, measured_tasks(cluster), admission=admission)
+            snapshot = _read(cluster, nu, measured_tasks(cluster), inputs)
         if Cluster.objects.filter(pk=cluster_id, routing_version=cluster.routing_version).exists():
             return snapshot
     raise Conflict("busy", "The routing table changes too quickly; try again")
@@ -106,7 +114,9 @@ def keep_snapshot(snapshot: ClusterSnapshot) -> Snapshot:
     return row
 
 
-def _read(cluster: Cluster, nu: float, measured: Measured, *, admission: bool) -> ClusterSnapshot:
+def _read(
+    cluster: Cluster, nu: float, measured: Measured, inputs: Collection[PlannerInput]
+) -> ClusterSnapshot:
     running = Task.objects.filter(
         query__cluster=cluster, query__state=Query.State.RUNNING, query__task_count=1
     )
@@ -140,7 +150,7 @@ def _read(cluster: Cluster, nu: float, measured: Measured, *, admission: bool) -
         split_capacity=cluster.split_capacity,
         split_emulated=cluster.split_emulated,
         drop_rules=[DropRuleRow(*row.edge, row.rule) for row in cluster.drops.all()],
-        admission=read_input(cluster) if admission else None,
+        **{part: _READERS[part](cluster) for part in inputs},
     )
 
 

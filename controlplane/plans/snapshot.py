@@ -7,9 +7,18 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from controlplane.plans.admission_input import AdmissionInput
+from controlplane.plans.partitioning_input import PartitioningInput
+
+
+class PlannerInput(StrEnum):
+    """The parts of a snapshot that only some planners need, by their names in the snapshot."""
+
+    ADMISSION = "admission"
+    PARTITIONING = "partitioning"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +101,8 @@ class ClusterSnapshot:
     `nu`: the relative slack of the balance; `nodes` are in the order of their index, `streams`,
     `queries` and `split` of their id. `state`: measured bytes of state by query of one task;
     unmeasured values count 0. `groupings`: queries with a key grouping or an aggregator; `splits`:
-    the split node of each stream; `drop_rules`: those of all edges; `admission`: the input of the
-    admission planner, None in snapshots for other planners.
+    the split node of each stream; `drop_rules`: those of all edges; `admission`,
+    `partitioning`: the inputs of these planners, None in snapshots for other planners.
     """
 
     version: int
@@ -111,6 +120,7 @@ class ClusterSnapshot:
     split_emulated: bool = False
     drop_rules: list[DropRuleRow] = field(default_factory=list)
     admission: AdmissionInput | None = None
+    partitioning: PartitioningInput | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the snapshot as JSON values."""
@@ -130,7 +140,10 @@ class ClusterSnapshot:
             "split_emulated": self.split_emulated,
             "drop_rules": self.drop_rules,
             "admission": self.admission.to_json() if self.admission is not None else None,
-        }
+        } | (
+            # Earlier snapshots keep their digests.
+            {"partitioning": self.partitioning.to_json()} if self.partitioning is not None else {}
+        )
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "ClusterSnapshot":
@@ -151,6 +164,7 @@ class ClusterSnapshot:
             row.get("split_emulated", False),
             [DropRuleRow(*rule) for rule in row.get("drop_rules", ())],
             AdmissionInput.from_json(admission) if (admission := row.get("admission")) else None,
+            PartitioningInput.from_json(keys) if (keys := row.get("partitioning")) else None,
         )
 
 

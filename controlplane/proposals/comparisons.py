@@ -48,8 +48,8 @@ def compare(
     ]
     budgets = _budgets(budget)
     candidates = _candidates(requested, budgets)
-    rates = any(adapter_of(candidate.planner).reads_rates for candidate in candidates)
-    row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu, admission=rates))
+    inputs = frozenset().union(*(adapter_of(candidate.planner).inputs for candidate in candidates))
+    row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu, inputs))
     with transaction.atomic():
         comparison = Comparison.objects.create(
             cluster=cluster,

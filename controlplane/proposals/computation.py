@@ -91,8 +91,8 @@ def _snapshot_of(proposal: Proposal) -> Snapshot:
     if proposal.comparison is not None and proposal.comparison.snapshot_row is not None:
         return proposal.comparison.snapshot_row
     nu = proposal.parameters.get("nu", proposal.cluster.nu)
-    rates = adapter_of(proposal.planner).reads_rates
-    return keep_snapshot(take_snapshot(proposal.cluster_id, nu, admission=rates))
+    inputs = adapter_of(proposal.planner).inputs
+    return keep_snapshot(take_snapshot(proposal.cluster_id, nu, inputs))
 
 
 def step_seconds(cluster: Cluster) -> float:

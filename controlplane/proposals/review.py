@@ -52,8 +52,8 @@ def review(proposal: Proposal) -> Review:
     """
     started, cluster = time.monotonic(), proposal.cluster
     adapter = adapters().get(proposal.planner)
-    rates = adapter is not None and adapter.reads_rates
-    snapshot = take_snapshot(cluster.pk, proposal.snapshot.nu, admission=rates)
+    inputs = adapter.inputs if adapter is not None else frozenset()
+    snapshot = take_snapshot(cluster.pk, proposal.snapshot.nu, inputs)
     stopped_by = obstacles(cluster, proposal.plan)
     plan = [
         planned

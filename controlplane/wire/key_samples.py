@@ -107,6 +107,24 @@ def read(client: "redis.Redis", cluster: str, query: int, since_ms: int) -> list
     return [sample for sample in samples if sample.clock_ms >= since_ms]
 
 
+def read_newest(
+    client: "redis.Redis", cluster: str, queries: Sequence[int], count: int
+) -> dict[int, list[KeySample]]:
+    """Return the newest `count` samples of each query that has some, oldest first.
+
+    One round trip to Redis for all queries.
+    """
+    pipe = client.pipeline(transaction=False)
+    for query in queries:
+        pipe.xrevrange(keys.key_samples_key(cluster, query), count=count)
+    entries = zip(queries, pipe.execute() if queries else (), strict=True)
+    return {
+        query: [KeySample.from_bytes(fields[_FIELD]) for _, fields in reversed(rows)]
+        for query, rows in entries
+        if rows
+    }
+
+
 def forget(client: "redis.Redis", cluster: str, queries: Sequence[int]) -> None:
     """Delete the samples of queries that have ended."""
     if queries:

@@ -10,7 +10,7 @@ from controlplane.planning.admission.expected_rates import expected_rates, split
 from controlplane.planning.admission.parallelism import QUERY_OVERLOAD, plan_parallelism
 from controlplane.planning.admission.problem import Outlook, actions_of, split_problem
 from controlplane.planning.measures import Better, Measure, Unit
-from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
 from controlplane.wire.routing.cluster_actions import AssignStream
 
 NO_STREAM: Final = "The cluster has no stream, so there is nothing to assign"
@@ -100,7 +100,8 @@ ADAPTER: Final = PlannerAdapter(
         Measure("redirected", "Redirected streams", Unit.COUNT, Better.NEITHER, _redirected),
     ),
     compared=0,
-    reads_rates=True,
+    inputs=frozenset({PlannerInput.ADMISSION}),
+    automatic=True,
     # Policies approve redirections, and this changes queries.
     decided_by_people=frozenset({PARALLELISM}),
 )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import redis
 
 from controlplane.wire import key_samples, keys
-from controlplane.wire.key_samples import KeySample, forget, read, write
+from controlplane.wire.key_samples import KeySample, forget, read, read_newest, write
 
 SAMPLE = KeySample(
     query=7, batch=3, split=0, clock_ms=5_000, elapsed_ms=900, records=40,
@@ -39,6 +39,18 @@ def test_a_replay_writes_nothing_twice(redis_client: "redis.Redis") -> None:
     write(redis_client, "c", [SAMPLE, replace(SAMPLE, split=1)])
     write(redis_client, "c", [replace(SAMPLE, batch=2)])
     assert [(item.batch, item.split) for item in read(redis_client, "c", 7, 0)] == [(3, 0), (3, 1)]
+
+
+def test_the_newest_samples_of_several_queries_are_read_at_once(
+    redis_client: "redis.Redis",
+) -> None:
+    write(redis_client, "c", [replace(SAMPLE, batch=batch) for batch in range(3, 8)])
+    write(redis_client, "c", [replace(SAMPLE, query=8)])
+    found = read_newest(redis_client, "c", [7, 8, 9], 2)
+    assert {query: [row.batch for row in rows] for query, rows in found.items()} == {
+        7: [6, 7], 8: [3],
+    }  # fmt: skip
+    assert read_newest(redis_client, "c", [], 2) == {}
 
 
 def test_memory_is_bounded(redis_client: "redis.Redis") -> None:

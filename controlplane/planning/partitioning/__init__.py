@@ -1,0 +1,1 @@
+"""The input and the problems of the partitioning planner."""
