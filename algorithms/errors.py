@@ -114,3 +114,11 @@ class UnknownExperiment(_UnknownOfPlanner):
     """No experiment of that name is known for the planner."""
 
     what = "experiment"
+
+
+class UnknownGrouping(PlanningError):
+    """No key grouping of that name is known."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"there is no key grouping {name!r}; known: {', '.join(known)}")
+        self.name, self.known = name, tuple(known)
