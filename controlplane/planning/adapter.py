@@ -69,8 +69,8 @@ class PlannerAdapter:
     True if its actions move state. `places`: True if it also places queries without a node.
     `effect`: a noun for its plans; `hint`: a sentence for the form. `compared`: the number of its
     algorithms in a comparison by default. `inputs`: the additional parts of its snapshots.
-    `automatic`: whether policies approve its plans by default.
-    `decided_by_people`: the algorithms whose plans no policy approves automatically.
+    `changes_queries`: whether its actions change queries, so that people approve its plans by
+    default. `decided_by_people`: the algorithms whose plans no policy approves automatically.
     """
 
     planner: Planner
@@ -85,7 +85,7 @@ class PlannerAdapter:
     places: bool = False
     compared: int = 1
     inputs: frozenset[PlannerInput] = frozenset()
-    automatic: bool = False
+    changes_queries: bool = False
     decided_by_people: frozenset[str] = frozenset()
     watch: WatchSupport | None = None
 
@@ -93,6 +93,11 @@ class PlannerAdapter:
     def name(self) -> str:
         """Return the name of the planner."""
         return self.planner.name
+
+    @property
+    def is_automatic(self) -> bool:
+        """Return whether policies approve its plans by default."""
+        return not self.moves_state and not self.changes_queries
 
     @property
     def algorithms(self) -> tuple[Algorithm, ...]:

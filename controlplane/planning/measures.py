@@ -61,6 +61,8 @@ REPLICATION_FACTOR: Final = Measure(
     "replication_factor", "Replication factor", Unit.RATIO, Better.LOWER, _replication_factor
 )
 IMBALANCE: Final = Measure("imbalance", "Imbalance", Unit.SHARE, Better.LOWER, _imbalance)
+# The name of a planner's measure that has a watch loop and a limit in the policy.
+SKEW: Final = "skew"
 COMMON: Final = (
     REPLICATION_FACTOR,
     Measure(

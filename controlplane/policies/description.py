@@ -25,7 +25,8 @@ def summary(policy: PolicySettings) -> str:
         lines.append(f"{_joined(kinds).capitalize()} apply automatically{_when(policy)}{unless}.")
     if any(adapter.name in policy.auto_kinds for adapter in moving):
         lines.append(f"Plans that move state need {_bounds(policy)}.")
-    rest = [adapter.effect for adapter in moving if adapter.name not in policy.auto_kinds]
+    others = [adapter for adapter in known.values() if not adapter.is_automatic]
+    rest = [adapter.effect for adapter in others if adapter.name not in policy.auto_kinds]
     if rest:
         other = " other than the requester" if policy.four_eyes else ""
         lines.append(f"{_joined(rest).capitalize()} wait for an {policy.approvers}{other}.")

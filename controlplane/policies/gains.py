@@ -6,7 +6,14 @@ from typing import Any, Final
 
 from controlplane.models import Proposal
 from controlplane.planning.adapters import adapters, all_measures
-from controlplane.planning.measures import IMBALANCE, REPLICATION_FACTOR, Better, Measure, Unit
+from controlplane.planning.measures import (
+    IMBALANCE,
+    REPLICATION_FACTOR,
+    SKEW,
+    Better,
+    Measure,
+    Unit,
+)
 from controlplane.policies.settings import PolicySettings
 
 # Smaller differences are rounding errors.
@@ -62,7 +69,7 @@ def gain_between(
 
 def worsened(proposal: Proposal, policy: PolicySettings) -> Worsened | None:
     """Return the measure that a plan raises above the limit of a watch loop, None without one."""
-    limits = {IMBALANCE.name: policy.watch_imbalance}
+    limits = {IMBALANCE.name: policy.watch_imbalance, SKEW: policy.watch_skew}
     if bound := proposal.bounds.get(REPLICATION_FACTOR.name):
         limits[REPLICATION_FACTOR.name] = policy.watch_replication * bound
     for measure, limit in limits.items():

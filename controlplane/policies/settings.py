@@ -74,9 +74,9 @@ Kinds = Annotated[list[str], BeforeValidator(_kinds)]
 Days = Annotated[list[int], BeforeValidator(_days)]
 
 
-def _kinds_without_state() -> list[str]:
-    """Return the planners whose plans move no operator state."""
-    return [name for name, adapter in adapters().items() if not adapter.moves_state]
+def _automatic_kinds() -> list[str]:
+    """Return the planners whose plans need no person by default."""
+    return [name for name, adapter in adapters().items() if adapter.is_automatic]
 
 
 class Section(StrEnum):
@@ -120,8 +120,8 @@ class PolicySettings(BaseModel):
 
     auto_kinds: Kinds = _approval(
         "Kinds of plans",
-        default=_kinds_without_state,
-        hint="By default the kinds that move no operator state.",
+        default=_automatic_kinds,
+        hint="By default the kinds that move no operator state and change no query.",
     )
     auto_asked: bool = _approval(
         "Also plans that people requested",
@@ -180,6 +180,12 @@ class PolicySettings(BaseModel):
         default=1.5,
         unit="× its bound",  # noqa: RUF001 - the sign of a product
         hint="Times its lower bound.",
+    )
+    watch_skew: Fraction = _watch(
+        "Skew above",
+        default=0.2,
+        unit="%",
+        hint="The load of the fullest task of a split query over that of all, of their capacity.",
     )
     dead_band: Share = _watch(
         "Resolved when below by",

@@ -101,7 +101,6 @@ ADAPTER: Final = PlannerAdapter(
     ),
     compared=0,
     inputs=frozenset({PlannerInput.ADMISSION}),
-    automatic=True,
     # Policies approve redirections, and this changes queries.
     decided_by_people=frozenset({PARALLELISM}),
 )
