@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from algorithms.admission.metadata import StreamMetadata
 from algorithms.admission.workloads import Workload, WorkloadSettings
-from algorithms.datasets import data_folder
+from algorithms.datasets import data_folder, read_columns
 from algorithms.errors import BadProblem
 from algorithms.vocabulary import Floats, Ints, Seed
 
@@ -164,7 +164,7 @@ def _busiest(path: Path, keys: tuple[str, ...]) -> Floats:
 
     Raises `BadProblem` where the file or one of its columns is missing.
     """
-    columns = _columns(path, ("ts", *keys, "n"))
+    columns = read_columns(path, ("ts", *keys, "n"))
     bucket = (columns["ts"] - columns["ts"].min()) // round(1_000 * _BUCKET_S)
     places = np.stack([columns[key] for key in keys], axis=1)
     _, stream = np.unique(places, axis=0, return_inverse=True)
@@ -176,26 +176,6 @@ def _busiest(path: Path, keys: tuple[str, ...]) -> Floats:
     counts = np.zeros((len(order), int(bucket.max()) + 1))
     np.add.at(counts, (row[row >= 0], bucket[row >= 0]), columns["n"][row >= 0])
     return counts
-
-
-def _columns(path: Path, names: tuple[str, ...]) -> dict[str, Ints]:
-    # Only the recorded workloads need pyarrow.
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    if not path.is_file():
-        raise BadProblem(str(path), "is not a file")
-    known = set(pq.read_schema(path).names)
-    if missing := [name for name in names if name not in known]:
-        raise BadProblem(str(path), f"has no column {', '.join(missing)}")
-    table = pq.read_table(path, columns=list(names))
-    return {name: _integers(table.column(name).combine_chunks(), pa) for name in names}
-
-
-def _integers(column: Any, pa: Any) -> Ints:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ms", column.type.tz)).cast(pa.int64())
-    return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
 
 
 @lru_cache(maxsize=1)

@@ -8,12 +8,12 @@ serves as well.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.errors import BadProblem
+from algorithms.datasets import read_columns
 from algorithms.placement.workloads.dynamics import comings_and_goings
 from algorithms.placement.workloads.events import Events
 from algorithms.placement.workloads.subscriptions import Subscriptions
@@ -50,7 +50,7 @@ def read_trips(path: Path) -> Trips:
 
     Raises `BadProblem` where the file or one of its columns is missing.
     """
-    edges = _columns(path, _TRIP_COLUMNS)
+    edges = read_columns(path, _TRIP_COLUMNS)
     firsts = np.flatnonzero(np.diff(edges["query_id"], prepend=-1))
     sources = int(edges["source_id"].max()) + 1
     indptr = np.append(firsts, len(edges["query_id"])).astype(np.int64)
@@ -72,7 +72,7 @@ def tile_rates(path: Path, tiles: NDArray[np.int64]) -> Floats:
 
     Raises `BadProblem` where the file or one of its columns is missing.
     """
-    counts = _columns(path, _RATE_COLUMNS)
+    counts = read_columns(path, _RATE_COLUMNS)
     seconds = (counts["ts"].max() - counts["ts"].min() + _BUCKET_MS) / 1_000
     height = 1 + int(max(counts["tile_y"].max(), tiles[:, 1].max()))
     where = counts["tile_x"] * height + counts["tile_y"]
@@ -80,23 +80,3 @@ def tile_rates(path: Path, tiles: NDArray[np.int64]) -> Floats:
     size = 1 + int(max(where.max(), wanted.max()))
     totals = np.bincount(where, weights=counts["n"], minlength=size)
     return np.asarray(totals[wanted] / seconds, np.float64)
-
-
-def _columns(path: Path, names: tuple[str, ...]) -> dict[str, NDArray[np.int64]]:
-    # Only who reads files needs a reader of them.
-    import pyarrow as pa  # noqa: PLC0415
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    if not path.is_file():
-        raise BadProblem(str(path), "is not a file")
-    there = set(pq.read_schema(path).names)
-    if missing := [name for name in names if name not in there]:
-        raise BadProblem(str(path), f"has no column {', '.join(missing)}")
-    table = pq.read_table(path, columns=list(names))
-    return {name: _integers(table.column(name).combine_chunks(), pa) for name in names}
-
-
-def _integers(column: Any, pa: Any) -> NDArray[np.int64]:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ms", column.type.tz)).cast(pa.int64())
-    return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
