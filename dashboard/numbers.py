@@ -59,6 +59,24 @@ def percent(value: float | None) -> str:
     return f"{scaled:.0f} %" if abs(scaled) >= 9.95 else f"{scaled:.1f} %"  # noqa: PLR2004
 
 
+def points(value: float | None) -> str:
+    """Return a share in per cent as points, without a unit: 16, 0.4."""
+    if value is None:
+        return MISSING
+    scaled = 100 * value
+    return f"{scaled:.0f}" if abs(scaled) >= 9.95 or not scaled else f"{scaled:.1f}"  # noqa: PLR2004
+
+
+def change_in_points(value: float | None) -> str:
+    """Return a change of a share in points with its direction: ↑ 8.0, → 0."""
+    if value is None:
+        return MISSING
+    text = points(abs(value))
+    if text in ("0", "0.0"):
+        return "→ 0"
+    return f"{'↑' if value > 0 else '↓'} {text}"
+
+
 def milliseconds(value: float | None) -> str:
     """Return a number of milliseconds, in s from ten seconds on."""
     if value is None:

@@ -13,7 +13,7 @@ from dashboard.policies import views as policies
 from dashboard.proposals import comparisons, effects, ledger
 from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
-from dashboard.queries import changes, submission
+from dashboard.queries import changes, keys, submission
 from dashboard.queries import views as queries
 from dashboard.streams import admission, dead_letters, stream_schema
 from dashboard.streams import views as streams
@@ -69,6 +69,11 @@ _queries: list[URLPattern] = [
     path("queries/<int:pk>/", queries.detail, name="query"),
     path("queries/<int:pk>/results/", queries.results, name="query-results"),
     path("queries/<int:pk>/charts.json", queries.charts, name="query-charts"),
+    path("queries/<int:pk>/keys/", keys.index, name="query-keys"),
+    path("queries/<int:pk>/keys/live/", keys.live, name="query-keys-live"),
+    path("queries/<int:pk>/keys/groupings/", keys.groupings, name="query-keys-groupings"),
+    path("queries/<int:pk>/keys/history/", keys.history, name="query-keys-history"),
+    path("queries/<int:pk>/keys/charts.json", keys.charts, name="query-keys-charts"),
     path("queries/<int:pk>/retention/", changes.set_retention, name="query-retention"),
     path("queries/<int:pk>/key-grouping/", changes.set_key_grouping, name="query-key-grouping"),
     path("queries/<int:pk>/tasks/", changes.set_task_count, name="query-task-count"),

@@ -59,7 +59,7 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show a query; the charts are drawn by the browser from `charts`."""
     row = row_of(query_by_id(cluster, pk))
     context = {"row": row, "query": row.query} | _text(row)
-    context |= _edges(cluster, row.query) | {"units": list(UNITS)}
+    context |= edges_context(cluster, row.query) | {"units": list(UNITS)}
     context |= _results(request, cluster, row.query)
     return render_list(request, "query.html", "_query_facts.html", context)
 
@@ -87,7 +87,7 @@ def end(request: PageRequest, cluster: Cluster) -> str:
     return "The query is ending." if ended == 1 else f"{ended} queries are ending."
 
 
-def _edges(cluster: Cluster, query: Query) -> dict[str, Any]:
+def edges_context(cluster: Cluster, query: Query) -> dict[str, Any]:
     """Return key groupings, aggregator nodes and drop rules: a query's own and possible ones."""
     return {
         "key_grouping": KEY_GROUPINGS[query.key_grouping or HASH],

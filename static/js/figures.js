@@ -21,6 +21,10 @@ function draw(host, figures) {
     const element = found ?? (host.dataset.each ? panel(host, name) : null);
     if (!element) continue;
     delete element.dataset.waiting;
+    if (figure.layout.meta?.finding) {
+      element.setAttribute("role", "img");
+      element.setAttribute("aria-label", figure.layout.meta.finding);
+    }
     const { data, layout, config } = themed(figure);
     window.Plotly.react(element, data, layout, config)
       .then(() => element.dispatchEvent(new CustomEvent("weir:drawn", { bubbles: true })));
@@ -38,7 +42,7 @@ async function load(host) {
       host.weirBusy = false;
       // Asked meanwhile: the last event must be seen.
       if (host.weirAgain && host.isConnected) { host.weirAgain = false; load(host); }
-    }, AGAIN_MS);
+    }, +(host.dataset.pauseMs ?? AGAIN_MS));
   }
 }
 

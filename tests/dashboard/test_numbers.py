@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dashboard import numbers
-from dashboard.templatetags.weir import sparkline
+from dashboard.templatetags.weir import bullet, sparkline
 from dashboard.time_range import DEFAULT, RANGES, time_range_of
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -23,6 +23,27 @@ def test_compact(value: float | None, shown: str) -> None:
 @pytest.mark.parametrize(("value", "shown"), [(0.054, "5.4 %"), (0.25, "25 %"), (1.2, "120 %")])
 def test_percent(value: float, shown: str) -> None:
     assert numbers.percent(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(None, numbers.MISSING), (0, "0"), (0.0042, "0.4"), (0.16, "16")]
+)
+def test_points(value: float | None, shown: str) -> None:
+    assert numbers.points(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.08, "↑ 8.0"), (-0.2, "↓ 20"), (0.0001, "→ 0"), (None, numbers.MISSING)]
+)
+def test_change_in_points(value: float | None, shown: str) -> None:
+    assert numbers.change_in_points(value) == shown
+
+
+def test_a_bullet_has_a_tick_at_its_limit() -> None:
+    drawn = bullet(0.5, 1.0, "warn")
+    assert 'width="41.7%"' in drawn
+    assert 'x1="83.3%"' in drawn
+    assert bullet(0.0, None) == ""
 
 
 @pytest.mark.parametrize(

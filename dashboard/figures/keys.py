@@ -1,0 +1,217 @@
+"""The charts of the skew of a query's keys over time: shares of keys, and imbalance."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import pairwise
+from typing import Any, Final
+
+from controlplane.partitioning.key_report import SkewPoint
+from dashboard.figures.parts import (
+    Figure,
+    Trace,
+    figure,
+    scatter,
+    time_axis,
+    value_axis,
+)
+from dashboard.figures.thinning import Sample, thin_samples, with_gaps
+
+_POINTS: Final = 400
+_END: Final = {"xref": "paper", "x": 1, "xanchor": "left", "showarrow": False}
+
+
+def skew_figures(
+    history: Sequence[SkewPoint],
+    titles: Mapping[str, str],
+    *,
+    holds: float | None,
+    unit: str,
+    limit: float,
+) -> dict[str, Figure]:
+    """Return the charts `skew` and `imbalance`.
+
+    `titles`: of key groupings by name. `holds`: the share of the records that the largest task
+    holds, None if it is not known; `unit`: task, or node. `limit`: of the imbalance, a share of
+    capacity.
+    """
+    if not history:
+        return {"skew": _empty(), "imbalance": _empty()}
+    samples = with_gaps(thin_samples([_sample(point) for point in history], _POINTS))
+    changes = _changes(history, titles)
+    return {
+        "skew": _skew(samples, history, (holds, unit), changes),
+        "imbalance": _imbalance(samples, history, limit, changes),
+    }
+
+
+def _sample(point: SkewPoint) -> Sample:
+    return {
+        "t": _ms(point.at), "top": point.top_share, "top10": point.top10_share,
+        "imbalance": point.imbalance,
+    }  # fmt: skip
+
+
+def _changes(history: Sequence[SkewPoint], titles: Mapping[str, str]) -> list[tuple[int, str]]:
+    """Return the times at which the key grouping changed, with its title."""
+    return [
+        (_ms(after.at), titles.get(after.grouping, after.grouping))
+        for before, after in pairwise(history)
+        if before.grouping != after.grouping
+    ]
+
+
+def _skew(
+    samples: Sequence[Sample],
+    history: Sequence[SkewPoint],
+    largest: tuple[float | None, str],
+    changes: Sequence[tuple[int, str]],
+) -> Figure:
+    first, last = history[0], history[-1]
+    holds, unit = largest
+    shapes, labels = _events(changes)
+    if holds is not None and holds <= 1:
+        shapes.append(_level(holds, "--muted", "dot"))
+        labels.append(_level_label(holds, f"one {unit} holds {holds:.0%}", "--muted"))
+    ends = _apart([last.top_share, last.top10_share], 0.09)
+    labels += [
+        _end_label(ends[0], f"largest {last.top_share:.0%}", "--chart-1"),
+        _end_label(ends[1], f"ten {last.top10_share:.0%}", "--chart-2"),
+    ]
+    finding = (
+        f"Share of the most frequent key: {last.top_share:.0%}, {first.top_share:.0%} at the start;"
+        f" of the ten most frequent keys: {last.top10_share:.0%}"
+    )
+    lines = [
+        _line("largest key", "top", samples, "--chart-1", {"width": 1.8}),
+        _line("ten largest", "top10", samples, "--chart-2", {"width": 1.6, "dash": "dash"}),
+    ]
+    axis = value_axis("share of records", tickformat=".0%", range=[0, 1])
+    return _over_time(lines, samples, axis, shapes, labels, finding)
+
+
+def _imbalance(
+    samples: Sequence[Sample],
+    history: Sequence[SkewPoint],
+    limit: float,
+    changes: Sequence[tuple[int, str]],
+) -> Figure:
+    scaled = [
+        {"t": sample["t"]}
+        | ({"imbalance": 100 * sample["imbalance"]} if "imbalance" in sample else {})
+        for sample in samples
+    ]
+    last, most = 100 * history[-1].imbalance, 100 * max(point.imbalance for point in history)
+    top = max(1.5 * 100 * limit, 1.15 * most, 1.0)
+    shapes, labels = _events(changes)
+    if limit:
+        shapes += [_forbidden(100 * limit, top), _level(100 * limit, "--bad", "dash")]
+        labels.append(_level_label(100 * limit, f"limit {100 * limit:.0f} points", "--bad"))
+    labels.append(_end_label(last, f"{last:.1f}" if last < 9.95 else f"{last:.0f}", "--chart-1"))  # noqa: PLR2004
+    finding = (
+        f"Imbalance: {last:.1f} points of capacity, at most {most:.1f} in this time;"
+        f" limit {100 * limit:.0f} points"
+    )
+    drawn = _line("imbalance", "imbalance", scaled, "--chart-1", {"width": 1.8})
+    axis = value_axis("points of capacity", range=[0, top])
+    hover = {"hovertemplate": "%{y:.1f} points"}
+    return _over_time([drawn | hover], samples, axis, shapes, labels, finding)
+
+
+def _over_time(
+    lines: Sequence[Trace],
+    samples: Sequence[Sample],
+    axis: dict[str, Any],
+    shapes: Sequence[dict[str, Any]],
+    labels: Sequence[dict[str, Any]],
+    finding: str,
+) -> Figure:
+    ends = {"range": [samples[0]["t"], samples[-1]["t"]]} if len(samples) > 1 else {}
+    return figure(
+        lines,
+        xaxis=time_axis() | ends,
+        yaxis=axis,
+        shapes=list(shapes),
+        annotations=list(labels),
+        showlegend=False,
+        margin={"l": 52, "r": 92, "t": 22, "b": 28},
+        meta={"finding": finding},
+    )
+
+
+def _empty() -> Figure:
+    note = {
+        "text": "No history yet: the first point is stored within a minute",
+        "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False,
+    }  # fmt: skip
+    axes = {
+        "xaxis": time_axis() | {"showticklabels": False},
+        "yaxis": value_axis("", showticklabels=False, range=[0, 1]),
+    }
+    return figure([], annotations=[note], meta={"finding": note["text"]}, **axes)
+
+
+def _line(
+    name: str, field: str, samples: Sequence[Sample], color: str, look: Mapping[str, Any]
+) -> Trace:
+    return scatter(
+        name,
+        [sample["t"] for sample in samples],
+        [sample.get(field) for sample in samples],
+        line={"color": color, **look},
+        connectgaps=False,
+        hovertemplate="%{y:.1%}",
+    )
+
+
+def _events(
+    changes: Sequence[tuple[int, str]],
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    shapes: list[dict[str, Any]] = [
+        {"type": "line", "x0": t, "x1": t, "yref": "paper", "y0": 0, "y1": 1,
+         "line": {"color": "--accent", "width": 1, "dash": "dot"}}
+        for t, _ in changes
+    ]  # fmt: skip
+    labels: list[dict[str, Any]] = [
+        {"x": t, "xanchor": "center", "yref": "paper", "y": 1, "yanchor": "bottom", "text": title,
+         "showarrow": False, "font": {"size": 11, "color": "--accent"}}
+        for t, title in changes
+    ]  # fmt: skip
+    return shapes, labels
+
+
+def _level(value: float, color: str, dash: str) -> dict[str, Any]:
+    return {
+        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
+        "line": {"color": color, "width": 1.2, "dash": dash},
+    }  # fmt: skip
+
+
+def _forbidden(limit: float, top: float) -> dict[str, Any]:
+    return {
+        "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": limit, "y1": top,
+        "fillcolor": "--bad-soft", "opacity": 0.6, "line": {"width": 0}, "layer": "below",
+    }  # fmt: skip
+
+
+def _level_label(value: float, text: str, color: str) -> dict[str, Any]:
+    return {
+        "xref": "paper", "x": 0.01, "xanchor": "left", "y": value, "yanchor": "bottom",
+        "text": text, "showarrow": False, "font": {"size": 11, "color": color},
+    }  # fmt: skip
+
+
+def _end_label(value: float, text: str, color: str) -> dict[str, Any]:
+    return _END | {"y": value, "yanchor": "middle", "xshift": 5, "text": text,
+                   "font": {"size": 11, "color": color}}  # fmt: skip
+
+
+def _apart(values: Sequence[float], least: float) -> list[float]:
+    """Return the heights of two labels, the second at least `least` above the first."""
+    low, high = values
+    return (
+        [low, high] if high - low >= least else [(low + high - least) / 2, (low + high + least) / 2]
+    )
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

@@ -1,0 +1,339 @@
+"""Rows of the key microscope: tasks, bars of keys, cells of tasks, and the status of the skew."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from controlplane.partitioning.key_report import (
+    GroupingReplay,
+    KeyReport,
+    KeyShare,
+    SkewPoint,
+    TaskLoad,
+)
+from dashboard.thresholds import GOOD, LOAD, UNKNOWN, WARN
+
+# The keys with a row of their own in the table of tasks.
+PLACED_KEYS: Final = 10
+# The colours of a cell, beside none.
+LEVELS: Final = 5
+_HOUR: Final = timedelta(hours=1)
+# The distance at which a point still stands for an hour before.
+_NEAR: Final = timedelta(minutes=5)
+# A share that is rounded to 1 %.
+_LEAST: Final = 0.005
+_STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
+_TICKS: Final = 4
+
+
+@dataclass(frozen=True)
+class TaskColumn:
+    """A task of a query. `title`: its node, if no other task is there; `note`: what it is part of.
+
+    `capacity`, `rate`: records/s.
+    """
+
+    task: int
+    node: int
+    title: str
+    short: str
+    note: str
+    capacity: float
+    rate: float
+
+    @property
+    def share(self) -> float:
+        """Return the load over the capacity."""
+        return self.rate / self.capacity
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The tasks of a query. `unit`: node, if each has one of its own, or else task."""
+
+    tasks: Sequence[TaskColumn]
+    unit: str
+
+    @property
+    def capacity(self) -> float:
+        """Return the capacity of all tasks together in records/s."""
+        return sum(task.capacity for task in self.tasks)
+
+    @property
+    def mean(self) -> float:
+        """Return the load of all tasks together over their capacity."""
+        return sum(task.rate for task in self.tasks) / self.capacity
+
+    @property
+    def fullest(self) -> TaskColumn:
+        """Return the task with the largest load over its capacity."""
+        return max(self.tasks, key=lambda task: task.share)
+
+    @property
+    def largest(self) -> float:
+        """Return the capacity of the largest task in records/s: no task holds a larger key."""
+        return max(task.capacity for task in self.tasks)
+
+
+@dataclass(frozen=True)
+class BarScale:
+    """The widths of bars of records/s, in per cent: linear from 0 to `top`, and by powers of ten.
+
+    `low`, `high`: the ends of the logarithmic scale.
+    """
+
+    top: float
+    low: float
+    high: float
+
+    def linear(self, rate: float) -> str:
+        """Return the width of a rate on the linear scale."""
+        return _percent(rate / self.top)
+
+    def log(self, rate: float) -> str:
+        """Return the width of a rate on the logarithmic scale."""
+        if rate <= self.low:
+            return _percent(0)
+        return _percent(math.log(rate / self.low) / math.log(self.high / self.low))
+
+
+@dataclass(frozen=True)
+class KeyBar:
+    """A key with the widths of its bar; `running`: the share of it and all more frequent keys."""
+
+    key: KeyShare
+    running: float
+    linear: str
+    log: str
+    exceeds: bool
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A rate on the axes of bars, with its place on either scale, "" where it is not on it."""
+
+    rate: float
+    linear: str
+    log: str
+
+
+@dataclass(frozen=True)
+class KeyBars:
+    """The bars of the most frequent keys; `limit`: the records/s that the largest task holds."""
+
+    bars: Sequence[KeyBar]
+    ticks: Sequence[Tick]
+    limit: Tick
+    listed: float
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The share of a key's records at a task, None for none; `level`: of its colour."""
+
+    share: float | None
+
+    @property
+    def level(self) -> int:
+        """Return the level of the colour, 0 for no records."""
+        return min(LEVELS, math.ceil(LEVELS * self.share)) if self.share else 0
+
+    @property
+    def text(self) -> str:
+        """Return the share in per cent, "" for none."""
+        if not self.share:
+            return ""
+        return f"{100 * self.share:.0f}" if self.share >= _LEAST else "<1"
+
+
+@dataclass(frozen=True)
+class PlaceRow:
+    """A key, and the shares of its records by task; `others`: the number of keys in one row."""
+
+    label: str
+    cells: Sequence[Cell]
+    tasks: float
+    others: int = 0
+
+
+@dataclass(frozen=True)
+class KeyStatus:
+    """The skew against the limit of the policy.
+
+    `mean`: the load of all tasks together over their capacity. `imbalance`, `limit`: shares of
+    capacity. `exceeds`: the largest key exceeds what any task holds. `better`: the recommended
+    grouping if it is not in use; `saved`: the share of the present memory that it saves, negative
+    if it needs more.
+    """
+
+    grade: str
+    largest: KeyShare | None
+    fullest: TaskColumn
+    mean: float
+    imbalance: float
+    limit: float
+    exceeds: bool
+    better: GroupingReplay | None
+    saved: float
+
+    @property
+    def ratio(self) -> float:
+        """Return the load of the fullest task over the mean."""
+        return self.fullest.share / self.mean if self.mean else 1.0
+
+    @property
+    def added(self) -> float:
+        """Return the share of the present memory that the better grouping needs in addition."""
+        return -self.saved
+
+    @property
+    def imbalance_grade(self) -> str:
+        """Return the grade of the imbalance."""
+        return imbalance_grade(self.imbalance, self.limit)
+
+    @property
+    def load_grade(self) -> str:
+        """Return the grade of the fullest task."""
+        return LOAD.grade(self.fullest.share)
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The changes within an hour, None where the figure of that time is not known."""
+
+    top_share: float | None = None
+    imbalance: float | None = None
+
+
+def columns_of(loads: Sequence[TaskLoad]) -> Columns:
+    """Return the columns of tasks; of nodes where each task has a node of its own."""
+    by_node = len({load.node for load in loads}) == len(loads)
+    tasks = [
+        TaskColumn(
+            load.task, load.node,
+            load.node_name if by_node else f"task {load.task}",
+            str(load.node if by_node else load.task),
+            "" if by_node else load.node_name,
+            load.capacity, load.records_per_s,
+        )
+        for load in loads
+    ]  # fmt: skip
+    return Columns(tasks, "node" if by_node else "task")
+
+
+def key_bars(report: KeyReport, columns: Columns) -> KeyBars:
+    """Return the bars of the most frequent keys, with the capacity of the largest task."""
+    scale = _scale_of(report.keys, columns.largest)
+    bars = list(_bars(report.keys, scale, columns.largest))
+    ticks = [Tick(rate, scale.linear(rate), "") for rate in _round_rates(scale.top)]
+    decades = range(round(math.log10(scale.low)), math.floor(math.log10(scale.high)) + 1)
+    ticks += [Tick(10.0**power, "", scale.log(10.0**power)) for power in decades]
+    shown = columns.largest <= scale.top
+    limit = Tick(
+        columns.largest,
+        scale.linear(columns.largest) if shown else "",
+        scale.log(columns.largest),
+    )
+    return KeyBars(bars, ticks, limit, bars[-1].running if bars else 0.0)
+
+
+def _bars(keys: Sequence[KeyShare], scale: BarScale, holds: float) -> Iterator[KeyBar]:
+    running = 0.0
+    for key in keys:
+        running += key.share
+        rate = key.records_per_s
+        yield KeyBar(key, running, scale.linear(rate), scale.log(rate), rate > holds)
+
+
+def _scale_of(keys: Sequence[KeyShare], holds: float) -> BarScale:
+    """Return a scale of all keys; the linear one has the capacity unless it is far above them."""
+    rates = [key.records_per_s for key in keys if key.records_per_s > 0] or [1.0]
+    top = max(rates)
+    near = holds <= 2 * top
+    low = 10.0 ** math.floor(math.log10(min(rates)) - 1e-9)
+    return BarScale(1.08 * max(top, holds if near else 0.0), low, 1.3 * max(top, holds))
+
+
+def _round_rates(top: float) -> list[float]:
+    """Return round rates from 0 to the top of a scale."""
+    power = 10.0 ** math.floor(math.log10(top / _TICKS))
+    step = next(step * power for step in _STEPS if step * power * (_TICKS + 1) > top)
+    return [step * place for place in range(math.floor(top / step) + 1)]
+
+
+def place_rows(report: KeyReport, columns: Columns) -> list[PlaceRow]:
+    """Return the shares of the records of each key by task, all other keys in the last row."""
+    keys = report.keys[:PLACED_KEYS]
+    rows = [
+        PlaceRow(
+            key.label,
+            [Cell(key.tasks.get(task.task) or None) for task in columns.tasks],
+            sum(share > 0 for share in key.tasks.values()),
+        )
+        for key in keys
+    ]
+    others = report.distinct - len(keys)
+    if others > 0:
+        rows.append(_others_row(report, columns, keys, others))
+    return rows
+
+
+def _others_row(
+    report: KeyReport, columns: Columns, keys: Sequence[KeyShare], others: int
+) -> PlaceRow:
+    rest = [
+        max(0.0, task.rate - sum(key.records_per_s * key.tasks.get(task.task, 0.0) for key in keys))
+        for task in columns.tasks
+    ]
+    pairs = report.memory - sum(len([s for s in key.tasks.values() if s > 0]) for key in keys)
+    total = sum(rest)
+    cells = [Cell(rate / total if total and rate else None) for rate in rest]
+    return PlaceRow("", cells, max(1.0, pairs / others), others)
+
+
+def status_of(report: KeyReport, columns: Columns, limit: float) -> KeyStatus:
+    """Return the status of the skew: the limit is the policy's, near it is as for loads."""
+    largest = report.keys[0] if report.keys else None
+    exceeds = largest is not None and largest.records_per_s > columns.largest
+    better = next((item for item in report.groupings if item.recommended and not item.in_use), None)
+    present = next((item.memory for item in report.groupings if item.in_use), report.memory)
+    return KeyStatus(
+        grade=_grade(report, limit, exceeds=exceeds),
+        largest=largest,
+        fullest=columns.fullest,
+        mean=columns.mean,
+        imbalance=report.imbalance,
+        limit=limit,
+        exceeds=exceeds,
+        better=better,
+        saved=1 - better.memory / present if better and present else 0.0,
+    )
+
+
+def _grade(report: KeyReport, limit: float, *, exceeds: bool) -> str:
+    if report.at is None or not report.records_per_s:
+        return UNKNOWN
+    grade = LOAD.grade(report.imbalance / limit if limit else None)
+    return WARN if exceeds and grade == GOOD else grade
+
+
+def imbalance_grade(imbalance: float, limit: float) -> str:
+    """Return bad above the limit, and warn near it."""
+    return LOAD.grade(imbalance / limit) if limit else UNKNOWN
+
+
+def trend_of(history: Sequence[SkewPoint]) -> Trend:
+    """Return the changes of the newest point since an hour before."""
+    if not history:
+        return Trend()
+    newest = history[-1]
+    before = min(history, key=lambda point: abs(newest.at - _HOUR - point.at))
+    if abs(newest.at - _HOUR - before.at) > _NEAR:
+        return Trend()
+    return Trend(newest.top_share - before.top_share, newest.imbalance - before.imbalance)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * min(1.0, max(0.0, share)):.2f}%"

@@ -1,0 +1,177 @@
+"""The key microscope of a query: shares of keys, loads of tasks, and what groupings would give."""
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.http import HttpResponse, JsonResponse
+from django_htmx.http import HttpResponseClientRefresh
+from redis import RedisError
+
+from controlplane.catalog.computations import text_of
+from controlplane.catalog.queries import query_by_id, row_of
+from controlplane.models import Cluster, Query
+from controlplane.models.query import LIVE_STATES
+from controlplane.partitioning.key_report import KeyReport, read_key_report
+from controlplane.planning.adapters import adapters
+from controlplane.policies.store import policy_of
+from dashboard.figures.keys import skew_figures
+from dashboard.forms import form_fields
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.queries.key_groupings import grouping_charts
+from dashboard.queries.key_rows import (
+    columns_of,
+    imbalance_grade,
+    key_bars,
+    place_rows,
+    status_of,
+    trend_of,
+)
+from dashboard.queries.views import edges_context
+from dashboard.responses import render_page
+from dashboard.thresholds import AGE_S
+
+PLANNER: Final = "partitioning"
+# The rows of the table of the history; the chart shows every point.
+HISTORY_ROWS: Final = 30
+NO_CONTENT: Final = 204
+
+
+@cluster_page
+def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Show the keys of a query; the charts are drawn by the browser from `charts`."""
+    query = query_by_id(cluster, pk)
+    report = _report_of(query)
+    context = {"query": query, "row": row_of(query), "key": text_of(query).key}
+    context |= edges_context(cluster, query) | {"empty": _why_empty(cluster, query, report)}
+    if report is not None and not context["empty"]:
+        context |= _live_context(cluster, report) | _groupings_context(cluster, report)
+        context |= _history_context(cluster, report) | _request_context(cluster)
+    return render_page(request, "query_keys.html", context)
+
+
+@cluster_page
+def live(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Return the parts that change with each sample.
+
+    The page is loaded again when it has become empty, or is empty no longer.
+    """
+    query = query_by_id(cluster, pk)
+    report = _report_of(query)
+    empty = report is None or bool(_why_empty(cluster, query, report))
+    if empty != (request.htmx.target == "key-empty"):
+        return HttpResponseClientRefresh()
+    if report is None or empty:
+        return HttpResponse(status=NO_CONTENT)
+    context = {"query": query} | _live_context(cluster, report)
+    return render_page(request, "_key_live.html", context)
+
+
+@cluster_page
+def groupings(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Return the loads under each grouping."""
+    query = query_by_id(cluster, pk)
+    report = _report_of(query)
+    if report is None or _why_empty(cluster, query, report):
+        return HttpResponse(status=NO_CONTENT)
+    context = {"query": query} | _groupings_context(cluster, report)
+    return render_page(request, "_key_groupings.html", context)
+
+
+@cluster_page
+def history(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Return the table of the history."""
+    query = query_by_id(cluster, pk)
+    report = _report_of(query)
+    if report is None:
+        return HttpResponse(status=NO_CONTENT)
+    context = {"query": query} | _history_context(cluster, report)
+    return render_page(request, "_key_history.html", context)
+
+
+@cluster_page
+def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
+    """Return the charts of the skew over time as JSON."""
+    report = _report_of(query_by_id(cluster, pk))
+    if report is None:
+        return JsonResponse({"figures": {}})
+    columns = columns_of(report.tasks)
+    figures = skew_figures(
+        report.history,
+        {item.name: item.title for item in report.groupings},
+        holds=columns.largest / report.records_per_s if report.records_per_s else None,
+        unit=columns.unit,
+        limit=policy_of(cluster).watch_skew,
+    )
+    return JsonResponse({"figures": figures})
+
+
+def _report_of(query: Query) -> KeyReport | None:
+    """Return the report on the keys of a query, None if Redis does not respond."""
+    try:
+        return read_key_report(query)
+    except RedisError:
+        return None
+
+
+def _why_empty(cluster: Cluster, query: Query, report: KeyReport | None) -> str:
+    """Return the code of the reason why there is nothing to show, "" if there is something."""
+    reasons = {
+        "one_task": query.task_count == 1,
+        "redis_away": report is None,
+        "": report is not None and report.at is not None and bool(report.tasks),
+        "not_live": query.state not in LIVE_STATES,
+        "pending": query.state == Query.State.PENDING,
+        "stopped": cluster.desired != Cluster.Desired.RUNNING,
+        "waiting": True,
+    }
+    return next(reason for reason, holds in reasons.items() if holds)
+
+
+def _live_context(cluster: Cluster, report: KeyReport) -> dict[str, Any]:
+    """Return the context of the status, the tiles, the bars of keys, and the places of keys."""
+    columns, limit = columns_of(report.tasks), policy_of(cluster).watch_skew
+    bars = key_bars(report, columns)
+    return {
+        "report": report,
+        "columns": columns,
+        "status": status_of(report, columns, limit),
+        "age_grade": _age_grade(report),
+        "bars": bars,
+        "places": place_rows(report, columns),
+        "trend": trend_of(report.history),
+        "holds": columns.largest / report.records_per_s if report.records_per_s else None,
+        "most_tasks": max(
+            (sum(s > 0 for s in key.tasks.values()) for key in report.keys), default=0
+        ),
+    }
+
+
+def _age_grade(report: KeyReport) -> str:
+    if report.at is None:
+        return AGE_S.grade(None)
+    return AGE_S.grade((datetime.now(UTC) - report.at).total_seconds())
+
+
+def _groupings_context(cluster: Cluster, report: KeyReport) -> dict[str, Any]:
+    """Return the context of the loads under each grouping."""
+    columns, limit = columns_of(report.tasks), policy_of(cluster).watch_skew
+    charts = grouping_charts(report, columns, limit)
+    return {"report": report, "columns": columns, "charts": charts}
+
+
+def _history_context(cluster: Cluster, report: KeyReport) -> dict[str, Any]:
+    """Return the context of the table of the history, newest first."""
+    limit = policy_of(cluster).watch_skew
+    points = report.history[:: -max(1, -(-len(report.history) // HISTORY_ROWS))]
+    rows = [{"point": point, "grade": imbalance_grade(point.imbalance, limit)} for point in points]
+    return {"history": rows, "limit": limit}
+
+
+def _request_context(cluster: Cluster) -> dict[str, Any]:
+    """Return the fields of the request of a plan: the defaults of its algorithm."""
+    adapter = adapters().get(PLANNER)
+    if adapter is None:
+        return {}
+    chosen = adapter.algorithm("")
+    fields = form_fields(adapter.fields(chosen, cluster), {}, {})
+    return {"planner": adapter, "algorithm": chosen, "fields": fields}

@@ -1,0 +1,170 @@
+"""The key microscope of a query: page, fragments, empty states, buttons by role."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from redis import RedisError
+
+from controlplane.access.roles import Actor
+from controlplane.models import Cluster, Query
+from controlplane.partitioning.key_report import KeyReport
+from dashboard.queries import keys
+from tests.support import cluster as made
+from tests.support.key_reports import key_report
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+Give = Callable[[KeyReport | RedisError], None]
+
+
+@pytest.fixture
+def split(operator: Actor) -> Query:
+    """A query over eight tasks with an aggregator."""
+    cluster = made.small_cluster(operator, nodes=8)
+    Cluster.objects.update(desired="running", state="running")
+    return made.placed_split(operator, cluster, "errors-by-path", "two_choices")
+
+
+@pytest.fixture
+def give(monkeypatch: pytest.MonkeyPatch) -> Give:
+    """Give the page this report."""
+
+    def given(report: KeyReport | RedisError) -> None:
+        def read(query: Query) -> KeyReport:
+            if isinstance(report, RedisError):
+                raise report
+            return replace(report, query=query.name)
+
+        monkeypatch.setattr(keys, "read_key_report", read)
+
+    return given
+
+
+def page_of(query: Query, part: str = "") -> str:
+    return f"/clusters/sf/queries/{query.pk}/keys/{part}"
+
+
+def marked(content: str, name: str) -> str:
+    """Return the opening tag of the element with an id."""
+    start = content.index(f'id="{name}"')
+    return content[content.rindex("<", 0, start) : content.index(">", start)]
+
+
+def test_the_page_has_all_parts(operating: Client, split: Query, give: Give) -> None:
+    give(key_report())
+    answer = operating.get(page_of(split))
+    content = answer.content.decode()
+    parts = ("finding", "tiles", "shares", "places", "groupings", "history")
+    assert all(f'id="key-{part}"' in content for part in parts)
+    assert 'data-grade="warn"' in marked(content, "key-finding")
+    assert answer.context["status"].fullest.title == "node 3"
+    assert content.count("<tr") > 30
+    replays = [card.replay for card in answer.context["charts"].cards]
+    assert [replay.name for replay in replays if replay.recommended] == ["head_aware"]
+    assert f'href="/clusters/sf/queries/{split.pk}/"' in content
+
+
+def test_the_query_links_to_its_keys(operating: Client, split: Query) -> None:
+    content = operating.get(f"/clusters/sf/queries/{split.pk}/").content.decode()
+    assert f'href="{page_of(split)}"' in content
+
+
+def test_live_parts_replace_their_elements(operating: Client, split: Query, give: Give) -> None:
+    give(key_report())
+    headers = HTMX | {"HX-Target": "key-status"}
+    content = operating.get(page_of(split, "live/"), headers=headers).content.decode()
+    for part in ("key-tiles", "key-shares", "key-places"):
+        assert "hx-swap-oob" in marked(content, part)
+    assert "hx-swap-oob" not in operating.get(page_of(split)).content.decode()
+    assert "<html" not in content
+
+
+@pytest.mark.parametrize("part", ["groupings/", "history/"])
+def test_slower_parts_are_fragments(operating: Client, split: Query, give: Give, part: str) -> None:
+    give(key_report())
+    answer = operating.get(page_of(split, part), headers=HTMX)
+    assert answer.status_code == 200
+    assert "<html" not in answer.content.decode()
+
+
+def test_charts_come_as_json(operating: Client, split: Query, give: Give) -> None:
+    give(key_report())
+    figures = operating.get(page_of(split, "charts.json")).json()["figures"]
+    assert set(figures) == {"skew", "imbalance"}
+    give(RedisError())
+    assert operating.get(page_of(split, "charts.json")).json() == {"figures": {}}
+
+
+def test_old_samples_are_muted(operating: Client, split: Query, give: Give) -> None:
+    give(key_report(datetime.now(UTC) - timedelta(seconds=40)))
+    answer = operating.get(page_of(split))
+    assert answer.context["age_grade"] == "warn"
+    assert "stale" in marked(answer.content.decode(), "key-tiles")
+
+
+def empty_of(client: Client, query: Query) -> Any:
+    answer = client.get(page_of(query))
+    assert answer.status_code == 200
+    assert f'data-reason="{answer.context["empty"]}"' in answer.content.decode()
+    return answer.context["empty"]
+
+
+def test_empty_pages_name_their_reason(operating: Client, split: Query, give: Give) -> None:
+    nothing = KeyReport(split.name, None, 600, tasks=key_report().tasks)
+    give(nothing)
+    assert empty_of(operating, split) == "waiting"
+    Cluster.objects.update(desired="stopped")
+    assert empty_of(operating, split) == "stopped"
+    Query.objects.update(state="pending")
+    assert empty_of(operating, split) == "pending"
+    Query.objects.update(state="ended")
+    assert empty_of(operating, split) == "not_live"
+    give(RedisError())
+    assert empty_of(operating, split) == "redis_away"
+    Query.objects.update(task_count=1, state="running")
+    assert empty_of(operating, split) == "one_task"
+
+
+@pytest.mark.parametrize(
+    ("target", "sampled", "status"),
+    [("key-empty", True, 200), ("key-empty", False, 204), ("key-status", True, 200)],
+)
+def test_the_page_is_loaded_again_when_the_first_sample_arrives(
+    operating: Client, split: Query, give: Give, target: str, *, sampled: bool, status: int
+) -> None:
+    give(key_report() if sampled else KeyReport(split.name, None, 600))
+    answer = operating.get(page_of(split, "live/"), headers=HTMX | {"HX-Target": target})
+    assert answer.status_code == status
+    assert ("HX-Refresh" in answer.headers) == (sampled and target == "key-empty")
+
+
+def test_the_page_is_loaded_again_when_the_samples_expire(
+    operating: Client, split: Query, give: Give
+) -> None:
+    give(KeyReport(split.name, None, 600))
+    answer = operating.get(page_of(split, "live/"), headers=HTMX | {"HX-Target": "key-status"})
+    assert "HX-Refresh" in answer.headers
+
+
+def test_viewers_have_no_buttons(
+    operating: Client, viewing: Client, split: Query, give: Give
+) -> None:
+    give(key_report())
+    assert 'data-dialog="key_grouping"' in operating.get(page_of(split)).content.decode()
+    content = viewing.get(page_of(split)).content.decode()
+    assert 'id="key-buttons"' not in content
+    assert '<dialog id="key_grouping"' not in content
+
+
+def test_a_fixed_grouping_locks_the_buttons(
+    operating: Client, operator: Actor, sf: Cluster, give: Give
+) -> None:
+    query = made.placed_split(operator, sf, "fixed", "")
+    give(key_report())
+    content = operating.get(page_of(query)).content.decode()
+    assert 'data-dialog="key_grouping"' not in content
+    assert 'id="fixed-grouping"' in content
