@@ -86,8 +86,8 @@ def reciprocal(divisor: int) -> np.uint64:
 def remainder(word: np.uint64, divisor: np.uint64, factor: np.uint64) -> np.uint64:
     """Return word modulo divisor without a division, which is ten times slower.
 
-    `factor` times divisor is at most 2^64 and more than that minus divisor - 1, so the quotient is at
-    most 1 too low. There is no branch, which a processor would often predict wrongly.
+    2^64 minus `factor` times divisor is from 1 to divisor, so the quotient is at most 1 too low. A
+    branch for that case would often be predicted wrongly.
     """
     rest = word - high_product(word, factor) * divisor
     return rest - divisor * np.uint64(rest >= divisor)
@@ -96,8 +96,19 @@ def remainder(word: np.uint64, divisor: np.uint64, factor: np.uint64) -> np.uint
 @compiled
 def slot_worker(slot: int, bits: np.uint64, thresholds: Hashes, others: Ints) -> int:
     """Return the worker of a slot of unequal shares, by further bits of the hash."""
-    other = np.int64((bits & _LOW_BITS) >= thresholds[slot])
-    return slot + (others[slot] - slot) * other
+    return slot + (int(others[slot]) - slot) * int((bits & _LOW_BITS) >= thresholds[slot])
+
+
+@compiled
+def high_slot(bits: np.uint64, count: int) -> int:
+    """Return a slot by the upper 32 bits of a word."""
+    return int(np.int64(((bits >> _HALF) * np.uint64(count)) >> _HALF))
+
+
+@compiled
+def low_slot(bits: np.uint64, count: int) -> int:
+    """Return a slot by the lower 32 bits of a word."""
+    return int(np.int64(((bits & _LOW_BITS) * np.uint64(count)) >> _HALF))
 
 
 @compiled

@@ -41,12 +41,12 @@ class PartialKeyGrouping(LoadGrouping):
         """Return the worker of each message, and the state after them."""
         workers, total = state.workers, state.total
         table, result = slot_table(workers), np.empty(len(messages), np.int64)
-        factors = reciprocal(table.count), reciprocal(max(1, table.count - 1))
+        factor, other_factor = reciprocal(table.count), reciprocal(max(1, table.count - 1))
         if workers.equal:
-            _route_equal(messages.keys, *factors, total, result)
+            _route_equal(messages.keys, factor, other_factor, total, result)
         else:
             arrays = table.thresholds, table.others, 1.0 / workers.shares
-            _route_weighted(messages.keys, *factors, *arrays, total, result)
+            _route_weighted(messages.keys, factor, other_factor, *arrays, total, result)
         return result, state.with_total(total, len(messages))
 
     def choose(
@@ -94,13 +94,13 @@ def _slots(
     key: np.uint64, count: int, factor: np.uint64, other_factor: np.uint64
 ) -> tuple[int, int]:
     """Return two different slots of a key, twice the only one if there is just one."""
-    first = np.int64(remainder(key, np.uint64(count), factor))
+    first = int(np.int64(remainder(key, np.uint64(count), factor)))
     if count == 1:
         return first, first
     other = (key ^ (key >> _SHIFT)) * _FACTOR_WORD
     other ^= other >> _HALF
-    second = first + 1 + np.int64(remainder(other, np.uint64(count - 1), other_factor))
-    return first, second - count * np.int64(second >= count)
+    second = first + 1 + int(np.int64(remainder(other, np.uint64(count - 1), other_factor)))
+    return first, second - count * int(second >= count)
 
 
 @compiled
@@ -112,7 +112,7 @@ def _route_equal(
     for message in range(len(keys)):
         first, second = _slots(keys[message], count, factor, other_factor)
         result[message] = add_to_less_loaded(
-            total, first, second, np.int64(total[first] > total[second])
+            total, first, second, int(total[first] > total[second])
         )
 
 
@@ -132,4 +132,4 @@ def _route_weighted(
         if second == first:
             second = (first + 1) % count
         load, other_load = (total[first] + 1) * scale[first], (total[second] + 1) * scale[second]
-        result[message] = add_to_less_loaded(total, first, second, np.int64(load > other_load))
+        result[message] = add_to_less_loaded(total, first, second, int(load > other_load))

@@ -13,7 +13,13 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.partitioning.grouping import Hashes, Messages, Workers
-from algorithms.partitioning.groupings.hash_choice import WORD, mixed_word, slot_worker
+from algorithms.partitioning.groupings.hash_choice import (
+    WORD,
+    high_slot,
+    low_slot,
+    mixed_word,
+    slot_worker,
+)
 from algorithms.partitioning.groupings.key import slot_table
 from algorithms.partitioning.groupings.load_state import LoadGrouping, LoadState
 from algorithms.partitioning.groupings.two_choices import MAX_SEED
@@ -27,7 +33,6 @@ PAIRS_PER_WORKER: Final = 2
 _STEP: Final = 0x9E3779B97F4A7C15
 _STEP_WORD = np.uint64(_STEP)
 _LOW: Final = 2**32 - 1
-_LOW_BITS = np.uint64(_LOW)
 _HALF = np.uint64(32)
 
 
@@ -97,7 +102,7 @@ def _route_equal(keys: Hashes, seed: np.uint64, room: float, total: Ints, result
 
     `room`: load per message of the stream below which a worker has room.
     """
-    count, messages = np.uint64(len(total)), total.sum()
+    count, messages = len(total), total.sum()
     for message in range(len(keys)):
         messages += 1
         limit = np.int64(np.ceil(room * messages))
@@ -105,10 +110,10 @@ def _route_equal(keys: Hashes, seed: np.uint64, room: float, total: Ints, result
         while pair < PAIRS_PER_WORKER * len(total):
             word += _STEP_WORD
             bits = mixed(word)
-            worker = np.int64(((bits >> _HALF) * count) >> _HALF)
+            worker = high_slot(bits, count)
             if total[worker] < limit:
                 break
-            worker = np.int64(((bits & _LOW_BITS) * count) >> _HALF)
+            worker = low_slot(bits, count)
             if total[worker] < limit:
                 break
             pair += 1
@@ -124,7 +129,7 @@ def _route_weighted(
     result: Ints,
 ) -> None:  # fmt: skip
     """Do the same for unequal capacities; `room`: float64[n]."""
-    count, messages = np.uint64(len(total)), total.sum()
+    count, messages = len(total), total.sum()
     for message in range(len(keys)):
         messages += 1
         word, worker, pair = keys[message] + seed, 0, 0
@@ -132,11 +137,11 @@ def _route_weighted(
             word += _STEP_WORD
             bits = mixed(word)
             further = mixed(bits)
-            slot = np.int64(((bits >> _HALF) * count) >> _HALF)
+            slot = high_slot(bits, count)
             worker = slot_worker(slot, further, thresholds, others)
             if total[worker] < room[worker] * messages:
                 break
-            slot = np.int64(((bits & _LOW_BITS) * count) >> _HALF)
+            slot = low_slot(bits, count)
             worker = slot_worker(slot, further >> _HALF, thresholds, others)
             if total[worker] < room[worker] * messages:
                 break

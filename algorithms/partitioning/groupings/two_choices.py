@@ -7,7 +7,13 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.partitioning.grouping import Hashes, Messages
-from algorithms.partitioning.groupings.hash_choice import WORD, mixed_word, slot_worker
+from algorithms.partitioning.groupings.hash_choice import (
+    WORD,
+    high_slot,
+    low_slot,
+    mixed_word,
+    slot_worker,
+)
 from algorithms.partitioning.groupings.key import slot_table
 from algorithms.partitioning.groupings.load_state import LoadGrouping, LoadState
 from algorithms.partitioning.groupings.partial_key import add_to_less_loaded
@@ -18,7 +24,6 @@ MAX_SEED: Final = 2**32 - 1
 
 _STEP: Final = 0x9E3779B97F4A7C15
 _STEP_WORD = np.uint64(_STEP)
-_LOW_BITS = np.uint64(2**32 - 1)
 _HALF = np.uint64(32)
 
 
@@ -70,14 +75,14 @@ class TwoChoices(LoadGrouping):
 @compiled
 def _route_equal(keys: Hashes, position: np.uint64, total: Ints, result: Ints) -> None:
     """Write the less loaded of two drawn workers into `result`; counts messages in `total`."""
-    count = np.uint64(len(total))
+    count = len(total)
     for message in range(len(keys)):
         word = mixed(position ^ keys[message])
         position += _STEP_WORD
-        first = np.int64(((word >> _HALF) * count) >> _HALF)
-        second = np.int64(((word & _LOW_BITS) * count) >> _HALF)
+        first = high_slot(word, count)
+        second = low_slot(word, count)
         result[message] = add_to_less_loaded(
-            total, first, second, np.int64(total[first] > total[second])
+            total, first, second, int(total[first] > total[second])
         )
 
 
@@ -87,14 +92,14 @@ def _route_weighted(
     result: Ints,
 ) -> None:  # fmt: skip
     """Do the same for unequal capacities; `scale`: 1 / share."""
-    count = np.uint64(len(total))
+    count = len(total)
     for message in range(len(keys)):
         word = mixed(position ^ keys[message])
         position += _STEP_WORD
         further = mixed(word)
-        first = np.int64(((word >> _HALF) * count) >> _HALF)
-        second = np.int64(((word & _LOW_BITS) * count) >> _HALF)
+        first = high_slot(word, count)
+        second = low_slot(word, count)
         first = slot_worker(first, further, thresholds, others)
         second = slot_worker(second, further >> _HALF, thresholds, others)
         load, other_load = (total[first] + 1) * scale[first], (total[second] + 1) * scale[second]
-        result[message] = add_to_less_loaded(total, first, second, np.int64(load > other_load))
+        result[message] = add_to_less_loaded(total, first, second, int(load > other_load))
