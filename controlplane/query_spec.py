@@ -10,11 +10,13 @@ from dataclasses import MISSING, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final, get_type_hints
 
+from algorithms.partitioning.catalog import GROUPINGS
 from controlplane.wire.query_text import MAX_TASKS, QueryText, declared
 
 # Of both sides of a join together. The widest real query (a taxi trip) reads 79 streams.
 MAX_STREAMS: Final = 200
 _DAY_S: Final = 86_400
+ParameterValue = bool | int | float | str | None
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class QuerySpec:
 
     A join pairs the records of `streams` with those of the streams in `right`. Their ids replace
     the names in the stored text; `text.right` of a spec is ignored. With a `key_grouping` an
-    aggregator node merges the windows; the grouping can change while the query runs.
+    aggregator node merges the windows; the grouping and its parameters can change while the query
+    runs.
     """
 
     name: str = declared("Name", "of one live query", group="head", min_length=1, max_length=100)
@@ -52,8 +55,15 @@ class QuerySpec:
     right: Sequence[str] = declared("", "see the text", (), column="")
     key_grouping: str = declared(
         "Key grouping",
-        "assignment of keys to tasks: hash or two_choices; empty: hash",
+        "name of the assignment of keys to tasks; empty: by key, without an aggregator node",
         "",
+        group="choice",
+        choices=("", *GROUPINGS),
+    )
+    key_grouping_parameters: Mapping[str, ParameterValue] = declared(
+        "Parameters of the key grouping",
+        "parameters of the key grouping by name; the others have their defaults",
+        {},
         group="choice",
     )
     retention_s: int = declared(

@@ -59,7 +59,7 @@ def _kind(value: dict[str, Any]) -> str:
     if "$ref" in value:
         return _TITLES[value["$ref"].rpartition("/")[2]]
     if "enum" in value:
-        return ", ".join(f"`{option}`" for option in value["enum"])
+        return ", ".join(f"`{option}`" if option else '`""`' for option in value["enum"])
     kind = str(value.get("type", "any"))
     if kind == "array":
         kind = f"list of {_kind(value['items'])}"

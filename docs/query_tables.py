@@ -6,7 +6,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from algorithms.partitioning.catalog import GROUPINGS, GroupingInfo
 from controlplane.catalog.language import Entry, aggregates, functions, operators
+from controlplane.groupings import value_text
 from controlplane.query_spec import DECLARED, QueryField
 
 PAGE = Path(__file__).with_name("queries.md")
@@ -14,9 +16,9 @@ MARK = "<!-- tables -->\n"
 
 
 def tables() -> str:
-    """Return every field, aggregate, function and operator as Markdown."""
+    """Return every field, key grouping, aggregate, function and operator as Markdown."""
     parts = (("Aggregates", aggregates()), ("Functions", functions()), ("Operators", operators()))
-    return "\n".join([_fields(), *(_table(title, entries) for title, entries in parts)])
+    return "\n".join([_fields(), _groupings(), *(_table(title, rows) for title, rows in parts)])
 
 
 def _fields() -> str:
@@ -27,6 +29,20 @@ def _fields() -> str:
     ]
     head = ["### Fields", "", "| field | if left out | bounds | meaning |", "|---|---|---|---|"]
     return "\n".join([*head, *rows, ""])
+
+
+def _groupings() -> str:
+    rows = [
+        f"| `{info.name}` | {info.title}. {info.about} | {_parameters(info)} |"
+        for info in GROUPINGS.values()
+    ]
+    head = ["### Key groupings", "", "| name | meaning | parameters |", "|---|---|---|"]
+    return "\n".join([*head, *rows, ""])
+
+
+def _parameters(info: GroupingInfo) -> str:
+    fields = info.parameters.fields()
+    return ", ".join(f"`{field.name}` ({value_text(field.default)})" for field in fields)
 
 
 def _default(item: QueryField) -> str:

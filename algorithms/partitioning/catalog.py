@@ -13,10 +13,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from algorithms.errors import BadParameters, UnknownGrouping
-from algorithms.vocabulary import ParameterField
 
 if TYPE_CHECKING:
+    # Both need numpy, without which `weir --help` lists the names of groupings.
     from algorithms.partitioning.grouping import Grouping
+    from algorithms.vocabulary import ParameterField
 
 KEY: Final = "key"
 NO_PARAMETERS: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -121,7 +122,7 @@ def info_of(name: str) -> GroupingInfo:
     return GROUPINGS[name]
 
 
-def fields_of(name: str) -> tuple[ParameterField, ...]:
+def fields_of(name: str) -> "tuple[ParameterField, ...]":
     """Return the parameters of a grouping. Raises `UnknownGrouping`."""
     return info_of(name).parameters.fields()
 

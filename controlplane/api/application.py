@@ -40,5 +40,6 @@ for _module in (
     edges, proposals, comparisons, executions, policies,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)
+api.add_router("/key-groupings", edges.groupings)
 api.add_router("/lab", lab.router)
 api.add_router("/attached", attached.router)

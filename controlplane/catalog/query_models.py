@@ -75,7 +75,12 @@ def json_type(kind: Any, moment: Any = datetime) -> Any:
 def _field(item: QueryField, kind: Any, checked: bool, former: str | None = None) -> Any:
     given: dict[str, Any] = {"title": item.title, "description": item.facts["description"]}
     bounds = {name: item.facts[name] for name in (*_BOUNDS, *_LENGTHS) if name in item.facts}
-    given |= bounds if checked else {"json_schema_extra": _documented(kind, bounds)}
+    # The service checks choices, because it has the reason of each that is not possible.
+    extra = {"enum": list(item.facts["choices"])} if "choices" in item.facts else {}
+    given |= bounds if checked else {}
+    extra |= {} if checked else _documented(kind, bounds)
+    if extra:
+        given["json_schema_extra"] = extra
     if former is not None:
         given["validation_alias"] = AliasChoices(item.name, former)
     if item.is_required:

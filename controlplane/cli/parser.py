@@ -233,6 +233,7 @@ def _queries(group: Any) -> None:
     sub.add_argument("--seconds", type=int, metavar="N", help="of event time")
     sub.add_argument("--windows", type=int, metavar="N", help="at most")
     _submit(group)
+    _key_groupings(group)
     sub = _cluster_command(
         group, "end", "queries.end_queries", "end live queries: all of them or none", reason=True
     )
@@ -248,6 +249,20 @@ def _submit(group: Any) -> None:
     sub.add_argument(
         "--input", type=Path, metavar="FILE",
         help="YAML or JSON with a list `queries`, as in a cluster's description; - is stdin",
+    )  # fmt: skip
+
+
+def _key_groupings(group: Any) -> None:
+    about = "the key groupings that a query can have, or the parameters of one"
+    sub = _command(group, "groupings", "key_groupings.list_key_groupings", about, acts=False)
+    sub.add_argument("grouping", nargs="?", default="", help="show its parameters")
+    about = "change the key grouping of a running query"
+    command = "key_groupings.set_key_grouping"
+    sub = _cluster_command(group, "key-grouping", command, about, "name", reason=True)
+    sub.add_argument("grouping", help="as `weir queries groupings` prints them")
+    sub.add_argument(
+        "--param", action="append", default=[], metavar="NAME=VALUE",
+        help="a parameter of the grouping; may repeat",
     )  # fmt: skip
 
 

@@ -6,10 +6,15 @@ from datetime import datetime
 from typing import Any, Final
 
 from controlplane.cli.codes import Code, Refused
-from controlplane.query_spec import DECLARED, Declaration, QueryField, QuerySpec
+from controlplane.errors import Invalid
+from controlplane.groupings import PARAMETERS, read_parameters
+from controlplane.query_spec import DECLARED, Declaration, ParameterValue, QueryField, QuerySpec
 from controlplane.wire.query_text import QueryText
 
 _NAMED: Final = Mapping[str, str]
+_PARAMETERS: Final = Mapping[str, ParameterValue]
+# What an entry of an option with a mapping is, by type.
+_ENTRIES: Final = {_NAMED: "NAME=EXPRESSION", _PARAMETERS: "NAME=VALUE"}
 # What argparse takes for the types of fields. A list is one option that may repeat.
 _ARGUMENTS: Final[Mapping[Any, Mapping[str, Any]]] = {
     str: {"metavar": "TEXT"},
@@ -19,7 +24,7 @@ _ARGUMENTS: Final[Mapping[Any, Mapping[str, Any]]] = {
     datetime | None: {"type": datetime.fromisoformat, "metavar": "TIME"},
     Sequence[str]: {"action": "append", "metavar": "NAME"},
     Sequence[Sequence[str]]: {"action": "append", "nargs": 2, "metavar": ("LEFT", "RIGHT")},
-    _NAMED: {"action": "append", "metavar": "NAME=EXPRESSION"},
+    **{kind: {"action": "append", "metavar": entry} for kind, entry in _ENTRIES.items()},
 }
 
 
@@ -38,6 +43,8 @@ def _help(item: QueryField) -> str:
     about = str(item.facts["description"])
     if "action" in _ARGUMENTS[item.kind]:
         return f"{about}; may repeat"
+    if names := ", ".join(filter(None, item.facts.get("choices", ()))):
+        return f"{about}; one of {names}"
     if isinstance(item.default, int | float):
         default = str(item.default).removesuffix(".0")
         return f"{about} ({default} {item.facts.get('unit', '')}".rstrip() + ")"
@@ -45,12 +52,14 @@ def _help(item: QueryField) -> str:
 
 
 def query_of(given: Namespace) -> QuerySpec:
-    """Return the query of a call. Raises `Refused`."""
+    """Return the query of a call. Raises `Refused`, and `Invalid` for a wrong parameter."""
     values: dict[str, Any] = {
-        item.name: _named(_option(item), value) if item.kind == _NAMED else value
+        item.name: _entries(item, value) if item.kind in _ENTRIES else value
         for item in (*DECLARED.fields, *DECLARED.text)
         if (value := getattr(given, item.name, None)) is not None
     }
+    grouping = values.get("key_grouping", "")
+    values[PARAMETERS] = parameter_values(grouping, values.get(PARAMETERS, {}))
     text = {item.name: values.pop(item.name) for item in DECLARED.text if item.name in values}
     right = text.pop("right")
     return QuerySpec(**values, text=QueryText(**text), right=right)
@@ -62,13 +71,29 @@ def _option(item: QueryField) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _named(option: str, given: Sequence[str]) -> dict[str, str]:
-    """Return the expressions by name. Raises `Refused` for one without a name, or named twice."""
-    expressions: dict[str, str] = {}
-    for entry in given:
-        name, _, expression = (part.strip() for part in entry.partition("="))
-        if not name or not expression or name in expressions:
-            text = f"{option} {entry}: write NAME=EXPRESSION, each name once"
-            raise Refused(Code.WRONG, text, advice="weir queries submit --help")
-        expressions[name] = expression
-    return expressions
+def _entries(item: QueryField, given: Sequence[str]) -> dict[str, str]:
+    return named_texts(_option(item), given, _ENTRIES[item.kind], "weir queries submit --help")
+
+
+def named_texts(option: str, given: Sequence[str], entry: str, advice: str) -> dict[str, str]:
+    """Return the texts by name of an option that repeats.
+
+    `entry`: what the user has to write. Raises `Refused` for a text without a name, and for a name
+    that is given twice.
+    """
+    texts: dict[str, str] = {}
+    for written in given:
+        name, _, text = (part.strip() for part in written.partition("="))
+        if not name or not text or name in texts:
+            message = f"{option} {written}: write {entry}, each name once"
+            raise Refused(Code.WRONG, message, advice=advice)
+        texts[name] = text
+    return texts
+
+
+def parameter_values(grouping: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the parameters of a key grouping by name. Raises `Invalid`."""
+    values, faults = read_parameters(grouping, texts)
+    if faults:
+        raise Invalid(faults)
+    return values

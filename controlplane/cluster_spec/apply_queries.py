@@ -6,6 +6,7 @@ from typing import Any
 from controlplane.access.roles import Actor
 from controlplane.cluster_spec.document import BadDescription, ClusterDescription, QueryPart
 from controlplane.cluster_spec.report import ImportReport, count_text, errors_at
+from controlplane.groupings import PARAMETERS, stored_parameters
 from controlplane.models import Cluster, Query
 from controlplane.pagination.chunks import chunks
 from controlplane.query_spec import spec_of
@@ -73,9 +74,10 @@ def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -
 
 
 def _computed(part: QueryPart) -> QueryPart:
-    """Return the fields of a query that an import compares."""
-    placed: dict[str, Any] = {"measured": None, "aggregator": None, "more_aggregators": []}
-    compared: QueryPart = part.model_copy(update=placed)
+    """Return the fields of a query that an import compares; defaults count as left out."""
+    changed: dict[str, Any] = {"measured": None, "aggregator": None, "more_aggregators": []}
+    changed[PARAMETERS] = stored_parameters(part.key_grouping, part.key_grouping_parameters)
+    compared: QueryPart = part.model_copy(update=changed)
     return compared
 
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from controlplane.cluster_spec.document import ClusterDescription, QueryPart, TaskRangePart
+from controlplane.topology.key_groupings import key_grouping_faults
 
 Path = tuple[int | str, ...]
 Fault = tuple[Path, str]
@@ -18,6 +19,7 @@ def faults_of(description: ClusterDescription) -> dict[Path, list[str]]:
         _streams,
         _queries,
         _placement,
+        _key_groupings,
         _aggregators,
         _exclusions,
         _drop_rules,
@@ -107,6 +109,19 @@ def _task_ranges(
         expected = item.stop
     if expected < tasks:
         yield path, f"Does not assign tasks {expected} to {tasks - 1}"
+
+
+def _key_groupings(whole: ClusterDescription) -> Iterator[Fault]:
+    for index, query in enumerate(whole.queries):
+        faults = key_grouping_faults(
+            query.key_grouping,
+            query.key_grouping_parameters,
+            query.tasks,
+            joins=bool(query.text.right),
+        )
+        for place, messages in faults.items():
+            path: Path = ("queries", index, *place.split("."))
+            yield from ((path, text) for text in messages)
 
 
 def _aggregators(whole: ClusterDescription) -> Iterator[Fault]:

@@ -18,13 +18,13 @@ class Query(models.Model):
     `text`: the query as JSON (controlplane.wire.query.QueryText); text, because the order of its
     names matters and jsonb does not preserve it. `window_s`: the length of its windows in seconds.
     `task_count`: the number of tasks that its key is split into; `key_grouping`: the assignment of
-    keys to tasks (controlplane.wire.routing.route; blank: by hash, without aggregator);
-    `aggregator`: the node that merges its windows, or the first of several; `more_aggregators`: the
-    indices of the others. `incarnation`: a move without state increments
-    it. `retention_s`, `retention_windows`: the retention of windows in event time, and their
-    maximum number. `submitted_by`: a user name as text. `fault`: the reason why the data plane
-    could not compute the query, stage of the engine, index of the node, sample of the input (a list
-    of rows); empty for none.
+    keys to tasks, a name of algorithms.partitioning.catalog (blank: by key, without aggregator);
+    `key_grouping_parameters`: its parameters that are not the defaults; `aggregator`: the node that
+    merges its windows, or the first of several; `more_aggregators`: the indices of the others.
+    `incarnation`: a move without state increments it. `retention_s`, `retention_windows`: the
+    retention of windows in event time, and their maximum number. `submitted_by`: a user name as
+    text. `fault`: the reason why the data plane could not compute the query, stage of the engine,
+    index of the node, sample of the input (a list of rows); empty for none.
     """
 
     class State(models.TextChoices):
@@ -43,6 +43,7 @@ class Query(models.Model):
     window_s = models.FloatField()
     task_count = models.PositiveSmallIntegerField(default=QuerySpec.tasks)
     key_grouping = models.CharField(max_length=20, blank=True, default="")
+    key_grouping_parameters = models.JSONField(default=dict, blank=True)
     aggregator = models.ForeignKey(
         Node, on_delete=models.PROTECT, null=True, blank=True, related_name="aggregated_queries"
     )

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from controlplane.groupings import label_of
 from controlplane.models import Cluster, Query, Stream
 from controlplane.plans.plan import PlannedAction
 from controlplane.wire.routing.action_json import kind_of
@@ -24,7 +25,7 @@ from controlplane.wire.routing.query_actions import (
     SetKeyGrouping,
     SetTaskCount,
 )
-from controlplane.wire.routing.route import KEY_GROUPINGS, NO_AGGREGATOR, key_grouping_name
+from controlplane.wire.routing.route import NO_AGGREGATOR
 
 
 @dataclass(frozen=True)
@@ -122,9 +123,7 @@ _TEXTS: Final[Mapping[type[Action], tuple[str, Callable[[Any, Names], str]]]] = 
     MoveTasks: ("Node", lambda action, names: names.node(action.moves[0][0])),
     AssignStream: ("Split node", lambda action, _: f"split node {action.split}"),
     SetDropRule: ("Drop rule", _drop_rule),
-    SetKeyGrouping: ("Key grouping", lambda action, _: (
-        KEY_GROUPINGS[key_grouping_name(action.key_grouping, aggregated=True)].title
-    )),
+    SetKeyGrouping: ("Key grouping", lambda action, _: label_of(action.key_grouping)),
     SetAggregator: ("Aggregator nodes", lambda action, names: names.node(action.node)),
     SetAggregators: (
         "Aggregator nodes", lambda action, names: ", ".join(map(names.node, action.nodes)),

@@ -16,6 +16,7 @@ from redis.exceptions import RedisError
 
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
+from controlplane.groupings import route_text
 from controlplane.models import Cluster, Exclusion, Query, QueryStream, Snapshot, Stream, Task
 from controlplane.planning.admission.observation import read_input
 from controlplane.planning.partitioning.observation import read_keys
@@ -35,7 +36,7 @@ from controlplane.plans.snapshot import (
 from controlplane.wire.measures import TaskMeasure, read_tasks
 from controlplane.wire.query import is_join
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing.route import NO_AGGREGATOR, key_grouping_text
+from controlplane.wire.routing.route import NO_AGGREGATOR
 
 logger = logging.getLogger(__name__)
 
@@ -217,13 +218,18 @@ def _groupings(cluster: Cluster) -> list[GroupingRow]:
     return [
         GroupingRow(
             query,
-            key_grouping_text(key_grouping),
+            route_text(name, parameters),
             NO_AGGREGATOR if aggregator is None else aggregator,
             joins=is_join(QueryText.from_json(json.loads(text))),
             more_aggregators=more,
         )
-        for query, key_grouping, aggregator, text, more in grouped.values_list(
-            "id", "key_grouping", "aggregator__index", "text", "more_aggregators"
+        for query, name, parameters, aggregator, text, more in grouped.values_list(
+            "id",
+            "key_grouping",
+            "key_grouping_parameters",
+            "aggregator__index",
+            "text",
+            "more_aggregators",
         )
     ]
 

@@ -107,7 +107,7 @@ def _setting(name: str, query: Query, nodes: Sequence[Node]) -> QuerySetting:
     indices = [node.index for node in nodes]
     summary = f"{query.name} is merged on {', '.join(node.name for node in nodes)}"
     action = SetAggregators(query.pk, tuple(indices))
-    return QuerySetting(name, query.aggregators, indices, summary, action)
+    return QuerySetting(name, {name: query.aggregators}, {name: indices}, summary, action)
 
 
 def _active_node(cluster: Cluster, index: int) -> Node:

@@ -5,13 +5,20 @@ query without has none (`SetAggregator`), and its key grouping cannot change.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import text_of
 from controlplane.errors import Conflict, Fields, Invalid
+from controlplane.groupings import (
+    PARAMETERS,
+    grouping_faults,
+    label_of,
+    route_text,
+    stored_parameters,
+)
 from controlplane.models import Cluster, Node, Query
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.rows import Scope, read_part
@@ -20,14 +27,7 @@ from controlplane.wire.query import is_join
 from controlplane.wire.query_text import MAX_TASKS
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.query_actions import LEAST_TASKS, SetKeyGrouping, SetTaskCount
-from controlplane.wire.routing.route import (
-    HASH,
-    KEY_GROUPINGS,
-    TaskRange,
-    key_grouping_text,
-    ranges_of,
-    splits_keys,
-)
+from controlplane.wire.routing.route import TaskRange, ranges_of
 
 WITHOUT_AGGREGATOR = (
     "{name} was submitted without a key grouping, so it has no aggregator node: end the query and"
@@ -37,11 +37,14 @@ WITHOUT_AGGREGATOR = (
 
 @dataclass(frozen=True)
 class QuerySetting:
-    """A new value of a running query, under its name in the audit log, and its action."""
+    """New values of a running query by their names in the audit log, and the action.
+
+    `name`: the part of the audit record's name after "query.".
+    """
 
     name: str
-    before: Any
-    after: Any
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
     summary: str
     action: Action
 
@@ -68,38 +71,53 @@ def change_query(
     setting = decide(cluster, query)
     if setting.after == setting.before:
         return query
-    before, after = {setting.name: setting.before}, {setting.name: setting.after}
-    code = f"query.{setting.name}"
-    change = Change(setting.summary, code, query.name, reason, before, after, query.pk)
+    change = Change(
+        setting.summary, f"query.{setting.name}", query.name, reason, setting.before,
+        setting.after, query.pk,
+    )  # fmt: skip
     apply(cluster, [setting.action], change, actor=actor)
     return Query.objects.select_related("aggregator").get(pk=query.pk)
 
 
-def key_grouping_faults(key_grouping: str, tasks: int, *, joins: bool) -> Fields:
-    """Return what is wrong with the key grouping of a query, "" for none, by field."""
-    if not key_grouping:
-        return {}
-    if faults := _name_faults(key_grouping, joins=joins):
-        return {"key_grouping": faults}
-    if tasks <= 1:
+def key_grouping_faults(
+    name: str, parameters: Mapping[str, Any], tasks: int, *, joins: bool
+) -> Fields:
+    """Return the faults of a query's key grouping and its parameters by field; "" is none."""
+    faults = grouping_faults(name, parameters, joins=joins)
+    if name and not faults and tasks <= 1:
         return {"key_grouping": ["Needs more than one task"]}
-    return {}
+    return faults
 
 
-def set_key_grouping(actor: Actor, query: Query, key_grouping: str, reason: str = "") -> Query:
-    """Set the key grouping of a running query, from the next batch on.
+def set_key_grouping(
+    actor: Actor,
+    query: Query,
+    name: str,
+    parameters: Mapping[str, Any] | None = None,
+    reason: str = "",
+) -> Query:
+    """Set the key grouping of a running query with its parameters, from the next batch on.
 
-    The aggregator merges the parts of a key. Raises `Invalid`, and as `change_query`.
+    `parameters`: by name, the others have their defaults. The aggregator merges the parts of a
+    key. Raises `Invalid`, and as `change_query`.
     """
+    given = parameters or {}
 
     def decide(_: Cluster, query: Query) -> QuerySetting:
-        if faults := _name_faults(key_grouping, joins=is_join(text_of(query))):
-            raise Invalid({"key_grouping": faults})
-        summary = f"{query.name}: keys are assigned to tasks {KEY_GROUPINGS[key_grouping].title}"
-        action = SetKeyGrouping(query.pk, key_grouping_text(key_grouping))
-        return QuerySetting("key_grouping", query.key_grouping, key_grouping, summary, action)
+        faults = grouping_faults(name, given, joins=is_join(text_of(query)))
+        if faults or not name:
+            raise Invalid(faults or {"key_grouping": ["Name a key grouping"]})
+        stored = stored_parameters(name, given)
+        action = SetKeyGrouping(query.pk, route_text(name, stored))
+        summary = f"The key grouping of {query.name} is {label_of(action.key_grouping)}"
+        before = _grouping_values(query.key_grouping, query.key_grouping_parameters)
+        return QuerySetting("key_grouping", before, _grouping_values(name, stored), summary, action)
 
     return change_query(actor, query, reason, decide)
+
+
+def _grouping_values(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {"key_grouping": name, PARAMETERS: dict(parameters)}
 
 
 def set_task_count(actor: Actor, query: Query, tasks: int, reason: str = "") -> Query:
@@ -119,7 +137,8 @@ def set_task_count(actor: Actor, query: Query, tasks: int, reason: str = "") -> 
         added = added_tasks(_active_nodes(cluster), owners, tasks) if tasks > len(owners) else ()
         action = SetTaskCount(query.pk, tasks, added)
         summary = f"{query.name} has {tasks} tasks"
-        return QuerySetting("tasks", query.task_count, tasks, summary, action)
+        before, after = {"tasks": query.task_count}, {"tasks": tasks}
+        return QuerySetting("tasks", before, after, summary, action)
 
     return change_query(actor, query, reason, decide)
 
@@ -140,11 +159,3 @@ def _active_nodes(cluster: Cluster) -> list[Node]:
     if not nodes:
         raise Conflict("no_active_node", "No node is active: activate one before adding tasks")
     return nodes
-
-
-def _name_faults(key_grouping: str, *, joins: bool) -> list[str]:
-    if key_grouping not in KEY_GROUPINGS:
-        return [f"Must be one of {', '.join(KEY_GROUPINGS)}, not {key_grouping[:40] or 'empty'}"]
-    if joins and splits_keys(key_grouping):
-        return [f"Records that are joined must meet in one task: {HASH} only"]
-    return []

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from django.db.models import Q
 
 from controlplane.errors import Conflict, VersionMoved
+from controlplane.groupings import route_text
 from controlplane.models import Cluster, Node, Query, Task
 from controlplane.planning.online import OnlineProblem, read_online
 from controlplane.topology.aggregators import AggregatorNodes
@@ -22,7 +23,7 @@ from controlplane.topology.rows import streams_of
 from controlplane.topology.versions import retry, version_of
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.query_actions import AddQuery, RemoveQuery
-from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange, key_grouping_text
+from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange
 
 # Queries of one pass: bounds the statement, the delta and the time the write lock is held.
 PASS = 500
@@ -202,7 +203,7 @@ def _addition(query: Query, place: _Place, streams: tuple[int, ...]) -> Action:
         streams=streams,
         text=query.text,
         task_ranges=place.task_ranges,
-        key_grouping=key_grouping_text(query.key_grouping),
+        key_grouping=route_text(query.key_grouping, query.key_grouping_parameters),
         aggregator=NO_AGGREGATOR if place.aggregator is None else place.aggregator.index,
         more_aggregators=place.more_aggregators,
     )

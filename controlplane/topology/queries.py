@@ -16,6 +16,7 @@ from controlplane.catalog.computations import Columns, stored
 from controlplane.catalog.query_retention import retention_faults
 from controlplane.errors import Fields, Invalid
 from controlplane.events.publish import announce, event
+from controlplane.groupings import PARAMETERS, stored_parameters
 from controlplane.models import Cluster, Query, QueryStream
 from controlplane.models.query import LIVE_STATES
 from controlplane.pagination.chunks import chunks
@@ -168,8 +169,7 @@ def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Qu
                 cluster=cluster,
                 submitted_by=actor.name,
                 submitted_at=now,
-                **stored_values(spec),
-                **_computed_columns(spec, known),
+                **stored_values(spec) | _computed_columns(spec, known),
             )
             for spec in specs
         ]
@@ -187,7 +187,11 @@ def _save(actor: Actor, cluster: Cluster, specs: Sequence[QuerySpec]) -> list[Qu
 
 def _computed_columns(spec: QuerySpec, known: Mapping[str, int]) -> dict[str, Any]:
     """Return the columns of what is computed; window_s repeats the text, for lists."""
-    return {"text": stored(_resolved(spec, known)), "window_s": spec.text.window_s}
+    return {
+        "text": stored(_resolved(spec, known)),
+        "window_s": spec.text.window_s,
+        PARAMETERS: stored_parameters(spec.key_grouping, spec.key_grouping_parameters),
+    }
 
 
 def _resolved(spec: QuerySpec, known: Mapping[str, int]) -> QueryText:
@@ -243,7 +247,9 @@ def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
     }
     faults = {field: faults for field, faults in by_field.items() if faults}
     faults |= retention_faults(spec.retention_s, spec.retention_windows)
-    return faults | key_grouping_faults(spec.key_grouping, spec.tasks, joins=bool(spec.right))
+    return faults | key_grouping_faults(
+        spec.key_grouping, spec.key_grouping_parameters, spec.tasks, joins=bool(spec.right)
+    )
 
 
 def _shared(spec: QuerySpec, columns: Columns) -> Any:

@@ -7,12 +7,13 @@ from django.db.models import Q
 
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import VersionMoved
+from controlplane.groupings import route_text
 from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Stream, Task
 from controlplane.pagination.chunks import CHUNK, chunks
 from controlplane.topology.versions import retry, version_of
 from controlplane.wire.routing.actions import NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import Edge
-from controlplane.wire.routing.route import NO_AGGREGATOR, Route, key_grouping_text
+from controlplane.wire.routing.route import NO_AGGREGATOR, Route
 from controlplane.wire.routing.table import RoutingTable
 
 
@@ -105,7 +106,7 @@ def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:
     """Return the routes of queries; those that `streams` does not know have none."""
     columns = (
         "query_id", "query__incarnation", "node__index", "query__text", "query__key_grouping",
-        "query__aggregator__index", "query__more_aggregators",
+        "query__key_grouping_parameters", "query__aggregator__index", "query__more_aggregators",
     )  # fmt: skip
     first = Task.objects.filter(condition, index=0)
     task_ranges = Task.ranges(Task.objects.filter(condition, query__task_count__gt=1))
@@ -116,12 +117,12 @@ def _routes(condition: Q, streams: dict[int, list[int]]) -> dict[int, Route]:
             tuple(sorted(streams.get(query, ()))),
             text,
             task_ranges.get(query, ()),
-            key_grouping_text(key_grouping),
+            route_text(name, parameters),
             NO_AGGREGATOR if aggregator is None else aggregator,
             tuple(more),
         )
-        for query, incarnation, node, text, key_grouping, aggregator, more in first.values_list(
-            *columns
+        for query, incarnation, node, text, name, parameters, aggregator, more in (
+            first.values_list(*columns)
         )
     }
 

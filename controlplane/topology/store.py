@@ -14,12 +14,13 @@ from django.utils import timezone
 
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import VersionMoved
+from controlplane.groupings import columns_of
 from controlplane.models import Cluster, Drop, Node, Query, Redirection, Stream, Task
 from controlplane.pagination.chunks import CHUNK, chunks
 from controlplane.topology.schemas.evolution import retired_after
 from controlplane.wire.routing.actions import NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import INPUT, Edge
-from controlplane.wire.routing.route import NO_AGGREGATOR, Route, TaskRange, key_grouping_name
+from controlplane.wire.routing.route import NO_AGGREGATOR, Route, TaskRange
 
 T = TypeVar("T", bound=Hashable)
 # Columns of a cluster, by the parts of its routing table.
@@ -159,11 +160,11 @@ class _QueryRows:
         }
         _update(queries, incarnations, lambda incarnation: {"incarnation": incarnation})
         groupings = {
-            query: key_grouping_name(new.key_grouping, aggregated=new.aggregator != NO_AGGREGATOR)
+            query: (new.key_grouping, new.aggregator != NO_AGGREGATOR)
             for query, (old, new) in changed.items()
             if old.key_grouping != new.key_grouping
         }
-        _update(queries, groupings, lambda grouping: {"key_grouping": grouping})
+        _update(queries, groupings, lambda grouping: _grouping_columns(*grouping))
         self._set_aggregators(
             {
                 query: new.aggregators
@@ -205,6 +206,11 @@ class _QueryRows:
             yield Task(
                 query_id=query, index=first, node_id=self._nodes[node], since_version=self._version
             )
+
+
+def _grouping_columns(text: str, aggregated: bool) -> dict[str, Any]:
+    name, parameters = columns_of(text, aggregated=aggregated)
+    return {"key_grouping": name, "key_grouping_parameters": parameters}
 
 
 def _update(

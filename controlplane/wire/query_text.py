@@ -18,8 +18,9 @@ def declared(title: str, description: str, default: Any = MISSING, **facts: Any)
 
     `title`: its label; `description`: its meaning. Further facts are `unit`, `placeholder` (an
     example as a form writes it), `group` (fields that a form shows together), `lists_streams` (a
-    form fills in names of streams), `column` (the column of the row that stores it; empty: none),
-    and bounds as pydantic names them: gt, ge, le, min_length, max_length.
+    form fills in names of streams), `choices` (the values of a text), `column` (the column of the
+    row that stores it; empty: none), and bounds as pydantic names them: gt, ge, le, min_length,
+    max_length.
     """
     given: dict[str, Any] = {"default": default} if default != {} else {"default_factory": dict}
     return field(metadata={"title": title, "description": description, **facts}, **given)

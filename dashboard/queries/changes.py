@@ -3,23 +3,35 @@
 from controlplane.catalog import query_retention
 from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
+from controlplane.groupings import label_of, route_text
 from controlplane.models import Cluster
 from controlplane.topology import aggregators, key_groupings
-from controlplane.wire.routing.route import KEY_GROUPINGS
 from dashboard.dialog_forms import cluster_dialog
 from dashboard.guards import PageRequest
+from dashboard.queries.forms import form_faults
+from dashboard.queries.key_grouping_forms import grouping_choices, parameters_of
 from dashboard.queries.retention_forms import UNITS, retention_of
 from dashboard.responses import cluster_change
 
 
-@cluster_change("query", "pk")
+@cluster_dialog(
+    "query", "pk", form="_key_grouping_form.html", field="key_grouping",
+    context=lambda cluster, pk: {"query": query_by_id(cluster, pk)},
+    refused=lambda values, errors: {
+        "key_groupings": grouping_choices(values.get("key_grouping", ""), values),
+        "faults_of": form_faults(errors),
+    },
+)  # fmt: skip
 def set_key_grouping(request: PageRequest, cluster: Cluster, pk: int) -> str:
-    """Change the key grouping of a query."""
-    query, values = query_by_id(cluster, pk), request.POST
-    query = key_groupings.set_key_grouping(
-        request.actor, query, values.get("key_grouping", ""), values.get("reason", "")
-    )
-    return f"Keys of {query.name} are assigned to tasks {KEY_GROUPINGS[query.key_grouping].title}."
+    """Change the key grouping of a query and its parameters."""
+    query, values = query_by_id(cluster, pk), request.POST.dict()
+    name, reason = str(values.get("key_grouping", "")), str(values.get("reason", ""))
+    parameters, faults = parameters_of(values)
+    if faults:
+        raise Invalid(faults)
+    query = key_groupings.set_key_grouping(request.actor, query, name, parameters, reason)
+    label = label_of(route_text(query.key_grouping, query.key_grouping_parameters))
+    return f"The key grouping of {query.name} is {label}."
 
 
 @cluster_change("query", "pk")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from controlplane.catalog.query_text import PREFIX
 from controlplane.errors import Fields, Invalid
+from controlplane.groupings import PARAMETERS
 from controlplane.models import Cluster
 from controlplane.query_spec import DECLARED, Declaration, QueryField, QuerySpec
 from controlplane.topology import queries
@@ -18,6 +19,7 @@ from controlplane.wire.language.tree import NUMBERS
 from controlplane.wire.query import SIDES, STREAM
 from controlplane.wire.query_text import QueryText
 from dashboard.forms import moment, words_of
+from dashboard.queries.key_grouping_forms import parameters_of
 from dashboard.queries.retention_forms import retention_of, retention_values
 
 # The values of a new form: the declared defaults, and a text to begin with.
@@ -107,6 +109,7 @@ def parsed(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
     text = {item.name: _value(item, values, faults) for item in DECLARED.text}
     right = text.pop("right")
     read = {item.name: _value(item, values, faults) for item in DECLARED.fields if _is_read(item)}
+    read[PARAMETERS], parameter_faults = parameters_of(values)
     kept = QuerySpec.retention_s, QuerySpec.retention_windows
     retention_s, retention_windows, form_faults = retention_of(values, kept)
     spec = QuerySpec(
@@ -116,7 +119,7 @@ def parsed(values: Mapping[str, str]) -> tuple[QuerySpec, Fields]:
         retention_s=retention_s,
         retention_windows=retention_windows,
     )
-    return spec, faults | form_faults
+    return spec, faults | parameter_faults | form_faults
 
 
 def field_groups(declaration: Declaration = DECLARED) -> dict[str, list[QueryField]]:
@@ -132,8 +135,8 @@ def field_groups(declaration: Declaration = DECLARED) -> dict[str, list[QueryFie
 
 
 def _is_read(item: QueryField) -> bool:
-    """Return True for a field with an input of its own; a retention has two."""
-    return item.name != "text" and item.facts.get("group") != "retention"
+    """Return True for a field with one input; a retention has two, parameters have several."""
+    return item.name not in ("text", PARAMETERS) and item.facts.get("group") != "retention"
 
 
 def shown_fields(
@@ -188,6 +191,8 @@ def _field(name: str) -> tuple[str, str]:
         return FIELDS[name], ""
     # text.columns.kmh is the column kmh of the field columns.
     field, _, of = name.removeprefix(PREFIX).partition(".")
+    if field == PARAMETERS:
+        return field, of
     if not name.startswith(PREFIX):
         return "", ""
     return field, f"pair {int(of) + 1}" if field == "on" else of

@@ -14,7 +14,6 @@ from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster
 from controlplane.topology import queries
 from controlplane.topology.queries import Checked
-from controlplane.wire.routing.route import KEY_GROUPINGS
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.queries.forms import (
     DEFAULTS,
@@ -26,6 +25,7 @@ from dashboard.queries.forms import (
     summaries,
     usable,
 )
+from dashboard.queries.key_grouping_forms import grouping_choices
 from dashboard.queries.retention_forms import UNITS
 from dashboard.responses import notify, render_page
 
@@ -72,7 +72,7 @@ def _form(
     context = {
         "values": filled,
         "errors": errors,
-        "key_groupings": KEY_GROUPINGS.values(),
+        "key_groupings": grouping_choices(filled.get("key_grouping", ""), filled),
         "units": list(UNITS),
         "operators": language.operators(),
         "functions": language.functions() + language.registered_functions(),

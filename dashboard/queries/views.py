@@ -24,10 +24,10 @@ from controlplane.models import Cluster, Query
 from controlplane.results.filters import STATES, WindowFilters
 from controlplane.results.pages import keyed_windows, windows_page
 from controlplane.topology import queries
-from controlplane.wire.routing.route import HASH, KEY_GROUPINGS
 from dashboard.figures.parts import Figure
 from dashboard.figures.results import results_figure
 from dashboard.guards import PageRequest, cluster_page
+from dashboard.queries.key_grouping_forms import grouping_context, grouping_values
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 from dashboard.queries.retention_forms import UNITS, retention_values
 from dashboard.queries.sql import pseudo_sql, window_text
@@ -89,9 +89,7 @@ def end(request: PageRequest, cluster: Cluster) -> str:
 
 def edges_context(cluster: Cluster, query: Query) -> dict[str, Any]:
     """Return key groupings, aggregator nodes and drop rules: a query's own and possible ones."""
-    return {
-        "key_grouping": KEY_GROUPINGS[query.key_grouping or HASH],
-        "key_groupings": KEY_GROUPINGS.values(),
+    return grouping_context(query, grouping_values(query)) | {
         "aggregators": cluster.nodes.filter(index__in=query.aggregators).order_by("index"),
         "nodes": cluster.nodes.filter(active=True).order_by("index"),
         "drops": list(map(drop_rule_row, query.drops.select_related("stream", "query"))),

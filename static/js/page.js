@@ -106,12 +106,27 @@ function startSummaries() {
   });
 }
 
+// Of the fields that belong to the choices of a select, only those of the chosen one are shown, and
+// only those are sent.
+function startChoices() {
+  const show = () => {
+    document.querySelectorAll("[data-choice-of]").forEach((fields) => {
+      const chosen = document.getElementById(fields.dataset.choiceOf)?.value === fields.dataset.choice;
+      fields.hidden = fields.disabled = !chosen;
+    });
+  };
+  document.addEventListener("change", (event) => { if (event.target.matches("select")) show(); });
+  document.body.addEventListener("htmx:afterSwap", show);
+  show();
+}
+
 startAges();
 startRefreshGuard();
 startDialogs();
 startSelection();
 startFilling();
 startSummaries();
+startChoices();
 startKeys();
 window.weirSocket = connect();
 window.weirSocket?.open();

@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from controlplane.executions.steps import rollback_of
-from controlplane.models import Cluster, Policy, Proposal, RoutingVersion
+from controlplane.models import Cluster, Policy, Proposal, Query, RoutingVersion
 from controlplane.plans.plan import TaskMove, seal_of, task_moves
 from controlplane.policies.settings import PolicySettings, settings_of
 from controlplane.policies.store import policy_of
@@ -138,6 +138,61 @@ def test_the_settings_of_a_policy_are_kept() -> None:
     assert policy == settings_of({**PolicySettings().model_dump(), **given,
                                   "auto_kinds": ["placement"]})  # fmt: skip
     assert Policy.objects.get().changed_by == "eve"
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db(transaction=True)
+def test_key_groupings_get_the_names_of_the_library() -> None:
+    """In the rows of queries, and in the routing table by a version of its own."""
+    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("controlplane")
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    names = {"plain": "", "by-key": "hash", "hot": "two_choices", "ended": "two_choices"}
+    try:
+        old = migrated([("controlplane", "0031_admission")])
+        models = {name: old.get_model("controlplane", name) for name in (
+            "Cluster", "Node", "Query", "Task", "RoutingVersion",
+        )}  # fmt: skip
+        cluster = models["Cluster"].objects.create(
+            slug="a", name="a", slots=1, splits=1, routing_version=1
+        )
+        models["Cluster"].objects.create(slug="b", name="b", routing_version=4)
+        node = models["Node"].objects.create(
+            cluster=cluster, index=0, name="n", capacity=500.0, active=True
+        )
+        ids = {}
+        for name, grouping in names.items():
+            query = models["Query"].objects.create(
+                cluster=cluster, name=name, text=TEXT, window_s=0.25, submitted_at=now,
+                key_grouping=grouping, task_count=2, state="running" if name != "ended" else name,
+                aggregator=node if grouping and name != "ended" else None,
+            )  # fmt: skip
+            ids[name] = query.pk
+            if name != "ended":
+                models["Task"].objects.create(query=query, node=node, since_version=1)
+        models["RoutingVersion"].objects.create(
+            cluster=cluster, version=1, reason="first", ops=[
+                {"op": "set_node_count", "nodes": 1}, {"op": "set_split_count", "splits": 1},
+                {"op": "set_capacity", "node": 0, "capacity": 500.0, "emulated": False},
+                *(
+                    {"op": "add_query", "query": ids[name], "incarnation": 0, "node": 0,
+                     "streams": [], "text": TEXT, "task_ranges": [[0, 0, 2]],
+                     "key_grouping": '{"kind": "two_choices"}' if name == "hot" else "",
+                     "aggregator": -1 if name == "plain" else 0, "more_aggregators": []}
+                    for name in ("plain", "by-key", "hot")
+                ),
+            ],
+        )  # fmt: skip
+    finally:
+        migrated(newest)
+    found = dict(Query.objects.values_list("name", "key_grouping"))
+    assert found == {"plain": "", "by-key": "key", "hot": "partial_key", "ended": "partial_key"}
+    assert set(map(str, Query.objects.values_list("key_grouping_parameters", flat=True))) == {"{}"}
+    versions = RoutingVersion.objects.filter(cluster__slug="a").order_by("version")
+    assert [row.version for row in versions] == [1, 2]
+    table = RoutingTable().apply(*map(delta_of, versions))
+    assert table == current_table(Cluster.objects.get(slug="a").pk)
+    assert table.queries[ids["hot"]].key_grouping == '{"grouping":"partial_key"}'
+    assert Cluster.objects.get(slug="b").routing_version == 4
 
 
 def moved(query: int, source: int, target: int, **more: Any) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def test_a_request_is_the_query_that_is_stored() -> None:
     for name, column in DECLARED.columns.items():
         if not TOP[name].is_required and TOP[name].default is not None:
             field: Any = Query._meta.get_field(column)
-            assert field.default == TOP[name].default
+            assert field.get_default() == TOP[name].default
 
 
 def test_the_form_shows_and_reads_every_field() -> None:

@@ -117,7 +117,7 @@ def test_query_is_checked_submitted_and_computed(page: Page) -> None:
     page.fill("#columns", "kmh = speed * 0.036")
     page.fill("#key", "car")
     page.fill("#tasks", "8")
-    page.select_option("#key_grouping", "two_choices")
+    page.select_option("#key_grouping", "partial_key")
     page.fill("#aggregates", "reports = count(*)\nfast = maximum(kmh)")
     expect(page.locator("#faults-aggregates .marks")).to_have_text("^^^^^^^")
     page.fill("#aggregates", "reports = count(*)\nfast = max(kmh)")
@@ -125,7 +125,7 @@ def test_query_is_checked_submitted_and_computed(page: Page) -> None:
     page.click("button:has-text('Submit query')")
     page.wait_for_url(re.compile(r"/queries/\d+/"))
     expect(page.locator("#facts")).to_contain_text("since routing v", timeout=60_000)
-    expect(page.locator("#facts")).to_contain_text("by two choices")
+    expect(page.locator("#facts")).to_contain_text("Partial key grouping")
     expect(page.locator("pre.sql")).to_contain_text("max(kmh) AS fast")
     expect(page.locator("#results tbody tr").first).to_be_visible(timeout=60_000)
     reports = page.locator("#results tbody tr td.number").first

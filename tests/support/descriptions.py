@@ -39,7 +39,7 @@ placement:
   - {node: 1, first: 6, stop: 8}
 """.replace("SCHEMA", REPORTS.to_text())
 # Where the small one's query e has an aggregator node, and what else may hold on it.
-MERGED = SMALL.replace("  tasks: 8\n", "  tasks: 8\n  key_grouping: two_choices\n  aggregator: 1\n")
+MERGED = SMALL.replace("  tasks: 8\n", "  tasks: 8\n  key_grouping: partial_key\n  aggregator: 1\n")
 RULES = (
     MERGED
     + """\
@@ -168,6 +168,11 @@ def _characteristics(draw: st.DrawFn) -> dict[str, Any]:
     return {name: every[name] for name in names}
 
 
+_GROUPINGS = st.sampled_from(
+    [("", {}), ("key", {}), ("partial_key", {}), ("random_choices", {"eps": 0.25, "seed": 3})]
+)
+
+
 @st.composite
 def _queries(draw: st.DrawFn, name: str, streams: list[str]) -> dict[str, Any]:
     reads = draw(st.lists(st.sampled_from(streams), unique=True, min_size=1, max_size=3))
@@ -179,8 +184,11 @@ def _queries(draw: st.DrawFn, name: str, streams: list[str]) -> dict[str, Any]:
         "where": draw(st.sampled_from(["", "speed > 3", "car = 5"])),
         "window_s": float(draw(st.integers(1, 600))),
     }
-    key_grouping = draw(st.sampled_from(["", "hash", "two_choices"])) if tasks > 1 else ""
-    return row | {"text": text, "tasks": tasks, "key_grouping": key_grouping}
+    grouping, parameters = draw(_GROUPINGS) if tasks > 1 else ("", {})
+    return row | {
+        "text": text, "tasks": tasks, "key_grouping": grouping,
+        "key_grouping_parameters": parameters,
+    }  # fmt: skip
 
 
 @st.composite

@@ -41,7 +41,7 @@ QUERY_EXAMPLES: Final[Mapping[str, Mapping[str, Any]]] = {
         "name": "orders-by-stream",
         "streams": ["orders-north", "orders-south"],
         "tasks": 8,
-        "key_grouping": "two_choices",
+        "key_grouping": "partial_key",
         "text": {"key": ["stream"], "aggregates": {"orders": "count(*)"}, "window_s": 60},
     },
     "A join: customers who ordered in both regions": {
@@ -197,8 +197,12 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         "Half of the minutes, each whole": {"share": 0.5, "window_s": 60},
     },
     "KeyGroupingIn": {
-        "By load": {"key_grouping": "two_choices", "reason": "one shop has half the orders"},
-        "By the hash of the key": {"key_grouping": "hash"},
+        "By load": {"key_grouping": "partial_key", "reason": "one shop has half the orders"},
+        "By load, with a bound of the imbalance": {
+            "key_grouping": "random_choices",
+            "key_grouping_parameters": {"eps": 0.05},
+        },
+        "By the key": {"key_grouping": "key"},
     },
     "TasksIn": {
         "More tasks for a growing load": {"tasks": 16, "reason": "twice the orders since June"},

@@ -6,6 +6,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router
 
+from algorithms.partitioning.catalog import GROUPINGS
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.api.queries.schemas import (
     AggregatorIn,
@@ -13,6 +14,7 @@ from controlplane.api.queries.schemas import (
     DropIn,
     DropOut,
     KeyGroupingIn,
+    KeyGroupingOut,
     QueryOut,
     RetentionIn,
     TasksIn,
@@ -25,6 +27,7 @@ from controlplane.topology import aggregators, drop_rules, key_groupings
 from controlplane.topology.drop_rules import DropSpec
 
 router = Router(tags=["edges"])
+groupings = Router(tags=["edges"])
 DROPS = "/{slug}/streams/{key}/drops"
 QUERY = "/{slug}/queries/{name}"
 
@@ -58,11 +61,17 @@ def remove_drop_rule(
     return [DropOut.of(drop) for drop in drop_rules_of(stream)]
 
 
+@groupings.get("", response=list[KeyGroupingOut])
+def list_key_groupings(request: HttpRequest) -> Any:
+    """List the key groupings that a query can have, with their parameters."""
+    return list(GROUPINGS.values())
+
+
 @router.post(f"{QUERY}/key-grouping", response=QueryOut)
 def set_key_grouping(request: HttpRequest, slug: str, name: str, body: KeyGroupingIn) -> Any:
     """Change the key grouping of a running query that has an aggregator node."""
-    change = key_groupings.set_key_grouping
-    return _changed(request, slug, name, change, body.key_grouping, body.reason)
+    values = body.key_grouping, body.key_grouping_parameters, body.reason
+    return _changed(request, slug, name, key_groupings.set_key_grouping, *values)
 
 
 @router.post(f"{QUERY}/tasks", response=QueryOut)

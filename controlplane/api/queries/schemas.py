@@ -1,19 +1,30 @@
 """Schemas of queries with their windows, drop rules, key groupings and aggregator nodes."""
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Self
 
 from ninja import Schema
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, create_model
 
+from algorithms.partitioning.catalog import GroupingInfo
+from algorithms.vocabulary import ParameterField
 from controlplane.api.common.examples import QUERY_EXAMPLES
-from controlplane.api.common.schemas import ListOut, PlaceOut, ReasonIn, columns_of, response_of
+from controlplane.api.common.schemas import (
+    ListOut,
+    PlaceOut,
+    ReasonIn,
+    columns_of,
+    fields_of,
+    response_of,
+)
+from controlplane.api.lab import ParameterOut
 from controlplane.catalog.drop_rules import moment_of
 from controlplane.catalog.queries import QueryRow
 from controlplane.catalog.query_models import query_fields, response_fields, text_fields
 from controlplane.models import Drop
-from controlplane.query_spec import submitted_values
+from controlplane.query_spec import ParameterValue, submitted_values
 
 
 class StepOut(BaseModel):
@@ -72,9 +83,24 @@ class DropIn(ReasonIn):
 
 
 class KeyGroupingIn(ReasonIn):
-    """The requested key grouping of a query: hash or two_choices."""
+    """The requested key grouping of a query, and its parameters by name; others have defaults."""
 
     key_grouping: str
+    key_grouping_parameters: dict[str, ParameterValue] = Field(default_factory=dict)
+
+
+class KeyGroupingOut(fields_of(GroupingInfo, without="needs_times stateful path")):  # type: ignore[misc]
+    """A key grouping: its title, its effect, and its parameters.
+
+    by_key: the task depends on the key alone; only this grouping is possible for joins.
+    """
+
+    parameters: list[ParameterOut]
+
+    @staticmethod
+    def resolve_parameters(info: GroupingInfo) -> Sequence[ParameterField]:
+        """Return the parameters in the order in which a form shows them."""
+        return info.parameters.fields()
 
 
 class TasksIn(ReasonIn):
@@ -172,6 +198,8 @@ class NamesIn(ReasonIn):
 
 class QueryOut(create_model("_Stored", __base__=BaseModel, **response_fields())):  # type: ignore[misc]
     """A query; node is the index of the node its first task runs on.
+
+    key_grouping_parameters are those that are not the defaults.
 
     text is what was submitted, defaults left out; window_s repeats the length of its windows in
     seconds. Of a query that is split over several tasks, task_ranges has the node of each range of

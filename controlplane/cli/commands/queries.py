@@ -19,6 +19,7 @@ from controlplane.cli.commands.documents import text_of
 from controlplane.cli.output import print_answer, print_facts, print_json, print_page, values_of
 from controlplane.cli.query_options import query_of
 from controlplane.cluster_spec.text import parse_queries
+from controlplane.groupings import PARAMETERS, parameters_text
 from controlplane.query_spec import QuerySpec, spec_of, submitted_values
 from controlplane.topology import queries
 
@@ -49,6 +50,7 @@ def show_query(given: Namespace) -> None:
         print_json(row)
         return
     facts = {"streams": ", ".join(row["streams"]), "task_ranges": row["task_ranges"] or None}
+    facts[PARAMETERS] = parameters_text(row[PARAMETERS]) or None
     fault = json.dumps(row["fault"]) if row["fault"] else None
     print_facts(row | facts | {"fault": fault})
 

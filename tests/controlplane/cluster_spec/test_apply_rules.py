@@ -190,12 +190,29 @@ def test_a_drop_of_other_windows_is_lifted_first(admin: Actor) -> None:
 
 def test_who_merges_is_chosen_where_the_description_leaves_it_out(admin: Actor) -> None:
     """Beside those that it names: the other node has less to merge."""
-    computes = "key_grouping: hash, text: {aggregates: {n: count(*)}, key: [car]}"
+    computes = "key_grouping: key, text: {aggregates: {n: count(*)}, key: [car]}"
     more = f"- {{name: f, streams: [level], tasks: 2, {computes}}}\nplacement:\n  f: 0"
     text = MERGED.replace("placement:", more).replace("aggregator: 1", "aggregator: 0")
     apply_description(admin, parse_description(text), apply=True)
     merged = dict(Query.objects.exclude(key_grouping="").values_list("name", "aggregator__index"))
     assert merged == {"e": 0, "f": 1}
+
+
+def test_parameters_of_a_key_grouping_come_back_without_the_defaults(admin: Actor) -> None:
+    """So a description that names a default is no other query than the live one."""
+    given = "key_grouping: random_choices\n  key_grouping_parameters: {eps: 0.05, seed: 0}"
+    text = MERGED.replace("key_grouping: partial_key", given)
+    apply_description(admin, parse_description(text), apply=True)
+    found = description_of(Cluster.objects.get())
+    (merged,) = [part for part in found.queries if part.name == "e"]
+    assert (merged.key_grouping, merged.key_grouping_parameters) == (
+        "random_choices",
+        {"eps": 0.05},
+    )
+    assert not apply_description(admin, parse_description(text), apply=True).changes
+    with pytest.raises(BadDescription) as refused:
+        apply_description(admin, parse_description(text.replace("0.05", "0.1")), apply=True)
+    assert list(refused.value.faults) == ["queries[4]"]
 
 
 def test_the_windows_of_an_edge_to_a_query_are_those_of_the_query(admin: Actor) -> None:

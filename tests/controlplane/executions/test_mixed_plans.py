@@ -55,7 +55,7 @@ ACTIONS: Final = st.lists(
         st.builds(lambda task, node: MoveTasks(4, ((node, task, task + 1),)),
                   st.integers(0, 7), NODES),
         st.builds(AssignStream, STREAMS, st.integers(0, 3)),
-        st.builds(SetKeyGrouping, st.just(4), st.sampled_from(["", '{"kind": "two_choices"}'])),
+        st.builds(SetKeyGrouping, st.just(4), st.sampled_from(["", '{"grouping":"partial_key"}'])),
         st.builds(lambda nodes: SetAggregators(4, tuple(nodes)),
                   st.lists(NODES, min_size=1, max_size=3, unique=True)),
         st.builds(lambda tasks: SetTaskCount(4, tasks), st.integers(4, 8)),
@@ -80,7 +80,7 @@ def cluster(operator: Actor) -> Cluster:
     """Four nodes, three streams, four queries of one task and one of eight."""
     cluster = small_cluster(operator, nodes=4, stream_count=3)
     placed(operator, cluster, {f"q{i}": [f"s{i % 3}"] for i in range(4)})
-    placed_split(operator, cluster, "split", "hash")
+    placed_split(operator, cluster, "split", "key")
     set_policy(cluster, cluster_moves=8, tolerated_rates=100.0, tolerated_gain_loss=1.0)
     Cluster.objects.filter(pk=cluster.pk).update(desired="running")
     cluster.refresh_from_db()

@@ -110,7 +110,7 @@ def test_a_window_is_final_when_all_streams_have_passed_it(query: Query) -> None
 
 
 def test_an_aggregator_has_a_batch_one_batch_later(operator: Actor, sf: Cluster) -> None:
-    spec = QuerySpec("m", ("s0", "s1"), TEXT, tasks=4, key_grouping="two_choices")
+    spec = QuerySpec("m", ("s0", "s1"), TEXT, tasks=4, key_grouping="partial_key")
     query = queries.submit(operator, sf, spec)
     write(query, 1, {(0, "s0"): 1})
     commit(query, 1, s0=2, s1=2)

@@ -67,7 +67,7 @@ ACTIONS: Final = st.lists(
         st.builds(MoveTasks, QUERIES, ranges()),
         st.builds(RestartQuery, QUERIES, st.integers(0, 5), NODES),
         st.builds(AssignStream, STREAMS, st.integers(0, 3)),
-        st.builds(SetKeyGrouping, QUERIES, st.sampled_from(["", '{"kind": "two_choices"}'])),
+        st.builds(SetKeyGrouping, QUERIES, st.sampled_from(["", '{"grouping":"partial_key"}'])),
         st.builds(SetAggregator, QUERIES, NODES),
         st.builds(SetAggregators, QUERIES, st.lists(NODES, min_size=1, max_size=3).map(tuple)),
         task_counts(),
@@ -95,7 +95,7 @@ def cluster(operator: Actor) -> Cluster:
     cluster = small_cluster(operator, nodes=3, stream_count=3)
     placed(operator, cluster, {"a": ["s0", "s1"], "b": ["s2"]})
     placed_split(operator, cluster, "c")
-    placed_split(operator, cluster, "d", "hash")
+    placed_split(operator, cluster, "d", "key")
     cluster.refresh_from_db()
     return cluster
 

@@ -18,7 +18,8 @@ from controlplane.wire.routing.route import NO_AGGREGATOR, Route
 from tests.support.cluster import actor, placed, placed_split, replayed_table
 
 pytestmark = pytest.mark.django_db(transaction=True)
-TWO = '{"kind": "two_choices"}'
+TWO = '{"grouping":"partial_key"}'
+ROOMY = '{"eps":0.05,"grouping":"random_choices"}'
 
 
 def published(cluster: Cluster, query: Query) -> Route:
@@ -31,7 +32,7 @@ def published(cluster: Cluster, query: Query) -> Route:
 
 
 def test_a_query_with_a_key_grouping_gets_an_aggregator(operator: Actor, sf: Cluster) -> None:
-    query = placed_split(operator, sf, key_grouping="two_choices")
+    query = placed_split(operator, sf, key_grouping="partial_key")
     route = published(sf, query)
     assert query.aggregator is not None
     assert (route.key_grouping, route.aggregator) == (TWO, query.aggregator.index)
@@ -44,7 +45,7 @@ def test_a_query_without_one_is_merged_by_its_readers(operator: Actor, sf: Clust
 
 def test_a_query_by_hash_may_ask_for_an_aggregator(operator: Actor, sf: Cluster) -> None:
     """So that its key grouping can be changed later."""
-    route = published(sf, placed_split(operator, sf, key_grouping="hash"))
+    route = published(sf, placed_split(operator, sf, key_grouping="key"))
     assert (route.key_grouping, route.aggregator >= 0) == ("", True)
 
 
@@ -55,7 +56,7 @@ def test_the_node_with_the_least_traffic_merges(operator: Actor, sf: Cluster) ->
     idle = Node.objects.filter(active=True, tasks=None).get()
     Node.objects.filter(pk=idle.pk).update(capacity=1000)
     text = QueryText({"n": "count(*)"}, key=("car",))
-    specs = [QuerySpec(f"q{i}", ("s5",), text=text, tasks=4, key_grouping="hash") for i in range(3)]
+    specs = [QuerySpec(f"q{i}", ("s5",), text=text, tasks=4, key_grouping="key") for i in range(3)]
     queries.submit_many(operator, sf, specs)
     placement.place_pending(sf.pk)
     merged = list(Query.objects.filter(aggregator__isnull=False).order_by("id"))
@@ -65,11 +66,11 @@ def test_the_node_with_the_least_traffic_merges(operator: Actor, sf: Cluster) ->
 @pytest.mark.parametrize(
     ("changed", "fault"),
     [
-        ({"key_grouping": "best"}, "Must be one of hash, two_choices"),
-        ({"key_grouping": "x" * 90}, "Must be one of hash"),
-        ({"key_grouping": "two_choices", "tasks": 1}, "more than one task"),
-        ({"key_grouping": "hash", "tasks": 1}, "more than one task"),
-        ({"key_grouping": "two_choices", "right": ("s1",)}, "must meet in one task"),
+        ({"key_grouping": "best"}, "Must be one of key, shuffle, partial_key"),
+        ({"key_grouping": "x" * 90}, "Must be one of key"),
+        ({"key_grouping": "partial_key", "tasks": 1}, "more than one task"),
+        ({"key_grouping": "key", "tasks": 1}, "more than one task"),
+        ({"key_grouping": "partial_key", "right": ("s1",)}, "must meet in one task"),
     ],
 )
 def test_a_key_grouping_that_cannot_be_is_refused(
@@ -83,24 +84,74 @@ def test_a_key_grouping_that_cannot_be_is_refused(
 
 
 def test_the_key_grouping_of_a_running_query_changes(operator: Actor, sf: Cluster) -> None:
-    query = placed_split(operator, sf, key_grouping="hash")
-    key_groupings.set_key_grouping(operator, query, "two_choices", "a hot car")
+    query = placed_split(operator, sf, key_grouping="key")
+    key_groupings.set_key_grouping(operator, query, "partial_key", reason="a hot car")
     assert published(sf, query).key_grouping == TWO
     entry = AuditEntry.objects.get(action="query.key_grouping")
     assert (entry.object, entry.reason) == ("q", "a hot car")
     assert (entry.before, entry.after) == (
-        {"key_grouping": "hash"},
-        {"key_grouping": "two_choices"},
+        {"key_grouping": "key", "key_grouping_parameters": {}},
+        {"key_grouping": "partial_key", "key_grouping_parameters": {}},
     )
-    key_groupings.set_key_grouping(operator, query, "hash")
+    key_groupings.set_key_grouping(operator, query, "key")
     assert published(sf, query).key_grouping == ""
     before = latest_version(redis_client(), "sf")
-    key_groupings.set_key_grouping(operator, query, "hash")
+    key_groupings.set_key_grouping(operator, query, "key")
     assert latest_version(redis_client(), "sf") == before, "nothing to change is no version"
 
 
+def test_parameters_are_stored_and_routed_without_the_defaults(
+    operator: Actor, sf: Cluster
+) -> None:
+    text = QueryText({"n": "count(*)"}, key=("car",))
+    given = {"eps": 0.05, "seed": 0}
+    spec = QuerySpec("q", ("s0",), text, tasks=8, key_grouping="random_choices",
+                     key_grouping_parameters=given)  # fmt: skip
+    query = queries.submit(operator, sf, spec)
+    entry = AuditEntry.objects.get(action="query.submit")
+    assert entry.after["key_grouping_parameters"] == query.key_grouping_parameters == {"eps": 0.05}
+    placement.place_pending(sf.pk)
+    assert published(sf, query).key_grouping == ROOMY
+
+
+def test_the_parameters_of_a_running_query_change(operator: Actor, sf: Cluster) -> None:
+    query = placed_split(operator, sf, key_grouping="random_choices")
+    query = key_groupings.set_key_grouping(operator, query, "random_choices", {"eps": 0.05}, "x")
+    assert (query.key_grouping, query.key_grouping_parameters) == ("random_choices", {"eps": 0.05})
+    assert published(sf, query).key_grouping == ROOMY
+    entry = AuditEntry.objects.get(action="query.key_grouping")
+    assert entry.before == {"key_grouping": "random_choices", "key_grouping_parameters": {}}
+    assert entry.after == {"key_grouping": "random_choices",
+                           "key_grouping_parameters": {"eps": 0.05}}  # fmt: skip
+    before = latest_version(redis_client(), "sf")
+    key_groupings.set_key_grouping(operator, query, "random_choices", {"seed": 0, "eps": 0.05})
+    assert latest_version(redis_client(), "sf") == before, "a default is no change"
+    query = key_groupings.set_key_grouping(operator, query, "partial_key")
+    assert query.key_grouping_parameters == {}
+    assert published(sf, query).key_grouping == TWO
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "field"),
+    [
+        ("", {}, "key_grouping"),
+        ("best", {}, "key_grouping"),
+        ("random_choices", {"eps": -1.0}, "key_grouping_parameters.eps"),
+        ("partial_key", {"eps": 0.1}, "key_grouping_parameters.eps"),
+    ],
+)
+def test_a_change_that_cannot_be_has_its_fault_by_field(
+    operator: Actor, sf: Cluster, name: str, parameters: dict[str, object], field: str
+) -> None:
+    query = placed_split(operator, sf, key_grouping="key")
+    with pytest.raises(Invalid) as refusal:
+        key_groupings.set_key_grouping(operator, query, name, parameters)
+    assert list(refusal.value.fields) == [field]
+    assert published(sf, query).key_grouping == ""
+
+
 def test_the_aggregator_moves(operator: Actor, sf: Cluster) -> None:
-    query = placed_split(operator, sf, key_grouping="hash")
+    query = placed_split(operator, sf, key_grouping="key")
     first = published(sf, query).aggregator
     moved = aggregators.set_aggregator(operator, query, (first + 1) % 4)
     assert published(sf, query).aggregator == (first + 1) % 4
@@ -112,7 +163,7 @@ def test_the_aggregator_moves(operator: Actor, sf: Cluster) -> None:
 
 
 def test_several_nodes_aggregate_and_present_ones_stay(operator: Actor, sf: Cluster) -> None:
-    query = placed_split(operator, sf, key_grouping="hash")
+    query = placed_split(operator, sf, key_grouping="key")
     (first,) = published(sf, query).aggregators
     aggregators.set_aggregator_count(operator, query, 3, "many windows")
     route = published(sf, query)
@@ -136,7 +187,7 @@ def test_several_nodes_aggregate_and_present_ones_stay(operator: Actor, sf: Clus
 
 
 def test_an_aggregator_must_be_there_and_active(operator: Actor, sf: Cluster) -> None:
-    query = placed_split(operator, sf, key_grouping="hash")
+    query = placed_split(operator, sf, key_grouping="key")
     assert query.aggregator is not None
     Node.objects.exclude(pk=query.aggregator.pk).update(active=False)
     other = Node.objects.filter(active=False)[0]
@@ -146,7 +197,7 @@ def test_an_aggregator_must_be_there_and_active(operator: Actor, sf: Cluster) ->
         assert told in refusal.value.fields["node"][0]
 
 
-@pytest.mark.parametrize("key_grouping", ["", "hash"])
+@pytest.mark.parametrize("key_grouping", ["", "key"])
 def test_only_a_running_query_with_an_aggregator_changes(
     operator: Actor, sf: Cluster, key_grouping: str
 ) -> None:
@@ -156,7 +207,7 @@ def test_only_a_running_query_with_an_aggregator_changes(
         queries.end(operator, sf, ["q"])
     code = "not_running" if key_grouping else "no_aggregator"
     with pytest.raises(Conflict) as refusal:
-        key_groupings.set_key_grouping(operator, query, "two_choices")
+        key_groupings.set_key_grouping(operator, query, "partial_key")
     assert refusal.value.code == code
     with pytest.raises(Conflict) as refusal:
         aggregators.set_aggregator(operator, query, 1)
@@ -164,10 +215,10 @@ def test_only_a_running_query_with_an_aggregator_changes(
 
 
 def test_it_takes_an_operator(operator: Actor, sf: Cluster) -> None:
-    query = placed_split(operator, sf, key_grouping="hash")
+    query = placed_split(operator, sf, key_grouping="key")
     viewer = actor("viewer")
     with pytest.raises(Forbidden):
-        key_groupings.set_key_grouping(viewer, query, "two_choices")
+        key_groupings.set_key_grouping(viewer, query, "partial_key")
     with pytest.raises(Forbidden):
         aggregators.set_aggregator(viewer, query, None)
     assert published(sf, query).key_grouping == ""
@@ -175,9 +226,9 @@ def test_it_takes_an_operator(operator: Actor, sf: Cluster) -> None:
 
 def test_an_ended_query_is_merged_nowhere(operator: Actor, sf: Cluster) -> None:
     """The node is free to go."""
-    query = placed_split(operator, sf, key_grouping="two_choices")
+    query = placed_split(operator, sf, key_grouping="partial_key")
     queries.end(operator, sf, ["q"])
     placement.place_pending(sf.pk)
     query.refresh_from_db()
-    assert (query.state, query.aggregator, query.key_grouping) == ("ended", None, "two_choices")
+    assert (query.state, query.aggregator, query.key_grouping) == ("ended", None, "partial_key")
     assert current_table(sf.pk).queries == {}

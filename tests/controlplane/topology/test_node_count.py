@@ -54,7 +54,7 @@ def test_a_node_that_merges_stays(sf: Cluster) -> None:
     """Its tasks may be gone; what it keeps of open windows is not."""
     operator = actor(name="op")
     Node.objects.exclude(index=3).update(active=False)
-    query = placed_split(operator, sf, key_grouping="hash")
+    query = placed_split(operator, sf, key_grouping="key")
     Task.objects.update(node=Node.objects.get(index=0))
     Node.objects.update(active=False)
     with pytest.raises(Conflict) as refusal:

@@ -39,14 +39,18 @@ SPECS = st.builds(
     DropSpec, st.sampled_from([0.1, 0.5, 1.0]), st.sampled_from([None, 60.0]),
     batch=st.sampled_from([1, 1, 2]),
 )  # fmt: skip
+GROUPINGS = st.sampled_from(
+    [("key", {}), ("key", {"weighted": True}), ("partial_key", {}), ("random_choices", {}),
+     ("random_choices", {"eps": 0.25, "weighted": False})]
+)  # fmt: skip
 STEPS = st.lists(
     st.one_of(
         st.tuples(
             st.just("submit"), NAMES, st.sets(STREAMS, min_size=1), st.integers(1, 5),
-            st.sampled_from(["", "hash", "two_choices"]),
+            st.just(("", {})) | GROUPINGS,
         ),
         st.tuples(st.just("end"), NAMES),
-        st.tuples(st.just("key_grouping"), NAMES, st.sampled_from(["hash", "two_choices"])),
+        st.tuples(st.just("key_grouping"), NAMES, GROUPINGS),
         st.tuples(st.just("merge"), NAMES, st.none() | NODES),
         st.tuples(st.just("drop"), STREAMS, SPECS, st.just("") | NAMES),
         st.tuples(st.just("lift"), STREAMS, st.just("") | NAMES),
@@ -59,8 +63,11 @@ STEPS = st.lists(
 
 def submit(by: Actor, cluster: Cluster, name: str, streams: set[str], *more: Any) -> None:
     text = QueryText({"n": "count(*)"}, key=("car",))
-    tasks, key_grouping = more
-    spec = QuerySpec(name, sorted(streams), text=text, tasks=tasks, key_grouping=key_grouping)
+    tasks, (grouping, parameters) = more
+    spec = QuerySpec(
+        name, sorted(streams), text=text, tasks=tasks, key_grouping=grouping,
+        key_grouping_parameters=parameters,
+    )  # fmt: skip
     queries.submit(by, cluster, spec)
 
 
@@ -76,7 +83,7 @@ VERBS: dict[str, Callable[..., object]] = {
     "submit": submit,
     "end": lambda by, cluster, name: queries.end(by, cluster, [name]),
     "key_grouping": lambda by, cluster, name, to: key_groupings.set_key_grouping(
-        by, query_of(cluster, name), to
+        by, query_of(cluster, name), *to
     ),
     "merge": lambda by, cluster, name, to: aggregators.set_aggregator(
         by, query_of(cluster, name), to
@@ -113,8 +120,8 @@ def test_a_rebuilt_table_is_the_one_that_all_deltas_make(
     by = actor()
     cluster = small_cluster(by, nodes=3, stream_count=3)
     # Something to begin with, so that little is refused.
-    submit(by, cluster, "q0", {"s0", "s1"}, 5, "hash")
-    submit(by, cluster, "q1", {"s1", "s2"}, 3, "")
+    submit(by, cluster, "q0", {"s0", "s1"}, 5, ("key", {}))
+    submit(by, cluster, "q1", {"s1", "s2"}, 3, ("", {}))
     placement.place_pending(cluster.pk)
     for verb, *parts in steps:
         # What is refused must have changed nothing.
@@ -130,7 +137,7 @@ def test_a_republished_table_loses_nothing(operator: Actor, sf: Cluster) -> None
     """As after a Redis that lost everything; one of each, so that none is left to chance."""
     text = QueryText({"n": "count(*)"}, key=("car",))
     queries.submit(
-        operator, sf, QuerySpec("q", ("s0",), text=text, tasks=8, key_grouping="two_choices")
+        operator, sf, QuerySpec("q", ("s0",), text=text, tasks=8, key_grouping="partial_key")
     )
     queries.submit(operator, sf, QuerySpec("whole", ("s1",), SUMMARY))
     placement.place_pending(sf.pk)

@@ -22,7 +22,7 @@ def owners(cluster: Cluster, query: Query) -> tuple[int, ...]:
 def test_new_tasks_start_where_the_query_has_fewest_by_capacity(
     operator: Actor, sf: Cluster
 ) -> None:
-    query = placed_split(operator, sf, key_grouping="hash")
+    query = placed_split(operator, sf, key_grouping="key")
     before = owners(sf, query)
     Node.objects.filter(cluster=sf, index=3).update(capacity=10 * sf.nodes.get(index=0).capacity)
     Node.objects.filter(cluster=sf, index=2).update(active=False)
@@ -39,7 +39,7 @@ def test_new_tasks_start_where_the_query_has_fewest_by_capacity(
 def test_the_last_tasks_are_removed_and_the_same_number_changes_nothing(
     operator: Actor, sf: Cluster
 ) -> None:
-    query = placed_split(operator, sf, key_grouping="two_choices")
+    query = placed_split(operator, sf, key_grouping="partial_key")
     before = owners(sf, query)
     key_groupings.set_task_count(operator, query, 3)
     assert owners(sf, query) == before[:3]
@@ -50,7 +50,7 @@ def test_the_last_tasks_are_removed_and_the_same_number_changes_nothing(
 
 @pytest.mark.parametrize("tasks", [-1, 0, 1, 1025])
 def test_a_number_out_of_bounds_is_refused(operator: Actor, sf: Cluster, tasks: int) -> None:
-    query = placed_split(operator, sf, key_grouping="hash")
+    query = placed_split(operator, sf, key_grouping="key")
     with pytest.raises(Invalid) as refused:
         key_groupings.set_task_count(operator, query, tasks)
     assert list(refused.value.fields) == ["tasks"]
@@ -66,7 +66,7 @@ def test_without_an_aggregator_or_role_the_number_is_fixed(operator: Actor, sf: 
 
 
 def test_without_an_active_node_no_task_is_added(operator: Actor, sf: Cluster) -> None:
-    query = placed_split(operator, sf, key_grouping="hash")
+    query = placed_split(operator, sf, key_grouping="key")
     Node.objects.filter(cluster=sf).update(active=False)
     with pytest.raises(Conflict) as refused:
         key_groupings.set_task_count(operator, query, 20)

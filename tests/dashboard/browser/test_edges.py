@@ -18,7 +18,7 @@ def split(web: str) -> Query:
 
 def _split() -> Query:
     by = made.actor("operator")
-    return made.placed_split(by, made.small_cluster(by), "split", "hash")
+    return made.placed_split(by, made.small_cluster(by), "split", "key")
 
 
 @pytest.fixture
@@ -61,10 +61,10 @@ def test_a_drop_is_set_changed_and_lifted(operating: Page, split: Query) -> None
 
 def test_the_key_grouping_is_chosen_in_a_dialog(operating: Page, split: Query) -> None:
     page = opened(operating, f"/clusters/sf/queries/{split.pk}/")
-    page.get_by_role("button", name="by hash").click()
+    page.get_by_role("button", name="Key grouping").click()
     page.get_by_label("By two choices").check()
     page.get_by_role("button", name="Change", exact=True).click()
-    expect(page.get_by_role("button", name="by two choices")).to_be_visible()
+    expect(page.get_by_role("button", name="Partial key grouping")).to_be_visible()
     expect(page.locator("#facts")).to_contain_text("less loaded of two tasks")
 
 
@@ -76,7 +76,7 @@ def test_the_pages_do_not_scroll_sideways(operating: Page, split: Query, width: 
     page.set_viewport_size({"width": width, "height": 900})
     for path, button in (
         (f"/clusters/sf/streams/{stream}/", "Drop…"),
-        (f"/clusters/sf/queries/{split.pk}/", "by hash"),
+        (f"/clusters/sf/queries/{split.pk}/", "Key grouping"),
     ):
         opened(page, path).get_by_role("button", name=button).click()
         assert page.evaluate("document.documentElement.scrollWidth") <= width

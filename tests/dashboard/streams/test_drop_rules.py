@@ -28,7 +28,7 @@ def path(sf: Cluster) -> str:
 @pytest.fixture
 def split(operator: Actor, sf: Cluster) -> Query:
     """A query over eight tasks that a node merges."""
-    return placed_split(operator, sf, "split", "hash")
+    return placed_split(operator, sf, "split", "key")
 
 
 @pytest.mark.parametrize("post", POSTS)
@@ -38,7 +38,7 @@ def test_only_an_operator_changes_and_only_by_post(
     where = f"/clusters/sf/{post.format(stream=stream_id(sf, 's0'), query=split.pk)}"
     values = {
         "percent": "30",
-        "key_grouping": "two_choices",
+        "key_grouping": "partial_key",
         "node": "1",
         "tasks": "9",
         "count": "2",
@@ -147,9 +147,10 @@ def test_a_query_shows_its_key_grouping_aggregator_and_drops(
     content = operating.get(f"/clusters/sf/queries/{split.pk}/").content.decode()
     assert split.aggregator is not None
     assert f'title="Change the aggregator nodes">{split.aggregator.name}</button>' in content
-    assert 'title="Change the key grouping">by hash</button>' in content
+    assert 'title="Change the key grouping">Key grouping</button>' in content
     assert "30 % of s0" in content
-    assert '<input type="radio" name="key_grouping" value="two_choices">' in content
+    assert '<option value="partial_key">' in content
+    assert '<option value="key" selected>' in content
 
 
 def test_a_query_without_an_aggregator_says_that_it_gets_none(
@@ -164,11 +165,11 @@ def test_a_query_without_an_aggregator_says_that_it_gets_none(
 def test_the_key_grouping_changes(operating: Client, split: Query) -> None:
     page = f"/clusters/sf/queries/{split.pk}/"
     answer = operating.post(
-        f"{page}key-grouping/", {"key_grouping": "two_choices", "reason": "hot"}
+        f"{page}key-grouping/", {"key_grouping": "partial_key", "reason": "hot"}
     )
-    assert said(answer) == "Keys of split are assigned to tasks by two choices."
+    assert said(answer) == "The key grouping of split is Partial key grouping."
     split.refresh_from_db()
-    assert split.key_grouping == "two_choices"
+    assert split.key_grouping == "partial_key"
     assert "Must be one of" in said(operating.post(f"{page}key-grouping/", {"key_grouping": "x"}))
 
 
@@ -215,11 +216,11 @@ def test_the_form_submits_a_key_grouping(operating: Client, sf: Cluster) -> None
     values = {
         "name": "hot", "streams": "s0", "key": "car",
         "aggregates": "n = count(*)", "window": "60", "lateness": "0", "tasks": "8",
-        "key_grouping": "two_choices",
+        "key_grouping": "partial_key",
     }  # fmt: skip
     operating.post("/clusters/sf/queries/new/", values)
-    assert Query.objects.get(name="hot").key_grouping == "two_choices"
+    assert Query.objects.get(name="hot").key_grouping == "partial_key"
     answer = operating.post("/clusters/sf/queries/new/", values | {"name": "b2", "tasks": "1"})
     assert answer.status_code == 422
     assert "Needs more than one task" in answer.content.decode()
-    assert '<option value="two_choices" selected>' in answer.content.decode()
+    assert '<option value="partial_key" selected>' in answer.content.decode()

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from algorithms.partitioning.catalog import grouping_text
 from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import Better, Measure, Unit
@@ -10,7 +11,6 @@ from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import AssignStream, SetDropRule, SetNodeActive
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
 from controlplane.wire.routing.query_actions import MoveTasks, SetKeyGrouping, SetTaskCount
-from controlplane.wire.routing.route import KEY_GROUPINGS, key_grouping_text
 from tests.planners.mixed.planner import PLANNER, MixedProblem
 
 
@@ -44,8 +44,8 @@ def plan(request: PlanRequest) -> PlannerResult:
     ]
     tasks = {query.id: query.ranges[-1][2] for query in snapshot.split}
     for row in snapshot.groupings:
-        other = next(name for name in KEY_GROUPINGS if key_grouping_text(name) != row.grouping)
-        actions.append(SetKeyGrouping(row.query, key_grouping_text(other)))
+        other = "" if row.grouping else grouping_text("partial_key")
+        actions.append(SetKeyGrouping(row.query, other))
         if not row.joins:
             count = tasks[row.query]
             added = ((problem.nodes[0], count, count + 2),)

@@ -43,7 +43,7 @@ _OVER_ALL: Final[dict[str, dict[str, Any]]] = {
             "window_s": _HOUR,
         },
         "tasks": 4,
-        "key_grouping": "two_choices",
+        "key_grouping": "partial_key",
     },
     "by-host": {
         "text": {

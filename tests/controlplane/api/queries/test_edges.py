@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from algorithms.partitioning.catalog import GROUPINGS
 from controlplane.access.roles import Actor
 from controlplane.api.application import api
 from controlplane.models import Cluster, Drop, Query
@@ -102,7 +103,7 @@ def test_a_viewer_looks_and_does_not_drop(script: Client, viewer: Actor) -> None
     assert send(client, "put", DROPS, {"share": 0.5}).status_code == 403
     assert client.delete(DROPS).status_code == 403
     assert (
-        send(client, "post", f"{BASE}/queries/q/key-grouping", {"key_grouping": "hash"}).status_code
+        send(client, "post", f"{BASE}/queries/q/key-grouping", {"key_grouping": "key"}).status_code
         == 403
     )
     assert send(client, "post", f"{BASE}/queries/q/aggregator", {"node": 1}).status_code == 403
@@ -110,7 +111,7 @@ def test_a_viewer_looks_and_does_not_drop(script: Client, viewer: Actor) -> None
 
 def test_what_is_not_there_is_not_found(script: Client) -> None:
     assert script.get(f"{BASE}/streams/nowhere/drops").status_code == 404
-    answer = send(script, "post", f"{BASE}/queries/ghost/key-grouping", {"key_grouping": "hash"})
+    answer = send(script, "post", f"{BASE}/queries/ghost/key-grouping", {"key_grouping": "key"})
     assert answer.status_code == 404
     assert script.delete(DROPS).status_code == 422
 
@@ -124,15 +125,15 @@ def test_a_query_is_submitted_with_a_key_grouping_and_changes_it(
         "streams": ["s0"],
         "text": text,
         "tasks": 8,
-        "key_grouping": "two_choices",
+        "key_grouping": "partial_key",
     }
     told = send(script, "post", f"{BASE}/queries", body).json()
-    assert (told["key_grouping"], told["aggregator"]) == ("two_choices", None), "not placed yet"
+    assert (told["key_grouping"], told["aggregator"]) == ("partial_key", None), "not placed yet"
     placement.place_pending(sf.pk)
     first = script.get(f"{BASE}/queries/hot").json()["aggregator"]
     assert first in range(4)
-    told = send(script, "post", f"{BASE}/queries/hot/key-grouping", {"key_grouping": "hash"}).json()
-    assert told["key_grouping"] == "hash"
+    told = send(script, "post", f"{BASE}/queries/hot/key-grouping", {"key_grouping": "key"}).json()
+    assert told["key_grouping"] == "key"
     path = f"{BASE}/queries/hot/aggregator"
     assert send(script, "post", path, {"node": 3 - first}).json()["aggregator"] == 3 - first
     assert send(script, "post", path, {"node": None}).json()["aggregator"] != 3 - first
@@ -150,19 +151,55 @@ def test_a_query_is_submitted_with_a_key_grouping_and_changes_it(
     assert "Must be one of" in answer.json()["fields"]["key_grouping"][0]
 
 
+def test_parameters_of_a_key_grouping_are_submitted_shown_and_changed(
+    script: Client, sf: Cluster
+) -> None:
+    text = {"aggregates": {"n": "count(*)"}, "key": ["car"]}
+    body = {"name": "hot", "streams": ["s0"], "text": text, "tasks": 8}
+    grouping = {"key_grouping": "random_choices", "key_grouping_parameters": {"eps": 0.05}}
+    answer = send(script, "post", f"{BASE}/queries", body | grouping)
+    assert answer.json()["key_grouping_parameters"] == {"eps": 0.05}
+    placement.place_pending(sf.pk)
+    path = f"{BASE}/queries/hot/key-grouping"
+    changed = {"key_grouping": "random_choices",
+               "key_grouping_parameters": {"eps": 0.05, "seed": 7, "weighted": False}}  # fmt: skip
+    assert send(script, "post", path, changed).status_code == 200
+    shown = script.get(f"{BASE}/queries/hot").json()
+    assert {name: shown[name] for name in changed} == changed
+    assert (
+        send(script, "post", path, {"key_grouping": "key"}).json()["key_grouping_parameters"] == {}
+    )
+    wrong = grouping | {"key_grouping_parameters": {"eps": -1, "odd": 1}}
+    for where, sent in ((path, wrong), (f"{BASE}/queries", body | wrong | {"name": "x"})):
+        answer = send(script, "post", where, sent)
+        assert answer.status_code == 422
+        assert "key_grouping_parameters.odd" in answer.json()["fields"]
+    assert send(script, "post", path, changed | {"key_grouping_parameters": [1]}).status_code == 422
+
+
+def test_the_key_groupings_are_listed_with_their_parameters(client: Client, script: Client) -> None:
+    rows = {row["name"]: row for row in script.get("/api/v1/key-groupings").json()}
+    assert list(rows) == list(GROUPINGS)
+    assert [name for name, row in rows.items() if row["by_key"]] == ["key"]
+    assert rows["partial_key"]["title"] == GROUPINGS["partial_key"].title
+    eps = next(item for item in rows["random_choices"]["parameters"] if item["name"] == "eps")
+    assert (eps["type"], eps["default"], eps["minimum"]) == ("float", 0.01, 0.0)
+    assert eps["help"]
+
+
 def test_a_query_without_an_aggregator_says_what_to_do(
     script: Client, operator: Actor, sf: Cluster
 ) -> None:
     placed_split(operator, sf, "plain")
     answer = send(
-        script, "post", f"{BASE}/queries/plain/key-grouping", {"key_grouping": "two_choices"}
+        script, "post", f"{BASE}/queries/plain/key-grouping", {"key_grouping": "partial_key"}
     )
     assert (answer.status_code, answer.json()["code"]) == (409, "no_aggregator")
     assert Query.objects.get(name="plain").key_grouping == ""
 
 
 def test_a_key_grouping_that_cannot_be_is_told_at_its_field(script: Client) -> None:
-    body = {"name": "x", "streams": ["s0"], "text": SUMMARY_JSON, "key_grouping": "two_choices"}
+    body = {"name": "x", "streams": ["s0"], "text": SUMMARY_JSON, "key_grouping": "partial_key"}
     answer = send(script, "post", f"{BASE}/queries", body)
     assert "more than one task" in answer.json()["fields"]["key_grouping"][0]
 

@@ -35,7 +35,7 @@ def now() -> datetime:
 @pytest.fixture
 def query(operator: Actor, sf: Cluster, now: datetime) -> Query:
     """A query of 8 tasks and 9,000 records/s, of which a node processes 1,000 when it is busy."""
-    query = placed_split(operator, sf, "q", "hash")
+    query = placed_split(operator, sf, "q", "key")
     arrived(sf, now, {"s0": [6_000.0] * PERIODS, "s1": [3_000.0] * PERIODS})
     measured(
         sf, now, loads=[500.0] * 4, busy=[0.6, 0.5, 0.5, 0.5],

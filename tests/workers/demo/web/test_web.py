@@ -50,7 +50,7 @@ def test_event_time_grows_over_the_loops(web: Web) -> None:
 def test_its_queries_have_text_keys_one_of_them_skewed(web: Web) -> None:
     queries = {query.name: query for query in web.queries_at(0)}
     assert len(queries) >= 12
-    assert queries["web-by-url"].key_grouping == "two_choices"
+    assert queries["web-by-url"].key_grouping == "partial_key"
     assert all(name.startswith(web.prefixes[0]) for name in queries)
     # What the API gets is the text of a query.
     for query in queries.values():
