@@ -1,0 +1,209 @@
+"""Frequency-aware hash partitioning (paper 001, section 4.1)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from algorithms.compiled import compiled
+from algorithms.partitioning.grouping import Feedback, Grouping, Hashes, Messages, State, Workers
+from algorithms.partitioning.groupings.key_frequencies import (
+    KEPT,
+    PACKED,
+    KeyFrequencies,
+    combined_frequencies,
+    packed_frequencies,
+    period_parameter,
+    unpacked_frequencies,
+)
+from algorithms.partitioning.groupings.key_table import key_table, row_of
+from algorithms.partitioning.groupings.load_state import integers
+from algorithms.partitioning.groupings.ring import (
+    Ring,
+    place_on_ring,
+    position_of,
+    ring_of,
+    ring_position,
+)
+from algorithms.vocabulary import Floats, Ints, parameter
+
+_MOST_PARTS: Final = 64
+
+
+@dataclass(frozen=True, eq=False)
+class SplitKeys:
+    """The keys that are divided: `keys` uint64[k]; part j of key i goes to `owners`[starts[i] + j].
+
+    `starts`: int64[k + 1]; `places`, `rows`: the table of the keys.
+    """
+
+    keys: Hashes
+    starts: Ints
+    owners: Ints
+    places: Hashes
+    rows: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencyState(State):
+    """Key frequencies, the divided keys, and the next part of each, int64[k]."""
+
+    frequencies: KeyFrequencies
+    split: SplitKeys
+    next_parts: Ints
+
+
+@dataclass(frozen=True)
+class FrequencyAware(Grouping[FrequencyState]):
+    """Divides the most frequent keys into sub-keys in proportion to their frequencies.
+
+    A hash ring assigns keys and sub-keys to workers. Every source determines frequencies from its
+    own messages, so sources need no communication.
+    """
+
+    name: ClassVar[str] = "frequency_aware"
+
+    top: int = parameter(
+        100, unit="keys", minimum=0, maximum=KEPT,
+        help="How many of the most frequent keys may be divided; the K of the paper.",
+    )  # fmt: skip
+    parts: float = parameter(
+        4.0, minimum=0.0, maximum=float(_MOST_PARTS),
+        help="Sub-keys of a key per worker's load that it carries: c in ceil(c N f).",
+    )  # fmt: skip
+    spread: bool = parameter(
+        default=True,
+        help="Whether sub-keys of a key go to different workers; else the ring alone decides.",
+    )
+    period: int = period_parameter()
+
+    def start(self, workers: Workers) -> FrequencyState:
+        """Return the state before the first message: no key is divided."""
+        return self._with_frequencies(self.of_workers(workers), KeyFrequencies.empty())
+
+    def route(self, state: FrequencyState, messages: Messages) -> tuple[Ints, FrequencyState]:
+        """Return the worker of each message, and the state after them."""
+        result, start = np.empty(len(messages), np.int64), 0
+        ring = ring_of(state.workers)
+        while start < len(messages):
+            stop = min(len(messages), start + state.frequencies.left)
+            keys, split = messages.keys[start:stop], state.split
+            next_parts = state.next_parts.copy()
+            _route(
+                keys, ring.points, ring.owners, ring.starts, ring.shift,
+                split.places, split.rows, split.starts, split.owners,
+                next_parts, result[start:stop],
+            )  # fmt: skip
+            observed = state.frequencies.observed(keys, self.period)
+            state = self._after(replace(state, next_parts=next_parts), observed)
+            start = stop
+        return result, state
+
+    def choose(
+        self, state: FrequencyState, key: int, time_ms: int | None = None
+    ) -> tuple[int, FrequencyState]:
+        """Return the worker of the key or of its next sub-key, and the state after it."""
+        split, next_parts = state.split, state.next_parts
+        divided = split.keys.tolist()
+        if key in divided:
+            row = divided.index(key)
+            first, stop = int(split.starts[row]), int(split.starts[row + 1])
+            worker = int(split.owners[first + int(next_parts[row])])
+            next_parts = next_parts.copy()
+            next_parts[row] = (next_parts[row] + 1) % (stop - first)
+        else:
+            worker = ring_of(state.workers).owner(position_of(key))
+        observed = state.frequencies.observed_key(key, self.period)
+        return worker, self._after(replace(state, next_parts=next_parts), observed)
+
+    def combined(
+        self,
+        before: FrequencyState,
+        after: Sequence[FrequencyState],
+        feedback: Feedback | None = None,
+    ) -> FrequencyState:
+        """Return the frequencies that all sources together observed."""
+        observed = [state.frequencies for state in after]
+        return self._after(before, combined_frequencies(before.frequencies, observed, self.period))
+
+    def pack(self, state: FrequencyState) -> dict[str, Any]:
+        """Return the state as JSON values; of many frequent keys only the first 160."""
+        kept = set(state.frequencies.hashes[:PACKED].tolist())
+        next_parts = zip(state.split.keys.tolist(), state.next_parts.tolist(), strict=True)
+        return packed_frequencies(state.frequencies) | {
+            "next": [part for key, part in next_parts if key in kept]
+        }
+
+    def unpack(self, workers: Workers, row: Mapping[str, Any]) -> FrequencyState:
+        """Return the state of its packed form. Raises `BadProblem`."""
+        state = self._with_frequencies(self.of_workers(workers), unpacked_frequencies(row))
+        next_parts = integers(row, "next", len(state.split.keys))
+        return replace(state, next_parts=next_parts % np.diff(state.split.starts))
+
+    def _after(self, state: FrequencyState, observed: KeyFrequencies) -> FrequencyState:
+        """Return the state with these frequencies; keys are divided anew after a period."""
+        if observed.period == state.frequencies.period:
+            return replace(state, frequencies=observed)
+        return self._with_frequencies(state.workers, observed)
+
+    def _with_frequencies(self, workers: Workers, observed: KeyFrequencies) -> FrequencyState:
+        split = self.split_keys(workers, observed.hashes, observed.shares)
+        return FrequencyState(workers, observed, split, np.zeros(len(split.keys), np.int64))
+
+    def split_keys(self, workers: Workers, keys: Hashes, shares: Floats) -> SplitKeys:
+        """Return how keys, most frequent first, are divided; a key of one part is not."""
+        counts = [ceil(self.parts * workers.count * f) for f in shares[: self.top].tolist()]
+        rows = [(key, n) for key, n in zip(keys[: self.top].tolist(), counts, strict=True) if n > 1]
+        ring = ring_of(workers)
+        owners = [self._owners_of_parts(ring, workers, key, parts) for key, parts in rows]
+        divided = np.array([key for key, _ in rows], np.uint64)
+        return SplitKeys(
+            divided,
+            np.cumsum([0, *(parts for _, parts in rows)]),
+            np.concatenate([np.empty(0, np.int64), *owners]),
+            *key_table(divided),
+        )
+
+    def _owners_of_parts(self, ring: Ring, workers: Workers, key: int, parts: int) -> Ints:
+        """Return the worker of each sub-key; spread, none has more of them than its share."""
+        result = np.empty(parts, np.int64)
+        limits = np.ceil(parts * workers.shares) if self.spread else np.full(workers.count, parts)
+        _assign_parts(
+            np.uint64(key), ring.points, ring.owners, ring.starts, ring.shift,
+            limits.astype(np.int64), result,
+        )  # fmt: skip
+        return result
+
+
+@compiled
+def _assign_parts(
+    key: np.uint64, points: Hashes, owners: Ints, starts: Ints, shift: np.uint64, limits: Ints,
+    result: Ints,
+) -> None:  # fmt: skip
+    """Write the worker of each sub-key: the next on the ring that has fewer than its limit."""
+    for part in range(len(result)):
+        place = place_on_ring(ring_position(key, part + 1), points, starts, shift)
+        while limits[owners[place]] == 0:
+            place = place + 1 if place + 1 < len(owners) else 0
+        limits[owners[place]] -= 1
+        result[part] = owners[place]
+
+
+@compiled
+def _route(
+    keys: Hashes, points: Hashes, ring_owners: Ints, ring_starts: Ints, shift: np.uint64,
+    places: Hashes, rows: Ints, starts: Ints, owners: Ints, next_parts: Ints, result: Ints,
+) -> None:  # fmt: skip
+    """Write the worker of each message into `result`; advances the parts of divided keys."""
+    for message in range(len(keys)):
+        key = keys[message]
+        row = row_of(key, places, rows)
+        if row < 0:
+            position = ring_position(key, 0)
+            result[message] = ring_owners[place_on_ring(position, points, ring_starts, shift)]
+            continue
+        part = next_parts[row]
+        result[message] = owners[starts[row] + part]
+        next_parts[row] = part + 1 if starts[row] + part + 1 < starts[row + 1] else 0
