@@ -36,18 +36,25 @@ def grouping_choices(
 ) -> list[dict[str, Any]]:
     """Return the groupings that a form offers, with the fields of their parameters.
 
-    `values`: of the form. `joins`: True for a join, which has the plain `key` only.
+    `values`: of the form. `joins`: True for a join, which has the plain `key` without parameters.
     """
     return [
         {
             "info": info,
             "is_chosen": info.name == chosen,
             "mark": _mark(info.name),
-            "fields": [] if joins else form_fields(_named(info.name), _own(info.name, values), {}),
+            **({"fields": []} if joins else _parameter_fields(info.name, values)),
         }
         for info in GROUPINGS.values()
         if info.by_key or not joins
     ]
+
+
+def _parameter_fields(name: str, values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the fields of a grouping, and whether a value is not the default."""
+    own = {path: text for path, text in values.items() if path.startswith(_mark(name))}
+    fields, defaults = (form_fields(_named(name), texts, {}) for texts in (own, {}))
+    return {"fields": fields, "is_changed": fields != defaults}
 
 
 def grouping_values(query: Query) -> dict[str, str]:
@@ -80,10 +87,6 @@ def _mark(name: str) -> str:
 
 def _last(path: str) -> str:
     return path.rpartition(".")[2]
-
-
-def _own(name: str, values: Mapping[str, str]) -> dict[str, str]:
-    return {path: text for path, text in values.items() if path.startswith(_mark(name))}
 
 
 def _text(value: object) -> str:

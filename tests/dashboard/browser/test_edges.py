@@ -1,8 +1,11 @@
 """Dropping some of a stream, and choosing a key grouping, in a real browser."""
 
+import re
+
 import pytest
 from playwright.sync_api import Page, expect
 
+from algorithms.partitioning.catalog import GROUPINGS
 from controlplane.models import Cluster, Drop, Query
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
@@ -62,10 +65,45 @@ def test_a_drop_is_set_changed_and_lifted(operating: Page, split: Query) -> None
 def test_the_key_grouping_is_chosen_in_a_dialog(operating: Page, split: Query) -> None:
     page = opened(operating, f"/clusters/sf/queries/{split.pk}/")
     page.get_by_role("button", name="Key grouping").click()
-    page.get_by_label("By two choices").check()
-    page.get_by_role("button", name="Change", exact=True).click()
-    expect(page.get_by_role("button", name="Partial key grouping")).to_be_visible()
-    expect(page.locator("#facts")).to_contain_text("less loaded of two tasks")
+    dialog = page.locator("dialog[open]")
+    dialog.get_by_label("Key grouping").select_option("random_choices")
+    expect(dialog.get_by_text(GROUPINGS["random_choices"].about)).to_be_visible()
+    expect(dialog.get_by_text(GROUPINGS["key"].about)).to_be_hidden()
+    dialog.get_by_text("Parameters").filter(visible=True).click()
+    dialog.get_by_role("textbox", name="eps").fill("-1")
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    expect(dialog.locator("#faults-key_grouping_parameters")).to_contain_text("Must be at least 0")
+    expect(dialog.get_by_role("textbox", name="eps")).to_have_value("-1")
+    dialog.get_by_role("textbox", name="eps").fill("0.05")
+    dialog.get_by_role("button", name="Change", exact=True).click()
+    title = GROUPINGS["random_choices"].title
+    expect(page.get_by_role("button", name=f"{title} (eps = 0.05)")).to_be_visible()
+    expect(page.locator("#facts")).to_contain_text(GROUPINGS["random_choices"].about)
+
+
+def test_the_form_of_a_query_shows_the_parameters_of_the_chosen_grouping(
+    operating: Page, split: Query
+) -> None:
+    """Only those are sent, and their faults are shown while they are written."""
+    page = opened(operating, "/clusters/sf/queries/new/")
+    fields = page.locator("fieldset.grouping")
+    expect(fields.filter(visible=True)).to_have_count(0)
+    page.fill("#name", "hot")
+    page.fill("#streams", "s0")
+    page.fill("#key", "car")
+    page.fill("#tasks", "4")
+    page.select_option("#key_grouping", "random_choices")
+    expect(fields.filter(visible=True)).to_have_count(1)
+    fields.get_by_text("Parameters").filter(visible=True).click()
+    eps = page.locator('[name="random_choices.eps"]')
+    eps.fill("-1")
+    expect(page.locator("#faults-key_grouping_parameters")).to_contain_text("Must be at least 0")
+    eps.fill("0.05")
+    expect(page.locator("#faults-key_grouping_parameters")).to_be_empty()
+    page.get_by_role("button", name="Submit query").click()
+    page.wait_for_url(re.compile(r"/queries/\d+/"))
+    query = apart(lambda: Query.objects.get(name="hot"))
+    assert (query.key_grouping, query.key_grouping_parameters) == ("random_choices", {"eps": 0.05})
 
 
 @pytest.mark.parametrize("width", [1280, 400])

@@ -30,9 +30,14 @@ ROOMY = {"key_grouping": "random_choices", "random_choices.": "1", "random_choic
          "random_choices.seed": ""}  # fmt: skip
 
 
-def chosen(name: str, values: dict[str, str]) -> dict[str, Any]:
+def choice_of(name: str, values: dict[str, str]) -> dict[str, Any]:
     (choice,) = [one for one in grouping_choices(name, values) if one["is_chosen"]]
-    return {one["field"].name.rpartition(".")[2]: one["value"] for one in choice["fields"]}
+    return choice
+
+
+def chosen(name: str, values: dict[str, str]) -> dict[str, Any]:
+    fields = choice_of(name, values)["fields"]
+    return {one["field"].name.rpartition(".")[2]: one["value"] for one in fields}
 
 
 def test_the_parameters_of_the_chosen_grouping_are_read() -> None:
@@ -57,6 +62,7 @@ def test_the_form_of_a_grouping_is_read_as_it_is_shown(name: str) -> None:
         assert not faults
         assert defaults | given == defaults | own
         shown = chosen(name, values)
+        assert choice_of(name, values)["is_changed"] is bool(own)
         assert shown["weighted"] is (defaults | own)["weighted"]
     assert shown.keys() == defaults.keys()
 
