@@ -13,6 +13,7 @@ update_ledger         every 10 s   compare predicted with measured effects of ex
 reconcile_routing     every 5 s    publish routing versions, place pending queries, repair Redis
 requeue_lab_runs      every 15 s   queue the runs of lost workers and messages again
 watch                 every 10 s   evaluate the watch loops of every cluster
+record_key_skew       every 10 s   the skew of the keys of split queries, from their samples
 archive               every 2 s    move final windows from Redis to the disk, on a queue of its own
 roll_up               every 10 s   10 s and 60 s samples
 prune                 every 5 min  samples, ended queries, old versions, sessions past their time
@@ -34,6 +35,7 @@ COMPUTE_PROPOSAL = "weir.compute_proposal"
 REVIEW_PROPOSAL = "weir.review_proposal"
 WATCH = "weir.watch"
 FIT_FORECASTERS = "weir.fit_forecasters"
+RECORD_KEY_SKEW = "weir.record_key_skew"
 ADVANCE = "weir.advance"
 RECONCILE_EXECUTIONS = "weir.reconcile_executions"
 SEND_WEBHOOK = "weir.send_webhook"

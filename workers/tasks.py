@@ -18,6 +18,7 @@ from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.executions import progression
 from controlplane.integrations import attached_housekeeping, deliveries, idempotency
+from controlplane.partitioning import skew_history
 from controlplane.policies.exclusions import prune_exclusions
 from controlplane.proposals import computation, ledger, staleness
 from controlplane.results import window_retention
@@ -30,6 +31,7 @@ from controlplane.task_names import (
     PRUNE,
     RECONCILE_EXECUTIONS,
     RECONCILE_ROUTING,
+    RECORD_KEY_SKEW,
     REQUEUE_LAB_RUNS,
     REVIEW_PROPOSAL,
     REVIEW_PROPOSALS,
@@ -103,6 +105,7 @@ def prune() -> None:
     now = timezone.now()
     time_series.prune_samples(now)
     arrivals.prune(now)
+    skew_history.prune(now)
     retention.prune_queries(now)
     window_retention.prune_windows(now)
     retention.prune_routing()
@@ -131,6 +134,7 @@ def run_lab(run_id: int) -> None:
 def _roll_up(now: datetime) -> None:
     time_series.roll_up(now)
     arrivals.roll_up(now)
+    skew_history.roll_up(now)
 
 
 def _add_periodic(name: str, work: Callable[[datetime], object]) -> None:
@@ -145,6 +149,7 @@ _add_periodic(UPDATE_LEDGER, ledger.write_entries)
 _add_periodic(REVIEW_PROPOSALS, staleness.review_waiting)
 _add_periodic(WATCH, watch_loops.watch_all)
 _add_periodic(FIT_FORECASTERS, fitting.fit_forecasters)
+_add_periodic(RECORD_KEY_SKEW, skew_history.record_all)
 _add_periodic(ROLL_UP, _roll_up)
 _add_periodic(REQUEUE_LAB_RUNS, lab.requeue_lost)
 

@@ -14,6 +14,7 @@ from controlplane.models.health import (
     SkippedBatch,
 )
 from controlplane.models.lab import LabRun
+from controlplane.models.partitioning import KeySkew
 from controlplane.models.policy import Blackout, Exclusion, Policy
 from controlplane.models.proposal import Comparison, Proposal
 from controlplane.models.query import Drop, Query, QueryStream, Task
@@ -41,6 +42,7 @@ __all__ = [
     "Grant",
     "Incident",
     "KeptAnswer",
+    "KeySkew",
     "LabRun",
     "LedgerEntry",
     "MetricSample",

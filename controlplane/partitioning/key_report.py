@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from controlplane.models import Node, Query, Task
+from controlplane.partitioning.skew_history import SkewPoint
 
 # Samples of this time are in a report by default, in seconds.
 SPAN_S: Final = 600
@@ -66,20 +67,6 @@ class GroupingReplay:
 
 
 @dataclass(frozen=True)
-class SkewPoint:
-    """The skew at a time: shares of the most frequent key and of the ten most frequent keys.
-
-    `imbalance`: as in `KeyReport`; `grouping`: the name of the key grouping.
-    """
-
-    at: datetime
-    top_share: float
-    top10_share: float
-    imbalance: float
-    grouping: str
-
-
-@dataclass(frozen=True)
 class KeyReport:
     """The keys of a query in the last `span_s` seconds.
 
@@ -87,8 +74,8 @@ class KeyReport:
     number of sampled records; `records_per_s`: of all tasks. `keys`: the most frequent keys, the
     first one most frequent. `distinct`: an estimate of the number of keys; `exponent`: of a Zipf
     distribution, None if there are too few keys. `tasks`: measured loads. `imbalance`: measured, a
-    share of capacity: records/s over capacity of the most loaded task, minus that of all tasks
-    together (0.16 is "16 points"). `memory`, `pairs_per_key`: measured on the most frequent keys
+    share of capacity: records/s over capacity of the most loaded task, minus the mean of all tasks
+    (0.16 is "16 points"). `memory`, `pairs_per_key`: measured on the most frequent keys
     and extrapolated. `groupings`: replays on the sampled keys; `recommended`: the name of the
     recommended one, "" if there are no replays. `replay_error`: the largest difference between the
     predicted and the measured share of capacity of a task under the present grouping, None if it is

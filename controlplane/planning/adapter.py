@@ -48,7 +48,7 @@ class PlanRequest:
 class WatchSupport:
     """The watch loops that a planner serves; the planner with the lowest `order` is first.
 
-    `parameters`: those of a plan, for the imbalance limit of the loops. `needs`: whether the
+    `parameters`: those of a plan, for the limit of the loop that requests it. `needs`: whether the
     planner can plan for these numbers of queries of one task and of split queries.
     """
 

@@ -6,6 +6,7 @@ Measures, the order of moves, budgets and the effects of single actions use this
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count, takewhile
 from typing import Self
 
 import numpy as np
@@ -14,11 +15,13 @@ from algorithms.ordering import MoveSet, Unit, Units
 from algorithms.vocabulary import Floats, Ints
 from controlplane.planning import arrays
 from controlplane.planning.arrays import QueryArrays
+from controlplane.planning.key_loads import predict, stream_of, task_capacities
+from controlplane.plans.partitioning_input import PartitioningInput
 from controlplane.plans.plan import PlannedAction, TaskMove
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.cluster_actions import SetCapacity, SetDropRule
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
-from controlplane.wire.routing.query_actions import SetTaskCount
+from controlplane.wire.routing.query_actions import SetKeyGrouping, SetTaskCount
 
 Task = tuple[int, int]
 # Query, task, node, records/s, bytes of state.
@@ -35,7 +38,8 @@ class LoadModel:
     are the tasks of split queries, `tasks` by (query, task). The streams that units read are the
     rows `indptr` int64[u + 1] of `entries` int64[e], positions of streams. `own` float64[u]:
     records/s that a unit shares with no other; `nodes` int64[u]: the position of its node; `state`
-    int64[u]: its bytes.
+    int64[u]: its bytes. `sampled`: the sampled keys of split queries, from which the effect of
+    other key groupings is predicted.
 
     Drop rules between a stream and a query have no effect, as a node receives a stream once for all
     its queries.
@@ -53,6 +57,7 @@ class LoadModel:
     own: Floats
     nodes: Ints
     state: Ints
+    sampled: PartitioningInput | None = None
 
     @classmethod
     def of(cls, snapshot: ClusterSnapshot) -> Self:
@@ -76,6 +81,7 @@ class LoadModel:
             np.zeros(count),
             queries.nodes,
             np.fromiter(state, np.int64, count),
+            snapshot.partitioning,
         )
         places = zip(rows, nodes.tolist(), strict=True)
         return whole.with_split([(q, t, node, own, size) for (q, t, _, own, size), node in places])
@@ -97,6 +103,8 @@ class LoadModel:
                 model = replace(model, rates=rates)
             elif isinstance(action, SetTaskCount):
                 model, moves = model.with_moves(moves).with_task_count(action), []
+            elif isinstance(action, SetKeyGrouping):
+                model, moves = model.with_moves(moves).with_key_grouping(action), []
         return model.with_moves(moves)
 
     def with_moves(self, moves: list[TaskMove]) -> Self:
@@ -126,6 +134,27 @@ class LoadModel:
         rows = [*others, *((action.query, task, node, own, size)
                            for task, (node, size) in enumerate(tasks))]  # fmt: skip
         return self.with_split(rows)
+
+    def with_key_grouping(self, action: SetKeyGrouping) -> Self:
+        """Return the loads with other shares of the tasks of a query, if its keys were sampled."""
+        keys = self.sampled.of(action.query) if self.sampled is not None else None
+        units = self._units_of_query(action.query)
+        if self.sampled is None or keys is None or not units:
+            return self
+        owners = self.nodes[units].tolist()
+        capacities = task_capacities(owners, dict(enumerate(self.capacities.tolist())))
+        stream = stream_of(keys, self.sampled, capacities)
+        shares = predict(action.key_grouping, stream).loads
+        own = self.own.copy()
+        own[units] = own[units].sum() * shares
+        return replace(self, own=own)
+
+    def _units_of_query(self, query: int) -> list[int]:
+        """Return the units of the tasks of a split query, in order."""
+        known = (self.tasks.get((query, task)) for task in count())
+        return [
+            unit for unit in takewhile(lambda unit: unit is not None, known) if unit is not None
+        ]
 
     def with_split(self, rows: "list[SplitTask]") -> Self:
         """Return the loads with these tasks of split queries; nodes by their positions."""

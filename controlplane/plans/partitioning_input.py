@@ -10,8 +10,8 @@ class SampledQuery(NamedTuple):
 
     `records_per_s`: of all its tasks; `window_s`: the length of its windows; `hashes`, `shares`:
     the most frequent keys, by their hash, and their shares of all records; `others`: the estimated
-    number of the other keys, which have the rest of the records; `aggregators`: the number of its
-    aggregator nodes.
+    number of the other keys, which have the rest of the records; `streams`: the ids of the streams
+    that it reads.
     """
 
     id: int
@@ -20,7 +20,7 @@ class SampledQuery(NamedTuple):
     hashes: Sequence[int]
     shares: Sequence[float]
     others: int
-    aggregators: int = 1
+    streams: Sequence[int] = ()
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from controlplane.planning import measures
+from controlplane.policies.settings import PolicySettings
 from controlplane.watch.observation import Observation, ObservedNode
 from controlplane.wire.figures import Unit
 
@@ -53,12 +54,15 @@ def trend_of(times: Sequence[float], values: Sequence[float]) -> Trend | None:
 
 IMBALANCE: Final = measures.IMBALANCE.name
 REPLICATION: Final = measures.REPLICATION_FACTOR.name
+SKEW: Final = measures.SKEW
 # The forecast horizon: the time to compute, approve and execute a plan.
 HORIZON_S: Final = 300.0
 # Load/capacity above which a node is overloaded.
 FULL: Final = 1.0
 # Samples of the last minute without a report of a node with tasks, before it counts as silent.
 SILENT_SAMPLES: Final = 3
+# A text names so many queries.
+_NAMED: Final = 3
 # Tasks per active node above which an empty node is worth a plan.
 LEAST_TASKS: Final = 2
 
@@ -92,12 +96,16 @@ class Reading:
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop: name, subject, and the measure that its plans must improve ("": any)."""
+    """A loop: name, subject, and the measure that its plans must improve ("": any).
+
+    `limit`: the limit of the policy that plans keep.
+    """
 
     name: str
     about: str
     read: Callable[[Observation], Reading]
     measure: str = ""
+    limit: Callable[[PolicySettings], float] = lambda policy: policy.watch_imbalance
 
 
 def _above(number: float, limit: float, dead_band: float, text: str, unit: str = SHARE) -> Reading:
@@ -192,6 +200,22 @@ def _forecast(observed: Observation) -> Reading | None:
     return Reading(share, FULL, text, trouble=share > FULL)
 
 
+def _skew(observed: Observation) -> Reading:
+    limit = observed.policy.watch_skew
+    if not observed.skews:
+        if not observed.split_queries:
+            return Reading(0.0, limit, "No query with several tasks is running")
+        return Reading(None, limit, "No keys were sampled in the last minute")
+    worst = max(observed.skews, key=lambda skew: skew.imbalance)
+    text = f"Skew of {worst.name} {worst.imbalance:.0%}, limit {limit:.0%}"
+    reading = _above(worst.imbalance, limit, observed.policy.dead_band, text)
+    above = {skew.name for skew in observed.skews if skew.imbalance > limit}
+    if reading.trouble and above <= observed.excluded_queries:
+        text = f"{text}; excluded: {', '.join(sorted(above)[:_NAMED])}"
+        return replace(reading, blocked="excluded", text=text)
+    return reading
+
+
 def _lost(observed: Observation) -> Reading:
     lost = [node for node in observed.nodes if not node.active and node.tasks]
     if lost:
@@ -256,10 +280,14 @@ LOOPS: Final = (
     Loop("node lost", "tasks on an inactive node", _lost),
     Loop("overload", "a node beyond its capacity, now or in five minutes", _overload, IMBALANCE),
     Loop("latency", "p95 from the log to the result", _latency, IMBALANCE),
+    Loop(
+        "skew", "the fullest task of a query, because of hot keys", _skew, SKEW,
+        lambda policy: policy.watch_skew,
+    ),
     Loop("imbalance", "most loaded node above the mean", _imbalance, IMBALANCE),
     Loop("replication", "records delivered to several nodes", _replication, REPLICATION),
     Loop("node added", "an active node without tasks", _added, IMBALANCE),
-)
+)  # fmt: skip
 # It redirects streams automatically, or requests a proposal of its own planner (`watch.admission`).
 ADMISSION: Final = Loop(
     "admission",

@@ -11,6 +11,7 @@ from django.db.models import Count, Q
 
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Exclusion, MetricSample, Query, Task
+from controlplane.partitioning.skew_history import QuerySkew, recent_skews
 from controlplane.planning.adapters.placement import active_positions, placement_problem
 from controlplane.planning.measures import measures
 from controlplane.planning.snapshots import take_snapshot
@@ -61,6 +62,8 @@ class Observation:
     """The observation of a cluster in a cycle; samples and trend are ordered by time.
 
     `whole_queries`, `split_queries`: the numbers of running queries of one and of several tasks.
+    `skews`: of the split queries whose key grouping can change; `excluded_queries`: the names of
+    the queries that are excluded from plans.
     """
 
     cluster: Cluster
@@ -71,6 +74,8 @@ class Observation:
     trend: Sequence[Mapping[str, Any]]
     whole_queries: int
     split_queries: int
+    skews: Sequence[QuerySkew] = ()
+    excluded_queries: frozenset[str] = frozenset()
 
     @property
     def active(self) -> list[ObservedNode]:
@@ -113,6 +118,8 @@ def observe(cluster: Cluster, policy: PolicySettings, now: datetime) -> Observat
         trend=_samples(cluster, MetricSample.Resolution.TEN_SECONDS, now - TREND),
         whole_queries=counted["whole"],
         split_queries=counted["split"],
+        skews=recent_skews(cluster, now - WINDOW) if counted["split"] else (),
+        excluded_queries=_excluded(cluster, Exclusion.Kind.QUERY, now),
     )
 
 
@@ -121,8 +128,7 @@ def _nodes(cluster: Cluster, now: datetime) -> list[ObservedNode]:
         node__cluster=cluster, since_version__lte=cluster.applied_version
     ).order_by()
     tasks = dict(hosted.values("node").annotate(n=Count("id")).values_list("node", "n"))
-    names = live_exclusions(cluster, now).filter(kind=Exclusion.Kind.NODE)
-    excluded = set(names.values_list("subject", flat=True))
+    excluded = _excluded(cluster, Exclusion.Kind.NODE, now)
     return [
         ObservedNode(
             index=node.index,
@@ -134,6 +140,11 @@ def _nodes(cluster: Cluster, now: datetime) -> list[ObservedNode]:
         )
         for node in cluster.nodes.order_by("index")
     ]
+
+
+def _excluded(cluster: Cluster, kind: str, now: datetime) -> frozenset[str]:
+    names = live_exclusions(cluster, now).filter(kind=kind)
+    return frozenset(names.values_list("subject", flat=True))
 
 
 def _samples(cluster: Cluster, resolution: int, since: datetime) -> list[Mapping[str, Any]]:

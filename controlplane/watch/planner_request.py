@@ -38,9 +38,7 @@ def request_plan(observed: Observation, loop: Loop, planners: list[str]) -> Prop
     else:
         planner = planners[0]
     watch = adapters()[planner].watch
-    parameters = (
-        dict(watch.parameters(observed.policy.watch_imbalance)) if watch is not None else {}
-    )
+    parameters = dict(watch.parameters(loop.limit(observed.policy))) if watch is not None else {}
     return requests.request(WATCH, observed.cluster, "", parameters, planner=planner)
 
 

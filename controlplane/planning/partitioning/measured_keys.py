@@ -118,8 +118,7 @@ def _tasks(samples: Iterable[KeySample]) -> dict[int, dict[int, int]]:
 def skew_of(task_rates: Floats, capacities: Floats) -> float:
     """Return the imbalance of tasks as a share of capacity.
 
-    That of the most loaded task, records/s over capacity, minus that of all tasks together.
+    That of the most loaded task, records/s over capacity, minus the mean of all tasks.
     """
-    if not len(task_rates):
-        return 0.0
-    return float((task_rates / capacities).max() - task_rates.sum() / capacities.sum())
+    used = task_rates / capacities
+    return float(used.max() - used.mean()) if len(used) else 0.0

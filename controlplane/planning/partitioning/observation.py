@@ -10,7 +10,7 @@ from django.utils import timezone
 from redis.exceptions import RedisError
 
 from controlplane.connections import redis_client
-from controlplane.models import Cluster, MetricSample, Query
+from controlplane.models import Cluster, MetricSample, Query, QueryStream
 from controlplane.planning.admission.costs import merge_seconds
 from controlplane.planning.partitioning.measured_keys import MeasuredKeys, measured_keys
 from controlplane.plans.partitioning_input import PartitioningInput, SampledQuery
@@ -61,12 +61,13 @@ def read_keys(cluster: Cluster, now: datetime | None = None) -> PartitioningInpu
     count = max(1, min(MOST_OF_QUERY, MOST // max(1, len(queries))))
     rows = recent_keys(cluster, [query.pk for query in queries], count, moment - RECENT)
     sampled = dict(rows)
+    streams = _streams(queries)
     samples = MetricSample.objects.filter(
         cluster=cluster, resolution=MetricSample.Resolution.RAW, t__gt=moment - COSTS
     )
     return PartitioningInput(
         [
-            sampled_query(query, sampled[query.pk], keys_per_query)
+            sampled_query(query, sampled[query.pk], streams.get(query.pk, ()), keys_per_query)
             for query in queries
             if query.pk in sampled
         ],
@@ -80,13 +81,21 @@ def recent_keys(
 ) -> Iterator[tuple[int, MeasuredKeys]]:
     """Yield the ids of sampled queries with their keys since a time, of `count` samples each."""
     since_ms = since.timestamp() * 1000
+    for query, samples in newest_samples(cluster, queries, count):
+        keys = measured_keys([sample for sample in samples if sample.clock_ms >= since_ms])
+        if keys is not None:
+            yield query, keys
+
+
+def newest_samples(
+    cluster: Cluster, queries: Sequence[int], count: int
+) -> Iterator[tuple[int, Sequence[KeySample]]]:
+    """Yield the ids of sampled queries with their newest `count` samples, oldest first.
+
+    Yields nothing if Redis is unavailable.
+    """
     for first in range(0, len(queries), TOGETHER):
-        newest = _newest(cluster, queries[first : first + TOGETHER], count)
-        for query, samples in newest.items():
-            recent = [sample for sample in samples if sample.clock_ms >= since_ms]
-            keys = measured_keys(recent)
-            if keys is not None:
-                yield query, keys
+        yield from _newest(cluster, queries[first : first + TOGETHER], count).items()
 
 
 def _newest(
@@ -99,7 +108,18 @@ def _newest(
         return {}
 
 
-def sampled_query(query: Query, keys: MeasuredKeys, most: int = MOST_KEYS) -> SampledQuery:
+def _streams(queries: Sequence[Query]) -> dict[int, list[int]]:
+    """Return the ids of the streams of each query."""
+    streams: dict[int, list[int]] = {}
+    rows = QueryStream.objects.filter(query__in=queries).order_by("query", "stream")
+    for query, stream in rows.values_list("query", "stream"):
+        streams.setdefault(query, []).append(stream)
+    return streams
+
+
+def sampled_query(
+    query: Query, keys: MeasuredKeys, streams: Sequence[int] = (), most: int = MOST_KEYS
+) -> SampledQuery:
     """Return the keys of a query as the planner reads them, the `most` frequent ones by hash."""
     shares: list[Any] = keys.shares[:most].tolist()
     return SampledQuery(
@@ -109,5 +129,5 @@ def sampled_query(query: Query, keys: MeasuredKeys, most: int = MOST_KEYS) -> Sa
         keys.hashes[:most].tolist(),
         [round(share, _DECIMALS) for share in shares],
         max(0, keys.distinct - len(shares)),
-        len(query.aggregators),
+        list(streams),
     )

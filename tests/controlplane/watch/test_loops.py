@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from controlplane.models import Cluster
+from controlplane.partitioning.skew_history import QuerySkew
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.loops import BY_NAME, Reading
 from controlplane.watch.observation import Observation, ObservedNode, Replication
@@ -164,3 +165,26 @@ def test_an_empty_node_is_added_where_there_is_something_to_spread() -> None:
 def test_nothing_measured_is_nothing_known() -> None:
     for name in ("imbalance", "replication", "latency", "overload"):
         assert read(name, samples=[]).number is None
+
+
+def test_the_most_skewed_query_counts() -> None:
+    assert read("skew").calm == "within"
+    assert read("skew", split_queries=2).number is None
+    skews = [QuerySkew(1, "q", 0.1), QuerySkew(2, "r", 0.25)]
+    found = read("skew", split_queries=2, skews=skews)
+    assert (found.number, found.limit, found.trouble) == (0.25, 0.2, True)
+    assert found.text.startswith("Skew of r ")
+    near = read("skew", split_queries=1, skews=[QuerySkew(1, "q", 0.19)])
+    assert (near.trouble, near.near) == (False, True)
+    policy = PolicySettings(watch_skew=0.3)
+    assert not read("skew", split_queries=2, skews=skews, policy=policy).trouble
+
+
+def test_excluded_skewed_queries_block_only_together() -> None:
+    skews = [QuerySkew(1, "q", 0.22), QuerySkew(2, "r", 0.25)]
+    some = read("skew", split_queries=2, skews=skews, excluded_queries=frozenset({"r"}))
+    assert (some.trouble, some.blocked) == (True, "")
+    names = frozenset({"q", "r"})
+    every = read("skew", split_queries=2, skews=skews, excluded_queries=names)
+    assert every.blocked == "excluded"
+    assert read("skew", split_queries=2, skews=skews[:0], excluded_queries=names).blocked == ""

@@ -1,0 +1,172 @@
+"""The recommendation: which key grouping with which parameters for a sample of keys.
+
+A candidate is *balanced* if its predicted imbalance is within the limit, and *affordable* if its
+aggregator nodes have time to merge its partial results. Among those that are both, the cheapest one
+is recommended: the cost is the average number of workers of a key (memory) plus that of a key
+within a micro-batch (merge load), so plain key grouping costs 2. The present grouping stays unless
+the gain is worth the change.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from algorithms.partitioning.catalog import grouping_text, parsed_text
+from algorithms.partitioning.replay import BATCHES, Replay, ReplayProblem, replay
+from algorithms.vocabulary import Parameters, Progress, parameter, silent
+
+# Panes divide time, whatever the keys, so they are no candidates.
+VARIANTS: Final[Sequence[tuple[str, Mapping[str, Any]]]] = (
+    ("key", {}),
+    ("key", {"weighted": True}),
+    ("head_aware", {}),
+    ("frequency_aware", {}),
+    ("consistent_grouping", {}),
+    ("partial_key", {}),
+    ("bounded_load", {}),
+    ("random_choices", {}),
+    ("random_choices", {"eps": 0.1}),
+    ("two_choices", {}),
+    ("shuffle", {}),
+)
+# The share of its time that an aggregator node may merge.
+MERGE_LIMIT: Final = 0.8
+MAX_MESSAGES: Final = 10_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class RecommendationProblem:
+    """A stream, its workers, and the text of the present grouping (`canonical_text`), or None."""
+
+    stream: ReplayProblem
+    present: str | None = None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A grouping with what it gives; `cost`: see the module; `balanced`, `affordable` likewise."""
+
+    replay: Replay
+    cost: float
+    balanced: bool
+    affordable: bool
+
+    @property
+    def text(self) -> str:
+        """Return the text of the grouping."""
+        return self.replay.text
+
+    @property
+    def fits(self) -> bool:
+        """Return whether it is balanced and affordable."""
+        return self.balanced and self.affordable
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """All candidates, the place of the recommended one, and why.
+
+    `reason`: `present`, the present grouping stays; `balance`, the present one is not balanced or
+    not affordable; `cost`, it is cheaper; `only`, there is no present one; `least`, no candidate is
+    both, and it is the nearest one.
+    """
+
+    candidates: Sequence[Candidate]
+    chosen: int
+    reason: str
+
+    @property
+    def recommended(self) -> Candidate:
+        """Return the recommended candidate."""
+        return self.candidates[self.chosen]
+
+
+@dataclass(frozen=True)
+class Recommend(Parameters):
+    """Finds the grouping with the least memory and merge load that keeps a limit of imbalance."""
+
+    limit: float = parameter(
+        0.1, unit="share of capacity", minimum=0.0, maximum=100.0,
+        help="The largest predicted imbalance: the load of the fullest worker above that of all.",
+    )  # fmt: skip
+    saving: float = parameter(
+        0.2, unit="share", minimum=0.0, maximum=1.0,
+        help="The least share of cost, or of imbalance above the limit, that a change saves.",
+    )  # fmt: skip
+    messages: int = parameter(
+        30_000, minimum=BATCHES, maximum=MAX_MESSAGES,
+        help="The number of messages that are drawn from the sample and measured.",
+    )  # fmt: skip
+    seed: int = parameter(0, minimum=0, help="The seed of the drawn messages.")
+
+    def solve(self, problem: RecommendationProblem, progress: Progress = silent) -> Recommendation:
+        """Return the recommendation for a stream. Raises the errors of the present grouping."""
+        texts = candidate_texts(problem)
+        candidates = []
+        for number, text in enumerate(texts, start=1):
+            candidates.append(self._judged(replay(text, problem.stream, self.messages, self.seed)))
+            progress(number / len(texts))
+        place = None if problem.present is None else texts.index(problem.present)
+        return self.choose(candidates, place)
+
+    def _judged(self, result: Replay) -> Candidate:
+        load = result.merge_load
+        return Candidate(
+            result,
+            _cost(result),
+            result.imbalance <= self.limit,
+            load is None or load <= MERGE_LIMIT,
+        )
+
+    def choose(self, candidates: Sequence[Candidate], present: int | None) -> Recommendation:
+        """Return the recommendation among candidates; `present`: the place of the present one."""
+        best = min(range(len(candidates)), key=lambda place: self._rank(candidates[place]))
+        fits = candidates[best].fits
+        if present is None:
+            return Recommendation(candidates, best, "only" if fits else "least")
+        now = candidates[present]
+        if best == present or not self._is_worth(candidates[best], now):
+            return Recommendation(candidates, present, "present")
+        reason = ("cost" if now.fits else "balance") if fits else "least"
+        return Recommendation(candidates, best, reason)
+
+    def _rank(self, candidate: Candidate) -> tuple[bool, float]:
+        return not candidate.fits, candidate.cost if candidate.fits else self._excess(candidate)
+
+    def _excess(self, candidate: Candidate) -> float:
+        """Return by how many times a candidate exceeds imbalance or time of merging."""
+        load = candidate.replay.merge_load or 0.0
+        return max(candidate.replay.imbalance / max(self.limit, 1e-9), load / MERGE_LIMIT)
+
+    def _is_worth(self, best: Candidate, present: Candidate) -> bool:
+        least = 1 - self.saving
+        if present.fits:
+            return best.fits and best.cost <= least * present.cost
+        return self._excess(best) <= least * self._excess(present)
+
+
+def candidate_texts(problem: RecommendationProblem) -> list[str]:
+    """Return the texts of the candidates, the present grouping included, each once."""
+    variants = [
+        (name, given)
+        for name, given in VARIANTS
+        # Equal workers have equal parts anyway.
+        if not (problem.stream.workers.equal and given == {"weighted": True})
+    ]
+    texts = [grouping_text(name, given) for name, given in variants]
+    if problem.present is not None and problem.present not in texts:
+        texts.append(problem.present)
+    return texts
+
+
+def canonical_text(text: str) -> str:
+    """Return the text of a grouping with the parameters that differ from their defaults only.
+
+    Raises `UnknownGrouping` or `BadParameters`.
+    """
+    return grouping_text(*parsed_text(text))
+
+
+def _cost(result: Replay) -> float:
+    """Return the workers of a key in all messages plus those in a micro-batch, on average."""
+    return result.pairs_per_key + (result.batch_pairs_per_key or result.pairs_per_key)

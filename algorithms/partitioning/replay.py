@@ -1,0 +1,222 @@
+"""Replay of a key grouping on messages drawn from a sample of keys: loads, pairs, merge load.
+
+A replay has the form of the pipeline: micro-batches, after each of which the grouping combines its
+states and receives the utilisation of the workers.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from algorithms.errors import BadProblem
+from algorithms.partitioning.catalog import grouping_of
+from algorithms.partitioning.grouping import Feedback, Grouping, Hashes, Messages, Workers
+from algorithms.partitioning.measures import imbalance, memory
+from algorithms.partitioning.workloads import key_hashes
+from algorithms.vocabulary import Floats, Ints, is_finite
+
+# Micro-batches of a replay; the first third of them only lets the grouping adapt.
+BATCHES: Final = 30
+ADAPTING: Final = BATCHES // 3
+# A micro-batch whose pairs are counted has so many times the messages of the replay at most.
+_LONGEST_BATCH: Final = 4
+MAX_KEYS: Final = 10_000_000
+MAX_RATE: Final = 1e12
+MAX_INTERVAL_S: Final = 1e7
+
+
+@dataclass(frozen=True, eq=False)
+class SampledKeys:
+    """The keys of a stream: the frequent ones, and the number of the others.
+
+    `hashes` uint64[k], `shares` float64[k]: keys and their shares of all records; `others`: the
+    number of further keys, which have equal parts of the rest. Raises `BadProblem`.
+    """
+
+    hashes: Hashes
+    shares: Floats
+    others: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.hashes) != len(self.shares):
+            raise BadProblem("keys", "must have as many shares as hashes")
+        if not len(self.hashes) and not self.others:
+            raise BadProblem("keys", "must have at least one key")
+        if not 0 <= self.others <= MAX_KEYS:
+            raise BadProblem("others", f"must be from 0 to {MAX_KEYS:,}, not {self.others!r}")
+        if not (np.isfinite(self.shares).all() and (self.shares >= 0).all()):
+            raise BadProblem("keys", "must have shares that are finite and not negative")
+        if not self.others and not self.shares.sum() > 0:
+            raise BadProblem("keys", "must have a share above 0")
+
+    @classmethod
+    def of_counts(cls, hashes: Any, counts: Any) -> "SampledKeys":
+        """Return keys with these numbers of records and no other keys. Raises `BadProblem`."""
+        records = np.asarray(counts, np.float64)
+        return cls(np.asarray(hashes, np.uint64), records / max(1.0, records.sum()))
+
+    @property
+    def distinct(self) -> int:
+        """Return the number of keys."""
+        return len(self.hashes) + self.others
+
+    @cached_property
+    def _upper(self) -> Floats:
+        """Return the upper end of each key's part of [0, 1)."""
+        upper: Floats = np.cumsum(self.shares)
+        if not self.others or (len(upper) and upper[-1] > 1):
+            upper = upper / upper[-1]
+            upper[-1] = 1.0
+        return upper
+
+    def draw(self, messages: int, seed: int) -> Hashes:
+        """Return the keys of messages that are drawn independently, uint64[messages]."""
+        rng = np.random.default_rng(seed)
+        places = np.searchsorted(self._upper, rng.random(messages), side="right")
+        known = places < len(self.hashes)
+        result = np.empty(messages, np.uint64)
+        result[known] = self.hashes[places[known]]
+        rest = int(messages - known.sum())
+        if rest:
+            result[~known] = key_hashes(self.others, seed + 1)[rng.integers(0, self.others, rest)]
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class ReplayProblem:
+    """A stream of keys and the workers that share it.
+
+    `capacities` float64[n]: records/s of each worker; `records_per_s`: of the stream;
+    `interval_s`: from one micro-batch to the next. `merge_s`: seconds that an aggregator node
+    needs per partial result, None: not known; `aggregators`: their number. Raises `BadProblem`.
+    """
+
+    keys: SampledKeys
+    capacities: Floats
+    records_per_s: float
+    interval_s: float = 1.0
+    merge_s: float | None = None
+    aggregators: int = 1
+
+    def __post_init__(self) -> None:
+        self._check("records_per_s", self.records_per_s, MAX_RATE)
+        self._check("interval_s", self.interval_s, MAX_INTERVAL_S)
+        if self.merge_s is not None:
+            self._check("merge_s", self.merge_s, MAX_INTERVAL_S)
+        if self.aggregators < 1:
+            raise BadProblem("aggregators", f"must be at least 1, not {self.aggregators!r}")
+        # Raises on a capacity that is not above 0.
+        self.workers  # noqa: B018
+
+    def _check(self, name: str, value: float, most: float) -> None:
+        if not (is_finite(value) and 0 <= value <= most):
+            raise BadProblem(name, f"must be from 0 to {most:g}, not {value!r}")
+
+    @cached_property
+    def workers(self) -> Workers:
+        """Return the workers with the shares that their capacities give them."""
+        return Workers.of(len(self.capacities), self.capacities)
+
+    @property
+    def utilisation(self) -> float:
+        """Return the records/s over the capacity of all workers."""
+        return self.records_per_s / float(self.capacities.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """What a key grouping gives on a stream.
+
+    `text`: the grouping. `loads` float64[n]: the share of all records by worker. `imbalance`: a
+    share of capacity: records/s over capacity of the most loaded worker, minus the mean of all
+    workers. `memory`: distinct pairs of a key and a worker, `keys`: the keys among them, in
+    `messages` messages. `batch_pairs`, `batch_keys`: those in one micro-batch. `partials_per_s`:
+    partial results per second, one for each pair of a micro-batch; `merge_load`: the share of its
+    time that an aggregator node merges them, None: not known. `assignment` int64[m]: the worker of
+    each measured message.
+    """
+
+    text: str
+    loads: Floats
+    imbalance: float
+    memory: int
+    keys: int
+    messages: int
+    batch_pairs: int
+    batch_keys: int
+    partials_per_s: float
+    merge_load: float | None
+    assignment: Ints
+
+    @property
+    def pairs_per_key(self) -> float:
+        """Return the average number of workers of a key."""
+        return self.memory / max(1, self.keys)
+
+    @property
+    def batch_pairs_per_key(self) -> float:
+        """Return the average number of workers of a key in one micro-batch."""
+        return self.batch_pairs / max(1, self.batch_keys)
+
+
+def replay(text: str, problem: ReplayProblem, messages: int, seed: int = 0) -> Replay:
+    """Return what a grouping gives on messages that are drawn from the keys.
+
+    `messages`: how many are measured, after half as many to which the grouping adapts. Equal seeds
+    draw equal messages, whatever the grouping.
+    """
+    grouping = grouping_of(text)
+    size = max(1, messages // (BATCHES - ADAPTING))
+    drawn = problem.keys.draw(size * BATCHES, seed)
+    assignment, state = _route(grouping, problem, drawn, size)
+    measured = slice(size * ADAPTING, None)
+    keys, assigned = drawn[measured], assignment[measured]
+    loads = np.bincount(assigned, minlength=problem.workers.count)
+    batch = _batch_pairs(grouping, state, problem, len(drawn) * _LONGEST_BATCH, seed + 2)
+    partials = batch[0] / problem.interval_s if problem.interval_s else 0.0
+    excess = imbalance(loads, problem.workers) / (len(keys) / problem.workers.count)
+    return Replay(
+        text,
+        loads / len(keys),
+        excess * problem.utilisation,
+        memory(keys, assigned),
+        len(np.unique(keys)),
+        len(keys),
+        *batch,
+        partials,
+        None if problem.merge_s is None else partials * problem.merge_s / problem.aggregators,
+        assigned,
+    )
+
+
+def _route(
+    grouping: Grouping[Any], problem: ReplayProblem, keys: Hashes, size: int
+) -> tuple[Ints, Any]:
+    """Return the worker of each message, and the last state, after batches of `size` messages."""
+    workers, interval_ms = problem.workers, max(1, round(1000 * problem.interval_s))
+    # The time of a message is its place within its micro-batch.
+    times = np.arange(len(keys), dtype=np.int64) * interval_ms // size
+    state, parts = grouping.start(workers), []
+    for batch in range(len(keys) // size):
+        part = slice(batch * size, (batch + 1) * size)
+        assigned, after = grouping.route(state, Messages(keys[part], times[part]))
+        parts.append(assigned)
+        shares = np.bincount(assigned, minlength=workers.count) / size
+        used = np.minimum(1.0, shares * problem.records_per_s / problem.capacities)
+        state = grouping.combined(state, [after], Feedback((batch + 1) * interval_ms, used))
+    return np.concatenate(parts), state
+
+
+def _batch_pairs(
+    grouping: Grouping[Any], state: Any, problem: ReplayProblem, most: int, seed: int
+) -> tuple[int, int]:
+    """Return the pairs and the keys of one micro-batch, of its first `most` messages."""
+    records = min(round(problem.records_per_s * problem.interval_s), most)
+    if not records:
+        return 0, 0
+    keys = problem.keys.draw(records, seed)
+    times = np.full(records, max(1, round(1000 * problem.interval_s)) * BATCHES, np.int64)
+    assigned, _ = grouping.route(state, Messages(keys, times))
+    return memory(keys, assigned), len(np.unique(keys))
