@@ -117,6 +117,22 @@ def _route_equal(
 
 
 @compiled
+def hashed_pair(
+    key: np.uint64, count: int, factor: np.uint64, other_factor: np.uint64, thresholds: Hashes,
+    others: Ints,
+) -> tuple[int, int]:  # fmt: skip
+    """Return the first and second worker of a key: `two_workers` in compiled code."""
+    first, second = _slots(key, count, factor, other_factor)
+    if len(others):
+        bits = mixed(key)
+        first = slot_worker(first, bits, thresholds, others)
+        second = slot_worker(second, bits >> _HALF, thresholds, others)
+        if second == first:
+            second = (first + 1) % count
+    return first, second
+
+
+@compiled
 def _route_weighted(
     keys: Hashes, factor: np.uint64, other_factor: np.uint64, thresholds: Hashes, others: Ints,
     scale: Floats, total: Ints, result: Ints,
@@ -124,12 +140,6 @@ def _route_weighted(
     """Do the same for unequal capacities; `scale`: 1 / share."""
     count = len(total)
     for message in range(len(keys)):
-        key = keys[message]
-        first, second = _slots(key, count, factor, other_factor)
-        bits = mixed(key)
-        first = slot_worker(first, bits, thresholds, others)
-        second = slot_worker(second, bits >> _HALF, thresholds, others)
-        if second == first:
-            second = (first + 1) % count
+        first, second = hashed_pair(keys[message], count, factor, other_factor, thresholds, others)
         load, other_load = (total[first] + 1) * scale[first], (total[second] + 1) * scale[second]
         result[message] = add_to_less_loaded(total, first, second, int(load > other_load))
