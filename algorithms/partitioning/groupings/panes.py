@@ -1,0 +1,106 @@
+"""Panes: time is cut into panes, which go to the workers in turn (paper 001, section 4.2)."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from algorithms.partitioning.grouping import Feedback, Grouping, Messages, State, Workers
+from algorithms.partitioning.groupings.hash_choice import WORD
+from algorithms.partitioning.groupings.load_state import integers
+from algorithms.partitioning.windows import pane_size
+from algorithms.vocabulary import Ints, parameter
+
+_LONGEST: Final = 366 * 86_400_000
+# 2^64 over the golden ratio: the multiples of it, modulo 2^64, are as even as possible.
+_GOLDEN: Final = 0x9E3779B97F4A7C15
+
+
+def window_parameter() -> Any:
+    """Return the declaration of the parameter `window_ms`."""
+    return parameter(
+        60_000, unit="ms", minimum=1, maximum=_LONGEST,
+        help="Length of the windows of the query; messages if messages have no times.",
+    )  # fmt: skip
+
+
+def slide_parameter() -> Any:
+    """Return the declaration of the parameter `slide_ms`."""
+    return parameter(
+        1_000, unit="ms", minimum=1, maximum=_LONGEST,
+        help="Distance of two windows; a pane is the greatest common divisor of both.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class PaneState(State):
+    """The number of messages so far: the time of a message that has none."""
+
+    routed: int
+
+
+@dataclass(frozen=True)
+class Panes(Grouping[PaneState]):
+    """Sends all messages of a pane to a worker, and the next pane to the next worker.
+
+    With unequal capacities panes follow a sequence in which each worker has its share of panes.
+    """
+
+    name: ClassVar[str] = "panes"
+
+    window_ms: int = window_parameter()
+    slide_ms: int = slide_parameter()
+
+    def start(self, workers: Workers) -> PaneState:
+        """Return the state before the first message."""
+        return PaneState(self.of_workers(workers), 0)
+
+    def route(self, state: PaneState, messages: Messages) -> tuple[Ints, PaneState]:
+        """Return the worker of each message, and the state after them."""
+        times = times_of(messages, state.routed)
+        workers, pane = state.workers, times // pane_size(self.window_ms, self.slide_ms)
+        if workers.equal:
+            result = pane % workers.count
+        else:
+            with np.errstate(over="ignore"):
+                words = pane.astype(np.uint64) * np.uint64(_GOLDEN)
+            result = np.searchsorted(np.cumsum(workers.shares)[:-1], words / 2.0**64, side="right")
+        return result, replace(state, routed=state.routed + len(messages))
+
+    def choose(
+        self, state: PaneState, key: int, time_ms: int | None = None
+    ) -> tuple[int, PaneState]:
+        """Return the worker of the message's pane, and the state after the message."""
+        workers, time = state.workers, state.routed if time_ms is None else time_ms
+        pane = time // pane_size(self.window_ms, self.slide_ms)
+        worker = pane % workers.count
+        if not workers.equal:
+            bounds = np.cumsum(workers.shares)[:-1].tolist()
+            worker = bisect_right(bounds, float(pane * _GOLDEN & WORD) / 2.0**64)
+        return worker, replace(state, routed=state.routed + 1)
+
+    def combined(
+        self, before: PaneState, after: Sequence[PaneState], feedback: Feedback | None = None
+    ) -> PaneState:
+        """Return the state after the messages of all sources."""
+        return replace(
+            before, routed=before.routed + sum(state.routed - before.routed for state in after)
+        )
+
+    def pack(self, state: PaneState) -> dict[str, Any]:
+        """Return the state as JSON values."""
+        return {"routed": state.routed}
+
+    def unpack(self, workers: Workers, row: Mapping[str, Any]) -> PaneState:
+        """Return the state of its packed form. Raises `BadProblem`."""
+        routed = integers({"routed": [row.get("routed")]}, "routed", 1)
+        return PaneState(self.of_workers(workers), int(routed[0]))
+
+
+def times_of(messages: Messages, routed: int) -> Ints:
+    """Return the times of messages, int64[m]; without times, their positions in the stream."""
+    if messages.times is not None:
+        return messages.times
+    return np.arange(routed, routed + len(messages))

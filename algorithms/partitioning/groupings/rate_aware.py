@@ -1,0 +1,294 @@
+"""Rate-aware panes: large panes are divided, small ones compensated (paper 001, section 4.2).
+
+A pane continues on another worker when its part on the present one is as large as the mean plus the
+standard deviation of the panes closed recently, or earlier: no part may be more than `slack` of the
+messages that a worker receives in a window, as otherwise windows with few panes per worker cannot
+be balanced. Each pane, and each further part of one, goes to the worker with the smallest load over
+capacity: so workers of small panes receive more panes and parts.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from algorithms.compiled import compiled
+from algorithms.partitioning.grouping import Feedback, Grouping, Messages, State, Workers
+from algorithms.partitioning.groupings.load_state import (
+    LoadState,
+    combined_loads,
+    empty_loads,
+    integers,
+    packed_loads,
+    unpacked_loads,
+)
+from algorithms.partitioning.groupings.panes import slide_parameter, times_of, window_parameter
+from algorithms.partitioning.windows import pane_size
+from algorithms.vocabulary import Floats, Ints, parameter
+
+# Closed panes from which mean and standard deviation are computed.
+RECENT: Final = 32
+_MOST_OPEN: Final = 16
+_NO_PANE: Final = -(2**62)
+_ARRAYS: Final = ("number", "size", "worker", "part", "closed", "sizes")
+
+
+@dataclass(frozen=True, eq=False)
+class OpenPanes:
+    """The panes that receive messages, and the sizes of those closed last.
+
+    Pane p is at place p modulo the number of open panes: its `number`, its `size` in messages, the
+    worker of its present part, and the messages of that part. `closed`, `sizes`: the last closed
+    panes in a ring of `RECENT` places, of which `count` were ever written.
+    """
+
+    number: Ints
+    size: Ints
+    worker: Ints
+    part: Ints
+    closed: Ints
+    sizes: Ints
+    count: int = 0
+
+    @classmethod
+    def none(cls, places: int) -> "OpenPanes":
+        """Return no panes."""
+        zero, recent = np.zeros(places, np.int64), np.zeros(RECENT, np.int64)
+        return cls(np.full(places, _NO_PANE), zero, zero, zero, recent, recent)
+
+    def copied(self) -> "OpenPanes":
+        """Return the same with arrays of its own."""
+        return replace(self, **{name: getattr(self, name).copy() for name in _ARRAYS})
+
+    def known_sizes(self) -> dict[int, int]:
+        """Return the size of each pane that is known, by number."""
+        used = min(self.count, RECENT)
+        known = dict(zip(self.closed[:used].tolist(), self.sizes[:used].tolist(), strict=True))
+        open_panes = zip(self.number.tolist(), self.size.tolist(), strict=True)
+        return known | {number: size for number, size in open_panes if number != _NO_PANE}
+
+
+@dataclass(frozen=True, eq=False)
+class RateState(State):
+    """Loads of the workers, the panes, and how many sources the stream has."""
+
+    loads: LoadState
+    panes: OpenPanes
+    sources: int = 1
+
+
+@dataclass(frozen=True)
+class RateAware(Grouping[RateState]):
+    """Sends panes to the least loaded worker, and continues large panes on further workers.
+
+    A late message of a pane that is closed belongs to the oldest open pane.
+    """
+
+    name: ClassVar[str] = "rate_aware"
+
+    window_ms: int = window_parameter()
+    slide_ms: int = slide_parameter()
+    slack: float = parameter(
+        0.1, minimum=0.001, maximum=100.0,
+        help="Largest part of a pane, as part of the messages of a worker in a window.",
+    )  # fmt: skip
+    open_panes: int = parameter(
+        2, unit="panes", minimum=1, maximum=_MOST_OPEN,
+        help="How many panes receive messages at once; an older pane is closed.",
+    )  # fmt: skip
+
+    def start(self, workers: Workers) -> RateState:
+        """Return the state before the first message."""
+        of = self.of_workers(workers)
+        return RateState(of, empty_loads(of), OpenPanes.none(self.open_panes))
+
+    @property
+    def _pane(self) -> int:
+        return pane_size(self.window_ms, self.slide_ms)
+
+    def _largest_parts(self, state: RateState) -> Floats:
+        """Return the largest part of a pane on each worker over the mean size of a pane."""
+        return self.slack * (self.window_ms / self._pane) * state.workers.shares
+
+    def route(self, state: RateState, messages: Messages) -> tuple[Ints, RateState]:
+        """Return the worker of each message, and the state after them."""
+        loads, panes = state.loads, state.panes.copied()
+        total, result = loads.total, np.empty(len(messages), np.int64)
+        times = times_of(messages, loads.routed)
+        count = _route(
+            times, self._pane, state.sources, self._largest_parts(state),
+            1.0 / state.workers.shares, total, panes.number, panes.size, panes.worker, panes.part,
+            panes.closed, panes.sizes, panes.count, result,
+        )  # fmt: skip
+        after = loads.with_total(total, len(messages))
+        return result, replace(state, loads=after, panes=replace(panes, count=count))
+
+    def choose(
+        self, state: RateState, key: int, time_ms: int | None = None
+    ) -> tuple[int, RateState]:
+        """Return the worker of a single message, and the state after it."""
+        time = state.loads.routed if time_ms is None else time_ms
+        panes, newest = state.panes.copied(), max(state.panes.number.tolist())
+        pane = time // self._pane
+        if pane <= newest - self.open_panes:
+            pane = newest - self.open_panes + 1
+        count = panes.count
+        if pane > newest:
+            old = [n for n in panes.number.tolist() if n != _NO_PANE]
+            for number in sorted(n for n in old if n <= pane - self.open_panes):
+                place = number % self.open_panes
+                panes.closed[count % RECENT] = number
+                panes.sizes[count % RECENT] = panes.size[place]
+                panes.number[place], count = _NO_PANE, count + 1
+        place = pane % self.open_panes
+        if panes.number[place] != pane:
+            panes.number[place], panes.size[place] = pane, 0
+            self._next_part(state, panes, place)
+        elif panes.part[place] >= self._limit(state, panes, count, int(panes.worker[place])):
+            self._next_part(state, panes, place)
+        panes.size[place] += 1
+        panes.part[place] += 1
+        worker = int(panes.worker[place])
+        after = state.loads.with_message(worker)
+        return worker, replace(state, loads=after, panes=replace(panes, count=count))
+
+    def _next_part(self, state: RateState, panes: OpenPanes, place: int) -> None:
+        """Continue a pane on the worker with the smallest load over capacity."""
+        total, shares = state.loads.total.tolist(), state.workers.shares.tolist()
+        panes.part[place] = 0
+        panes.worker[place] = min(
+            range(len(total)), key=lambda w: (total[w] + 1) * (1.0 / shares[w])
+        )
+
+    def _limit(self, state: RateState, panes: OpenPanes, count: int, worker: int) -> float:
+        """Return the largest part of a pane on a worker in messages of one source."""
+        sizes = [float(size) for size in panes.sizes[: min(count, RECENT)].tolist()]
+        if not sizes:
+            return float("inf")
+        mean, squares = sum(sizes) / len(sizes), 0.0
+        for size in sizes:
+            squares += (size - mean) * (size - mean)
+        largest = mean * float(self._largest_parts(state)[worker])
+        return min(mean + sqrt(squares / len(sizes)), largest) / state.sources
+
+    def combined(
+        self, before: RateState, after: Sequence[RateState], feedback: Feedback | None = None
+    ) -> RateState:
+        """Return the loads and panes of all sources: the sizes of a pane are added up."""
+        loads = combined_loads(before.loads, [state.loads for state in after], feedback)
+        panes = self._combined_panes(before.panes, [state.panes for state in after])
+        return replace(before, loads=loads, panes=panes, sources=max(1, len(after)))
+
+    def _combined_panes(self, before: OpenPanes, after: Sequence[OpenPanes]) -> OpenPanes:
+        base = before.known_sizes()
+        sizes = dict(base)
+        for panes in after:
+            for number, size in panes.known_sizes().items():
+                sizes[number] = sizes.get(number, 0) + size - base.get(number, 0)
+        result = OpenPanes.none(self.open_panes)
+        newest, closed = max(sizes, default=_NO_PANE), []
+        for number in sorted(sizes):
+            if number <= newest - self.open_panes:
+                closed.append(number)
+                continue
+            place = number % self.open_panes
+            result.number[place], result.size[place] = number, sizes[number]
+            # Those that continue the pane: of several sources the first.
+            of = next(panes for panes in (*after, before) if panes.number[place] == number)
+            result.worker[place], result.part[place] = of.worker[place], of.part[place]
+        closed = closed[-RECENT:]
+        result.closed[: len(closed)] = closed
+        result.sizes[: len(closed)] = [sizes[number] for number in closed]
+        return replace(result, count=len(closed))
+
+    def pack(self, state: RateState) -> dict[str, Any]:
+        """Return the state as JSON values."""
+        panes = state.panes
+        lists = {name: getattr(panes, name).tolist() for name in _ARRAYS}
+        return packed_loads(state.loads) | lists | {"seen": [panes.count, state.sources]}
+
+    def unpack(self, workers: Workers, row: Mapping[str, Any]) -> RateState:
+        """Return the state of its packed form. Raises `BadProblem`."""
+        of = self.of_workers(workers)
+        panes = OpenPanes.none(self.open_panes)
+        arrays = {name: integers(row, name, len(getattr(panes, name))) for name in _ARRAYS}
+        count, sources = integers(row, "seen", 2).tolist()
+        panes = replace(panes, **arrays, count=count)
+        return RateState(of, unpacked_loads(of, row), panes, max(1, sources))
+
+
+@compiled
+def _route(
+    times: Ints, pane_length: int, sources: int, largest_parts: Floats, scale: Floats, total: Ints,
+    number: Ints, size: Ints, worker: Ints, part: Ints, closed: Ints, sizes: Ints, count: int,
+    result: Ints,
+) -> int:  # fmt: skip
+    """Write the worker of each message into `result`, and return the number of closed panes.
+
+    Counts messages in `total` and changes the panes.
+    """
+    places, newest = len(number), number.max()
+    mean, deviation = _statistics(sizes, count)
+    for message in range(len(times)):
+        pane = times[message] // pane_length
+        if pane <= newest - places:
+            pane = newest - places + 1
+        if pane > newest:
+            newest = pane
+            count = _close(newest - places, number, size, closed, sizes, count)
+            mean, deviation = _statistics(sizes, count)
+        place = pane % places
+        if number[place] != pane:
+            number[place], size[place], part[place] = pane, 0, 0
+            worker[place] = _least_loaded(total, scale)
+        elif count > 0:
+            largest = mean * largest_parts[worker[place]]
+            if part[place] >= min(mean + deviation, largest) / sources:
+                part[place], worker[place] = 0, _least_loaded(total, scale)
+        size[place] += 1
+        part[place] += 1
+        result[message] = worker[place]
+        total[worker[place]] += 1
+    return count
+
+
+@compiled
+def _close(last: int, number: Ints, size: Ints, closed: Ints, sizes: Ints, count: int) -> int:
+    """Close panes up to number `last` in ascending order; return the number of closed panes."""
+    while True:
+        place = -1
+        for other in range(len(number)):
+            if _NO_PANE < number[other] <= last and (place < 0 or number[other] < number[place]):
+                place = other
+        if place < 0:
+            return count
+        closed[count % RECENT], sizes[count % RECENT] = number[place], size[place]
+        number[place] = _NO_PANE
+        count += 1
+
+
+@compiled
+def _statistics(sizes: Ints, count: int) -> tuple[float, float]:
+    """Return the mean and the standard deviation of the panes closed last."""
+    used = min(count, RECENT)
+    if used == 0:
+        return 0.0, 0.0
+    mean, squares = 0.0, 0.0
+    for place in range(used):
+        mean += sizes[place]
+    mean /= used
+    for place in range(used):
+        squares += (sizes[place] - mean) * (sizes[place] - mean)
+    return mean, sqrt(squares / used)
+
+
+@compiled
+def _least_loaded(total: Ints, scale: Floats) -> int:
+    """Return the worker with the smallest load over capacity after a message."""
+    best = 0
+    for worker in range(1, len(total)):
+        if (total[worker] + 1) * scale[worker] < (total[best] + 1) * scale[best]:
+            best = worker
+    return best
