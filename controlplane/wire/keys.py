@@ -56,6 +56,8 @@ skip_key = _key("skip")
 activity_key = _key("activity")
 # The generation of the contents: a hash, see `generation`.
 generation_key = _key("generation")
+# The states of key groupings that split nodes reported after the newest batch: JSON.
+groupings_key = _key("groupings")
 # The set of batches with exported states.
 transfer_batches_key = _key("transfers")
 # The sorted set of dead letters: ids by number.

@@ -4,7 +4,9 @@ Everything written carries the number of its batch, so writing a batch again aft
 nothing.
 """
 
+import base64
 import json
+import logging
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +23,9 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from controlplane.wire import dead_letters, keys, measures
+from controlplane.wire import dead_letters, key_samples, keys, measures
 from controlplane.wire.aggregates.state_schema import to_bytes
+from controlplane.wire.key_samples import KeySample
 from controlplane.wire.results import watermarks
 from controlplane.wire.results.blocks import Ref, members_in
 from controlplane.wire.results.blocks import put as put_blocks
@@ -33,6 +36,9 @@ from workers.pipeline.exchange.output import NodeReport
 from workers.pipeline.reports.activity import count_step, record_sink_batch
 from workers.pipeline.reports.telemetry_row import telemetry_row
 from workers.pipeline.spark.connections import client_of, freeze_heap
+from workers.pipeline.split_nodes.grouping_states import write_reports
+
+logger = logging.getLogger("weir.pipeline")
 
 TELEMETRY_KEPT: Final = 4096
 # Batches of which parts are kept for an aggregator node.
@@ -124,6 +130,9 @@ class SinkWriter(DataSourceStreamArrowWriter):
             waiting, newest = watermarks.in_flight(row), watermarks.newest_of(row)
             clock_ms = clock_of(reports)
             watermarks.commit(client, self.cluster, row["batch"], clock_ms, waiting, newest)
+            sources = [source for report in reports for source in report.sources]
+            write_reports(client, self.cluster, row["batch"], sources)
+            write_key_samples(client, self.cluster, sources)
             write_telemetry(client, self.cluster, row)
 
 
@@ -220,10 +229,24 @@ def _without_queries(changes: Changes, queries: Collection[int]) -> Changes:
 
 
 def forget_parts(client: "redis.Redis", cluster: str, report: NodeReport) -> None:
-    """Delete the parts that the node emitted for queries that have left the table."""
+    """Delete the parts that the node emitted for queries that have left the table, and samples."""
     names = [keys.part_key(cluster, query, report.node) for query in report.ended]
     if names:
         client.delete(*names)
+        key_samples.forget(client, cluster, report.ended)
+
+
+def write_key_samples(
+    client: "redis.Redis", cluster: str, sources: Sequence[Mapping[str, Any]]
+) -> None:
+    """Store the samples of keys that split nodes took; a failure does not concern the batch."""
+    try:
+        texts = [text for source in sources for text in source.get("key_samples", ())]
+        samples = [KeySample.from_bytes(base64.b64decode(text)) for text in texts]
+        if samples:
+            key_samples.write(client, cluster, samples)
+    except Exception:
+        logger.exception("samples of keys are lost")
 
 
 def clock_of(reports: Sequence[NodeReport]) -> int:

@@ -1,9 +1,8 @@
 """The route of a query: its node, and the ranges of its tasks."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
 from controlplane.wire.errors import InconsistentDelta
@@ -20,7 +19,7 @@ class Route:
 
     `incarnation`: a move without state increments it. `text`: the query as JSON
     (`query.QueryText`). `task_ranges`: (node, first, stop) in order; empty for one task on `node`.
-    `key_grouping`: as JSON; empty for the hash of the key. `aggregator`: the aggregator node or
+    `key_grouping`: as JSON text; empty for plain key grouping. `aggregator`: the aggregator node or
     the first of several, `more_aggregators`: the others. Keys are spread over them by their hash.
     """
 
@@ -109,46 +108,3 @@ def with_owners(route: Route, owners: Sequence[int]) -> Route:
     """Return the route with tasks on these nodes."""
     task_ranges = task_ranges_of(owners) if len(owners) > 1 else ()
     return replace(route, node=owners[0], task_ranges=task_ranges)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyGrouping:
-    """A key grouping: its name, title, effect, and whether it depends on the key only."""
-
-    name: str
-    title: str
-    about: str
-    by_key: bool
-
-
-HASH: Final = "hash"
-KEY_GROUPINGS: Final[Mapping[str, KeyGrouping]] = MappingProxyType(
-    {
-        grouping.name: grouping
-        for grouping in (
-            KeyGrouping(HASH, "by hash", "each key has one task", by_key=True),
-            KeyGrouping(
-                "two_choices", "by two choices",
-                "the records of a key go to the less loaded of two tasks", by_key=False,
-            ),
-        )
-    }
-)  # fmt: skip
-
-
-def key_grouping_text(name: str) -> str:
-    """Return a key grouping as a route has it: empty for the hash, which needs no word."""
-    return "" if name in ("", HASH) else json.dumps({"kind": name})
-
-
-def key_grouping_name(text: str, *, aggregated: bool) -> str:
-    """Return the name of a key grouping in a route; "" for a query without aggregator."""
-    if text:
-        name: str = json.loads(text)["kind"]
-        return name
-    return HASH if aggregated else ""
-
-
-def splits_keys(name: str) -> bool:
-    """Return whether a key may have several tasks under a key grouping, "" for the hash."""
-    return bool(name) and not KEY_GROUPINGS[name].by_key

@@ -7,12 +7,12 @@ the tasks that process its records, how many the query had, and the column with 
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from workers.pipeline.engine.assignment.subscriptions import TaskOwnership
 from workers.pipeline.engine.assignment.tasks import Task
-from workers.pipeline.engine.evaluation.records import task_column
+from workers.pipeline.engine.evaluation.records import is_task_column, task_column
 from workers.pipeline.engine.store import Store
 from workers.pipeline.exchange.envelope import Envelope
 
@@ -133,7 +133,7 @@ class NodeBacklog:
             envelope = self._read(piece).slice(piece.taken, piece.records)
             if (part := envelope.of_streams(streams)).streams:
                 name = _exported_name(len(result), held, number)
-                result[name] = part.encode()
+                result[name] = _with_own_tasks(part, query, held.column).encode()
             self._disown(piece, task, held)
         return result
 
@@ -183,6 +183,17 @@ class NodeBacklog:
         data = self._store.get(piece.name)
         assert data is not None, f"{piece.name} is in the queue and not in the store"
         return Envelope.decode(data)
+
+
+def _with_own_tasks(envelope: Envelope, query: int, column: str) -> Envelope:
+    """Return an envelope with the tasks of one query only, in the query's own column.
+
+    `column`: the one that they are in, which queries of one key grouping share; empty for none.
+    """
+    extras = {name: v for name, v in envelope.extras.items() if not is_task_column(name)}
+    if column in envelope.extras:
+        extras[task_column(query)] = envelope.extras[column]
+    return replace(envelope, extras=extras)
 
 
 def _exported_name(index: int, held: TaskOwnership, task: int) -> str:

@@ -45,6 +45,8 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "dropped": _dropped(nodes, sources),
         # Records that became dead letters, by stream and reason.
         "dead": _by_stream(sources, "dead"),
+        # Queries whose key grouping had no state, because the bound of the offset was reached.
+        "fresh_groupings": sorted({query for s in sources for query in s.get("fresh", ())}),
         # An administrator has skipped the batch: its records were not read.
         "skipped": any(source.get("skipped") for source in sources),
         "faults": [row for report in nodes for row in _fault_rows(report)],

@@ -8,16 +8,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import redis
 
+from algorithms.errors import BadParameters, UnknownGrouping
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
-from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
+from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.routing.publication import read_table
-from controlplane.wire.routing.route import NO_AGGREGATOR, Route
+from controlplane.wire.routing.route import Route
 from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers, transition_table
 from controlplane.wire.routing.table import RoutingTable
 from workers.pipeline.engine.assignment.subscriptions import DIRECT, Group, Intake, Subscription
@@ -29,7 +30,7 @@ from workers.pipeline.routing.compilation import (
     computation_of_route,
     read_columns,
 )
-from workers.pipeline.routing.key_grouping import KeyGrouping, key_grouping_of
+from workers.pipeline.routing.key_grouping import PLAIN, KeyGrouping, key_grouping_of
 
 NO_TASKS: Final = Tasks((), {})
 # A query that is not split has one task, and its node has it.
@@ -38,16 +39,36 @@ _WHOLE: Final = np.ones(1, np.bool_)
 _KEPT_TABLES: Final = 4
 
 
+# In `Keyed`: every node computes the task from the key.
+NO_LEADER: Final = 0
+
+
 class Keyed(NamedTuple):
     """Readers of some keys: a record is sent to the node of its key's task.
 
-    `column`: the column with the task of each record; empty: the key decides.
+    `leader`: the first of the queries whose records the split node assigns to tasks together; it
+    names the column with the task of each record. `NO_LEADER`: the key decides.
     """
 
     key: tuple[Expression, ...]
     owners: tuple[int, ...]
     grouping: KeyGrouping
-    column: str
+    leader: int = NO_LEADER
+
+    @property
+    def column(self) -> str:
+        """Return the column with the task of each record; empty if the key decides."""
+        return "" if self.leader == NO_LEADER else task_column(self.leader)
+
+
+class RoutedKeys(NamedTuple):
+    """A key grouping that split nodes evaluate for a query and others like it.
+
+    `owners`: the node of each task.
+    """
+
+    grouping: KeyGrouping
+    owners: tuple[int, ...]
 
 
 class Readers(NamedTuple):
@@ -84,10 +105,12 @@ class CompiledTable:
         invalid_queries: dict[int, str] = {}
         for query, route in self.table.queries.items():
             try:
-                result[query] = computation_of_route(route, self.table.schemas)
+                computation = computation_of_route(route, self.table.schemas)
+                _key_grouping(route, computation)
+                result[query] = computation
             except SchemaMissing:
                 continue
-            except InvalidRoute as error:
+            except (InvalidRoute, UnknownGrouping, BadParameters) as error:
                 invalid_queries[query] = str(error)
         return result, invalid_queries
 
@@ -126,10 +149,9 @@ class CompiledTable:
         time_readers: dict[int, set[int]] = {}
         for query, route in self._routes.items():
             owners = route.owners()
-            computation = self.computations[query]
             for stream in route.streams:
-                reader = _keyed(query, route, computation, stream)
-                if reader is None:
+                reader = self.keyed_reader(query, stream)
+                if len(set(owners)) == 1 and not route.aggregators and not reader.column:
                     whole.setdefault(stream, set()).add(owners[0])
                     continue
                 keyed.setdefault(stream, {})[reader] = None
@@ -146,6 +168,45 @@ class CompiledTable:
             )
             for stream in {*whole, *keyed}
         }
+
+    def keyed_reader(self, query: int, stream: int) -> Keyed:
+        """Return how a query's records of a stream find their task."""
+        route, computation = self.table.queries[query], self.computations[query]
+        leader = self.leaders.get(query, NO_LEADER)
+        grouping = PLAIN if leader == NO_LEADER else self.routed_keys[leader].grouping
+        return Keyed(computation.task_key(stream), route.owners(), grouping, leader)
+
+    @cached_property
+    def leaders(self) -> Mapping[int, int]:
+        """Return by query the first query with the same streams, key, tasks and key grouping.
+
+        Only of queries whose key grouping is evaluated at split nodes. One column has the tasks of
+        all queries with one leader, so their records are aggregated once.
+        """
+        first: dict[Any, int] = {}
+        result = {}
+        for query, route in sorted(self._routes.items()):
+            grouping = _key_grouping(route, self.computations[query])
+            if not grouping.by_key:
+                key = self.computations[query].key
+                alike = route.streams, key, route.owners(), grouping
+                result[query] = first.setdefault(alike, query)
+        return result
+
+    @cached_property
+    def routed_keys(self) -> Mapping[int, RoutedKeys]:
+        """Return by leading query the key grouping that split nodes evaluate."""
+        result = {}
+        for query in dict.fromkeys(self.leaders.values()):
+            route = self.table.queries[query]
+            grouping = _key_grouping(route, self.computations[query])
+            result[query] = RoutedKeys(grouping, route.owners())
+        return result
+
+    @cached_property
+    def split_queries(self) -> tuple[int, ...]:
+        """Return the queries with several tasks."""
+        return tuple(query for query, route in self._routes.items() if len(route.owners()) > 1)
 
     @cached_property
     def _columns_of_stream(self) -> dict[int, tuple[str, ...]]:
@@ -180,11 +241,6 @@ class CompiledTable:
     def has_aggregators(self) -> bool:
         """Return whether the table has an aggregator node."""
         return bool(self._merges)
-
-    @cached_property
-    def uses_node_loads(self) -> bool:
-        """Return whether a key grouping uses the loads of nodes."""
-        return any(route.key_grouping for route in self.table.queries.values())
 
     @cached_property
     def _routes_of_node(self) -> dict[int, list[tuple[int, Route]]]:
@@ -233,28 +289,16 @@ def aggregator_member(query: int, route: Route, computation: Computation) -> Mem
     return Tasks.of([Group.of(computation, [every])]).members[query]
 
 
-def _keyed(query: int, route: Route, computation: Computation, stream: int) -> Keyed | None:
-    """Return how a query's records of a stream find their node; None: one node needs them all."""
-    owners, grouping = route.owners(), _key_grouping(route, computation)
-    if len(set(owners)) == 1 and grouping.by_key and route.aggregator == NO_AGGREGATOR:
-        return None
-    return Keyed(computation.task_key(stream), owners, grouping, _column(query, route, computation))
-
-
-def _column(query: int, route: Route, computation: Computation) -> str:
-    """Return the column with the task of each record; empty if the key decides."""
-    return "" if _key_grouping(route, computation).by_key else task_column(query)
-
-
 def _key_grouping(route: Route, computation: Computation) -> KeyGrouping:
     """Return how keys find their task; records that are joined have to meet in one."""
-    return key_grouping_of("" if computation.join else route.key_grouping)
+    if computation.join is not None or not route.key_grouping:
+        return PLAIN
+    return key_grouping_of(route.key_grouping, computation.window)
 
 
-def _intake(
-    query: int, route: Route, computation: Computation, drop_rules: Mapping[Edge, DropRule]
-) -> Intake:
+def _intake(query: int, route: Route, computation: Computation, table: CompiledTable) -> Intake:
     """Return the input of a query: its drop rules, and the column with the task."""
+    drop_rules = table.table.drop_rules
     own_rules = tuple((s, drop_rules[s, query]) for s in route.streams if (s, query) in drop_rules)
     input_rules = [(s, drop_rules[s, INPUT]) for s in route.streams if (s, INPUT) in drop_rules]
     # Of other windows than the query's own only records are dropped.
@@ -262,7 +306,8 @@ def _intake(
     window_drop_rules = tuple(
         item for item in (*own_rules, *input_rules) if (item[1].window_ms, item[1].slide_ms) == size
     )
-    column = _column(query, route, computation)
+    leader = table.leaders.get(query, NO_LEADER)
+    column = "" if leader == NO_LEADER else task_column(leader)
     return (
         Intake(column, own_rules, window_drop_rules)
         if column or own_rules or window_drop_rules
@@ -276,7 +321,7 @@ def _tasks(node: int, routes: Iterable[tuple[int, Route]], table: CompiledTable)
         owners, computation = route.owners(), table.computations[query]
         owned = _WHOLE if len(owners) == 1 else np.array(owners) == node
         subscription = Subscription(query, route.incarnation, route.streams, len(owners), owned)
-        kind = computation, _intake(query, route, computation, table.table.drop_rules)
+        kind = computation, _intake(query, route, computation, table)
         groups.setdefault(kind, []).append(subscription)
     return Tasks.of(Group.of(kind[0], result, kind[1]) for kind, result in groups.items())
 

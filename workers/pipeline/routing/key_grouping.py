@@ -1,20 +1,26 @@
-"""How the keys of a query find their task: the replaceable part that the routing table carries.
+"""The key grouping of a route: how the keys of a query find their task.
 
-A key grouping that decides by the key alone is evaluated by every node for itself. One that also
-looks at loads decides at the split node, and the record carries its task; then a key may have tasks
-on several nodes, whose results are merged.
+The names and parameters are those of `algorithms.partitioning`. Plain key grouping depends on the
+key only: every node evaluates it. All others are evaluated by the split node, which has a state for
+them, and the record carries its task; then a key may have tasks on several nodes, whose results are
+merged.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from algorithms.partitioning.catalog import GROUPINGS, KEY, grouping_of, parsed_text
+from controlplane.wire.query import Window
 from workers.pipeline.engine.hashing import Hashes
+
+if TYPE_CHECKING:
+    from algorithms.partitioning.grouping import Grouping
 
 Int64s = NDArray[np.int64]
 
@@ -35,45 +41,62 @@ NodeLoads = Mapping[int, NodeLoad]
 class KeyGrouping:
     """A mapping of keys to tasks.
 
-    `by_key`: whether it depends on the key only. `tasks_of`: returns the task of each record from
-    the hash of its key, the nodes of the tasks, and the loads of nodes.
+    `text`: as the route has it, in its canonical form; empty for plain key grouping. `window`: that
+    of the query, if the grouping assigns panes to tasks.
     """
 
-    by_key: bool
-    tasks_of: Callable[[Hashes, tuple[int, ...], NodeLoads], Int64s]
+    text: str
+    window: Window | None = None
+
+    @property
+    def by_key(self) -> bool:
+        """Return whether the key alone determines the task, so that every node can compute it."""
+        return not self.text
+
+    @property
+    def needs_times(self) -> bool:
+        """Return whether the grouping looks at the event times of records."""
+        return self.window is not None
+
+    @property
+    def is_stateful(self) -> bool:
+        """Return whether decisions depend on earlier records."""
+        return GROUPINGS[parsed_text(self.text)[0]].stateful
+
+    def load(self) -> "Grouping[Any]":
+        """Return the grouping itself; the first call imports compiled code."""
+        grouping: Grouping[Any] = _loaded(self)
+        return grouping
 
 
-def _tasks_by_hash(hashes: Hashes, owners: tuple[int, ...], _loads: NodeLoads) -> Int64s:
+PLAIN: Final = KeyGrouping("")
+# What the earlier release called "two_choices".
+EARLIER_PARTIAL_KEY: Final = '{"grouping":"partial_key"}'
+
+
+def tasks_by_key(hashes: Hashes, tasks: int) -> Int64s:
     """Return the hash of each key modulo the number of tasks (paper 004, section 3.1)."""
-    return np.asarray((hashes % np.uint64(len(owners))).astype(np.int64))
-
-
-def _less_loaded_tasks(hashes: Hashes, owners: tuple[int, ...], loads: NodeLoads) -> Int64s:
-    """Return the less loaded of two tasks: partial key grouping (paper 002, section 2).
-
-    The load is what the split node sent in this batch, on top of what waits at the task's node.
-    """
-    # Compiled code is slow to import and large: only who uses it has it.
-    from algorithms.partitioning.two_choices import choices_of, less_loaded  # noqa: PLC0415
-
-    there = np.array(owners)
-    load = np.zeros(len(owners))
-    for node, signal in loads.items():
-        selected = there == node
-        load[selected] = signal.waiting / max(1, int(selected.sum()))
-    return less_loaded(*choices_of(hashes, len(owners)), load)
-
-
-_KEY_GROUPINGS: Final[Mapping[str, KeyGrouping]] = {
-    "hash": KeyGrouping(by_key=True, tasks_of=_tasks_by_hash),
-    "two_choices": KeyGrouping(by_key=False, tasks_of=_less_loaded_tasks),
-}
+    return np.asarray((hashes % np.uint64(tasks)).astype(np.int64))
 
 
 @cache
-def key_grouping_of(text: str) -> KeyGrouping:
-    """Return the key grouping of a route. Raises `LookupError` for an unknown name."""
-    kind = json.loads(text)["kind"] if text else "hash"
-    if kind not in _KEY_GROUPINGS:
-        raise LookupError(f"there is no key grouping {kind}; there are {', '.join(_KEY_GROUPINGS)}")
-    return _KEY_GROUPINGS[kind]
+def key_grouping_of(text: str, window: Window | None = None) -> KeyGrouping:
+    """Return the key grouping of a route without importing its code; `window`: of its query.
+
+    Raises `UnknownGrouping` for an unknown name, and `BadParameters` for a text that is no object.
+    """
+    name, parameters = parsed_text(text)
+    if name == KEY and not parameters:
+        return PLAIN
+    canonical = json.dumps({"grouping": name, **parameters}, sort_keys=True, separators=(",", ":"))
+    return KeyGrouping(canonical, window if GROUPINGS[name].needs_times else None)
+
+
+@cache
+def _loaded(key_grouping: KeyGrouping) -> Any:
+    grouping, window = grouping_of(key_grouping.text), key_grouping.window
+    if window is None:
+        return grouping
+    # Whatever the text has: panes that are not those of the query would be divided by tasks.
+    of_query = {"window_ms": window.size_ms, "slide_ms": window.slide_ms}
+    return type(grouping).from_mapping(grouping.to_mapping() | of_query)

@@ -1,22 +1,29 @@
 """Routing: the entries a split node has read, put into one envelope per node."""
 
+import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from controlplane.wire.language.tree import Expression
 from controlplane.wire.log.values import NO_TIME, Entry
 from controlplane.wire.routing.drop_rules import INPUT
 from workers.pipeline.engine.evaluation.drop_rules import is_dropped, sample_hashes
+from workers.pipeline.engine.evaluation.evaluator import Evaluator
 from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, Extras, Int64s, evaluator_of
 from workers.pipeline.engine.failures.probe import probe_call
-from workers.pipeline.engine.hashing import hash_rows
+from workers.pipeline.engine.hashing import Hashes, hash_rows
 from workers.pipeline.exchange.envelope import EMPTY, TIME_COLUMN, Envelope, join_extras
-from workers.pipeline.routing.compiled_table import CompiledTable, Readers
-from workers.pipeline.routing.key_grouping import NodeLoads
+from workers.pipeline.routing.compiled_table import CompiledTable, Keyed, Readers
+from workers.pipeline.split_nodes.key_routing import KeyRouter
+from workers.pipeline.split_nodes.key_sampling import KeySampler, RoutedRecords
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer, Projection, concatenate
+
+logger = logging.getLogger("weir.pipeline")
 
 # The node whose envelope also carries what the split node reports; node 0 always exists.
 REPORTING_NODE: Final = 0
@@ -89,15 +96,18 @@ def dispatch(
     table: CompiledTable,
     nodes: int,
     source: Mapping[str, Any],
-    signals: NodeLoads | None = None,
+    router: KeyRouter | None = None,
+    sampler: KeySampler | None = None,
     *,
     probe_first: bool = False,
 ) -> Dispatched:
     """Return the envelopes of each node 0..nodes-1; a node without records gets an empty one.
 
     `source`: the report of the split node. The first envelope of the reporting node carries it,
-    with the dropped records of each input edge and the number of dead letters. `probe_first`:
-    evaluate keys in a forked child first, because an earlier attempt ended the process.
+    with the dropped records of each input edge, the number of dead letters, and the states of key
+    groupings. `router`: the key groupings; without, they start anew. `sampler`: takes samples of
+    keys. `probe_first`: evaluate keys in a forked child first, because an earlier attempt ended the
+    process.
 
     Each node gets a record once, regardless of how many of its queries read the record (paper 000,
     section 2: "a stream is delivered at most once per server"). A node with some tasks of a query
@@ -106,18 +116,21 @@ def dispatch(
     per_node: list[list[NodeRecords]] = [[] for _ in range(nodes)]
     dropped: dict[int, int] = {}
     dead = DeadLetterBuffer()
-    for stream, read in entries.items():
+    stage = Routing(router or KeyRouter(table), sampler, probe_first=probe_first)
+    # In the order of their ids: the states of key groupings depend on it.
+    for stream, read in sorted(entries.items()):
         readers = table.readers_of_stream.get(stream)
         blocks = _read_stream(stream, read, table, dropped, dead)
         if readers is None or blocks is None:
             continue
-        nodes_of = _by_node(stream, blocks, readers, signals or {}, probe_first=probe_first)
+        nodes_of = stage.by_node(stream, blocks, readers)
         for node, records in nodes_of.items():
             per_node[node].append(NodeRecords(stream, read, records))
     read_ms = max((entry.appended_ms for read in entries.values() for entry in read), default=0)
     report = {**source, "dropped": dropped} if dropped else dict(source)
     if dead.counts:
         report["dead"] = dead.counts
+    report |= stage.router.report() | (sampler.report() if sampler else {})
     envelopes = [
         _envelopes(parts, report if node == REPORTING_NODE else {}, read_ms)
         for node, parts in enumerate(per_node)
@@ -157,42 +170,82 @@ def _read_stream(
     return blocks.where(~is_dropped_row)
 
 
-def _by_node(
-    stream: int,
-    blocks: StreamRecords,
-    readers: Readers,
-    signals: NodeLoads,
-    *,
-    probe_first: bool = False,
+@dataclass
+class Routing:
+    """The routing of one batch: what assigns records to tasks, and what samples their keys."""
+
+    router: KeyRouter
+    sampler: KeySampler | None = None
+    probe_first: bool = False
+
+    def by_node(
+        self, stream: int, blocks: StreamRecords, readers: Readers
+    ) -> dict[int, StreamRecords]:
+        """Return the records of a stream that each node needs."""
+        if not readers.keyed and self.sampler is None:
+            return dict.fromkeys(readers.whole, blocks)
+        evaluator = evaluator_of(stream, blocks.records, blocks.ts_ms, blocks.event_time)
+        routed = self._routed(readers, evaluator, blocks) if readers.keyed else {}
+        if self.sampler is not None:
+            known = {keyed: tasks for keyed, tasks in routed.items() if tasks is not None}
+            self.sampler.add(stream, evaluator, blocks.records.num_rows, known)
+        if not routed:
+            return dict.fromkeys(readers.whole, blocks)
+        whole = dict.fromkeys(readers.whole)
+        chosen: dict[str, NDArray[np.uint64]] = {}
+        nodes_of: list[Int64s] = []
+        for keyed, tasks in routed.items():
+            task = np.zeros(blocks.records.num_rows, np.int64) if tasks is None else tasks.tasks
+            if tasks is None:
+                # Every record to all of its nodes, for task 0: right for those that can compute it.
+                whole |= dict.fromkeys(keyed.owners)
+            if keyed.column:
+                chosen[keyed.column] = task.astype(np.uint64)
+            nodes_of.append(np.array(keyed.owners)[task])
+        full = blocks._replace(extras={**blocks.extras, **chosen})
+        return _pieces(full, list(whole), nodes_of, readers.time_readers)
+
+    def _routed(
+        self, readers: Readers, evaluator: Evaluator, blocks: StreamRecords
+    ) -> dict[Keyed, RoutedRecords | None]:
+        """Return the tasks of all records for each kind of reader, None if they are unknown."""
+        result: dict[Keyed, RoutedRecords | None] = {}
+        hashes: dict[Any, Hashes] = {}
+        for keyed in readers.keyed:
+            try:
+                if keyed.key not in hashes:
+                    hashes[keyed.key] = self._hashes(keyed.key, evaluator, blocks)
+            except Exception:  # noqa: BLE001 - its nodes come to the same, and report the fault
+                result[keyed] = None
+                continue
+            try:
+                tasks = self.router.tasks_of(keyed, hashes[keyed.key], blocks.ts_ms)
+                result[keyed] = RoutedRecords(hashes[keyed.key], tasks)
+            except Exception:
+                logger.exception("the key grouping of query %s routes to task 0", keyed.leader)
+                result[keyed] = None
+        return result
+
+    def _hashes(
+        self, key: Sequence[Expression], evaluator: Evaluator, blocks: StreamRecords
+    ) -> Hashes:
+        if self.probe_first:
+            probe_call(lambda: [evaluator.array(item) for item in key])
+        return hash_rows([evaluator.array(item) for item in key], blocks.records.num_rows)
+
+
+def _pieces(
+    full: StreamRecords,
+    whole: Sequence[int],
+    nodes_of: Sequence[Int64s],
+    time_readers: Sequence[int],
 ) -> dict[int, StreamRecords]:
-    """Return the records that each node needs."""
-    if not readers.keyed:
-        return dict.fromkeys(readers.whole, blocks)
-    count = blocks.records.num_rows
-    evaluator = evaluator_of(stream, blocks.records, blocks.ts_ms, blocks.event_time)
-    chosen: dict[str, NDArray[np.uint64]] = {}
-    nodes_of: list[Int64s] = []
-    whole = dict.fromkeys(readers.whole)
-    for key, owners, grouping, column in readers.keyed:
-        try:
-            if probe_first:
-                probe_call(lambda key=key: [evaluator.array(element) for element in key])  # type: ignore[misc]
-            hashes = hash_rows([evaluator.array(value) for value in key], count)
-            task = grouping.tasks_of(hashes, owners, signals)
-        except Exception:  # noqa: BLE001 - its nodes come to the same, and report the fault
-            # Every record to all of its nodes, for task 0: right for those that can compute it.
-            whole |= dict.fromkeys(owners)
-            task = np.zeros(count, np.int64)
-        if column:
-            chosen[column] = task.astype(np.uint64)
-        nodes_of.append(np.array(owners)[task])
-    full = blocks._replace(extras={**blocks.extras, **chosen})
+    """Return the records of each node; `whole`: nodes that need all of them."""
     result = dict.fromkeys(whole, full)
-    some = [node for node in readers.time_readers if node not in result]
+    some = [node for node in time_readers if node not in result]
     if len(nodes_of) == 1 and some:
-        return result | {
-            n: b for n, b in full.by(nodes_of[0], readers.time_readers).items() if n in some
-        }
+        parts = full.by(nodes_of[0], time_readers)
+        return result | {node: part for node, part in parts.items() if node in some}
     for node in some:
         result[node] = full.where(np.logical_or.reduce([item == node for item in nodes_of]))
     return result

@@ -5,12 +5,13 @@ batch that is replayed after a crash reads the same records under the same routi
 same clock and the same signals, and writes the same rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from controlplane.wire.log.values import LogPosition, position_key
 from workers.pipeline.routing.key_grouping import NodeLoad, NodeLoads
+from workers.pipeline.split_nodes.grouping_states import StoredState, StoredStates
 from workers.pipeline.split_nodes.queues import NO_QUEUES, Queues
 
 # Names in the JSON of stored offsets that differ from the fields.
@@ -26,11 +27,12 @@ class Offset:
     `version`: routing version. `export_version`: the version from which tasks export their state in
     this batch, for import in the next one; None without. `clock_ms`: when the batch was planned, 0
     for never. `merge_pending`: partial results of this batch still have to be merged.
-    `has_backlog`: a node had a backlog when the batch was planned. `signals`: backlog and
-    utilisation by node, if a key grouping uses them. `restored`: the loss of Redis
+    `has_backlog`: a node had a backlog when the batch was planned. `restored`: the loss of Redis
     (`wire.generation`) after which the rows of open windows were written again. `delayed`: the
     position up to which a stream is read, for streams that are read less far than `position`;
-    `credit`: by split node (`queues.Queues`).
+    `credit`: by split node (`queues.Queues`). `groupings`: states of key groupings
+    (`grouping_states.StoredState`), by query; None in an offset of the earlier release, in which
+    `signals` has backlog and utilisation by node.
     """
 
     batch: int
@@ -45,6 +47,16 @@ class Offset:
     restored: int = 0
     delayed: Mapping[str, str] = field(default_factory=dict)
     credit: Mapping[str, float] = field(default_factory=dict)
+    groupings: Mapping[str, Sequence[Any]] | None = field(default_factory=dict)
+
+    @property
+    def states(self) -> StoredStates:
+        """Return the states of key groupings from which the batch is routed."""
+        return {int(query): StoredState(*row) for query, row in (self.groupings or {}).items()}
+
+    def with_states(self, states: StoredStates) -> "Offset":
+        """Return the offset with other states of key groupings."""
+        return replace(self, groupings={str(q): list(state) for q, state in states.items()})
 
     @property
     def queues(self) -> Queues:
@@ -72,13 +84,14 @@ class Offset:
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "Offset":
         """Return the offset that `to_json` wrote, now or by an older version."""
-        return cls(**{_FIELDS.get(name, name): value for name, value in row.items()})
+        fields = {_FIELDS.get(name, name): value for name, value in row.items()}
+        return cls(**{"groupings": None, **fields})
 
-    def node_loads(self) -> NodeLoads:
-        """Return the loads that the nodes reported."""
-        return {
-            int(node): NodeLoad(int(n), float(used)) for node, (n, used) in self.signals.items()
-        }
+    def earlier_loads(self) -> NodeLoads | None:
+        """Return the loads of nodes by which the earlier release routed; None for this release."""
+        if self.groupings is not None:
+            return None
+        return node_loads(self.signals)
 
     def next(self, inputs: "BatchInputs") -> "Offset":
         """Return the offset at the end of the next batch; this one if no batch is needed.
@@ -96,7 +109,8 @@ class Offset:
             clock_ms=max(inputs.now_ms, self.clock_ms),
             merge_pending=inputs.has_aggregators,
             has_backlog=inputs.has_backlog,
-            signals=inputs.signals,
+            signals={},
+            groupings={},
             restored=inputs.restored,
             delayed={str(stream): place for stream, place in inputs.queues.delayed.items()},
             credit={str(split): records for split, records in inputs.queues.credit.items()},
@@ -127,6 +141,10 @@ class BatchInputs:
     export_version: int | None = None
     has_backlog: bool = False
     has_aggregators: bool = False
-    signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     restored: int = 0
     queues: Queues = NO_QUEUES
+
+
+def node_loads(signals: Mapping[str, tuple[int, float]]) -> NodeLoads:
+    """Return the loads of nodes from pairs of backlog and utilisation."""
+    return {int(node): NodeLoad(int(n), float(used)) for node, (n, used) in signals.items()}

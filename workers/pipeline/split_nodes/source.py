@@ -30,11 +30,14 @@ from workers.pipeline.exchange.envelope import ROUTED_DDL, BatchHeader, to_rows
 from workers.pipeline.reports.activity import count_step
 from workers.pipeline.reports.telemetry_row import newest_telemetry
 from workers.pipeline.routing.compiled_table import CompiledTable
-from workers.pipeline.routing.key_grouping import NodeLoads
+from workers.pipeline.routing.key_grouping import NodeLoad, NodeLoads
 from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES, BatchLoad, record_limit
 from workers.pipeline.split_nodes.dispatch import REPORTING_NODE, dispatch, source_report
+from workers.pipeline.split_nodes.grouping_states import StatePlan, StoredStates, read_reports
+from workers.pipeline.split_nodes.key_routing import KeyRouter
+from workers.pipeline.split_nodes.key_sampling import KeySampler
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
 from workers.pipeline.split_nodes.queues import Queues, queues_after
 
@@ -71,13 +74,14 @@ class SplitPartition(InputPartition):
     """The input of one split node in one batch, and the header for the nodes.
 
     `start`, `end`: the positions between which it reads its streams; `starts`, `ends`: those of
-    delayed streams.
+    delayed streams. `states`: of key groupings; `earlier`: as of `KeyRouter`.
     """
 
     header: BatchHeader
     start: str
     end: str
-    signals: NodeLoads
+    states: StoredStates
+    earlier: NodeLoads | None = None
     skipped: bool = False
     starts: Mapping[int, str] = field(default_factory=dict)
     ends: Mapping[int, str] = field(default_factory=dict)
@@ -97,7 +101,7 @@ class LoadFeedback:
     """Records that wait at all nodes, and by node its waiting records and utilisation."""
 
     waiting: int = 0
-    signals: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    loads: NodeLoads = field(default_factory=dict)
 
 
 def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
@@ -107,11 +111,11 @@ def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
         return LoadFeedback()
     row = result[0]
     nodes = row.get("nodes", [])
-    signals = {
-        str(node["node"]): (node.get("waiting", 0), node.get("utilisation") or 0.0)
+    loads = {
+        int(node["node"]): NodeLoad(node.get("waiting", 0), node.get("utilisation") or 0.0)
         for node in nodes
     }
-    return LoadFeedback(row.get("waiting", 0), signals)
+    return LoadFeedback(row.get("waiting", 0), loads)
 
 
 @dataclass
@@ -157,13 +161,11 @@ class LogReader(DataSourceStreamReader):
         if version > offset.version and offset.export_version is None:
             export_version = self._export_version(offset.version, version)
         table = self._table(offset.version if offset.export_version is not None else version)
-        node_loads = LoadFeedback()
-        if table is not None and (
-            table.uses_node_loads or table.has_aggregators or table.table.capacities
-        ):
-            node_loads = read_load_feedback(client, self.cluster)
+        feedback = LoadFeedback()
+        if table is not None and (table.leaders or table.has_aggregators or table.table.capacities):
+            feedback = read_load_feedback(client, self.cluster)
         log_position = offset.log_position
-        if node_loads.waiting < MAX_BACKLOG:
+        if feedback.waiting < MAX_BACKLOG:
             records = self._record_limit(offset.version, table)
             log_position = self._log().position_after(offset.log_position, records, self.max_bytes)
         inputs = BatchInputs(
@@ -171,13 +173,31 @@ class LogReader(DataSourceStreamReader):
             version,
             now_ms=time.time_ns() // 1_000_000,
             export_version=export_version,
-            has_backlog=node_loads.waiting > 0,
+            has_backlog=feedback.waiting > 0,
             has_aggregators=table is not None and table.has_aggregators,
-            signals=node_loads.signals if table is not None and table.uses_node_loads else {},
             restored=read_generation(client, self.cluster).restored,
             queues=self._queues(offset, table, log_position),
         )
-        return offset.next(inputs).to_json()
+        following = offset.next(inputs)
+        if following != offset:
+            following = following.with_states(self._states(offset, following, feedback.loads))
+        return following.to_json()
+
+    def _states(self, offset: Offset, following: Offset, loads: NodeLoads) -> StoredStates:
+        """Return the states of key groupings from which the next batch is routed."""
+        table = self._batch_table(following)
+        if table is None or not table.leaders:
+            return {}
+        reports = read_reports(client_of(self.redis_url), self.cluster)
+        return StatePlan(
+            offset.states,
+            # Those of another batch do not continue the states of this offset.
+            reports.states if reports.batch == offset.batch else {},
+            self._batch_table(offset),
+            table,
+            loads,
+            following.clock_ms,
+        ).states()
 
     def _queues(self, offset: Offset, table: CompiledTable | None, end: LogPosition) -> Queues:
         """Return the queues of split nodes after the batch; none for a log in Kafka.
@@ -218,6 +238,14 @@ class LogReader(DataSourceStreamReader):
         except RoutingMissing:
             return None
 
+    def _batch_table(self, offset: Offset) -> CompiledTable | None:
+        """Return the routing table of the batch that ends at an offset, None if it is lost."""
+        try:
+            tables = tables_of(self.redis_url, self.cluster)
+            return tables.of_batch(offset.export_version, offset.version)
+        except RoutingMissing:
+            return None
+
     def _export_version(self, before: int, version: int) -> int | None:
         """Return the version before where tasks export their state from it, else None."""
         try:
@@ -246,7 +274,7 @@ class LogReader(DataSourceStreamReader):
                 BatchHeader(
                     *plan, *clock, stop.has_backlog, split, nodes, again, attempt, tuple(after)
                 ),
-                first, stop.position, stop.node_loads(), skipped, before, after,
+                first, stop.position, stop.states, stop.earlier_loads(), skipped, before, after,
             )
             for split in self._open_splits(stop.version)
         ]  # fmt: skip
@@ -317,9 +345,11 @@ class LogReader(DataSourceStreamReader):
             **({"skipped": True} if partition.skipped else {}),
         }
         probe_first = header.attempt > attempts.FAILURES
+        router = KeyRouter(table, partition.states, partition.earlier)
         result = dispatch(
-            entries, table, header.nodes, source, partition.signals, probe_first=probe_first
-        )
+            entries, table, header.nodes, source, router, KeySampler.of(header, table),
+            probe_first=probe_first,
+        )  # fmt: skip
         # The report of a split node is in its first envelope for this node.
         report = result.envelopes[REPORTING_NODE][0].source
         report["busy_ms"] = round((time.perf_counter() - started) * 1000, 2)

@@ -7,13 +7,13 @@ from typing import Any
 
 from django.utils import timezone
 
+from controlplane.groupings import columns_of
 from controlplane.models import Cluster, Node, Query, QueryStream, RoutingVersion, Stream
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.publishing import publish_unpublished
 from controlplane.topology.rows import current_table
 from controlplane.topology.versions import delta_of
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.route import key_grouping_name
 from tests.workers.pipeline.schedules.queries import Asked
 from tests.workers.pipeline.schedules.world import World
 
@@ -43,7 +43,7 @@ class ManagedWorld(World):
             Query(
                 pk=query.query, cluster=row, name=f"q{query.query}", text=query.json,
                 window_s=query.text.window_s, task_count=query.tasks, submitted_at=timezone.now(),
-                key_grouping=key_grouping_name(query.key_grouping, aggregated=query.merged),
+                **_grouping_columns(query),
             )
             for query in queries
         )  # fmt: skip
@@ -75,3 +75,9 @@ class ManagedWorld(World):
     def check_rows(self) -> None:
         """Assert that the table of the rows is the one that the published versions lead to."""
         assert current_table(self.row.pk) == self.table
+
+
+def _grouping_columns(query: Asked) -> dict[str, Any]:
+    """Return the columns of a query that have its key grouping."""
+    name, parameters = columns_of(query.key_grouping, aggregated=query.merged)
+    return {"key_grouping": name, "key_grouping_parameters": parameters}

@@ -3,6 +3,8 @@
 import json
 
 from controlplane.wire.log.values import LogPosition
+from workers.pipeline.routing.key_grouping import NodeLoad
+from workers.pipeline.split_nodes.grouping_states import StoredState
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
 from workers.pipeline.split_nodes.queues import Queues
 
@@ -28,14 +30,24 @@ def test_offset_comes_back_from_sparks_log() -> None:
     restored = Offset.from_json(row)
     assert (restored.export_version, restored.merge_pending, restored.has_backlog) == (2, 1, 1)
     assert restored.to_json().items() >= row.items()
-    inputs = BatchInputs(FURTHER, 4, 1_000, has_aggregators=True, signals={"1": (7, 0.5)})
-    offset = OFFSET.next(inputs)
+    offset = OFFSET.next(BatchInputs(FURTHER, 4, 1_000, has_aggregators=True))
+    offset = offset.with_states({7: StoredState('{"grouping":"shuffle"}', 3, '{"load":[1,2,3]}')})
     again = Offset.from_json(json.loads(json.dumps(offset.to_json())))
-    assert again.to_json() | {"signals": {}} == offset.to_json() | {"signals": {}}
-    assert again.node_loads() == offset.node_loads()
-    assert offset.node_loads()[1].waiting == 7
-    old = {"batch": 4, "position": "100-0", "total": 50, "version": 3}
-    assert Offset.from_json(old) == Offset(4, "100-0", 50, 3)
+    assert again == offset
+    assert again.states == offset.states
+    assert again.states[7].tasks == 3
+    assert again.earlier_loads() is None
+
+
+def test_an_offset_of_the_earlier_release_has_loads_instead_of_states() -> None:
+    """A batch that it began is routed as it would have been; the next one has states."""
+    old = {"batch": 4, "position": "100-0", "total": 50, "version": 3, "signals": {"1": (7, 0.5)}}
+    offset = Offset.from_json(old)
+    assert (offset.batch, offset.position, offset.states) == (4, "100-0", {})
+    assert offset.earlier_loads() == {1: NodeLoad(7, 0.5)}
+    following = offset.next(BatchInputs(FURTHER, 3, 1_000))
+    assert (following.earlier_loads(), following.states) == (None, {})
+    assert following.next(BatchInputs(FURTHER, 3, 1_000)) == following
 
 
 def test_state_that_was_handed_on_is_taken_in_by_the_very_next_batch() -> None:

@@ -24,9 +24,17 @@ Extras = Mapping[str, NDArray[np.uint64]]
 SAMPLE_HASH = "luck"
 
 
+_TASK_OF = "task of "
+
+
 def task_column(query: int) -> str:
     """Return the name of the column that holds the task of a query for each record."""
-    return f"task of {query}"
+    return f"{_TASK_OF}{query}"
+
+
+def is_task_column(name: str) -> bool:
+    """Return whether a column of a split node holds tasks."""
+    return name.startswith(_TASK_OF)
 
 
 TIME = pa.timestamp("ms", tz="UTC")
