@@ -6,6 +6,7 @@ from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import AuditEntry, Cluster, Node, Query
+from controlplane.planning.snapshots import take_snapshot
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import aggregators, key_groupings, placement, queries
 from controlplane.topology.aggregators import queries_aggregated_by
@@ -119,6 +120,7 @@ def test_the_parameters_of_a_running_query_change(operator: Actor, sf: Cluster) 
     query = key_groupings.set_key_grouping(operator, query, "random_choices", {"eps": 0.05}, "x")
     assert (query.key_grouping, query.key_grouping_parameters) == ("random_choices", {"eps": 0.05})
     assert published(sf, query).key_grouping == ROOMY
+    assert [row.grouping for row in take_snapshot(sf.pk, 0.05).groupings] == [ROOMY]
     entry = AuditEntry.objects.get(action="query.key_grouping")
     assert entry.before == {"key_grouping": "random_choices", "key_grouping_parameters": {}}
     assert entry.after == {"key_grouping": "random_choices",

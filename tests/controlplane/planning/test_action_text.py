@@ -1,0 +1,30 @@
+"""Texts of actions for people."""
+
+import pytest
+
+from algorithms.partitioning.catalog import GROUPINGS, grouping_text
+from controlplane.planning.action_text import Names, action_text
+from controlplane.plans.plan import OtherAction
+from controlplane.wire.routing.query_actions import SetKeyGrouping
+
+KEY = GROUPINGS["key"].title
+PARTIAL = GROUPINGS["partial_key"].title
+ROOMY = f"{GROUPINGS['random_choices'].title} (eps = 0.05)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "texts"),
+    [
+        ("", grouping_text("partial_key"), (KEY, PARTIAL)),
+        (grouping_text("random_choices", {"eps": 0.05}), "", (ROOMY, KEY)),
+        ('{"kind": "two_choices"}', grouping_text("random_choices", {"eps": 0.05}),
+         (PARTIAL, ROOMY)),
+    ],
+)  # fmt: skip
+def test_a_key_grouping_has_its_title_and_the_parameters_that_are_given(
+    before: str, after: str, texts: tuple[str, str]
+) -> None:
+    planned = OtherAction(SetKeyGrouping(3, after), (SetKeyGrouping(3, before),))
+    text = action_text(planned, Names(queries={3: "hot"}))
+    assert (text.kind, text.title, text.object) == ("set_key_grouping", "Key grouping", "hot")
+    assert (text.before, text.after) == texts
