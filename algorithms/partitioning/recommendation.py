@@ -3,8 +3,9 @@
 A candidate is *balanced* if its predicted imbalance is within the limit, and *affordable* if its
 aggregator nodes have time to merge its partial results. Among those that are both, the cheapest one
 is recommended: the cost is the average number of workers of a key (memory) plus that of a key
-within a micro-batch (merge load), so plain key grouping costs 2. The present grouping stays unless
-the gain is worth the change.
+within a micro-batch (merge load), so plain key grouping costs 2. Of candidates that cost nearly the
+same, the best balanced one is recommended. The present grouping stays unless the gain is worth the
+change.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,8 @@ VARIANTS: Final[Sequence[tuple[str, Mapping[str, Any]]]] = (
 )
 # The share of its time that an aggregator node may merge.
 MERGE_LIMIT: Final = 0.8
+# A candidate that costs so many times the cheapest one costs nearly the same.
+NEARLY: Final = 1.05
 MAX_MESSAGES: Final = 10_000_000
 
 
@@ -120,7 +123,7 @@ class Recommend(Parameters):
 
     def choose(self, candidates: Sequence[Candidate], present: int | None) -> Recommendation:
         """Return the recommendation among candidates; `present`: the place of the present one."""
-        best = min(range(len(candidates)), key=lambda place: self._rank(candidates[place]))
+        best = self._best(candidates)
         fits = candidates[best].fits
         if present is None:
             return Recommendation(candidates, best, "only" if fits else "least")
@@ -130,8 +133,14 @@ class Recommend(Parameters):
         reason = ("cost" if now.fits else "balance") if fits else "least"
         return Recommendation(candidates, best, reason)
 
-    def _rank(self, candidate: Candidate) -> tuple[bool, float]:
-        return not candidate.fits, candidate.cost if candidate.fits else self._excess(candidate)
+    def _best(self, candidates: Sequence[Candidate]) -> int:
+        """Return the place of the best candidate, regardless of the present one."""
+        fitting = [place for place, candidate in enumerate(candidates) if candidate.fits]
+        if not fitting:
+            return min(range(len(candidates)), key=lambda place: self._excess(candidates[place]))
+        least = min(candidates[place].cost for place in fitting)
+        cheap = [place for place in fitting if candidates[place].cost <= NEARLY * least]
+        return min(cheap, key=lambda place: candidates[place].replay.imbalance)
 
     def _excess(self, candidate: Candidate) -> float:
         """Return by how many times a candidate exceeds imbalance or time of merging."""

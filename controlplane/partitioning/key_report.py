@@ -2,16 +2,41 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Final
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
-from controlplane.models import Node, Query, Task
-from controlplane.partitioning.skew_history import SkewPoint
+import numpy as np
+from django.utils import timezone
+
+from algorithms.partitioning.key_statistics import zipf_exponent
+from algorithms.vocabulary import Floats
+from controlplane.connections import redis_client
+from controlplane.models import Query, Task
+from controlplane.partitioning.replays import GroupingReplay, QueryReplays, read_replays
+from controlplane.partitioning.skew_history import SkewPoint, history
+from controlplane.planning.key_loads import owners_of, task_capacities
+from controlplane.planning.partitioning.measured_keys import MeasuredKeys, measured_keys, skew_of
+from controlplane.wire.key_samples import KeySample, read
+
+__all__ = [
+    "GroupingReplay",
+    "KeyReport",
+    "KeyShare",
+    "SkewPoint",
+    "TaskLoad",
+    "read_key_report",
+    "task_loads",
+]
 
 # Samples of this time are in a report by default, in seconds.
 SPAN_S: Final = 600
+# Newer samples give loads, and the tasks of keys: a change of the key grouping is seen soon.
+RECENT_S: Final = 60
+# The time of the history, in seconds.
+HISTORY_S: Final = 6 * 3600
 # The most frequent keys that a report lists.
 LISTED_KEYS: Final = 20
+_LOAD: Final = ("records_per_s", "capacity")
 
 
 @dataclass(frozen=True)
@@ -43,43 +68,20 @@ class TaskLoad:
 
 
 @dataclass(frozen=True)
-class GroupingReplay:
-    """What a key grouping would give: a replay of messages drawn from the sampled keys.
-
-    `parameters`: those that differ from the defaults; `text`: the grouping in a route. `loads`: the
-    share of all records by task. `imbalance`: as in `KeyReport`. `memory`: pairs of a key and a
-    task; `pairs_per_key`: their number over the number of keys. `partials_per_s`: partial results
-    per second that an aggregator node merges. `in_use`: the present grouping; `recommended`: the
-    recommendation, which may be the present grouping.
-    """
-
-    name: str
-    title: str
-    parameters: Mapping[str, Any]
-    text: str
-    loads: Sequence[float]
-    imbalance: float
-    memory: int
-    pairs_per_key: float
-    partials_per_s: float
-    in_use: bool
-    recommended: bool
-
-
-@dataclass(frozen=True)
 class KeyReport:
     """The keys of a query in the last `span_s` seconds.
 
     `query`: its name. `at`: the time of the newest sample, None if there is none. `sampled`: the
     number of sampled records; `records_per_s`: of all tasks. `keys`: the most frequent keys, the
     first one most frequent. `distinct`: an estimate of the number of keys; `exponent`: of a Zipf
-    distribution, None if there are too few keys. `tasks`: measured loads. `imbalance`: measured, a
-    share of capacity: records/s over capacity of the most loaded task, minus the mean of all tasks
-    (0.16 is "16 points"). `memory`, `pairs_per_key`: measured on the most frequent keys
-    and extrapolated. `groupings`: replays on the sampled keys; `recommended`: the name of the
-    recommended one, "" if there are no replays. `replay_error`: the largest difference between the
-    predicted and the measured share of capacity of a task under the present grouping, None if it is
-    unknown.
+    distribution, None if there are too few keys. `tasks`: loads of the last minute. `imbalance`: of
+    these, a share of capacity: records/s over capacity of the most loaded task, minus the mean of
+    all tasks (0.16 is "16 points"). `memory`: pairs of a key and a task, of the most frequent keys
+    as measured and of the others as replayed; `pairs_per_key`: their number over `distinct`.
+    `groupings`: replays on the sampled keys; `recommended`: the name of the recommended one, "" if
+    there are no replays or the key grouping cannot change. `replay_error`: the largest difference
+    between the predicted and the measured share of capacity of a task under the present grouping,
+    None if it is unknown.
     """
 
     query: str
@@ -100,24 +102,104 @@ class KeyReport:
     replay_error: float | None = None
 
 
-def read_key_report(query: Query, span_s: int = SPAN_S) -> KeyReport:
-    """Return the report on the keys of a query in the last `span_s` seconds."""
-    return KeyReport(query.name, None, span_s, tasks=task_loads(query))
+def read_key_report(
+    query: Query, span_s: int = SPAN_S, history_s: int = HISTORY_S, now: datetime | None = None
+) -> KeyReport:
+    """Return the report on the keys of a query in the last `span_s` seconds.
+
+    Raises `RedisError`. Replays are at most a minute old; everything else is of this moment.
+    """
+    moment = now or timezone.now()
+    past = history(query, moment - timedelta(seconds=history_s), moment)
+    since_ms = round((moment - timedelta(seconds=span_s)).timestamp() * 1000)
+    samples = read(redis_client(), query.cluster.slug, query.pk, since_ms)
+    keys = measured_keys(samples)
+    if keys is None:
+        return KeyReport(query.name, None, span_s, tasks=task_loads(query), history=past)
+    recent = _recent(samples, keys)
+    tasks = task_loads(query, recent.task_rates)
+    replays = read_replays(query, keys, np.array([task.capacity for task in tasks]), moment)
+    memory = _memory(keys, recent, replays)
+    return KeyReport(
+        query=query.name,
+        at=datetime.fromtimestamp(keys.at_ms / 1000, UTC),
+        span_s=span_s,
+        sampled=keys.sampled,
+        records_per_s=recent.records_per_s,
+        keys=_key_shares(keys, recent),
+        distinct=keys.distinct,
+        exponent=zipf_exponent(keys.counts),
+        tasks=tasks,
+        imbalance=_imbalance(tasks),
+        memory=memory,
+        pairs_per_key=memory / keys.distinct,
+        groupings=replays.groupings,
+        recommended=replays.recommended,
+        history=past,
+        replay_error=_replay_error(tasks, replays),
+    )
 
 
-def task_loads(query: Query, rates: Mapping[int, float] | None = None) -> list[TaskLoad]:
-    """Return the tasks of a query with their nodes, in order; `rates`: records/s by task."""
+def _recent(samples: Sequence[KeySample], keys: MeasuredKeys) -> MeasuredKeys:
+    """Return the keys in the samples of the last minute."""
+    since_ms = keys.at_ms - 1000 * RECENT_S
+    return measured_keys([sample for sample in samples if sample.clock_ms > since_ms]) or keys
+
+
+def task_loads(query: Query, rates: Floats | None = None) -> list[TaskLoad]:
+    """Return the tasks of a query with their nodes, in order.
+
+    `rates` float64[n]: records/s by task; ignored if the number of tasks has changed since.
+    """
     ranges = Task.ranges(Task.objects.filter(query=query)).get(query.pk, ())
-    owners = [(task, node) for node, first, stop in ranges for task in range(first, stop)]
-    nodes = {node.index: node for node in Node.objects.filter(cluster=query.cluster_id)}
-    hosted = [node for _, node in owners]
+    owners = owners_of(ranges)
+    nodes = {node.index: node for node in query.cluster.nodes.all()}
+    capacities = task_capacities(owners, {index: node.capacity for index, node in nodes.items()})
+    measured = rates if rates is not None and len(rates) == len(owners) else np.zeros(len(owners))
     return [
-        TaskLoad(
-            task,
-            node,
-            nodes[node].name,
-            nodes[node].capacity / hosted.count(node),
-            (rates or {}).get(task, 0.0),
+        TaskLoad(task, node, nodes[node].name, capacity, rate)
+        for task, (node, capacity, rate) in enumerate(
+            zip(owners, capacities.tolist(), measured.tolist(), strict=True)
         )
-        for task, node in owners
     ]
+
+
+def _imbalance(tasks: Sequence[TaskLoad]) -> float:
+    rates, capacities = ([getattr(task, name) for task in tasks] for name in _LOAD)
+    return skew_of(np.array(rates), np.array(capacities))
+
+
+def _key_shares(keys: MeasuredKeys, recent: MeasuredKeys) -> list[KeyShare]:
+    """Return the most frequent keys; the tasks of a key are those of the last minute."""
+    rows = zip(keys.hashes[:LISTED_KEYS].tolist(), keys.shares.tolist(), strict=False)
+    return [
+        KeyShare(
+            keys.labels.get(key, f"{key:016x}"),
+            share,
+            share * recent.records_per_s,
+            _parts(recent.tasks.get(key) or keys.tasks.get(key, {})),
+        )
+        for key, share in rows
+    ]
+
+
+def _parts(records: Mapping[int, int]) -> dict[int, float]:
+    """Return shares of the records by task, the tasks in order."""
+    total = sum(records.values())
+    return {task: records[task] / total for task in sorted(records)}
+
+
+def _memory(keys: MeasuredKeys, recent: MeasuredKeys, replays: QueryReplays) -> int:
+    """Return the pairs of the keys with known tasks, and of the others by the replay."""
+    others = max(0, keys.distinct - len(recent.tasks))
+    return recent.pairs + round(others * replays.present.pairs_per_key)
+
+
+def _replay_error(tasks: Sequence[TaskLoad], replays: QueryReplays) -> float | None:
+    """Return the largest difference of predicted and measured loads over capacity."""
+    total = sum(task.records_per_s for task in tasks)
+    loads = replays.present.loads
+    if not total or len(loads) != len(tasks):
+        return None
+    rows = zip(tasks, loads, strict=True)
+    return max(abs(load * total - task.records_per_s) / task.capacity for task, load in rows)

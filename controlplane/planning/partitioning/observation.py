@@ -62,9 +62,6 @@ def read_keys(cluster: Cluster, now: datetime | None = None) -> PartitioningInpu
     rows = recent_keys(cluster, [query.pk for query in queries], count, moment - RECENT)
     sampled = dict(rows)
     streams = _streams(queries)
-    samples = MetricSample.objects.filter(
-        cluster=cluster, resolution=MetricSample.Resolution.RAW, t__gt=moment - COSTS
-    )
     return PartitioningInput(
         [
             sampled_query(query, sampled[query.pk], streams.get(query.pk, ()), keys_per_query)
@@ -72,8 +69,16 @@ def read_keys(cluster: Cluster, now: datetime | None = None) -> PartitioningInpu
             if query.pk in sampled
         ],
         cluster.trigger_ms / 1000,
-        merge_seconds(list(samples.order_by("t").values_list("values", flat=True))),
+        merge_cost(cluster, moment),
     )
+
+
+def merge_cost(cluster: Cluster, now: datetime) -> float | None:
+    """Return the seconds that an aggregator node needs per partial result, None: not measured."""
+    samples = MetricSample.objects.filter(
+        cluster=cluster, resolution=MetricSample.Resolution.RAW, t__gt=now - COSTS
+    )
+    return merge_seconds(list(samples.order_by("t").values_list("values", flat=True)))
 
 
 def recent_keys(
