@@ -16,9 +16,12 @@ PART: Final = 1 << 20
 
 
 class StreamSource(Protocol):
-    """A stream, part by part. `listed`: whether the assignment of each message is reported."""
+    """A stream, part by part."""
 
-    listed: bool
+    @property
+    def listed(self) -> bool:
+        """Return whether the assignment of each message is reported."""
+        ...
 
     def __len__(self) -> int: ...
 
@@ -103,5 +106,7 @@ def solve(
             kept.append(assigned)
         done += len(part)
         progress(done / len(stream))
+    if not done:
+        progress(1.0)
     assignment = np.concatenate([np.empty(0, np.int64), *kept]) if stream.listed else None
     return PartitioningPlan(loads, imbalance(loads, workers), counter.pairs, assignment)

@@ -10,7 +10,9 @@ from tests.algorithms.placement.instances import chain
 
 def test_algorithms_are_found_by_planner_and_name() -> None:
     assert algorithm(PLACEMENT, "mms").parameters is Mms
-    assert [known.name for known in PLANNERS] == [PLACEMENT, "migration", "admission"]
+    assert [known.name for known in PLANNERS] == [
+        PLACEMENT, "migration", "admission", "partitioning",
+    ]  # fmt: skip
 
 
 def test_names_are_unique() -> None:
