@@ -34,7 +34,7 @@ from algorithms.partitioning.virtual_workers import (
 from algorithms.vocabulary import MAX_SLACK, Floats, Ints, parameter
 
 # Virtual workers of all workers together, so that the packed state stays small.
-MAX_VIRTUAL: Final = 4_096
+MAX_VIRTUAL: Final = 2_048
 # Messages per virtual worker on average above which all loads are halved.
 REMEMBERED: Final = 1 << 14
 OLDEST: Final = "oldest"
@@ -88,8 +88,8 @@ class ConsistentGrouping(Grouping[VirtualState]):
     )  # fmt: skip
     relative: bool = parameter(
         default=True,
-        help="If the workers are busier than the thresholds on average, each is compared with "
-        "their average. Otherwise nothing moves when all workers are busy, as in the paper.",
+        help="If all workers together are busier than the middle of the thresholds, each is "
+        "compared with their average. Otherwise nothing moves when all are busy, as in the paper.",
     )
     moves: int = parameter(
         16, unit="per slot",
@@ -116,7 +116,7 @@ class ConsistentGrouping(Grouping[VirtualState]):
         0, minimum=0, maximum=MAX_SEED, help="Seed of the sequences of virtual workers."
     )
     probe: bool = parameter(
-        default=False,
+        default=True,
         help="While no worker is idle, a busy worker gives to the worker that was busy least "
         "recently (section 6.1.2 of the paper).",
     )
@@ -213,7 +213,7 @@ class ConsistentGrouping(Grouping[VirtualState]):
             return state
         rules = self.rules(state.view.load.shape[1])
         evidence = state.evidence.copy()
-        signals = signal_workers(level, evidence, rules)
+        signals = signal_workers(level, state.view.owned[0], evidence, rules)
         view = Views(*(array.copy() for array in state.view))
         for worker, signal in enumerate(signals.tolist()):
             if signal or self.hysteresis:

@@ -99,7 +99,7 @@ def _end_slot(time: float, slot: int, signals: Signals, queues: Queues, rules: R
     """
     part = np.searchsorted(queues.starts, time, side="left") - 1
     utilisation = signals.slot / (slot * queues.capacity[part])
-    current = signal_workers(utilisation, signals.evidence, rules)
+    current = signal_workers(utilisation, signals.slot, signals.evidence, rules)
     for worker in range(len(current)):
         withdrawn = rules.hysteresis > 0 and current[worker] == 0.0 and signals.signal[worker] != 0
         signals.signal[worker] = current[worker]

@@ -23,9 +23,10 @@ _PER_WORKER: Final = ("wanted", "since", "reported")
 def packed_state(view: Views, evidence: Floats) -> dict[str, Any]:
     """Return the arrays of a view of one source and the evidence as JSON values.
 
-    Of the clocks only the order is kept.
+    Of the clocks only the order is kept, and of the moves that among virtual workers of a worker.
     """
-    entered, since, reported = _ranks(view.entered[0], view.since[0], view.reported[0])
+    entered = _order_of_moves(view.owner[0], view.entered[0])
+    since, reported = _ranks(view.since[0], view.reported[0])
     lowest = int(view.load[0].min())
     arrays = (
         view.load[0] - lowest, view.owner[0], entered, view.wanted[0], since, reported,
@@ -72,6 +73,21 @@ def _ranks(*clocks: Ints) -> list[Ints]:
     """Return the clocks counted from 1 without gaps; 0 stays 0."""
     known = np.unique(np.concatenate([[0], *clocks]))
     return [np.searchsorted(known, clock) for clock in clocks]
+
+
+def _order_of_moves(owner: Ints, entered: Ints) -> Ints:
+    """Return the number of each virtual worker's move to its worker, from 1; 0 if it never moved.
+
+    The moves to each worker are counted for themselves; only moves to the present worker count.
+    """
+    order = np.lexsort((entered, owner))
+    moved = (entered[order] > 0).astype(np.int64)
+    before = np.cumsum(moved) - moved
+    firsts = np.flatnonzero(np.diff(owner[order], prepend=-1))
+    lengths = np.diff(np.append(firsts, len(owner)))
+    result = np.empty_like(owner)
+    result[order] = moved * (1 + before - np.repeat(before[firsts], lengths))
+    return result
 
 
 def _values(row: Mapping[str, Any], count: int) -> Ints:

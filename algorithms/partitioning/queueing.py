@@ -64,15 +64,15 @@ def new_queues(messages: int, starts: Floats, capacity: Floats) -> Queues:
 def enqueue(queues: Queues, message: int, worker: int) -> float:
     """Append a message to the queue of a worker at the message's time; return when it finishes."""
     time = float(message)
-    at = max(queues.free[worker], time)
+    start = max(queues.free[worker], time)
     part, last, work = queues.part[worker], len(queues.starts) - 1, 1.0
-    while part < last and queues.starts[part + 1] <= at:
+    while part < last and queues.starts[part + 1] <= start:
         part += 1
-    while part < last and at + work / queues.capacity[part, worker] > queues.starts[part + 1]:
-        work -= (queues.starts[part + 1] - at) * queues.capacity[part, worker]
-        at = queues.starts[part + 1]
+    while part < last and start + work / queues.capacity[part, worker] > queues.starts[part + 1]:
+        work -= (queues.starts[part + 1] - start) * queues.capacity[part, worker]
+        start = queues.starts[part + 1]
         part += 1
-    finish = at + work / queues.capacity[part, worker]
+    finish = start + work / queues.capacity[part, worker]
     queues.part[worker], queues.free[worker], queues.finish[message] = part, finish, finish
     if queues.head[worker] < 0:
         queues.head[worker] = message
@@ -191,11 +191,11 @@ def next_with_signal(queues: Queues, signals: Signals) -> int:
 
     -1 if there is none.
     """
-    found = NOTHING
+    earliest = NOTHING
     for worker in range(len(signals.signal)):
         if signals.unseen[worker] == 0 or queues.head[worker] < 0:
             continue
         finish = queues.finish[queues.head[worker]]
-        if found < 0 or finish < queues.finish[queues.head[found]]:
-            found = worker
-    return found
+        if earliest < 0 or finish < queues.finish[queues.head[earliest]]:
+            earliest = worker
+    return earliest

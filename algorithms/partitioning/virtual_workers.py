@@ -100,19 +100,19 @@ def choose_virtual_worker(key: np.uint64, load: Ints, routed: int, room: float) 
 
 
 @compiled
-def signal_workers(utilisation: Floats, evidence: Floats, rules: Rules) -> Floats:
+def signal_workers(utilisation: Floats, loads: Ints, evidence: Floats, rules: Rules) -> Floats:
     """Return the signal of each worker at the end of a time slot, float64[n]; see the module.
 
     A worker is busy above the upper threshold and idle below the lower one. `evidence` float64[2,
     n] is changed: the sums over the slots of the utilisation above the upper and below the lower
     threshold, at least 0 and at most the hysteresis. A worker signals when its sum has reached the
     hysteresis, so without hysteresis after every slot outside the thresholds, as in the paper.
-    Relative: where the mean utilisation exceeds the middle of the thresholds, all utilisations are
-    scaled so that it does not.
+    Relative: where the utilisation of all workers together exceeds the middle of the thresholds,
+    all utilisations are scaled so that it does not; `loads` int64[n], in any unit, give capacities.
     """
     middle = (rules.lower + rules.upper) / 2
-    mean = utilisation.mean()
-    scale = middle / mean if rules.relative and mean > middle else 1.0
+    total = _total_utilisation(utilisation, loads) if rules.relative else 0.0
+    scale = middle / total if total > middle else 1.0
     signals = np.zeros(len(utilisation))
     for worker in range(len(utilisation)):
         level = utilisation[worker] * scale
@@ -128,12 +128,23 @@ def signal_workers(utilisation: Floats, evidence: Floats, rules: Rules) -> Float
 
 
 @compiled
+def _total_utilisation(utilisation: Floats, loads: Ints) -> float:
+    """Return the sum of all loads divided by all capacities; 0 if a worker has no utilisation."""
+    capacity = 0.0
+    for worker in range(len(loads)):
+        if utilisation[worker] <= 0.0:
+            return 0.0
+        capacity += loads[worker] / utilisation[worker]
+    return float(loads.sum() / capacity)
+
+
+@compiled
 def receive_signal(views: Views, source: int, worker: int, signal: float, most: int) -> None:
     """Enter a worker into the queue of idle or of busy workers of a source.
 
-    It wants to receive or to give as many virtual workers as the signal makes of those that it has,
-    at least 1 and at most `most`. A worker that is in the same queue already keeps its place; one
-    that is in the other queue leaves that. Signal 0 removes the worker from both.
+    It wants to receive or to give as many virtual workers as bring its utilisation to the middle of
+    the thresholds, at least 1 and at most `most`. A worker that is in the same queue already keeps
+    its place; one that is in the other queue leaves that. Signal 0 removes it from both.
     """
     if signal == 0.0:
         views.wanted[source, worker] = 0
@@ -194,11 +205,11 @@ def _first_in_queue(since: Ints, wanted: Ints, sign: int) -> int:
 @compiled
 def _least_recent(reported: Ints, but: int) -> int:
     """Return the worker other than `but` that reported least recently, -1 if there is none."""
-    found = -1
+    earliest = -1
     for worker in range(len(reported)):
-        if worker != but and (found < 0 or reported[worker] < reported[found]):
-            found = worker
-    return found
+        if worker != but and (earliest < 0 or reported[worker] < reported[earliest]):
+            earliest = worker
+    return earliest
 
 
 @compiled

@@ -1,0 +1,193 @@
+"""Parameters that the experiments share: streams, clusters, and the compared groupings."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from algorithms.datasets import DATA_FOLDER
+from algorithms.errors import BadParameters
+from algorithms.experiment import Axis, Measures, Repeated
+from algorithms.partitioning.catalog import GROUPINGS, info_of
+from algorithms.partitioning.grouping import Grouping
+from algorithms.partitioning.real_workloads import RECORDED, read_stream
+from algorithms.partitioning.simulation import Cluster, Course, Setting, simulate, spread
+from algorithms.partitioning.workloads import Stream, draw_drifting, draw_zipf
+from algorithms.vocabulary import Progress, parameter, portion
+
+ZIPF: Final = "zipf"
+DRIFTING: Final = "drifting"
+STREAMS: Final = (ZIPF, DRIFTING, *RECORDED)
+
+CONSISTENT: Final = "consistent_grouping"
+# Beyond the paper.
+STEADY: Final = "consistent_hysteresis"
+AS_IN_PAPER: Final[Mapping[str, Any]] = {
+    "hysteresis": 0.0, "relative": False, "moves": 1, "moved": "oldest", "probe": False,
+}  # fmt: skip
+NARROW: Final[Mapping[str, Any]] = {"lower": 0.78, "upper": 0.82, "relative": False}
+# The groupings with the eps of paper 002.
+_BOUNDED: Final = ("random_choices", "bounded_load", CONSISTENT)
+BY_KEYS: Final = tuple(name for name, info in GROUPINGS.items() if not info.needs_times)
+CHOICES: Final = (*BY_KEYS, STEADY)
+
+IMBALANCE: Final = Axis("imbalance", "Imbalance of the utilisation", log=True)
+MEMORY: Final = Axis("memory", "Memory", "pairs of key and worker", log=True)
+RELATIVE_MEMORY: Final = Axis("memory_ratio", "Memory by that of key grouping")
+QUEUE: Final = Axis("queue", "Queue length, largest minus smallest", "messages")
+LATENCY: Final = Axis("latency", "Latency, largest minus smallest", "units of time")
+UTILISATION: Final = Axis("utilisation", "Utilisation, largest minus smallest")
+MOVES: Final = Axis("moves", "Moves of virtual workers since the start")
+COURSE: Final = (
+    "queue", "latency", "utilisation", "imbalance", "total_imbalance", "memory",
+    "partial_results", "moves",
+)  # fmt: skip
+
+STREAM_TEXT: Final = (
+    "The stream of the paper is not public; by default the keys follow a Zipf law whose most "
+    "frequent key has 9.3 % of the messages, as in the paper. drifting: other keys become frequent "
+    f"ten times. {', '.join(RECORDED)} are recorded and need the data sets in the folder that "
+    f"{DATA_FOLDER} names; a recorded stream shorter than the number of messages is replayed."
+)
+IMBALANCE_TEXT: Final = (
+    "Utilisation of a worker: messages sent to it, divided by those that it can serve in the same "
+    "time. Imbalance: the largest minus the mean utilisation of all workers."
+)
+SIGNAL_TEXT: Final = (
+    "consistent_grouping is that of the paper: one virtual worker moves per signal, the oldest; "
+    "consistent_hysteresis is Weir's: thresholds 0.78 and 0.82, hysteresis, several moves per "
+    "signal, and probing as in section 6.1.2. The paper does not state the time slot; here 2,000 "
+    "messages."
+)
+
+
+@dataclass(frozen=True)
+class Streamed(Repeated):
+    """A stream of keys."""
+
+    seeds: int = parameter(
+        1, help="How many streams are drawn per point, with the seeds 0, 1, 2, ...",
+        minimum=1, maximum=10,
+    )  # fmt: skip
+    stream: str = parameter(ZIPF, help="The keys of the messages.", choices=STREAMS)
+    messages: int = parameter(
+        600_000, unit="messages", help="Length of the stream.", minimum=1_000, maximum=22_000_000
+    )
+    distinct: int = parameter(
+        100_000, unit="keys", help="Number of keys of zipf and drifting.",
+        minimum=1, maximum=3_000_000,
+    )  # fmt: skip
+    z: float = parameter(
+        1.03, help="Exponent of the Zipf law of zipf and drifting.", minimum=0.0, maximum=5.0
+    )
+    eps: float = parameter(
+        0.01, help="Part of the mean load that a worker may have above it; of the groupings with "
+        "bounded loads.", minimum=0.0, maximum=10.0,
+    )  # fmt: skip
+    weighted: bool = parameter(
+        default=False,
+        help="The groupings know the capacities. Otherwise, as in the paper, only signals tell "
+        "them.",
+    )
+
+    def drawn(self, seed: int) -> Stream:
+        """Draw the stream of one seed. Raises `BadProblem` without the data of a recorded one."""
+        if self.stream == ZIPF:
+            return draw_zipf(self.z, self.distinct, self.messages, seed)
+        if self.stream == DRIFTING:
+            return draw_drifting(self.z, self.distinct, self.messages, 10, 997, seed)
+        return read_stream(self.stream, seed).first(self.messages)
+
+    def grouping(self, name: str, **values: Any) -> Grouping[Any]:
+        """Return the grouping of a series; values that are no parameters of it do not count."""
+        base = CONSISTENT if name == STEADY else name
+        kind = info_of(base).parameters
+        known = {field.name for field in kind.fields()}
+        given = {"weighted": self.weighted} | values
+        if base in _BOUNDED:
+            given["eps"] = self.eps
+        if name == CONSISTENT:
+            given |= AS_IN_PAPER
+        if name == STEADY:
+            given |= NARROW
+        return kind.from_mapping({key: value for key, value in given.items() if key in known})
+
+
+@dataclass(frozen=True)
+class Served(Streamed):
+    """A stream whose messages workers serve, each from a queue of its own."""
+
+    workers: int = parameter(10, unit="workers", help="Workers.", minimum=1, maximum=1_000)
+    fast: int = parameter(
+        0, unit="workers", help="Workers with a higher capacity; the y of the paper.",
+        minimum=0, maximum=1_000,
+    )  # fmt: skip
+    times: float = parameter(
+        5.0, help="How many times as fast these are; the z of the paper.",
+        minimum=1.0, maximum=1_000.0,
+    )  # fmt: skip
+    used: float = parameter(
+        0.8, help="Rate of arrivals divided by the capacity of all workers.",
+        minimum=0.01, maximum=2.0,
+    )  # fmt: skip
+    virtual: int = parameter(
+        10, unit="per worker", help="Virtual workers.", minimum=1, maximum=4_096
+    )
+    sources: int = parameter(
+        1, unit="sources", help="Senders, which receive the messages in turn.",
+        minimum=1, maximum=1_000,
+    )  # fmt: skip
+    slot: int = parameter(
+        2_000, unit="messages", help="Time slot, after which workers may signal.",
+        minimum=1, maximum=1_000_000,
+    )  # fmt: skip
+    period: int = parameter(
+        100_000, unit="messages",
+        help="Period of aggregation, after which every worker emits a partial result per key.",
+        minimum=1, maximum=22_000_000,
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.fast > self.workers:
+            why = f"must be at most the number of workers, {self.workers}, not {self.fast}"
+            raise BadParameters({"fast": [why]})
+
+    def cluster(self) -> Cluster:
+        """Return the workers."""
+        return Cluster.unequal(self.workers, self.fast, self.times, self.used)
+
+    def course(self, stream: Stream, name: str, samples: int, progress: Progress) -> Course:
+        """Return the course of a series, measured so often."""
+        setting = Setting(self.slot, self.sources, samples, self.period)
+        grouping = self.grouping(name, virtual=self.virtual)
+        return simulate(stream, grouping, self.cluster(), setting, progress)
+
+
+def measures_of(course: Course, point: int) -> Measures:
+    """Return the measures of a course at one of its points."""
+    return {
+        "queue": float(spread(course.queue)[point]),
+        "latency": float(spread(course.latency)[point]),
+        "utilisation": float(spread(course.utilisation)[point]),
+        "imbalance": float(course.imbalance[point]),
+        "total_imbalance": float(course.total_imbalance[point]),
+        "memory": int(course.memory[point]),
+        "partial_results": int(course.partial_results[point]),
+        "moves": int(course.moves[point]),
+    }
+
+
+# Measured at the end, over the last tenth of the stream.
+TENTHS: Final = 10
+
+
+def compare_at_end(
+    parameters: Served, seed: int, series: Sequence[str], report: Progress
+) -> Iterator[tuple[str, Measures]]:
+    """Yield the measures of each series at the end of the stream of one seed."""
+    stream = parameters.drawn(seed)
+    keys = len(set(stream.numbers.tolist()))
+    for number, name in enumerate(series):
+        progress = portion(report, number / len(series), 1 / len(series))
+        course = parameters.course(stream, name, TENTHS, progress)
+        yield name, {**measures_of(course, -1), "memory_ratio": int(course.memory[-1]) / keys}
