@@ -187,7 +187,8 @@ class RateAware(Grouping[RateState]):
         for panes in after:
             for number, size in panes.known_sizes().items():
                 sizes[number] = sizes.get(number, 0) + size - base.get(number, 0)
-        result = OpenPanes.none(self.open_panes)
+        # Its arrays are changed below.
+        result = OpenPanes.none(self.open_panes).copied()
         newest, closed = max(sizes, default=_NO_PANE), []
         for number in sorted(sizes):
             if number <= newest - self.open_panes:
