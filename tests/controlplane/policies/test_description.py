@@ -11,8 +11,8 @@ from controlplane.policies.settings import PolicySettings
 def test_the_default_policy() -> None:
     assert summary(PolicySettings()) == (
         "New queries are placed at once. Redirections of streams apply automatically for every"
-        " requester. Moves of queries and moves of tasks wait for an approver. The watch loops"
-        " recommend plans; people decide."
+        " requester. Moves of queries, moves of tasks and changes of key groupings wait for an"
+        " approver. The watch loops recommend plans; people decide."
     )
 
 
@@ -26,9 +26,9 @@ def test_a_policy_that_acts() -> None:
         "New queries are placed at once. Moves of tasks apply automatically on Monday to Friday"
         " from 20:00 to 06:00 UTC, unless a person requested them. Plans that move state need at"
         " most 50 moves and 10 MB, and a gain of at least 5%, and 5 executed plans of their"
-        " planner with a median error of at most 25%. Moves of queries wait for an admin other"
-        " than the requester. The watch loops apply the plans that this allows, and recommend the"
-        " others."
+        " planner with a median error of at most 25%. Moves of queries and changes of key"
+        " groupings wait for an admin other than the requester. The watch loops apply the plans"
+        " that this allows, and recommend the others."
     )
 
 
