@@ -22,13 +22,14 @@ def cluster_dialog(
     form: str,
     field: str,
     context: Callable[..., Mapping[str, Any]] = lambda *_, **__: {},
-    refused: Callable[[Mapping[str, str], Fields], Mapping[str, Any]] = lambda *_: {},
+    refused: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda _: {},
 ) -> Callable[[Callable[..., str]], Callable[..., HttpResponseBase]]:
     """Return a decorator of changes of a cluster by operators, as `responses.cluster_change`.
 
     If the change is refused, the view returns the form with the submitted values, the errors by
     field and the context; the error of a conflict belongs to `field`. `refused`: returns what the
-    form needs besides for submitted values and errors. Without htmx, the page shows the error.
+    form needs besides, for the context with `values` and `errors`. Without htmx, the page shows the
+    error.
     """
 
     def decorate(change: Callable[..., str]) -> Callable[..., HttpResponseBase]:
@@ -45,8 +46,7 @@ def cluster_dialog(
                     return redirect(url)
                 values, errors = request.POST.dict(), faults_by_field(refusal, field)
                 shown = {**context(cluster, **parts), "values": values, "errors": errors}
-                shown |= refused(values, errors)
-                return render_page(request, form, shown, status=422)
+                return render_page(request, form, {**shown, **refused(shown)}, status=422)
             return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
 
         return view

@@ -9,7 +9,7 @@ from controlplane.topology import aggregators, key_groupings
 from dashboard.dialog_forms import cluster_dialog
 from dashboard.guards import PageRequest
 from dashboard.queries.forms import form_faults
-from dashboard.queries.key_grouping_forms import grouping_choices, parameters_of
+from dashboard.queries.key_grouping_forms import grouping_context, parameters_of
 from dashboard.queries.retention_forms import UNITS, retention_of
 from dashboard.responses import cluster_change
 
@@ -17,9 +17,9 @@ from dashboard.responses import cluster_change
 @cluster_dialog(
     "query", "pk", form="_key_grouping_form.html", field="key_grouping",
     context=lambda cluster, pk: {"query": query_by_id(cluster, pk)},
-    refused=lambda values, errors: {
-        "key_groupings": grouping_choices(values.get("key_grouping", ""), values),
-        "faults_of": form_faults(errors),
+    refused=lambda shown: {
+        **grouping_context(shown["query"], shown["values"]),
+        "faults_of": form_faults(shown["errors"]),
     },
 )  # fmt: skip
 def set_key_grouping(request: PageRequest, cluster: Cluster, pk: int) -> str:

@@ -117,6 +117,8 @@ function startChoices() {
   };
   document.addEventListener("change", (event) => { if (event.target.matches("select")) show(); });
   document.body.addEventListener("htmx:afterSwap", show);
+  // After a reload, a browser restores the choices that the reader had made.
+  window.addEventListener("pageshow", show);
   show();
 }
 

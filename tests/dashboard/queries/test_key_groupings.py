@@ -146,6 +146,11 @@ def test_the_dialog_of_a_join_offers_the_plain_key(
     spec = QuerySpec("j", ("s0",), text, tasks=4, right=("s1",), key_grouping="key")
     query = queries.submit(operator, sf, spec)
     placement.place_pending(sf.pk)
-    content = operating.get(f"/clusters/sf/queries/{query.pk}/").content.decode()
+    page = f"/clusters/sf/queries/{query.pk}/"
+    content = operating.get(page).content.decode()
     assert '<option value="key" selected>' in content
+    assert '<option value="partial_key">' not in content
+    answer = operating.post(f"{page}key-grouping/", {"key_grouping": "shuffle"}, headers=HTMX)
+    content = answer.content.decode()
+    assert "must meet in one task" in content
     assert '<option value="partial_key">' not in content
