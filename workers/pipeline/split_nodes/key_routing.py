@@ -41,7 +41,10 @@ class KeyRouter:
             self._states[leader] = state_of(routed, self.table, stored)
         messages = Messages(hashes, ts_ms if keyed.grouping.needs_times else None)
         state = self._states[leader]
-        result, self._states[leader] = keyed.grouping.load().route(state, messages)
+        result, after = keyed.grouping.load().route(state, messages)
+        if result.min() < 0 or result.max() >= tasks:
+            raise IndexError(f"{keyed.grouping.text} routes to task {result.max()} of {tasks}")
+        self._states[leader] = after
         return result
 
     def report(self) -> dict[str, Any]:

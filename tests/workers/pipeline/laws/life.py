@@ -3,7 +3,6 @@
 The clock of the log is moved by hand, so that streams are idle when the life wants it.
 """
 
-import json
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from typing import Any, Final
 
 import redis
 
+from algorithms.partitioning.catalog import GROUPINGS, grouping_text
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query, Stream
 from controlplane.query_spec import QuerySpec
@@ -25,7 +25,7 @@ from controlplane.wire.producer import Producer
 from controlplane.wire.results import final_windows
 from controlplane.wire.results.read import Range
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
+from controlplane.wire.routing.cluster_actions import AssignStream, SetCapacity, SetSchema
 from controlplane.wire.routing.query_actions import (
     AddQuery,
     MoveTasks,
@@ -36,6 +36,7 @@ from controlplane.wire.routing.query_actions import (
 )
 from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange, ranges_of, task_ranges_of
 from controlplane.wire.schema import StreamSchema, common_kinds
+from tests.support.groupings import random_grouping
 from tests.support.pipeline import Pipeline
 from tests.workers.pipeline.laws.drawn import (
     IDLE_S,
@@ -47,7 +48,6 @@ from tests.workers.pipeline.laws.drawn import (
 from tests.workers.pipeline.laws.plain import Asked, Place, Record, windows_of
 
 NODES, SPLITS, STREAMS, MOST_QUERIES = 3, 2, 4, 6
-TWO_CHOICES: Final = json.dumps({"kind": "two_choices"})
 # Behind every time that this machine's clock shows during a test, within what a stream allows.
 _AHEAD: Final = timedelta(minutes=10)
 
@@ -141,8 +141,8 @@ class Life:
         if not self.idles and rng.random() < 0.4:
             left, right = every[:2], every[2 : rng.choice((3, 4))]
             text = random_join(rng, right)
-        elif not self.idles and text.key and rng.random() < 0.4:
-            key_grouping, tasks = "two_choices", 3
+        elif not self.idles and text.key and rng.random() < 0.7:
+            key_grouping, tasks = rng.choice(list(GROUPINGS)), 3
         spec = QuerySpec(
             f"query-{len(self.asked)}", [self.names[one] for one in left], text,
             tasks=tasks if text.key or right else 1,
@@ -156,7 +156,7 @@ class Life:
         owners = sorted(self._node() for _ in range(row.task_count))
         task_ranges: tuple[TaskRange, ...] = task_ranges_of(owners) if row.task_count > 1 else ()
         aggregator = self._node() if row.key_grouping else NO_AGGREGATOR
-        key_grouping = TWO_CHOICES if row.key_grouping else ""
+        key_grouping = grouping_text(row.key_grouping) if row.key_grouping else ""
         self.pipeline.publish(
             AddQuery(
                 row.pk,
@@ -242,13 +242,14 @@ class Life:
         if not asked.merged:
             self.pipeline.publish(moves)
             return
-        key_grouping = SetKeyGrouping(asked.pk, rng.choice(("", TWO_CHOICES)))
+        key_grouping = SetKeyGrouping(asked.pk, random_grouping(rng))
         nodes = tuple(rng.sample(range(NODES), rng.randint(1, NODES)))
         aggregators = rng.choice(
             (SetAggregator(asked.pk, self._node()), SetAggregators(asked.pk, nodes))
         )
-        ops: list[Action] = [moves, aggregators, key_grouping]
-        chosen = rng.sample(ops, rng.randint(1, 3))
+        capacity = SetCapacity(self._node(), float(rng.randint(100, 2_000)), emulated=False)
+        ops: list[Action] = [moves, aggregators, key_grouping, capacity]
+        chosen = rng.sample(ops, rng.randint(1, 4))
         if rng.random() < 0.5:
             chosen.append(self._task_count(asked.pk, rng.randint(2, 6)))
         self.pipeline.publish(*chosen)
