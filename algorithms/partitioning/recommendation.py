@@ -107,12 +107,14 @@ class Recommend(Parameters):
         texts = candidate_texts(problem)
         candidates = []
         for number, text in enumerate(texts, start=1):
-            candidates.append(self._judged(replay(text, problem.stream, self.messages, self.seed)))
+            candidates.append(
+                self._candidate(replay(text, problem.stream, self.messages, self.seed))
+            )
             progress(number / len(texts))
         place = None if problem.present is None else texts.index(problem.present)
         return self.choose(candidates, place)
 
-    def _judged(self, result: Replay) -> Candidate:
+    def _candidate(self, result: Replay) -> Candidate:
         load = result.merge_load
         return Candidate(
             result,

@@ -71,21 +71,21 @@ class TaskLoad:
 class KeyReport:
     """The keys of a query in the last `span_s` seconds.
 
-    `query`: its name. `at`: the time of the newest sample, None if there is none. `sampled`: the
-    number of sampled records; `records_per_s`: of all tasks. `keys`: the most frequent keys, the
-    first one most frequent. `distinct`: an estimate of the number of keys; `exponent`: of a Zipf
-    distribution, None if there are too few keys. `tasks`: loads of the last minute. `imbalance`: of
-    these, a share of capacity: records/s over capacity of the most loaded task, minus the mean of
-    all tasks (0.16 is "16 points"). `memory`: pairs of a key and a task, of the most frequent keys
-    as measured and of the others as replayed; `pairs_per_key`: their number over `distinct`.
-    `groupings`: replays on the sampled keys; `recommended`: the name of the recommended one, "" if
-    there are no replays or the key grouping cannot change. `replay_error`: the largest difference
-    between the predicted and the measured share of capacity of a task under the present grouping,
-    None if it is unknown.
+    `query`: its name. `sampled_at`: the time of the newest sample, None if there is none.
+    `sampled`: the number of sampled records; `records_per_s`: of all tasks. `keys`: the most
+    frequent keys, the first one most frequent. `distinct`: an estimate of the number of keys;
+    `exponent`: of a Zipf distribution, None if there are too few keys. `tasks`: loads of the last
+    minute. `imbalance`: of these, a share of capacity: records/s over capacity of the most loaded
+    task, minus the mean of all tasks (0.16 is "16 points"). `memory`: pairs of a key and a task, of
+    the most frequent keys as measured and of the others as replayed; `pairs_per_key`: their number
+    over `distinct`. `groupings`: replays on the sampled keys; `recommended`: the name of the
+    recommended one, "" if there are no replays or the key grouping cannot change. `replay_error`:
+    the largest difference between the predicted and the measured share of capacity of a task under
+    the present grouping, None if it is unknown.
     """
 
     query: str
-    at: datetime | None
+    sampled_at: datetime | None
     span_s: int
     sampled: int = 0
     records_per_s: float = 0.0
@@ -110,19 +110,19 @@ def read_key_report(
     Raises `RedisError`. Replays are at most a minute old; everything else is of this moment.
     """
     moment = now or timezone.now()
-    past = history(query, moment - timedelta(seconds=history_s), moment)
+    points = history(query, moment - timedelta(seconds=history_s), moment)
     since_ms = round((moment - timedelta(seconds=span_s)).timestamp() * 1000)
     samples = read(redis_client(), query.cluster.slug, query.pk, since_ms)
     keys = measured_keys(samples)
     if keys is None:
-        return KeyReport(query.name, None, span_s, tasks=task_loads(query), history=past)
+        return KeyReport(query.name, None, span_s, tasks=task_loads(query), history=points)
     recent = _recent(samples, keys)
     tasks = task_loads(query, recent.task_rates)
     replays = read_replays(query, keys, np.array([task.capacity for task in tasks]), moment)
     memory = _memory(keys, recent, replays)
     return KeyReport(
         query=query.name,
-        at=datetime.fromtimestamp(keys.at_ms / 1000, UTC),
+        sampled_at=datetime.fromtimestamp(keys.sampled_ms / 1000, UTC),
         span_s=span_s,
         sampled=keys.sampled,
         records_per_s=recent.records_per_s,
@@ -135,14 +135,14 @@ def read_key_report(
         pairs_per_key=memory / keys.distinct,
         groupings=replays.groupings,
         recommended=replays.recommended,
-        history=past,
+        history=points,
         replay_error=_replay_error(tasks, replays),
     )
 
 
 def _recent(samples: Sequence[KeySample], keys: MeasuredKeys) -> MeasuredKeys:
     """Return the keys in the samples of the last minute."""
-    since_ms = keys.at_ms - 1000 * RECENT_S
+    since_ms = keys.sampled_ms - 1000 * RECENT_S
     return measured_keys([sample for sample in samples if sample.clock_ms > since_ms]) or keys
 
 

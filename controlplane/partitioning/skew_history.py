@@ -60,7 +60,7 @@ class SkewPoint:
     grouping.
     """
 
-    at: datetime
+    time: datetime
     top_share: float
     top10_share: float
     imbalance: float
@@ -112,8 +112,8 @@ def _split_queries(cluster: Cluster) -> list[Query]:
 
 def _in_turn(queries: Sequence[Query], stop: datetime) -> Sequence[Query]:
     """Return the queries of this period, all of few queries."""
-    turns = -(-len(queries) // MOST_QUERIES)
-    return queries[int(stop.timestamp()) // PERIOD_S % turns :: turns] if turns > 1 else queries
+    parts = max(1, -(-len(queries) // MOST_QUERIES))
+    return queries[int(stop.timestamp()) // PERIOD_S % parts :: parts]
 
 
 def _capacities(cluster: Cluster, queries: Mapping[int, Query]) -> dict[int, Floats]:
@@ -161,7 +161,7 @@ def history(query: Query, since: datetime, now: datetime, points: int = POINTS) 
         parts.setdefault(int((row[0] - since).total_seconds() // step), []).append(row)
     return [
         SkewPoint(
-            at=part[0][0],
+            time=part[0][0],
             top_share=_rounded_mean(part, 1),
             top10_share=_rounded_mean(part, 2),
             imbalance=_rounded_mean(part, 3),

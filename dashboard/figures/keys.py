@@ -46,7 +46,7 @@ def skew_figures(
 
 def _sample(point: SkewPoint) -> Sample:
     return {
-        "t": _ms(point.at), "top": point.top_share, "top10": point.top10_share,
+        "t": _ms(point.time), "top": point.top_share, "top10": point.top10_share,
         "imbalance": point.imbalance,
     }  # fmt: skip
 
@@ -54,7 +54,7 @@ def _sample(point: SkewPoint) -> Sample:
 def _changes(history: Sequence[SkewPoint], titles: Mapping[str, str]) -> list[tuple[int, str]]:
     """Return the times at which the key grouping changed, with its title."""
     return [
-        (_ms(after.at), titles.get(after.grouping, after.grouping))
+        (_ms(after.time), titles.get(after.grouping, after.grouping))
         for before, after in pairwise(history)
         if before.grouping != after.grouping
     ]

@@ -313,7 +313,7 @@ def status_of(report: KeyReport, columns: Columns, limit: float) -> KeyStatus:
 
 
 def _grade(report: KeyReport, limit: float, *, exceeds: bool) -> str:
-    if report.at is None or not report.records_per_s:
+    if report.sampled_at is None or not report.records_per_s:
         return UNKNOWN
     grade = LOAD.grade(report.imbalance / limit if limit else None)
     return WARN if exceeds and grade == GOOD else grade
@@ -329,8 +329,8 @@ def trend_of(history: Sequence[SkewPoint]) -> Trend:
     if not history:
         return Trend()
     newest = history[-1]
-    before = min(history, key=lambda point: abs(newest.at - _HOUR - point.at))
-    if abs(newest.at - _HOUR - before.at) > _NEAR:
+    before = min(history, key=lambda point: abs(newest.time - _HOUR - point.time))
+    if abs(newest.time - _HOUR - before.time) > _NEAR:
         return Trend()
     return Trend(newest.top_share - before.top_share, newest.imbalance - before.imbalance)
 

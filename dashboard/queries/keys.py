@@ -118,7 +118,7 @@ def _why_empty(cluster: Cluster, query: Query, report: KeyReport | None) -> str:
     reasons = {
         "one_task": query.task_count == 1,
         "redis_away": report is None,
-        "": report is not None and report.at is not None and bool(report.tasks),
+        "": report is not None and report.sampled_at is not None and bool(report.tasks),
         "not_live": query.state not in LIVE_STATES,
         "pending": query.state == Query.State.PENDING,
         "stopped": cluster.desired != Cluster.Desired.RUNNING,
@@ -147,9 +147,9 @@ def _live_context(cluster: Cluster, report: KeyReport) -> dict[str, Any]:
 
 
 def _age_grade(report: KeyReport) -> str:
-    if report.at is None:
+    if report.sampled_at is None:
         return AGE_S.grade(None)
-    return AGE_S.grade((datetime.now(UTC) - report.at).total_seconds())
+    return AGE_S.grade((datetime.now(UTC) - report.sampled_at).total_seconds())
 
 
 def _groupings_context(cluster: Cluster, report: KeyReport) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def key_report(moment: datetime | None = None, **changed: Any) -> KeyReport:
     moment = moment or datetime.now(UTC)
     report = KeyReport(
         query="errors-by-path",
-        at=moment,
+        sampled_at=moment,
         span_s=600,
         sampled=412_000,
         records_per_s=TOTAL,
@@ -90,7 +90,7 @@ def history(moment: datetime, points: int = 360) -> list[SkewPoint]:
     """Return a point a minute: key grouping until a third, then partial key grouping."""
     return [
         SkewPoint(
-            at=moment - timedelta(minutes=points - 1 - place),
+            time=moment - timedelta(minutes=points - 1 - place),
             top_share=0.2 + 0.11 * max(0.0, place / points - 0.3) / 0.7,
             top10_share=0.6 + 0.16 * place / points,
             imbalance=0.18 if place < points / 3 else 0.1 + 0.06 * place / points,

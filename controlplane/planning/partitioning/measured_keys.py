@@ -15,13 +15,14 @@ from controlplane.wire.key_samples import KeySample
 class MeasuredKeys:
     """The keys of a query in samples of some time.
 
-    `at_ms`: the time of the newest sample. `records_per_s`: of the query; `task_rates` float64[n]:
-    of each task. `hashes` uint64[k], `shares` float64[k]: the sampled keys, the most frequent
-    first, and their shares of all records; `counts` int64[k]: their records in the samples.
-    `labels`: texts of keys by hash; `tasks`: records in the samples by task, of the same keys.
+    `sampled_ms`: the time of the newest sample. `records_per_s`: of the query; `task_rates`
+    float64[n]: of each task. `hashes` uint64[k], `shares` float64[k]: the sampled keys, the most
+    frequent first, and their shares of all records; `counts` int64[k]: their records in the
+    samples. `labels`: texts of keys by hash; `tasks`: records in the samples by task, of the same
+    keys.
     """
 
-    at_ms: int
+    sampled_ms: int
     records_per_s: float
     task_rates: Floats
     hashes: Any

@@ -1,12 +1,12 @@
 """Replays of groupings: certificates from the assignment, seeds, drawn keys, bad input."""
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
 from algorithms.errors import BadProblem, UnknownGrouping
+from algorithms.partitioning.certificate import count
 from algorithms.partitioning.replay import (
     ADAPTING,
     BATCHES,
@@ -46,13 +46,12 @@ def test_every_number_follows_from_the_assignment(text: str) -> None:
     stream = problem()
     result = replay(text, stream, MESSAGES, seed=3)
     keys, workers = drawn(stream.keys, MESSAGES, 3), result.assignment.tolist()
-    loads = [Counter(workers)[worker] / len(workers) for worker in range(4)]
-    assert result.loads.tolist() == pytest.approx(loads)
-    used = [
-        2_500 * load / capacity for load, capacity in zip(loads, stream.capacities, strict=True)
-    ]
-    assert result.imbalance == pytest.approx(max(used) - sum(used) / 4)
-    assert result.memory == len(set(zip(keys, workers, strict=True)))
+    true = count(keys, workers, 4, stream.capacities.tolist())
+    assert result.loads.tolist() == pytest.approx([load / MESSAGES for load in true.loads])
+    # A worker with the average capacity has one fourth of the messages at the mean load.
+    mean = MESSAGES / 4
+    assert result.imbalance == pytest.approx(true.imbalance / mean * 2_500 / 5_000)
+    assert result.memory == true.memory
     assert (result.keys, result.messages) == (len(set(keys)), MESSAGES)
     assert result.merge_load == pytest.approx(result.partials_per_s * 1e-4)
     assert 1 <= result.batch_pairs_per_key <= result.pairs_per_key <= 4

@@ -244,7 +244,7 @@ def test_kinds_of_planners_are_told_with_their_parameters(
         names = {measure["name"] for measure in planner["measures"]}
         assert set(planner["improves"]) <= names
         for algorithm in planner["algorithms"]:
-            assert algorithm["parameters"][0]["name"] in ("nu", "tau", "horizon")
+            assert algorithm["parameters"][0]["name"] in ("nu", "tau", "horizon", "seed")
             assert algorithm["parameters"][0]["type"] in ("float", "int")
             body = {"planner": planner["name"], "algorithm": algorithm["name"]}
             answer = operating.post(PROPOSALS, json.dumps(body), content_type="application/json")

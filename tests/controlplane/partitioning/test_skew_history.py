@@ -142,7 +142,7 @@ def test_a_history_has_few_points_of_the_finest_periods(query: Query) -> None:
     skews(query, 90)
     points = history(query, NOW - timedelta(minutes=15), NOW)
     assert len(points) == 90
-    assert (points[0].at, points[0].grouping) == (NOW - timedelta(minutes=15), "key")
+    assert (points[0].time, points[0].grouping) == (NOW - timedelta(minutes=15), "key")
     coarse = history(query, NOW - timedelta(minutes=15), NOW, points=9)
     assert [point.imbalance for point in coarse][:2] == pytest.approx([0.045, 0.145])
     assert coarse[-1].grouping == "partial_key"

@@ -34,7 +34,7 @@ def test_a_change_of_the_grouping_is_marked_once() -> None:
     figure = figures()["skew"]
     lines = [shape for shape in figure["layout"]["shapes"] if shape.get("yref") == "paper"]
     texts = [label["text"] for label in figure["layout"]["annotations"]]
-    assert [shape["x0"] for shape in lines] == [round(history(NOW)[120].at.timestamp() * 1000)]
+    assert [shape["x0"] for shape in lines] == [round(history(NOW)[120].time.timestamp() * 1000)]
     assert texts.count("partial key") == 1
 
 
@@ -56,7 +56,7 @@ def test_the_limit_of_the_imbalance_is_within_the_axis() -> None:
 
 def test_a_gap_in_the_history_breaks_the_lines() -> None:
     points = history(NOW)[:20] + [
-        point for point in history(NOW + timedelta(hours=3)) if point.at > NOW + timedelta(hours=2)
+        point for point in history(NOW + timedelta(hours=3)) if point.time > NOW + timedelta(hours=2)
     ]
     figure = skew_figures(points, {}, holds=None, unit="node", limit=0.2)["imbalance"]
     assert figure["data"][0]["y"].count(None) == 2

@@ -165,4 +165,4 @@ def test_a_report_without_loads_has_charts() -> None:
     still = replace(REPORT, records_per_s=0.0, tasks=tasks_of((0.0,) * 8))
     charts = grouping_charts(still, columns_of(still.tasks), LIMIT)
     assert charts.top > 0
-    assert datetime.now(UTC) - key_report().history[-1].at < timedelta(minutes=1)
+    assert datetime.now(UTC) - key_report().history[-1].time < timedelta(minutes=1)
