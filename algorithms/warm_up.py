@@ -20,6 +20,11 @@ from algorithms.migration.schedule import schedule_transfers
 from algorithms.migration.single_step import SingleStep
 from algorithms.migration.ssm import ssm
 from algorithms.ordering import MoveSet, Units, order_moves
+from algorithms.partitioning.catalog import GROUPINGS
+from algorithms.partitioning.grouping import Messages, Workers
+from algorithms.partitioning.groupings.frequency_aware import FrequencyAware
+from algorithms.partitioning.groupings.relocations import key_relocations
+from algorithms.partitioning.problem import ListedStream, PartitioningProblem
 from algorithms.placement.online import LeastCost, OnlinePlacement, OnlineState
 from algorithms.placement.online.service import PlacementService
 from algorithms.placement.online.simulation import SimulatedCluster
@@ -49,6 +54,19 @@ def warm_up() -> None:
     order_moves(MoveSet.from_units(_RATES, [1.0, 1.0], units, zero, zero + 1))
     best_fit(zero, np.ones((1, 1)), np.ones((1, 1)), 1.0)
     _admit()
+    _partition()
+
+
+def _partition() -> None:
+    """Assign a few messages by every key grouping, to equal and to unequal workers."""
+    messages = Messages(np.arange(9, dtype=np.uint64))
+    for info in GROUPINGS.values():
+        grouping = info.parameters(weighted=True)
+        for capacities in (None, (1.0, 2.0)):
+            problem = PartitioningProblem(ListedStream(messages), Workers.of(2, capacities))
+            grouping.solve(problem)
+    FrequencyAware().split_keys(Workers.of(2), messages.keys[:1], np.ones(1))
+    key_relocations(messages.keys, (0,), (0, 1))
 
 
 def _admit() -> None:
