@@ -48,7 +48,7 @@ def route_and_serve(
     for index in range(len(numbers)):
         message = first + index
         if signals.due[0] <= message:
-            moves += _deliver(float(message), views, signals, queues, rules)
+            moves += deliver_until(float(message), views, signals, queues, rules)
         source = message % sources
         key = hashes[numbers[index]] + rules.seed
         load = views.load[source]
@@ -63,15 +63,18 @@ def route_and_serve(
         signals.slot[worker] += 1
         if (message + 1) % slot == 0:
             time = float(message + 1)
-            moves += _deliver(time, views, signals, queues, rules)
+            moves += deliver_until(time, views, signals, queues, rules)
             acknowledge_until(queues, time)
             _end_slot(time, slot, signals, queues, rules)
     return moves
 
 
 @compiled
-def _deliver(time: float, views: Views, signals: Signals, queues: Queues, rules: Rules) -> int:
-    """Deliver the signals on acknowledgements until a time; return how many moves they cause."""
+def deliver_until(time: float, views: Views, signals: Signals, queues: Queues, rules: Rules) -> int:
+    """Deliver the signals on acknowledgements until a time; return how many moves they cause.
+
+    Before any acknowledgement of that time is removed otherwise: its signal would be lost.
+    """
     sources, moves = len(views.routed), 0
     while True:
         worker = next_with_signal(queues, signals)

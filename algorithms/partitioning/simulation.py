@@ -18,7 +18,7 @@ import numpy as np
 
 from algorithms.errors import BadProblem
 from algorithms.partitioning.consistent_grouping import ConsistentGrouping
-from algorithms.partitioning.consistent_simulation import route_and_serve
+from algorithms.partitioning.consistent_simulation import deliver_until, route_and_serve
 from algorithms.partitioning.grouping import Grouping, Messages, Workers
 from algorithms.partitioning.queueing import (
     Bits,
@@ -205,7 +205,7 @@ class _Router:
         self.moves = 0
 
     def route(self, first: int, stop: int) -> Ints:
-        """Route messages from `first` up to `stop` and serve them; return their workers."""
+        """Route messages from `first` up to `stop`, and serve queues until then; return workers."""
         result, sources = np.empty(stop - first, np.int64), len(self.states)
         keys = self.stream.hashes[self.stream.numbers[first:stop]]
         times = np.arange(first, stop) if self.stream.times is None else None
@@ -216,6 +216,7 @@ class _Router:
             messages = Messages(keys[part].copy(), None if times is None else times[part].copy())
             result[part], self.states[source] = self.grouping.route(state, messages)
         serve(self.queues, result, first)
+        acknowledge_until(self.queues, float(stop))
         return result
 
 
@@ -234,12 +235,15 @@ class _SignalledRouter:
         self.queues = new_queues(len(stream), starts, cluster.capacity)
 
     def route(self, first: int, stop: int) -> Ints:
-        """Route messages from `first` up to `stop` and serve them; return their workers."""
+        """Route messages from `first` up to `stop`, and serve queues until then; return workers."""
         result = np.empty(stop - first, np.int64)
         self.moves += route_and_serve(
             self.stream.numbers[first:stop], self.stream.hashes, first, self.slot,
             self.views, self.signals, self.queues, self.rules, result,
         )  # fmt: skip
+        view = self.views, self.signals, self.queues, self.rules
+        self.moves += deliver_until(float(stop), *view)
+        acknowledge_until(self.queues, float(stop))
         return result
 
 
@@ -261,7 +265,6 @@ class _Recorder:
 
     def record(self, queues: Queues, workers: Ints, first: int, stop: int, moves: int) -> None:
         """Measure the interval of the messages from `first` up to `stop`."""
-        acknowledge_until(queues, float(stop))
         numbers = self.numbers[first:stop]
         self.memory += count_pairs(numbers, workers, self.pairs)
         self.results += count_partial_results(

@@ -142,8 +142,8 @@ def _total_utilisation(utilisation: Floats, loads: Ints) -> float:
 def receive_signal(views: Views, source: int, worker: int, signal: float, most: int) -> None:
     """Enter a worker into the queue of idle or of busy workers of a source.
 
-    It wants to receive or to give as many virtual workers as bring its utilisation to the middle of
-    the thresholds, at least 1 and at most `most`. A worker that is in the same queue already keeps
+    It wants to receive or to give as many virtual workers as it takes to reach the middle of the
+    thresholds, at least 1 and at most `most`. A worker that is in the same queue already keeps
     its place; one that is in the other queue leaves that. Signal 0 removes it from both.
     """
     if signal == 0.0:

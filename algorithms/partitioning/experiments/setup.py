@@ -24,7 +24,7 @@ STEADY: Final = "consistent_hysteresis"
 AS_IN_PAPER: Final[Mapping[str, Any]] = {
     "hysteresis": 0.0, "relative": False, "moves": 1, "moved": "oldest", "probe": False,
 }  # fmt: skip
-NARROW: Final[Mapping[str, Any]] = {"lower": 0.78, "upper": 0.82, "relative": False}
+NARROW: Final[Mapping[str, Any]] = {"lower": 0.77, "upper": 0.83, "relative": False}
 # The groupings with the eps of paper 002.
 _BOUNDED: Final = ("random_choices", "bounded_load", CONSISTENT)
 BY_KEYS: Final = tuple(name for name, info in GROUPINGS.items() if not info.needs_times)
@@ -54,7 +54,7 @@ IMBALANCE_TEXT: Final = (
 )
 SIGNAL_TEXT: Final = (
     "consistent_grouping is that of the paper: one virtual worker moves per signal, the oldest; "
-    "consistent_hysteresis is Weir's: thresholds 0.78 and 0.82, hysteresis, several moves per "
+    "consistent_hysteresis is Weir's: thresholds 0.77 and 0.83, hysteresis, several moves per "
     "signal, and probing as in section 6.1.2. The paper does not state the time slot; here 2,000 "
     "messages."
 )
@@ -85,8 +85,8 @@ class Streamed(Repeated):
     )  # fmt: skip
     weighted: bool = parameter(
         default=False,
-        help="The groupings know the capacities. Otherwise, as in the paper, only signals tell "
-        "them.",
+        help="The groupings know the capacities. Otherwise, as in the paper, only signals "
+        "depend on them.",
     )
 
     def drawn(self, seed: int) -> Stream:

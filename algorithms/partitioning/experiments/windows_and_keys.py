@@ -40,7 +40,7 @@ class Bursty(Repeated):
         200, unit="s", help="Length of the stream.", minimum=1, maximum=1_000
     )
     window_ms: int = parameter(
-        60_000, unit="ms", help="Length of the windows of the query.",
+        32_000, unit="ms", help="Length of the windows of the query.",
         minimum=1_000, maximum=600_000,
     )  # fmt: skip
     slide_ms: int = parameter(
@@ -233,9 +233,9 @@ PANES: Final = Experiment(
     title="Panes of a bursty stream",
     about="Paper 001, section 6.4.1, figure 12: plain and rate-aware panes on 16 workers; 18,000 "
     "to 22,000 messages/s, with probability 0.1 five times as many in a second. The paper states "
-    "neither the windows of the query, here 60 s with panes of 1 s, nor the time over which loads "
-    f"are measured, here the last 32 s. {_RATIO_TEXT} total_ratio has the loads since the start; parts is "
-    "the number of workers per pane.",
+    "neither the windows of the query, here 32 s with panes of 1 s, nor the time over which loads "
+    f"are measured, here the last 32 s. {_RATIO_TEXT} total_ratio has the loads since the start; "
+    "parts is the number of workers per pane.",
     x=Axis("time_s", "Time", "s"),
     panels=(Panel("Load balancing ratio", RATIO), Panel("Rate", Axis("rate", "Rate", "1/s"))),
     parameters=Bursty,
