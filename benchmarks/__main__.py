@@ -23,6 +23,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "planners.admission_period_speed": "--streams 100 --nodes 4 --repeats 1",
     "planners.admission_quality": "--seeds 1 --steps 300",
     "planners.split_node_growth": "--strategies drf_m --seconds 20 --streams 20 --highest 8",
+    "planners.routing_speed": "--messages 20000 --repeats 1 --seeds 1 --seconds 70",
     "migration_gap": "--steps 10 --tasks 12",
     "planners.measuring_cost": "--batches 6",
     "placing_speed": "--live 100 --streams 50 --posts 3",
