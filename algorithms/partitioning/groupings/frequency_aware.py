@@ -12,6 +12,7 @@ from algorithms.partitioning.grouping import Feedback, Grouping, Hashes, Message
 from algorithms.partitioning.groupings.key_frequencies import (
     KEPT,
     PACKED,
+    SAMPLE,
     KeyFrequencies,
     combined_frequencies,
     packed_frequencies,
@@ -21,7 +22,6 @@ from algorithms.partitioning.groupings.key_frequencies import (
 from algorithms.partitioning.groupings.key_table import key_table, row_of
 from algorithms.partitioning.groupings.load_state import integers
 from algorithms.partitioning.groupings.ring import (
-    Ring,
     place_on_ring,
     position_of,
     ring_of,
@@ -77,7 +77,7 @@ class FrequencyAware(Grouping[FrequencyState]):
         default=True,
         help="Whether sub-keys of a key go to different workers; else the ring alone decides.",
     )
-    period: int = period_parameter()
+    period: int = period_parameter(64 * SAMPLE)
 
     def start(self, workers: Workers) -> FrequencyState:
         """Return the state before the first message: no key is divided."""
@@ -126,7 +126,13 @@ class FrequencyAware(Grouping[FrequencyState]):
     ) -> FrequencyState:
         """Return the frequencies that all sources together observed."""
         observed = [state.frequencies for state in after]
-        return self._after(before, combined_frequencies(before.frequencies, observed, self.period))
+        period, next_parts = before.frequencies.period, before.next_parts
+        for state in after:
+            # A source that closed a period has other parts.
+            if state.frequencies.period == period:
+                next_parts = next_parts + state.next_parts - before.next_parts
+        moved = replace(before, next_parts=next_parts % np.diff(before.split.starts))
+        return self._after(moved, combined_frequencies(before.frequencies, observed, self.period))
 
     def pack(self, state: FrequencyState) -> dict[str, Any]:
         """Return the state as JSON values; of many frequent keys only the first 160."""
@@ -143,7 +149,7 @@ class FrequencyAware(Grouping[FrequencyState]):
         return replace(state, next_parts=next_parts % np.diff(state.split.starts))
 
     def _after(self, state: FrequencyState, observed: KeyFrequencies) -> FrequencyState:
-        """Return the state with these frequencies; keys are divided anew after a period."""
+        """Return the state with these frequencies; keys are divided again after a period."""
         if observed.period == state.frequencies.period:
             return replace(state, frequencies=observed)
         return self._with_frequencies(state.workers, observed)
@@ -156,25 +162,30 @@ class FrequencyAware(Grouping[FrequencyState]):
         """Return how keys, most frequent first, are divided; a key of one part is not."""
         counts = [ceil(self.parts * workers.count * f) for f in shares[: self.top].tolist()]
         rows = [(key, n) for key, n in zip(keys[: self.top].tolist(), counts, strict=True) if n > 1]
-        ring = ring_of(workers)
-        owners = [self._owners_of_parts(ring, workers, key, parts) for key, parts in rows]
         divided = np.array([key for key, _ in rows], np.uint64)
-        return SplitKeys(
-            divided,
-            np.cumsum([0, *(parts for _, parts in rows)]),
-            np.concatenate([np.empty(0, np.int64), *owners]),
-            *key_table(divided),
-        )
-
-    def _owners_of_parts(self, ring: Ring, workers: Workers, key: int, parts: int) -> Ints:
-        """Return the worker of each sub-key; spread, none has more of them than its share."""
-        result = np.empty(parts, np.int64)
-        limits = np.ceil(parts * workers.shares) if self.spread else np.full(workers.count, parts)
-        _assign_parts(
-            np.uint64(key), ring.points, ring.owners, ring.starts, ring.shift,
-            limits.astype(np.int64), result,
+        starts = np.cumsum([0, *(parts for _, parts in rows)])
+        owners, ring = np.empty(int(starts[-1]), np.int64), ring_of(workers)
+        _assign_keys(
+            divided, starts, workers.shares, self.spread,
+            ring.points, ring.owners, ring.starts, ring.shift, owners,
         )  # fmt: skip
-        return result
+        return SplitKeys(divided, starts, owners, *key_table(divided))
+
+
+@compiled
+def _assign_keys(
+    keys: Hashes, first: Ints, shares: Floats, spread: bool, points: Hashes, owners: Ints,
+    starts: Ints, shift: np.uint64, result: Ints,
+) -> None:  # fmt: skip
+    """Write the worker of each sub-key; spread, none has more of a key than its share."""
+    for row in range(len(keys)):
+        parts = first[row + 1] - first[row]
+        limits = np.full(len(shares), parts)
+        if spread:
+            for worker in range(len(shares)):
+                limits[worker] = int(np.ceil(parts * shares[worker]))
+        part_owners = result[first[row] : first[row + 1]]
+        _assign_parts(keys[row], points, owners, starts, shift, limits, part_owners)
 
 
 @compiled

@@ -38,11 +38,11 @@ _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
-def period_parameter() -> Any:
+def period_parameter(default: int = 16 * SAMPLE) -> Any:
     """Return the declaration of the parameter `period`."""
     return parameter(
-        16 * SAMPLE, unit="messages", minimum=SAMPLE, maximum=2**40,
-        help="Messages after which a source determines its frequent keys anew; fewer at first.",
+        default, unit="messages", minimum=SAMPLE, maximum=10**9,
+        help="Messages after which a source determines its frequent keys again; fewer at first.",
     )  # fmt: skip
 
 
@@ -137,9 +137,9 @@ class KeyFrequencies:
             self.sampled[order].tolist(), self.counts[order].tolist(), strict=True
         ):
             sketch.update(key, count * _WEIGHT)
-        found = sketch.get_frequent_items(frequent_items_error_type.NO_FALSE_NEGATIVES)
+        counted = sketch.get_frequent_items(frequent_items_error_type.NO_FALSE_NEGATIVES)
         # Lower bounds: the upper ones make every key of the tail appear as frequent as the error.
-        rows = sorted((-lower, key) for key, _, lower, _ in found if lower > 0)[:KEPT]
+        rows = sorted((-lower, key) for key, _, lower, _ in counted if lower > 0)[:KEPT]
         return replace(
             self,
             hashes=np.array([key for _, key in rows], np.uint64),
