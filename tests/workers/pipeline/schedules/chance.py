@@ -1,5 +1,6 @@
 """Random plans: what an operator, the planners and an autoscaler might do to a cluster."""
 
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -22,8 +23,9 @@ from controlplane.wire.routing.query_actions import (
 )
 from controlplane.wire.routing.route import NO_AGGREGATOR, TaskRange, ranges_of, task_ranges_of
 from controlplane.wire.routing.table import RoutingTable
+from tests.support.groupings import random_grouping
 from tests.support.schemas import declared
-from tests.workers.pipeline.schedules.queries import TWO_CHOICES, Asked
+from tests.workers.pipeline.schedules.queries import Asked
 
 
 @dataclass
@@ -39,7 +41,7 @@ class Chance:
         """Return the first table: streams on split nodes, tasks anywhere."""
         assigned = [AssignStream(s, self._below(self.splits)) for s in range(1, streams + 1)]
         columns = declared(range(1, streams + 1))
-        limit = SetSplitCapacity(float(self.rng.integers(500, 2_000)), emulated=True)
+        limit = SetSplitCapacity(float(self.rng.integers(100, 500)), emulated=True)
         return [*assigned, *columns, *(self._arrival(one) for one in asked), limit]
 
     def _arrival(self, one: Asked) -> AddQuery:
@@ -61,9 +63,8 @@ class Chance:
         """Return one or two changes of a kind each."""
         kinds: list[Callable[[RoutingTable], Iterator[Action]]] = [
             self._migrate, self._migrate, self._redirect, self._redirect, self._scale, self._scale,
-            self._limit_split_nodes,
-            self._other_key_grouping, self._throttle, self._throttle, self._move_merges,
-            self._other_task_count, self._other_task_count,
+            self._limit_split_nodes, self._other_key_grouping, self._other_key_grouping,
+            self._throttle, self._throttle, self._move_merges, self._other_task_count,
         ]  # fmt: skip
         chosen = self.rng.choice(len(kinds), size=2, replace=False)
         # Some kinds exclude each other within one version: the first one wins.
@@ -110,11 +111,11 @@ class Chance:
             if gone in route.aggregators:
                 yield SetAggregators(query, (self._node(),))
 
-    def _other_key_grouping(self, table: RoutingTable) -> Iterator[Action]:
-        """Let keys find their task in another way."""
-        split = [1, 2, 3, 4]
-        query = int(self.rng.choice(split))
-        yield SetKeyGrouping(query, "" if table.queries[query].key_grouping else TWO_CHOICES)
+    def _other_key_grouping(self, _: RoutingTable) -> Iterator[Action]:
+        """Let keys find their task in another way: of two queries, by any key grouping."""
+        rng = random.Random(self._below(1 << 31))
+        for query in self.rng.choice([1, 2, 3, 4], size=2, replace=False).tolist():
+            yield SetKeyGrouping(query, random_grouping(rng))
 
     def _other_task_count(self, table: RoutingTable) -> Iterator[Action]:
         """Give a query with an aggregator other tasks: fewer, or more on any nodes."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from algorithms.partitioning.catalog import grouping_text
 from controlplane.wire.query_text import QueryText
 
 Place = tuple[int, tuple[Any, ...]]  # start of the window (ms), key
@@ -37,11 +38,12 @@ class Asked:
         return json.dumps(self.text.to_json())
 
 
-TWO_CHOICES = json.dumps({"kind": "two_choices"})
+PARTIAL_KEY = grouping_text("partial_key")
+CONSISTENT = grouping_text("consistent_grouping", {"slot_s": 0.5, "virtual": 5})
 
 
 def asked(streams: int) -> list[Asked]:
-    """Return the queries: one and several tasks, tumbling and sliding, both key groupings."""
+    """Return the queries: one and several tasks, tumbling and sliding, three key groupings."""
     every = tuple(range(1, streams + 1))
     by_tile = {"tile": "x // 1000"}
     return [
@@ -51,7 +53,7 @@ def asked(streams: int) -> list[Asked]:
             QueryText(NUMBERS, key=["tile"], columns=by_tile, window_s=60, slide_s=20),
             every,
             tasks=6,
-            key_grouping=TWO_CHOICES,
+            key_grouping=PARTIAL_KEY,
             merged=True,
         ),
         Asked(
@@ -61,7 +63,7 @@ def asked(streams: int) -> list[Asked]:
             tasks=4,
             wants=lambda rows: rows.speed > 300,
         ),
-        Asked(4, QueryText(NUMBERS, key=["tile"], columns=by_tile), every[:3], 5, TWO_CHOICES),
+        Asked(4, QueryText(NUMBERS, key=["tile"], columns=by_tile), every[:3], 5, CONSISTENT),
         Asked(
             5,
             QueryText(
