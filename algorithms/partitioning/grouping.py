@@ -30,6 +30,17 @@ class Workers:
     count: int
     shares: Floats
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Workers) and self._bytes == other._bytes
+
+    def __hash__(self) -> int:
+        return hash(self._bytes)
+
+    @cached_property
+    def _bytes(self) -> bytes:
+        """Return what distinguishes these workers: tables of equal workers are computed once."""
+        return self.shares.tobytes()
+
     @classmethod
     def of(cls, count: int, capacities: Sequence[float] | Floats | None = None) -> Self:
         """Return workers with these capacities, or with equal ones. Raises `BadProblem`."""

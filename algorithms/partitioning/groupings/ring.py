@@ -1,7 +1,7 @@
 """A consistent hash ring: a key belongs to the worker of the next point clockwise.
 
 Every worker has points in proportion to its share. A worker that joins takes only the keys in front
-of its points, and the keys of one that leaves go to the owners of the next points.
+of its points; the keys of a worker that leaves belong to the owners of the next points.
 """
 
 from collections.abc import Sequence

@@ -139,3 +139,16 @@ def test_owners_on_the_ring() -> None:
     assert ring.place(last) == len(ring.points) - 1
     assert last == 2**64 - 1 or ring.place(last + 1) == 0
     assert len(Ring.of(range(10_000), np.full(10_000, 1e-4)).points) <= 1 << 20
+
+
+def test_small_batches_use_all_parts_of_a_key() -> None:
+    """Each batch of two sources has fewer messages of the key than the key has parts."""
+    grouping, of = FrequencyAware(), Workers.of(8)
+    _, state = grouping.route(grouping.start(of), Messages(np.full(2_000, 7, np.uint64)))
+    loads = np.zeros(8, np.int64)
+    for _ in range(100):
+        routed = [grouping.route(state, Messages(np.full(n, 7, np.uint64))) for n in (1, 2)]
+        for assigned, _ in routed:
+            loads += np.bincount(assigned, minlength=8)
+        state = grouping.combined(state, [after for _, after in routed])
+    assert loads.max() < 2 * loads.mean()
