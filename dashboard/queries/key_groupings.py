@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from algorithms.partitioning.catalog import GROUPINGS
 from controlplane.partitioning.key_report import GroupingReplay, KeyReport
 from dashboard.queries.key_rows import Columns, TaskColumn, imbalance_grade
 
@@ -41,12 +42,16 @@ class LoadBar:
 
 @dataclass(frozen=True)
 class GroupingCard:
-    """A grouping with the bars of its loads; `fullest`: the largest load over capacity."""
+    """A grouping with the bars of its loads; `fullest`: the largest load over capacity.
+
+    `about`: what it does, `parameters`: those that differ from their defaults.
+    """
 
     replay: GroupingReplay
     bars: Sequence[LoadBar]
     fullest: float
     grade: str
+    about: str
     parameters: str
 
 
@@ -69,8 +74,8 @@ class GroupingCharts:
 def grouping_charts(report: KeyReport, columns: Columns, limit: float) -> GroupingCharts:
     """Return the charts; `limit`: of the imbalance, a share of capacity."""
     replays = [item for item in report.groupings if len(item.loads) == len(columns.tasks)]
-    shares = {item.name: _shares(item, report, columns) for item in replays}
-    highest = max((max(row) for row in shares.values()), default=0.0)
+    shares = [_shares(item, report, columns) for item in replays]
+    highest = max((max(row) for row in shares), default=0.0)
     edge = columns.mean + limit
     near = edge <= _NEAR * highest
     top = _round_up(1.05 * max(highest, columns.mean, edge if near else 0.0))
@@ -78,12 +83,13 @@ def grouping_charts(report: KeyReport, columns: Columns, limit: float) -> Groupi
         [
             GroupingCard(
                 replay=item,
-                bars=list(_bars(shares[item.name], columns, top, edge)),
-                fullest=max(shares[item.name]),
+                bars=list(_bars(row, columns, top, edge)),
+                fullest=max(row),
                 grade=imbalance_grade(item.imbalance, limit),
+                about=GROUPINGS[item.name].about if item.name in GROUPINGS else "",
                 parameters=parameters_text(item),
             )
-            for item in replays
+            for item, row in zip(replays, shares, strict=True)
         ],
         top, columns.mean, _y(columns.mean, top), edge, _y(edge, top) if near else "",
     )  # fmt: skip

@@ -1,5 +1,6 @@
 """The key microscope of a query: shares of keys, loads of tasks, and what groupings would give."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ from django.http import HttpResponse, JsonResponse
 from django_htmx.http import HttpResponseClientRefresh
 from redis import RedisError
 
+from algorithms.partitioning.catalog import GROUPINGS
 from controlplane.catalog.computations import text_of
 from controlplane.catalog.queries import query_by_id, row_of
 from controlplane.models import Cluster, Query
@@ -97,7 +99,7 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     columns = columns_of(report.tasks)
     figures = skew_figures(
         report.history,
-        {item.name: item.title for item in report.groupings},
+        {name: info.title for name, info in GROUPINGS.items()},
         holds=columns.largest / report.records_per_s if report.records_per_s else None,
         unit=columns.unit,
         limit=policy_of(cluster).watch_skew,
@@ -163,15 +165,26 @@ def _history_context(cluster: Cluster, report: KeyReport) -> dict[str, Any]:
     """Return the context of the table of the history, newest first."""
     limit = policy_of(cluster).watch_skew
     points = report.history[:: -max(1, -(-len(report.history) // HISTORY_ROWS))]
-    rows = [{"point": point, "grade": imbalance_grade(point.imbalance, limit)} for point in points]
+    rows = [
+        {
+            "point": point,
+            "grade": imbalance_grade(point.imbalance, limit),
+            "title": GROUPINGS[point.grouping].title if point.grouping in GROUPINGS else "",
+        }
+        for point in points
+    ]
     return {"history": rows, "limit": limit}
 
 
 def _request_context(cluster: Cluster) -> dict[str, Any]:
-    """Return the fields of the request of a plan: the defaults of its algorithm."""
+    """Return the fields of the request of a plan: defaults, and the limit of the policy."""
     adapter = adapters().get(PLANNER)
     if adapter is None:
         return {}
-    chosen = adapter.algorithm("")
-    fields = form_fields(adapter.fields(chosen, cluster), {}, {})
-    return {"planner": adapter, "algorithm": chosen, "fields": fields}
+    chosen, limit = adapter.algorithm(""), policy_of(cluster).watch_skew
+    given = adapter.watch.parameters(limit) if adapter.watch else {}
+    fields = [
+        replace(field, default=given.get(field.name, field.default))
+        for field in adapter.fields(chosen, cluster)
+    ]
+    return {"planner": adapter, "algorithm": chosen, "fields": form_fields(fields, {}, {})}

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from controlplane.models import Query
 from controlplane.partitioning.key_report import (
     GroupingReplay,
     KeyReport,
@@ -12,6 +13,7 @@ from controlplane.partitioning.key_report import (
     SkewPoint,
     TaskLoad,
 )
+from controlplane.wire.key_samples import KeySample
 
 CAPACITIES: Final = (1000.0,) * 6 + (1500.0,) * 2
 LOADS: Final = (335.0, 342.0, 338.0, 560.0, 336.0, 340.0, 610.0, 739.0)
@@ -67,11 +69,11 @@ def groupings() -> list[GroupingReplay]:
     by_key = [0.082, 0.079, 0.085, 0.319, 0.078, 0.083, 0.124, 0.15]
     measured = [load / TOTAL for load in LOADS]
     rows: list[tuple[str, str, dict[str, Any], list[float], int, float]] = [
-        ("key", "key", {}, by_key, 1840, 0.0),
-        ("partial_key", "partial key", {}, measured, 3404, 56.7),
-        ("random_choices", "random choices", {"eps": 0.02}, even, 6256, 104.3),
-        ("consistent_grouping", "consistent", {"slot": 2000}, even, 2281, 38.0),
-        ("head_aware", "head-aware", {"head": 0.02, "choices": 4}, even, 1891, 31.5),
+        ("key", "Key grouping", {}, by_key, 1840, 0.0),
+        ("partial_key", "Partial key grouping", {}, measured, 3404, 56.7),
+        ("random_choices", "Power of random choices", {"eps": 0.02}, even, 6256, 104.3),
+        ("consistent_grouping", "Consistent grouping", {"slot": 2000}, even, 2281, 38.0),
+        ("head_aware", "Head-aware grouping", {"head": 0.02, "choices": 4}, even, 1891, 31.5),
     ]  # fmt: skip
     return [
         GroupingReplay(
@@ -97,4 +99,32 @@ def history(moment: datetime, points: int = 360) -> list[SkewPoint]:
             grouping="key" if place < points / 3 else "partial_key",
         )
         for place in range(points)
+    ]
+
+
+def stored_samples(query: Query, batch: int, clock_ms: int) -> list[KeySample]:
+    """Return a sample of a split node: 4,000 records/s, of which the first key has 40 %."""
+    tasks = query.task_count
+    counts = [400, *(max(1, 150 // rank) for rank in range(1, 100))]
+    hashes = [place * 0x9E3779B97F4A7C15 % 2**64 for place in range(1, len(counts) + 1)]
+    records = [0] * tasks
+    for value, count in zip(hashes, counts, strict=True):
+        records[value % tasks] += 4 * count
+    return [
+        KeySample(
+            query=query.pk,
+            batch=batch,
+            split=0,
+            clock_ms=clock_ms,
+            elapsed_ms=1000,
+            records=sum(records),
+            hashes=hashes,
+            counts=counts,
+            labels=[f"key {place}" for place in range(32)],
+            tasks=[
+                {value % tasks: count}
+                for value, count in zip(hashes[:32], counts[:32], strict=True)
+            ],
+            task_records=records,
+        )
     ]

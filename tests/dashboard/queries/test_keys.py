@@ -12,6 +12,7 @@ from redis import RedisError
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query
 from controlplane.partitioning.key_report import KeyReport
+from controlplane.policies.store import policy_of
 from dashboard.queries import keys
 from tests.support import cluster as made
 from tests.support.key_reports import key_report
@@ -168,3 +169,19 @@ def test_a_fixed_grouping_locks_the_buttons(
     content = operating.get(page_of(query)).content.decode()
     assert 'data-dialog="key_grouping"' not in content
     assert 'id="fixed-grouping"' in content
+
+
+def test_a_plan_is_requested_for_the_limit_of_the_policy(
+    operating: Client, split: Query, give: Give
+) -> None:
+    give(key_report())
+    context = operating.get(page_of(split)).context
+    fields = {item["field"].name: item["value"] for item in context["fields"]}
+    sent = {name: "true" if value is True else value for name, value in fields.items() if value}
+    sent |= {"planner": "partitioning", "algorithm": context["algorithm"].name}
+    operating.post("/clusters/sf/proposals/ask/", sent)
+    proposal = split.cluster.proposals.get()
+    assert (proposal.planner, proposal.algorithm) == ("partitioning", context["algorithm"].name)
+    wanted = {item["field"].name: item["field"].default for item in context["fields"]}
+    assert {name: proposal.parameters[name] for name in wanted} == wanted
+    assert proposal.parameters["limit"] == policy_of(split.cluster).watch_skew / 2
