@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from algorithms.compiled import compiled
+from algorithms.compiled import compiled, inlined
 from algorithms.partitioning.grouping import Feedback, Grouping, Messages, State, Workers
 from algorithms.partitioning.groupings.load_state import (
     LoadState,
@@ -232,31 +232,36 @@ def _route(
     """
     places, newest = len(number), number.max()
     mean, deviation = _statistics(sizes, count)
-    pane, first = _NO_PANE, 0
+    first, stop, place, limit = 0, 0, 0, 0.0
     for message in range(len(times)):
-        # Neighbours are usually in one pane: a division takes longer than all the rest.
-        if pane == _NO_PANE or not first <= times[message] < first + pane_length:
+        # Neighbours are usually in one pane: the divisions take longer than all the rest.
+        if not first <= times[message] < stop:
             pane = times[message] // pane_length
-            first = pane * pane_length
-        if pane <= newest - places:
-            pane = newest - places + 1
-        if pane > newest:
-            newest = pane
-            count = _close(newest - places, number, size, closed, sizes, count)
-            mean, deviation = _statistics(sizes, count)
-        place = pane % places
-        if number[place] != pane:
-            number[place], size[place], part[place] = pane, 0, 0
-            worker[place] = _least_loaded(total, scale)
-        elif count > 0:
-            largest = mean * largest_parts[worker[place]]
-            if part[place] >= min(mean + deviation, largest) / sources:
-                part[place], worker[place] = 0, _least_loaded(total, scale)
+            first, stop = pane * pane_length, (pane + 1) * pane_length
+            pane = max(pane, newest - places + 1)
+            if pane > newest:
+                newest = pane
+                count = _close(newest - places, number, size, closed, sizes, count)
+                mean, deviation = _statistics(sizes, count)
+            place = pane % places
+            if number[place] != pane:
+                number[place], size[place], part[place] = pane, 0, 0
+                worker[place] = _least_loaded(total, scale)
+            limit = _limit(mean, deviation, largest_parts[worker[place]], sources, count)
+        if part[place] >= limit:
+            part[place], worker[place] = 0, _least_loaded(total, scale)
+            limit = _limit(mean, deviation, largest_parts[worker[place]], sources, count)
         size[place] += 1
         part[place] += 1
         result[message] = worker[place]
         total[worker[place]] += 1
     return count
+
+
+@inlined
+def _limit(mean: float, deviation: float, largest_part: float, sources: int, count: int) -> float:
+    """Return the largest part of a pane on a worker, without a bound before a pane was closed."""
+    return min(mean + deviation, mean * largest_part) / sources if count > 0 else np.inf
 
 
 @compiled
