@@ -21,6 +21,8 @@ from algorithms.vocabulary import Floats, Ints, Parameters, Progress, parameter,
 Hashes = NDArray[np.uint64]
 
 MAX_WORKERS: Final = 10_000
+# As part of the largest capacity of a worker.
+SMALLEST_CAPACITY: Final = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,8 @@ class Workers:
         refuse_first("capacities", values, values <= 0, "must be above 0, not {}")
         # Divided by the largest first: the sum of the largest possible capacities stays finite.
         values = values / values.max()
+        why = f"must be at least {SMALLEST_CAPACITY:g} times the largest, not {{}} times"
+        refuse_first("capacities", values, values < SMALLEST_CAPACITY, why)
         return cls(int(count), values / values.sum())
 
     @cached_property

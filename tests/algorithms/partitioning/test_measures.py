@@ -61,7 +61,14 @@ def test_shares_of_workers() -> None:
     assert Workers.of(2, [1e200, 1e200]).equal
     assert not Workers.of(2, [1, 3]).equal
     assert Workers.of(2, [1, 3]).unweighted.equal
-    for count_, capacities in ((0, None), (2, [1]), (2, [1, -1]), (2, [0, 1]), (1.5, None)):
+    for count_, capacities in (
+        (0, None),
+        (2, [1]),
+        (2, [1, -1]),
+        (2, [0, 1]),
+        (2, [1, 1e-9]),
+        (1.5, None),
+    ):
         with pytest.raises(BadProblem):
             Workers.of(count_, capacities)  # type: ignore[arg-type]
 
