@@ -64,7 +64,7 @@ def points(value: float | None) -> str:
     if value is None:
         return MISSING
     scaled = 100 * value
-    return f"{scaled:.0f}" if abs(scaled) >= 9.95 or not scaled else f"{scaled:.1f}"  # noqa: PLR2004
+    return f"{scaled:.0f}" if not 0.05 <= abs(scaled) < 9.95 else f"{scaled:.1f}"  # noqa: PLR2004
 
 
 def change_in_points(value: float | None) -> str:
@@ -72,7 +72,7 @@ def change_in_points(value: float | None) -> str:
     if value is None:
         return MISSING
     text = points(abs(value))
-    if text in ("0", "0.0"):
+    if text == "0":
         return "→ 0"
     return f"{'↑' if value > 0 else '↓'} {text}"
 

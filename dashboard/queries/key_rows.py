@@ -76,6 +76,11 @@ class Columns:
         """Return the capacity of the largest task in records/s: no task holds a larger key."""
         return max(task.capacity for task in self.tasks)
 
+    def is_overloaded_by(self, key: KeyShare) -> bool:
+        """Return whether the records of a key exceed the capacity of a task."""
+        parts = ((task.capacity, key.tasks.get(task.task, 0.0)) for task in self.tasks)
+        return any(share * key.records_per_s > capacity for capacity, share in parts)
+
 
 @dataclass(frozen=True)
 class BarScale:
@@ -101,13 +106,16 @@ class BarScale:
 
 @dataclass(frozen=True)
 class KeyBar:
-    """A key with the widths of its bar; `running`: the share of it and all more frequent keys."""
+    """A key with the widths of its bar; `running`: the share of it and all more frequent keys.
+
+    `overloads`: its records at a task exceed the capacity of that task.
+    """
 
     key: KeyShare
     running: float
     linear: str
     log: str
-    exceeds: bool
+    overloads: bool
 
 
 @dataclass(frozen=True)
@@ -163,9 +171,9 @@ class KeyStatus:
     """The skew against the limit of the policy.
 
     `mean`: the load of all tasks together over their capacity. `imbalance`, `limit`: shares of
-    capacity. `exceeds`: the largest key exceeds what any task holds. `better`: the recommended
-    grouping if it is not in use; `saved`: the share of the present memory that it saves, negative
-    if it needs more.
+    capacity. `exceeds`: the largest key exceeds what any task holds; `overloads`: its records at a
+    task do. `better`: the recommended grouping if it is not in use; `saved`: the share of the
+    present memory that it saves, negative if it needs more.
     """
 
     grade: str
@@ -175,6 +183,7 @@ class KeyStatus:
     imbalance: float
     limit: float
     exceeds: bool
+    overloads: bool
     better: GroupingReplay | None
     saved: float
 
@@ -226,7 +235,7 @@ def columns_of(loads: Sequence[TaskLoad]) -> Columns:
 def key_bars(report: KeyReport, columns: Columns) -> KeyBars:
     """Return the bars of the most frequent keys, with the capacity of the largest task."""
     scale = _scale_of(report.keys, columns.largest)
-    bars = list(_bars(report.keys, scale, columns.largest))
+    bars = list(_bars(report.keys, scale, columns))
     ticks = [Tick(rate, scale.linear(rate), "") for rate in _round_rates(scale.top)]
     decades = range(round(math.log10(scale.low)), math.floor(math.log10(scale.high)) + 1)
     ticks += [Tick(10.0**power, "", scale.log(10.0**power)) for power in decades]
@@ -239,12 +248,14 @@ def key_bars(report: KeyReport, columns: Columns) -> KeyBars:
     return KeyBars(bars, ticks, limit, bars[-1].running if bars else 0.0)
 
 
-def _bars(keys: Sequence[KeyShare], scale: BarScale, holds: float) -> Iterator[KeyBar]:
+def _bars(keys: Sequence[KeyShare], scale: BarScale, columns: Columns) -> Iterator[KeyBar]:
     running = 0.0
     for key in keys:
         running += key.share
         rate = key.records_per_s
-        yield KeyBar(key, running, scale.linear(rate), scale.log(rate), rate > holds)
+        yield KeyBar(
+            key, running, scale.linear(rate), scale.log(rate), columns.is_overloaded_by(key)
+        )
 
 
 def _scale_of(keys: Sequence[KeyShare], holds: float) -> BarScale:
@@ -296,27 +307,28 @@ def _others_row(
 def status_of(report: KeyReport, columns: Columns, limit: float) -> KeyStatus:
     """Return the status of the skew: the limit is the policy's, near it is as for loads."""
     largest = report.keys[0] if report.keys else None
-    exceeds = largest is not None and largest.records_per_s > columns.largest
+    overloads = largest is not None and columns.is_overloaded_by(largest)
     better = next((item for item in report.groupings if item.recommended and not item.in_use), None)
     present = next((item.memory for item in report.groupings if item.in_use), report.memory)
     return KeyStatus(
-        grade=_grade(report, limit, exceeds=exceeds),
+        grade=_grade(report, limit, overloads=overloads),
         largest=largest,
         fullest=columns.fullest,
         mean=columns.mean,
         imbalance=report.imbalance,
         limit=limit,
-        exceeds=exceeds,
+        exceeds=largest is not None and largest.records_per_s > columns.largest,
+        overloads=overloads,
         better=better,
         saved=1 - better.memory / present if better and present else 0.0,
     )
 
 
-def _grade(report: KeyReport, limit: float, *, exceeds: bool) -> str:
+def _grade(report: KeyReport, limit: float, *, overloads: bool) -> str:
     if report.sampled_at is None or not report.records_per_s:
         return UNKNOWN
     grade = LOAD.grade(report.imbalance / limit if limit else None)
-    return WARN if exceeds and grade == GOOD else grade
+    return WARN if overloads and grade == GOOD else grade
 
 
 def imbalance_grade(imbalance: float, limit: float) -> str:

@@ -61,10 +61,12 @@ def test_a_capacity_far_above_all_keys_is_on_the_logarithmic_scale_only() -> Non
     assert percent(bars.bars[0].linear) > 90
 
 
-def test_a_key_that_no_task_holds_exceeds() -> None:
-    tasks = [replace(task, capacity=500.0) for task in REPORT.tasks]
+def test_a_key_overloads_a_task_by_its_part_there() -> None:
+    """Half of the first key, 558 records/s, is at one task."""
+    tasks = [replace(task, capacity=550.0) for task in REPORT.tasks]
     bars = key_bars(REPORT, columns_of(tasks))
-    assert [bar.exceeds for bar in bars.bars[:3]] == [True, False, False]
+    assert [bar.overloads for bar in bars.bars[:3]] == [True, False, False]
+    assert not key_bars(REPORT, COLUMNS).bars[0].overloads
 
 
 def test_bars_without_records() -> None:
@@ -97,10 +99,16 @@ def test_the_status_is_graded_by_the_policy(limit: float, grade: str) -> None:
     assert status_of(REPORT, COLUMNS, limit).grade == grade
 
 
-def test_a_key_that_no_task_holds_is_a_warning() -> None:
-    columns = columns_of([replace(task, capacity=1100.0) for task in REPORT.tasks])
+@pytest.mark.parametrize(
+    ("capacity", "exceeds", "overloads", "grade"),
+    [(1200.0, False, False, "good"), (1100.0, True, False, "good"), (550.0, True, True, "warn")],
+)
+def test_a_key_that_overloads_a_task_is_a_warning(
+    capacity: float, *, exceeds: bool, overloads: bool, grade: str
+) -> None:
+    columns = columns_of([replace(task, capacity=capacity) for task in REPORT.tasks])
     status = status_of(replace(REPORT, imbalance=0.0), columns, LIMIT)
-    assert (status.exceeds, status.grade) == (True, "warn")
+    assert (status.exceeds, status.overloads, status.grade) == (exceeds, overloads, grade)
 
 
 def test_the_status_names_the_better_grouping_with_its_memory() -> None:
