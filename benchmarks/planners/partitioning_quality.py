@@ -129,17 +129,19 @@ def distinct(stream: Stream) -> int:
 
 def consistent(seeds: Sequence[int]) -> Iterator[Figure]:
     """Yield the imbalance on 10 workers of which 3 are 5 times as fast."""
-    courses = {
-        "consistent grouping, as in the paper": [course(seed, AS_IN_PAPER) for seed in seeds],
-        "consistent grouping, with hysteresis": [course(seed, NARROW) for seed in seeds],
+    cases = {
+        "consistent grouping, as in the paper": [
+            run_consistent(seed, AS_IN_PAPER) for seed in seeds
+        ],
+        "consistent grouping, with hysteresis": [run_consistent(seed, NARROW) for seed in seeds],
     }
-    for name, found in courses.items():
-        yield f"{name}: imbalance", "< 0.05", max(one.imbalance_over(LAST) for one in found)
-        settled = max(first_below(one, 0.05) for one in found)
+    for name, courses in cases.items():
+        yield f"{name}: imbalance", "< 0.05", max(course.imbalance_over(LAST) for course in courses)
+        settled = max(first_below(course, 0.05) for course in courses)
         yield f"{name}: thousands of messages until then", "<= 600", settled
-        memory = [one.memory[-1] / distinct(draw(seed)) for seed, one in enumerate(found)]
+        memory = [course.memory[-1] / distinct(draw(seed)) for seed, course in enumerate(courses)]
         yield f"{name}: memory by key grouping", "", max(memory)
-        late = [one.moves[-1] - one.moves[len(one.moves) // 2] for one in found]
+        late = [course.moves[-1] - course.moves[len(course.moves) // 2] for course in courses]
         yield f"{name}: moves in the second half", "", float(max(late))
     for name, demanded in (("key", "> 1"), ("shuffle", "> 0.3")):
         grouping = info_of(name).parameters.from_mapping({"weighted": False})
@@ -152,7 +154,7 @@ def draw(seed: int) -> Stream:
     return draw_zipf(1.0, KEYS, COURSE, seed)
 
 
-def course(seed: int, rules: Any, virtual: int = 100, slot: int = 2_000) -> Course:
+def run_consistent(seed: int, rules: Any, virtual: int = 100, slot: int = 2_000) -> Course:
     """Return the course of consistent grouping."""
     values = {"weighted": False, "virtual": virtual} | dict(rules)
     return simulated(seed, info_of("consistent_grouping").parameters.from_mapping(values), slot)
@@ -164,22 +166,22 @@ def simulated(seed: int, grouping: Grouping[Any], slot: int = 2_000) -> Course:
     return simulate(draw(seed), grouping, cluster, Setting(slot=slot, samples=SAMPLES))
 
 
-def first_below(one: Course, limit: float) -> float:
+def first_below(course: Course, limit: float) -> float:
     """Return after how many thousand messages the imbalance over the last intervals stays below."""
-    load = np.concatenate([np.zeros((1, one.load.shape[1])), one.load])
-    capacity = np.concatenate([np.zeros((1, one.load.shape[1])), one.capacity])
+    load = np.concatenate([np.zeros((1, course.load.shape[1])), course.load])
+    capacity = np.concatenate([np.zeros((1, course.load.shape[1])), course.capacity])
     rates = (load[LAST:] - load[:-LAST]) / (capacity[LAST:] - capacity[:-LAST])
     above = np.flatnonzero(rates.max(axis=1) - rates.mean(axis=1) >= limit)
     place = LAST + (int(above[-1]) + 1 if len(above) else 0)
-    return float(one.message[place - 1]) / 1_000 if place <= SAMPLES else float("inf")
+    return float(course.message[place - 1]) / 1_000 if place <= SAMPLES else float("inf")
 
 
 def frequency_aware(seeds: Sequence[int]) -> Iterator[Figure]:
     """Yield the load balancing ratio with K = 5 and c = 4, worst of all exponents."""
-    one = experiment("partitioning", "frequent_keys")
-    parameters = one.parameters.from_mapping({"seeds": len(seeds), "parts": 4.0})
+    figure = experiment("partitioning", "frequent_keys")
+    parameters = figure.parameters.from_mapping({"seeds": len(seeds), "parts": 4.0})
     for top in (0, 5, 100):
-        table = one.run(parameters, [top], [name for name in one.choices if "zipf" in name])
+        table = figure.run(parameters, [top], [name for name in figure.choices if "zipf" in name])
         worst = max(float(row["ratio"] or 0) for row in table.records()) / 100
         what = f"frequency-aware: std / mean, K = {top}, c = 4, worst of z = 0 to 2"
         yield what, "< 0.5" if top == 5 else "", worst
@@ -187,9 +189,9 @@ def frequency_aware(seeds: Sequence[int]) -> Iterator[Figure]:
 
 def rate_aware(seeds: Sequence[int]) -> Iterator[Figure]:
     """Yield the mean load balancing ratio in windows of 32 s after the first."""
-    one = experiment("partitioning", "panes")
-    parameters = one.parameters.from_mapping({"seeds": len(seeds)})
-    table = one.run(parameters, range(64, 201, 8))
+    figure = experiment("partitioning", "panes")
+    parameters = figure.parameters.from_mapping({"seeds": len(seeds)})
+    table = figure.run(parameters, range(64, 201, 8))
     for name, demanded in (("rate_aware", "<= 0.07"), ("panes", ">= 0.5")):
         rows = [row for row in table.records() if row["series"] == name]
         ratios = [[row["ratio"] for row in rows if row["seed"] == seed] for seed in seeds]
@@ -205,9 +207,9 @@ def print_slots(title: str, rules: dict[str, Any], seeds: Sequence[int]) -> None
     for virtual in VIRTUAL:
         cells = []
         for slot in SLOTS:
-            found = [course(seed, rules, virtual, slot) for seed in seeds]
-            worst = max(one.imbalance_over(LAST) for one in found)
-            late = np.mean([one.moves[-1] - one.moves[SAMPLES // 2] for one in found])
+            courses = [run_consistent(seed, rules, virtual, slot) for seed in seeds]
+            worst = max(course.imbalance_over(LAST) for course in courses)
+            late = np.mean([course.moves[-1] - course.moves[SAMPLES // 2] for course in courses])
             cells.append(f"{worst:.3f} ({late:.0f})")
         print(f"{virtual:>14,}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
 
