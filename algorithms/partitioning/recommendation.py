@@ -13,7 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from algorithms.partitioning.catalog import grouping_text, parsed_text
-from algorithms.partitioning.replay import BATCHES, Replay, ReplayProblem, replay
+from algorithms.partitioning.replay import (
+    BATCHES,
+    Replay,
+    ReplayProblem,
+    draw_messages,
+    replay_drawn,
+)
 from algorithms.vocabulary import Parameters, Progress, parameter, silent
 
 # Panes divide time, whatever the keys, so they are no candidates.
@@ -32,6 +38,8 @@ VARIANTS: Final[Sequence[tuple[str, Mapping[str, Any]]]] = (
 )
 # The share of its time that an aggregator node may merge.
 MERGE_LIMIT: Final = 0.8
+# The cost of plain key grouping: no grouping costs less.
+LEAST_COST: Final = 2.0
 # A candidate that costs so many times the cheapest one costs nearly the same.
 NEARLY: Final = 1.05
 MAX_MESSAGES: Final = 10_000_000
@@ -39,10 +47,15 @@ MAX_MESSAGES: Final = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class RecommendationProblem:
-    """A stream, its workers, and the text of the present grouping (`canonical_text`), or None."""
+    """A stream, its workers, and the text of the present grouping (`canonical_text`), or None.
+
+    `complete`: False if the other candidates need no replay where the present grouping stays
+    whatever they give.
+    """
 
     stream: ReplayProblem
     present: str | None = None
+    complete: bool = True
 
 
 @dataclass(frozen=True)
@@ -104,12 +117,16 @@ class Recommend(Parameters):
 
     def solve(self, problem: RecommendationProblem, progress: Progress = silent) -> Recommendation:
         """Return the recommendation for a stream. Raises the errors of the present grouping."""
+        drawn = draw_messages(problem.stream, self.messages, self.seed)
+        if problem.present is not None and not problem.complete:
+            now = self._candidate(replay_drawn(problem.present, problem.stream, drawn))
+            if now.fits and (1 - self.saving) * now.cost < LEAST_COST:
+                progress(1.0)
+                return Recommendation([now], 0, "present")
         texts = candidate_texts(problem)
         candidates = []
         for number, text in enumerate(texts, start=1):
-            candidates.append(
-                self._candidate(replay(text, problem.stream, self.messages, self.seed))
-            )
+            candidates.append(self._candidate(replay_drawn(text, problem.stream, drawn)))
             progress(number / len(texts))
         place = None if problem.present is None else texts.index(problem.present)
         return self.choose(candidates, place)

@@ -161,30 +161,64 @@ class Replay:
         return self.batch_pairs / max(1, self.batch_keys)
 
 
+@dataclass(frozen=True, eq=False)
+class DrawnMessages:
+    """Messages that are drawn from the keys of a problem; all groupings are replayed on the same.
+
+    `keys` uint64[m]: micro-batches of `size` messages; `batch` uint64[b]: a micro-batch with as
+    many messages as the stream has. `distinct`, `batch_distinct`: numbers of keys, of the measured
+    messages and of the batch.
+    """
+
+    keys: Hashes
+    size: int
+    batch: Hashes
+    distinct: int
+    batch_distinct: int
+
+    @property
+    def measured(self) -> Hashes:
+        """Return the messages after those to which a grouping adapts."""
+        return self.keys[self.size * ADAPTING :]
+
+
+def draw_messages(problem: ReplayProblem, messages: int, seed: int = 0) -> DrawnMessages:
+    """Return messages of which `messages` are measured, after half as many for adapting."""
+    size = max(1, messages // (BATCHES - ADAPTING))
+    keys = problem.keys.draw(size * BATCHES, seed)
+    records = min(round(problem.records_per_s * problem.interval_s), len(keys) * _LONGEST_BATCH)
+    batch = problem.keys.draw(records, seed + 2)
+    measured = keys[size * ADAPTING :]
+    return DrawnMessages(keys, size, batch, len(np.unique(measured)), len(np.unique(batch)))
+
+
 def replay(text: str, problem: ReplayProblem, messages: int, seed: int = 0) -> Replay:
     """Return what a grouping gives on messages that are drawn from the keys.
 
     `messages`: how many are measured, after half as many to which the grouping adapts. Equal seeds
     draw equal messages, whatever the grouping.
     """
-    grouping = grouping_of(text)
-    size = max(1, messages // (BATCHES - ADAPTING))
-    drawn = problem.keys.draw(size * BATCHES, seed)
-    assignment, state = _route(grouping, problem, drawn, size)
-    measured = slice(size * ADAPTING, None)
-    keys, assigned = drawn[measured], assignment[measured]
-    loads = np.bincount(assigned, minlength=problem.workers.count)
-    batch = _batch_pairs(grouping, state, problem, len(drawn) * _LONGEST_BATCH, seed + 2)
-    partials = batch[0] / problem.interval_s if problem.interval_s else 0.0
-    excess = imbalance(loads, problem.workers) / (len(keys) / problem.workers.count)
+    return replay_drawn(text, problem, draw_messages(problem, messages, seed))
+
+
+def replay_drawn(text: str, problem: ReplayProblem, drawn: DrawnMessages) -> Replay:
+    """Return what a grouping gives on these messages."""
+    grouping, workers = grouping_of(text), problem.workers
+    assignment, state = _route(grouping, problem, drawn.keys, drawn.size)
+    assigned = assignment[drawn.size * ADAPTING :]
+    loads = np.bincount(assigned, minlength=workers.count)
+    pairs = _pairs_of_batch(grouping, state, problem, drawn.batch)
+    partials = pairs / problem.interval_s if problem.interval_s else 0.0
+    excess = imbalance(loads, workers) / (len(assigned) / workers.count)
     return Replay(
         text,
-        loads / len(keys),
+        loads / len(assigned),
         excess * problem.utilisation,
-        memory(keys, assigned),
-        len(np.unique(keys)),
-        len(keys),
-        *batch,
+        memory(drawn.measured, assigned),
+        drawn.distinct,
+        len(assigned),
+        pairs,
+        drawn.batch_distinct,
         partials,
         None if problem.merge_s is None else partials * problem.merge_s / problem.aggregators,
         assigned,
@@ -195,7 +229,7 @@ def _route(
     grouping: Grouping[Any], problem: ReplayProblem, keys: Hashes, size: int
 ) -> tuple[Ints, Any]:
     """Return the worker of each message, and the last state, after batches of `size` messages."""
-    workers, interval_ms = problem.workers, max(1, round(1000 * problem.interval_s))
+    workers, interval_ms = problem.workers, _interval_ms(problem)
     # The time of a message is its place within its micro-batch.
     times = np.arange(len(keys), dtype=np.int64) * interval_ms // size
     state, parts = grouping.start(workers), []
@@ -209,14 +243,14 @@ def _route(
     return np.concatenate(parts), state
 
 
-def _batch_pairs(
-    grouping: Grouping[Any], state: Any, problem: ReplayProblem, most: int, seed: int
-) -> tuple[int, int]:
-    """Return the pairs and the keys of one micro-batch, of its first `most` messages."""
-    records = min(round(problem.records_per_s * problem.interval_s), most)
-    if not records:
-        return 0, 0
-    keys = problem.keys.draw(records, seed)
-    times = np.full(records, max(1, round(1000 * problem.interval_s)) * BATCHES, np.int64)
+def _pairs_of_batch(
+    grouping: Grouping[Any], state: Any, problem: ReplayProblem, keys: Hashes
+) -> int:
+    """Return the pairs of a key and a worker in one more micro-batch."""
+    times = np.full(len(keys), _interval_ms(problem) * BATCHES, np.int64)
     assigned, _ = grouping.route(state, Messages(keys, times))
-    return memory(keys, assigned), len(np.unique(keys))
+    return memory(keys, assigned)
+
+
+def _interval_ms(problem: ReplayProblem) -> int:
+    return max(1, round(1000 * problem.interval_s))

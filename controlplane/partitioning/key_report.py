@@ -16,7 +16,7 @@ from controlplane.partitioning.replays import GroupingReplay, QueryReplays, read
 from controlplane.partitioning.skew_history import SkewPoint, history
 from controlplane.planning.key_loads import owners_of, task_capacities
 from controlplane.planning.partitioning.measured_keys import MeasuredKeys, measured_keys, skew_of
-from controlplane.wire.key_samples import KeySample, read
+from controlplane.wire.key_samples import read, read_newest
 
 __all__ = [
     "GroupingReplay",
@@ -32,6 +32,8 @@ __all__ = [
 SPAN_S: Final = 600
 # Newer samples give loads, and the tasks of keys: a change of the key grouping is seen soon.
 RECENT_S: Final = 60
+# Samples of the whole time, evenly spread: 120,000 records give shares to a tenth of a point.
+MOST_SAMPLES: Final = 120
 # The time of the history, in seconds.
 HISTORY_S: Final = 6 * 3600
 # The most frequent keys that a report lists.
@@ -112,11 +114,11 @@ def read_key_report(
     moment = now or timezone.now()
     points = history(query, moment - timedelta(seconds=history_s), moment)
     since_ms = round((moment - timedelta(seconds=span_s)).timestamp() * 1000)
-    samples = read(redis_client(), query.cluster.slug, query.pk, since_ms)
-    keys = measured_keys(samples)
+    client, slug = redis_client(), query.cluster.slug
+    keys = measured_keys(read(client, slug, query.pk, since_ms, MOST_SAMPLES))
     if keys is None:
         return KeyReport(query.name, None, span_s, tasks=task_loads(query), history=points)
-    recent = _recent(samples, keys)
+    recent = _recent(query, keys)
     tasks = task_loads(query, recent.task_rates)
     replays = read_replays(query, keys, np.array([task.capacity for task in tasks]), moment)
     memory = _memory(keys, recent, replays)
@@ -140,10 +142,12 @@ def read_key_report(
     )
 
 
-def _recent(samples: Sequence[KeySample], keys: MeasuredKeys) -> MeasuredKeys:
-    """Return the keys in the samples of the last minute."""
-    since_ms = keys.sampled_ms - 1000 * RECENT_S
-    return measured_keys([sample for sample in samples if sample.clock_ms > since_ms]) or keys
+def _recent(query: Query, keys: MeasuredKeys) -> MeasuredKeys:
+    """Return the keys in the samples of the minute before the newest one."""
+    count, since_ms = RECENT_S * query.cluster.splits, keys.sampled_ms - 1000 * RECENT_S
+    newest = read_newest(redis_client(), query.cluster.slug, [query.pk], count)
+    samples = [sample for sample in newest.get(query.pk, ()) if sample.clock_ms > since_ms]
+    return measured_keys(samples) or keys
 
 
 def task_loads(query: Query, rates: Floats | None = None) -> list[TaskLoad]:

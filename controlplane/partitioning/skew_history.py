@@ -1,6 +1,7 @@
 """The skew of the keys of queries over time: periods of ten seconds, five minutes and an hour."""
 
 import logging
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,7 +21,7 @@ logger = logging.getLogger(__name__)
 PERIOD_S: Final = int(KeySkew.Period.TEN_SECONDS)
 # How long the periods of each length are kept.
 KEPT: Final[Mapping[int, timedelta]] = {
-    PERIOD_S: timedelta(hours=6),
+    PERIOD_S: timedelta(days=1),
     int(KeySkew.Period.FIVE_MINUTES): timedelta(days=3),
     int(KeySkew.Period.HOUR): timedelta(days=30),
 }
@@ -31,11 +32,10 @@ _MEANS: Final = (
 )
 # Complete periods that are written: the last one, and the one before if it was missed.
 _PERIODS: Final = 2
-# Queries of a cluster whose skew is written in one period; of more queries, each in turn.
-MOST_QUERIES: Final = 200
-# Samples that are read of all queries together in one period, and of each at least.
-_MOST_SAMPLES: Final = 8_000
-_LEAST_SAMPLES: Final = 4
+# Samples of a split node that are read of a query: one a second at most, and some more.
+_SAMPLES_MORE: Final = 5
+# The clock of the data plane may differ by so many seconds.
+_CLOCKS_S: Final = 10.0
 # The time after which a period is complete.
 _PATIENCE: Final = timedelta(seconds=30)
 # Points of a history.
@@ -86,20 +86,22 @@ def record(cluster: Cluster, now: datetime) -> int:
     """Write the skew of a cluster's queries in the last complete periods; return how many rows."""
     stop = start_of(now, PERIOD_S)
     starts = [stop - timedelta(seconds=PERIOD_S * back) for back in range(_PERIODS, 0, -1)]
-    queries = {query.pk: query for query in _in_turn(_split_queries(cluster), stop)}
+    queries = {query.pk: query for query in _split_queries(cluster)}
     if not queries:
         return 0
-    known = KeySkew.objects.filter(query__in=queries, seconds=PERIOD_S, t__in=starts)
+    known = KeySkew.objects.filter(query__cluster=cluster, seconds=PERIOD_S, t__in=starts)
     written = set(known.values_list("query_id", "t"))
     capacities = _capacities(cluster, queries)
-    most = max(_LEAST_SAMPLES, _MOST_SAMPLES // len(queries))
-    count = min(most, (_PERIODS + 1) * PERIOD_S * cluster.splits)
+    seconds = (now - starts[0]).total_seconds() + _CLOCKS_S
+    count = (math.ceil(seconds) + _SAMPLES_MORE) * cluster.splits
     rows = []
-    for query, samples in newest_samples(cluster, list(queries), count):
+    for query, samples in newest_samples(cluster, list(queries), count, seconds):
         for start in starts:
+            if (query, start) in written or query not in capacities:
+                continue
             first, last = _ms(start), _ms(start + timedelta(seconds=PERIOD_S))
             keys = measured_keys([row for row in samples if first <= row.clock_ms < last])
-            if keys is not None and (query, start) not in written and query in capacities:
+            if keys is not None:
                 rows.append(_row(queries[query], start, keys, capacities[query]))
     KeySkew.objects.bulk_create(rows, ignore_conflicts=True, batch_size=500)
     return len(rows)
@@ -108,12 +110,6 @@ def record(cluster: Cluster, now: datetime) -> int:
 def _split_queries(cluster: Cluster) -> list[Query]:
     rows = Query.objects.filter(cluster=cluster, state=Query.State.RUNNING, task_count__gt=1)
     return list(rows.only("id", "key_grouping").order_by("id"))
-
-
-def _in_turn(queries: Sequence[Query], stop: datetime) -> Sequence[Query]:
-    """Return the queries of this period, all of few queries."""
-    parts = max(1, -(-len(queries) // MOST_QUERIES))
-    return queries[int(stop.timestamp()) // PERIOD_S % parts :: parts]
 
 
 def _capacities(cluster: Cluster, queries: Mapping[int, Query]) -> dict[int, Floats]:

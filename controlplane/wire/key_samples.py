@@ -100,23 +100,30 @@ def write(client: "redis.Redis", cluster: str, samples: Iterable[KeySample]) -> 
             raise outcome
 
 
-def read(client: "redis.Redis", cluster: str, query: int, since_ms: int) -> list[KeySample]:
-    """Return the stored samples of a query that were planned since a time (ms), oldest first."""
+def read(
+    client: "redis.Redis", cluster: str, query: int, since_ms: int, most: int = KEPT
+) -> list[KeySample]:
+    """Return the stored samples of a query that were planned since a time (ms), oldest first.
+
+    Of more than `most` samples, evenly spread ones, the newest among them.
+    """
     entries = cast("list[Any]", client.xrange(keys.key_samples_key(cluster, query)))
+    entries = entries[:: -max(1, -(-len(entries) // most))][::-1]
     samples = [KeySample.from_bytes(fields[_FIELD]) for _, fields in entries]
     return [sample for sample in samples if sample.clock_ms >= since_ms]
 
 
 def read_newest(
-    client: "redis.Redis", cluster: str, queries: Sequence[int], count: int
+    client: "redis.Redis", cluster: str, queries: Sequence[int], count: int, from_batch: int = 0
 ) -> dict[int, list[KeySample]]:
     """Return the newest `count` samples of each query that has some, oldest first.
 
-    One round trip to Redis for all queries.
+    `from_batch`: the number of the first batch whose samples are read. One round trip to Redis for
+    all queries.
     """
     pipe = client.pipeline(transaction=False)
     for query in queries:
-        pipe.xrevrange(keys.key_samples_key(cluster, query), count=count)
+        pipe.xrevrange(keys.key_samples_key(cluster, query), min=str(from_batch), count=count)
     entries = zip(queries, pipe.execute() if queries else (), strict=True)
     return {
         query: [KeySample.from_bytes(fields[_FIELD]) for _, fields in reversed(rows)]

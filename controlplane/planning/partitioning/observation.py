@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -93,21 +94,26 @@ def recent_keys(
 
 
 def newest_samples(
-    cluster: Cluster, queries: Sequence[int], count: int
+    cluster: Cluster, queries: Sequence[int], count: int, seconds: float | None = None
 ) -> Iterator[tuple[int, Sequence[KeySample]]]:
     """Yield the ids of sampled queries with their newest `count` samples, oldest first.
 
-    Yields nothing if Redis is unavailable.
+    `seconds`: samples of batches that are certainly older are not read. Yields nothing if Redis is
+    unavailable.
     """
+    batches = None if seconds is None else math.ceil(1000 * seconds / cluster.trigger_ms)
+    # A micro-batch takes at least one interval of the trigger.
+    from_batch = 0 if batches is None else max(0, (cluster.last_batch or 0) - batches)
     for first in range(0, len(queries), TOGETHER):
-        yield from _newest(cluster, queries[first : first + TOGETHER], count).items()
+        some = queries[first : first + TOGETHER]
+        yield from _newest(cluster, some, count, from_batch).items()
 
 
 def _newest(
-    cluster: Cluster, queries: Sequence[int], count: int
+    cluster: Cluster, queries: Sequence[int], count: int, from_batch: int
 ) -> Mapping[int, Sequence[KeySample]]:
     try:
-        return read_newest(redis_client(), cluster.slug, queries, count)
+        return read_newest(redis_client(), cluster.slug, queries, count, from_batch)
     except (RedisError, OSError) as away:
         logger.warning("Reading samples of keys of %s failed: %s", cluster.slug, away)
         return {}

@@ -106,7 +106,7 @@ def problem_of(query: GroupedQuery, snapshot: ClusterSnapshot) -> Recommendation
     nodes = {node.index: node.capacity for node in snapshot.nodes}
     capacities = task_capacities(query.owners, nodes)
     stream = stream_of(query.keys, given, capacities, query.aggregators)
-    return RecommendationProblem(stream, canonical_text(query.text))
+    return RecommendationProblem(stream, canonical_text(query.text), complete=False)
 
 
 def predictions(

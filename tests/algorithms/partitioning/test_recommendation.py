@@ -108,6 +108,19 @@ def test_the_recommendation_is_that_of_its_replays() -> None:
         assert (row.balanced, row.affordable) == (again.imbalance <= 0.1, True)
 
 
+def test_a_grouping_that_no_candidate_improves_is_replayed_alone() -> None:
+    keys = SampledKeys(key_hashes(5_000), np.full(5_000, 1 / 5_000))
+    whole = problem(KEY, keys=keys, capacities=np.full(8, 1_000.0))
+    short = Recommend().solve(RecommendationProblem(whole.stream, KEY, complete=False))
+    assert [row.text for row in short.candidates] == [KEY]
+    assert (short.recommended.text, short.reason) == (KEY, Recommend().solve(whole).reason)
+    for given in (problem(KEY), problem(None), problem('{"grouping":"shuffle"}')):
+        some = RecommendationProblem(given.stream, given.present, complete=False)
+        results = Recommend().solve(some), Recommend().solve(given)
+        assert len({len(result.candidates) for result in results}) == 1
+        assert len({result.recommended.text for result in results}) == 1
+
+
 def test_candidates_are_the_variants_and_the_present_grouping() -> None:
     own = '{"eps":0.5,"grouping":"random_choices"}'
     texts = candidate_texts(problem(own))

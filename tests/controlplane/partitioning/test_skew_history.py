@@ -8,7 +8,6 @@ from controlplane.access.roles import Actor
 from controlplane.models import Cluster, KeySkew, Node, Query
 from controlplane.partitioning import skew_history
 from controlplane.partitioning.skew_history import (
-    MOST_QUERIES,
     history,
     prune,
     recent_skews,
@@ -98,20 +97,14 @@ def test_stopped_clusters_and_queries_without_samples_have_no_rows(
     assert record_all(NOW + timedelta(seconds=1)) == 0
 
 
-def test_many_queries_take_turns(
-    operator: Actor, sf: Cluster, query: Query, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert MOST_QUERIES == 200
-    other = placed_split(operator, sf, "r", "key")
-    monkeypatch.setattr(skew_history, "MOST_QUERIES", 1)
-    for each in (query, other):
-        sampled(each, NOW + timedelta(seconds=30), seconds=60)
-    for step in range(4):
-        record(sf, NOW + timedelta(seconds=10 * step + 1))
-    counts = [KeySkew.objects.filter(query=each).count() for each in (query, other)]
-    assert counts[0] == counts[1] > 0
-    record(sf, NOW + timedelta(seconds=1))
-    assert KeySkew.objects.count() == sum(counts)
+def test_samples_of_old_batches_are_not_read(sf: Cluster, query: Query) -> None:
+    """A batch takes a second at least, so the last 100 batches have all of the last 100 s."""
+    sampled(query, NOW)
+    newest = round(NOW.timestamp())
+    Cluster.objects.filter(pk=sf.pk).update(last_batch=newest + 100)
+    assert record(Cluster.objects.get(pk=sf.pk), NOW + timedelta(seconds=1)) == 0
+    Cluster.objects.filter(pk=sf.pk).update(last_batch=newest)
+    assert record(Cluster.objects.get(pk=sf.pk), NOW + timedelta(seconds=1)) == 2
 
 
 def test_longer_periods_are_means(query: Query) -> None:

@@ -51,6 +51,15 @@ def test_the_newest_samples_of_several_queries_are_read_at_once(
         7: [6, 7], 8: [3],
     }  # fmt: skip
     assert read_newest(redis_client, "c", [], 2) == {}
+    later = read_newest(redis_client, "c", [7, 8], 10, from_batch=5)
+    assert {query: [row.batch for row in rows] for query, rows in later.items()} == {7: [5, 6, 7]}
+
+
+def test_some_of_many_samples_are_read(redis_client: "redis.Redis") -> None:
+    write(redis_client, "c", [replace(SAMPLE, batch=batch) for batch in range(1, 11)])
+    assert [row.batch for row in read(redis_client, "c", 7, 0, most=4)] == [1, 4, 7, 10]
+    assert [row.batch for row in read(redis_client, "c", 7, 0, most=9)] == [2, 4, 6, 8, 10]
+    assert len(read(redis_client, "c", 7, 0, most=10)) == 10
 
 
 def test_memory_is_bounded(redis_client: "redis.Redis") -> None:
