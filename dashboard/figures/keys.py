@@ -17,6 +17,9 @@ from dashboard.figures.parts import (
 from dashboard.figures.thinning import Sample, thin_samples, with_gaps
 
 _POINTS: Final = 400
+# The shortest time of a chart; fewer points than this have marks of their own.
+_LEAST_MS: Final = 5 * 60_000
+_FEW: Final = 4
 _END: Final = {"xref": "paper", "x": 1, "xanchor": "left", "showarrow": False}
 
 
@@ -125,7 +128,9 @@ def _over_time(
     labels: Sequence[dict[str, Any]],
     finding: str,
 ) -> Figure:
-    ends = {"range": [samples[0]["t"], samples[-1]["t"]]} if len(samples) > 1 else {}
+    last = samples[-1]["t"]
+    # Around a single moment Plotly would label parts of a millisecond.
+    ends = {"range": [min(samples[0]["t"], last - _LEAST_MS), last]}
     return figure(
         lines,
         xaxis=time_axis() | ends,
@@ -157,6 +162,7 @@ def _line(
         name,
         [sample["t"] for sample in samples],
         [sample.get(field) for sample in samples],
+        "lines+markers" if len(samples) < _FEW else "lines",
         line={"color": color, **look},
         connectgaps=False,
         hovertemplate="%{y:.1%}",

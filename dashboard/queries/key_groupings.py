@@ -3,10 +3,11 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from algorithms.partitioning.catalog import GROUPINGS
 from controlplane.partitioning.key_report import GroupingReplay, KeyReport
+from dashboard.numbers import result
 from dashboard.queries.key_rows import Columns, TaskColumn, imbalance_grade
 
 # The heights of charts end at round shares of capacity: these times a power of ten.
@@ -97,8 +98,14 @@ def grouping_charts(report: KeyReport, columns: Columns, limit: float) -> Groupi
 
 def parameters_text(replay: GroupingReplay) -> str:
     """Return the parameters that differ from their defaults."""
-    pairs = replay.parameters.items()
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in pairs)
+    return ", ".join(
+        name.replace("_", " ") if value is True else f"{name.replace('_', ' ')} {_value(value)}"
+        for name, value in replay.parameters.items()
+    )
+
+
+def _value(value: Any) -> str:
+    return "no" if value is False else result(value)
 
 
 def _shares(replay: GroupingReplay, report: KeyReport, columns: Columns) -> list[float]:

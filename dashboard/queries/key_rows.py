@@ -22,6 +22,8 @@ LEVELS: Final = 5
 _HOUR: Final = timedelta(hours=1)
 # The distance at which a point still stands for an hour before.
 _NEAR: Final = timedelta(minutes=5)
+# Times the mean load up to which loads are even.
+_EVEN: Final = 1.05
 # A share that is rounded to 1 %.
 _LEAST: Final = 0.005
 _STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -191,6 +193,11 @@ class KeyStatus:
     def ratio(self) -> float:
         """Return the load of the fullest task over the mean."""
         return self.fullest.share / self.mean if self.mean else 1.0
+
+    @property
+    def is_even(self) -> bool:
+        """Return whether the fullest task has about the mean load."""
+        return self.ratio < _EVEN
 
     @property
     def added(self) -> float:

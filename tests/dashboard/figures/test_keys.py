@@ -54,9 +54,18 @@ def test_the_limit_of_the_imbalance_is_within_the_axis() -> None:
     assert top > 20.0
 
 
+def test_a_single_point_is_visible() -> None:
+    figure = skew_figures(history(NOW)[:1], {}, holds=None, unit="node", limit=0.2)["skew"]
+    first, last = figure["layout"]["xaxis"]["range"]
+    assert last - first == 300_000
+    assert "markers" in figure["data"][0]["mode"]
+
+
 def test_a_gap_in_the_history_breaks_the_lines() -> None:
     points = history(NOW)[:20] + [
-        point for point in history(NOW + timedelta(hours=3)) if point.time > NOW + timedelta(hours=2)
+        point
+        for point in history(NOW + timedelta(hours=3))
+        if point.time > NOW + timedelta(hours=2)
     ]
     figure = skew_figures(points, {}, holds=None, unit="node", limit=0.2)["imbalance"]
     assert figure["data"][0]["y"].count(None) == 2

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from controlplane.partitioning.key_report import TaskLoad
-from dashboard.queries.key_groupings import grouping_charts
+from dashboard.queries.key_groupings import grouping_charts, parameters_text
 from dashboard.queries.key_rows import (
     Cell,
     columns_of,
@@ -121,6 +121,12 @@ def test_the_status_names_the_better_grouping_with_its_memory() -> None:
     assert status_of(replace(REPORT, groupings=used), COLUMNS, LIMIT).better is None
 
 
+def test_even_loads_have_no_fullest_task() -> None:
+    even = columns_of(tasks_of([0.4 * capacity for capacity in CAPACITIES]))
+    assert status_of(REPORT, even, LIMIT).is_even
+    assert not status_of(REPORT, COLUMNS, LIMIT).is_even
+
+
 def test_a_query_without_records_has_no_grade() -> None:
     report = replace(REPORT, records_per_s=0.0, tasks=tasks_of((0.0,) * 8), keys=[])
     status = status_of(report, columns_of(report.tasks), LIMIT)
@@ -153,6 +159,11 @@ def test_a_limit_far_above_all_loads_is_not_drawn() -> None:
     charts = grouping_charts(small, columns, LIMIT)
     assert charts.limit_y == ""
     assert charts.top < 0.05
+
+
+def test_parameters_are_written_for_people() -> None:
+    replay = replace(REPORT.groupings[0], parameters={"weighted": True, "eps": 0.1, "top_keys": 8})
+    assert parameters_text(replay) == "weighted, eps 0.1, top keys 8"
 
 
 def test_replays_of_another_number_of_tasks_are_left_out() -> None:
