@@ -40,7 +40,9 @@ def measured(rates: Floats, seconds: float) -> MeasuredCharacteristics:
     if not len(known):
         return MeasuredCharacteristics(StreamMetadata())
     low, high = np.percentile(known, _USUAL).tolist()
-    average, peak = float(known.mean()), float(known.max())
+    peak = float(known.max())
+    # Rounding can raise the mean of equal rates above all of them.
+    average = min(float(known.mean()), peak)
     low, high = min(low, average), min(max(high, average), peak)
     values = {"rate": float(known[-1]), "average": average, "minimum": low, "maximum": high}
     row = StreamMetadata(**values, peak=max(peak, high, average))
