@@ -35,6 +35,7 @@ from algorithms.partitioning.groupings.load_state import (
     unpacked_loads,
 )
 from algorithms.partitioning.groupings.partial_key import hashed_pair, two_workers
+from algorithms.random_numbers import mixed
 from algorithms.vocabulary import MAX_SLACK, Floats, Ints, parameter
 
 # Messages per worker above the mean that are no imbalance yet: so many come by chance. Hot keys
@@ -42,6 +43,11 @@ from algorithms.vocabulary import MAX_SLACK, Floats, Ints, parameter
 _MARGIN: Final = 16.0
 _HOT_MARGIN: Final = 4.0
 _STEP: Final = 0x9E3779B97F4A7C15
+# Keys are movable by the upper bits of a hash: in 1,024 classes. One more class moves with each
+# message that finds none, and more of them if the load is far above the limit.
+_CLASSES: Final = 1024.0
+_MOVABLE_SHIFT: Final = 54
+_MOVABLE_SHIFT_WORD = np.uint64(_MOVABLE_SHIFT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +68,15 @@ class HotKeys:
 
 @dataclass(frozen=True, eq=False)
 class HeadState(State):
-    """Loads of the workers, frequencies of keys, and the hot keys."""
+    """Loads of the workers, frequencies of keys, the hot keys, and which other keys may move.
+
+    `movable`: int64[n], of 1,024 keys of each worker, how many may use a second one.
+    """
 
     loads: LoadState
     frequencies: KeyFrequencies
     hot: HotKeys
+    movable: Ints
 
 
 @dataclass(frozen=True)
@@ -75,7 +85,8 @@ class HeadAware(Grouping[HeadState]):
 
     A key is hot if its share of the messages is above `hot` times the mean load of a worker. Its
     messages go to the least loaded of its workers; if that is above the mean, the key takes one
-    more. Every other key has one worker, and a second one while the first is above the mean.
+    more. Every other key has one worker. While that is above the mean, some of its keys use a
+    second one: as few keys as are needed, always the same ones.
     """
 
     name: ClassVar[str] = "head_aware"
@@ -94,7 +105,8 @@ class HeadAware(Grouping[HeadState]):
         """Return the state before the first message: no key is known to be hot."""
         of = self.of_workers(workers)
         empty = KeyFrequencies.empty()
-        return HeadState(of, empty_loads(of), empty, self._hot_keys(of, empty, {}))
+        hot = self._hot_keys(of, empty, {})
+        return HeadState(of, empty_loads(of), empty, hot, np.zeros(of.count, np.int64))
 
     def route(self, state: HeadState, messages: Messages) -> tuple[Ints, HeadState]:
         """Return the worker of each message, and the state after them."""
@@ -108,13 +120,14 @@ class HeadAware(Grouping[HeadState]):
         while start < len(messages):
             stop = min(len(messages), start + state.frequencies.left)
             keys, hot = messages.keys[start:stop], state.hot
-            choices = hot.choices.copy()
+            choices, movable = hot.choices.copy(), state.movable.copy()
             _route(
                 keys, factors[0], factors[1], table.thresholds, table.others, scale, self.eps,
-                hot.places, hot.rows, hot.firsts, hot.steps, choices, total, result[start:stop],
+                hot.places, hot.rows, hot.firsts, hot.steps, choices, movable, total,
+                result[start:stop],
             )  # fmt: skip
             state = self._after(
-                replace(state, hot=replace(hot, choices=choices)),
+                replace(state, hot=replace(hot, choices=choices), movable=movable),
                 state.frequencies.observed(keys, self.period),
             )
             start = stop
@@ -146,14 +159,20 @@ class HeadAware(Grouping[HeadState]):
             worker, second = two_workers(state.workers, key)
             limit = messages * (1.0 + self.eps) + _MARGIN * count
             if load(worker) > limit and load(second) < load(worker):
-                worker = second
+                if mixed_word(key) >> _MOVABLE_SHIFT < int(state.movable[worker]):
+                    worker = second
+                else:
+                    movable = state.movable.copy()
+                    more = int(_CLASSES * (load(worker) / limit - 1.0))
+                    movable[worker] = min(int(_CLASSES), movable[worker] + 1 + more)
+                    state = replace(state, movable=movable)
         state = replace(state, loads=state.loads.with_message(worker))
         return worker, self._after(state, state.frequencies.observed_key(key, self.period))
 
     def combined(
         self, before: HeadState, after: Sequence[HeadState], feedback: Feedback | None = None
     ) -> HeadState:
-        """Return the loads and frequencies of all sources; of each hot key's workers the most."""
+        """Return the loads and frequencies of all sources; of workers and movable keys the most."""
         choices: dict[int, int] = {}
         for state in after:
             for key, number in zip(
@@ -165,7 +184,8 @@ class HeadAware(Grouping[HeadState]):
         )
         loads = combined_loads(before.loads, [state.loads for state in after], feedback)
         hot = self._hot_keys(before.workers, observed, choices)
-        return HeadState(before.workers, loads, observed, hot)
+        movable = np.max([before.movable, *(state.movable for state in after)], axis=0)
+        return HeadState(before.workers, loads, observed, hot, movable)
 
     def pack(self, state: HeadState) -> dict[str, Any]:
         """Return the state as JSON values; of many frequent keys only the first 160."""
@@ -175,6 +195,7 @@ class HeadAware(Grouping[HeadState]):
             **packed_loads(state.loads),
             **packed_frequencies(state.frequencies),
             "choices": [number for key, number in rows if key in kept],
+            "movable": state.movable.tolist(),
         }
 
     def unpack(self, workers: Workers, row: Mapping[str, Any]) -> HeadState:
@@ -185,19 +206,23 @@ class HeadAware(Grouping[HeadState]):
         choices = integers(row, "choices", len(hot.keys))
         if len(choices) and not (choices.min() >= 1 and choices.max() <= of.count):
             raise BadProblem("state.choices", f"must be from 1 to {of.count}")
-        return HeadState(of, unpacked_loads(of, row), observed, replace(hot, choices=choices))
+        hot = replace(hot, choices=choices)
+        movable = integers(row, "movable", of.count)
+        return HeadState(of, unpacked_loads(of, row), observed, hot, movable)
 
     def _after(self, state: HeadState, observed: KeyFrequencies) -> HeadState:
         """Return the state with these frequencies; after a period the hot keys change.
 
-        The numbers of their workers fall a little, as they grow again where they are needed.
+        The numbers of their workers and of movable keys fall a little, as they grow again where
+        they are needed.
         """
         if observed.period == state.frequencies.period:
             return replace(state, frequencies=observed)
         rows = zip(state.hot.keys.tolist(), state.hot.choices.tolist(), strict=True)
         choices = {key: number - number // 16 for key, number in rows}
         hot = self._hot_keys(state.workers, observed, choices)
-        return replace(state, frequencies=observed, hot=hot)
+        movable = state.movable - state.movable // 16
+        return replace(state, frequencies=observed, hot=hot, movable=movable)
 
     def _hot_keys(
         self, workers: Workers, observed: KeyFrequencies, choices: Mapping[int, int]
@@ -226,11 +251,11 @@ def _step_of(count: int, key: int) -> int:
 def _route(
     keys: Hashes, factor: np.uint64, other_factor: np.uint64, thresholds: Hashes, others: Ints,
     scale: Floats, eps: float, places: Hashes, rows: Ints, firsts: Ints, steps: Ints, choices: Ints,
-    total: Ints, result: Ints,
+    movable: Ints, total: Ints, result: Ints,
 ) -> None:  # fmt: skip
     """Write the worker of each message into `result`; counts messages in `total`.
 
-    `scale`: 1 / share; `choices` of hot keys grow.
+    `scale`: 1 / share; `choices` of hot keys and `movable` keys of workers grow.
     """
     count, messages = len(total), total.sum()
     for message in range(len(keys)):
@@ -247,7 +272,11 @@ def _route(
             worker, second = hashed_pair(key, count, factor, other_factor, thresholds, others)
             load = (total[worker] + 1) * scale[worker]
             if load > limit and (total[second] + 1) * scale[second] < load:
-                worker = second
+                if np.int64(mixed(key) >> _MOVABLE_SHIFT_WORD) < movable[worker]:
+                    worker = second
+                else:
+                    more = int(_CLASSES * (load / limit - 1.0))
+                    movable[worker] = min(int(_CLASSES), movable[worker] + 1 + more)
         result[message] = worker
         total[worker] += 1
 
