@@ -24,6 +24,8 @@ _HOUR: Final = timedelta(hours=1)
 _NEAR: Final = timedelta(minutes=5)
 # Times the mean load up to which loads are even.
 _EVEN: Final = 1.05
+# The share of all records by which the parts of keys may exceed the load of a task.
+_TOLERANCE: Final = 0.01
 # A share that is rounded to 1 %.
 _LEAST: Final = 0.005
 _STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -160,12 +162,17 @@ class Cell:
 
 @dataclass(frozen=True)
 class PlaceRow:
-    """A key, and the shares of its records by task; `others`: the number of keys in one row."""
+    """A key, and the shares of its records by task.
+
+    `others`: the number of keys in one row; `known`: False if the records of the last minute are
+    too few to know their tasks.
+    """
 
     label: str
     cells: Sequence[Cell]
     tasks: float
     others: int = 0
+    known: bool = True
 
 
 @dataclass(frozen=True)
@@ -302,13 +309,15 @@ def _others_row(
     report: KeyReport, columns: Columns, keys: Sequence[KeyShare], others: int
 ) -> PlaceRow:
     rest = [
-        max(0.0, task.rate - sum(key.records_per_s * key.tasks.get(task.task, 0.0) for key in keys))
+        task.rate - sum(key.records_per_s * key.tasks.get(task.task, 0.0) for key in keys)
         for task in columns.tasks
     ]
     pairs = report.memory - sum(len([s for s in key.tasks.values() if s > 0]) for key in keys)
-    total = sum(rest)
-    cells = [Cell(rate / total if total and rate else None) for rate in rest]
-    return PlaceRow("", cells, max(1.0, pairs / others), others)
+    # Shares are of ten minutes, tasks and rates of the last: of few records they do not fit.
+    known = min(rest) >= -_TOLERANCE * report.records_per_s
+    total = sum(max(0.0, rate) for rate in rest) if known else 0.0
+    cells = [Cell(rate / total if total and rate > 0 else None) for rate in rest]
+    return PlaceRow("", cells, max(1.0, pairs / others), others, known)
 
 
 def status_of(report: KeyReport, columns: Columns, limit: float) -> KeyStatus:

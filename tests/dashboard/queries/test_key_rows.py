@@ -84,6 +84,12 @@ def test_rows_of_places_end_with_all_other_keys() -> None:
     assert len(place_rows(replace(REPORT, distinct=10), COLUMNS)) == 10
 
 
+def test_the_tasks_of_other_keys_are_unknown_if_keys_exceed_the_load_of_a_task() -> None:
+    assert place_rows(REPORT, COLUMNS)[-1].known
+    few = columns_of(tasks_of([0.5 * task.rate for task in COLUMNS.tasks]))
+    assert not place_rows(REPORT, few)[-1].known
+
+
 @pytest.mark.parametrize(
     ("share", "level", "text"),
     [(None, 0, ""), (0.001, 1, "<1"), (0.2, 1, "20"), (0.5, 3, "50"), (1.0, 5, "100")],
