@@ -10,7 +10,7 @@ from controlplane.api.common.openapi import DocumentedAPI
 from controlplane.api.common.problems import translate_errors
 from controlplane.api.common.security import AUTHENTICATION
 from controlplane.api.integrations import attached, webhooks
-from controlplane.api.queries import edges, feed
+from controlplane.api.queries import edges, feed, keys
 from controlplane.api.queries import routes as queries
 from controlplane.api.streams import admission, dead_letters, records, stream_schemas
 from controlplane.api.streams import routes as streams
@@ -37,7 +37,7 @@ api.add_router("/webhooks", webhooks.router)
 api.add_router("/audit", access.audit)
 for _module in (
     clusters, health, streams, admission, stream_schemas, dead_letters, records, queries, feed,
-    edges, proposals, comparisons, executions, policies,
+    keys, edges, proposals, comparisons, executions, policies,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)
 api.add_router("/key-groupings", edges.groupings)

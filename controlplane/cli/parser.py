@@ -222,6 +222,8 @@ def _queries(group: Any) -> None:
     sub.add_argument("--stream", default="", metavar="NAME")
     _paged(sub)
     sub = _cluster_command(group, "show", "queries.show_query", "one query", "name")
+    about = "the most frequent keys of a query, and what each key grouping would give"
+    sub = _cluster_command(group, "keys", "keys.show_keys", about, "name")
     sub = _cluster_command(
         group,
         "retain",
