@@ -4,10 +4,10 @@ import hashlib
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measure_assignment
+from algorithms.optimizers import best_assignment
 from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
 
 
@@ -107,7 +107,7 @@ def _matched(problem: MigrationProblem) -> tuple[SmallInts, Ints]:
     blocks = _blocks(problem.tasks, speeds)
     kept = np.zeros((problem.nodes, max(len(problem.capacities), problem.present)))
     np.add.at(kept, (blocks, problem.owner), problem.state)
-    rows, columns = linear_sum_assignment(kept[:, nodes], maximize=True)
+    rows, columns = best_assignment(kept[:, nodes])
     names = np.empty(problem.nodes, np.int64)
     names[rows] = nodes[columns]
     return names[blocks].astype(np.int32), names

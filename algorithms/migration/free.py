@@ -2,9 +2,9 @@
 
 import time
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import csr_array
 
 from algorithms.errors import InfeasibleTau, NotProven
@@ -12,6 +12,7 @@ from algorithms.migration.feasible import smallest_tau
 from algorithms.migration.limits import TOLERANCE, is_within
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measure
+from algorithms.optimizers import linear_constraint, solve_milp
 from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
 
 _INFEASIBLE = 2
@@ -70,11 +71,11 @@ def _knapsack(work: Floats, worth: Floats, limit: float) -> Ints:
     """Return the items of the largest worth within the limit."""
     if is_within(float(work.sum()), limit):
         return np.arange(len(work))
-    result = milp(
+    result = solve_milp(
         -worth,
+        1.0,
+        [linear_constraint(work[None, :], upper=limit)],
         integrality=np.ones(len(work)),
-        bounds=Bounds(0, 1),
-        constraints=LinearConstraint(work[None, :], ub=limit),
     )
     return np.flatnonzero(np.asarray(result.x) > 0.5)  # noqa: PLR2004 - a rounded yes or no
 
@@ -112,11 +113,11 @@ def _by_integer_program(problem: MigrationProblem, seconds: float) -> tuple[Smal
     """
     tasks, nodes = problem.tasks, len(problem.capacities)
     stays = (problem.owner[:, None] == np.arange(nodes)[None, :]) * problem.state[:, None]
-    result = milp(
+    result = solve_milp(
         np.concatenate([-stays.ravel(), np.zeros(nodes)]),
+        np.concatenate([np.ones(tasks * nodes), problem.capacities > 0]),
+        _rules(problem),
         integrality=np.ones(tasks * nodes + nodes),
-        bounds=Bounds(0, np.concatenate([np.ones(tasks * nodes), problem.capacities > 0])),
-        constraints=_rules(problem),
         options={"time_limit": seconds},
     )
     _check(problem, result, seconds)
@@ -126,7 +127,7 @@ def _by_integer_program(problem: MigrationProblem, seconds: float) -> tuple[Smal
     return chosen.argmax(axis=1).astype(np.int32), open_nodes, max(0.0, least)
 
 
-def _rules(problem: MigrationProblem) -> list[LinearConstraint]:
+def _rules(problem: MigrationProblem) -> list[Any]:
     """Each task on one node; no node above its limit, and none used that leaves; n' nodes stay."""
     tasks, nodes = problem.tasks, len(problem.capacities)
     cells = np.arange(tasks * nodes)
@@ -137,13 +138,13 @@ def _rules(problem: MigrationProblem) -> list[LinearConstraint]:
     room = csr_array((values, (rows, np.arange(len(values)))), (nodes, len(values)))
     count = csr_array(np.concatenate([np.zeros(len(cells)), np.ones(nodes)])[None, :])
     return [
-        LinearConstraint(once, 1, 1),
-        LinearConstraint(room, ub=0),
-        LinearConstraint(count, problem.nodes, problem.nodes),
+        linear_constraint(once, 1, 1),
+        linear_constraint(room, upper=0),
+        linear_constraint(count, problem.nodes, problem.nodes),
     ]
 
 
-def _check(problem: MigrationProblem, result: OptimizeResult, seconds: float) -> None:
+def _check(problem: MigrationProblem, result: Any, seconds: float) -> None:
     if result.status == _INFEASIBLE:
         raise InfeasibleTau(problem.nodes, problem.tau, smallest_tau(problem), "assignments")
     if result.x is None:

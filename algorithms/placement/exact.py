@@ -1,12 +1,13 @@
 """The optimum of small instances, beyond the paper: an integer program for HiGHS."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, OptimizeResult, milp
 from scipy.sparse import csr_array
 
 from algorithms.errors import NotProven, TooLarge
+from algorithms.optimizers import linear_constraint, solve_milp
 from algorithms.placement.offline.rounds import spread
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.refine import Refined
@@ -53,11 +54,11 @@ class Exact(OfflinePlacement):
             )
         start = Refined(seconds=_HEAD_START * self.seconds).solve(problem)
         program = _Program(problem)
-        result = milp(
+        result = solve_milp(
             program.costs,
+            program.most,
+            [*program.rules(), program.no_worse_than(start.traffic)],
             integrality=np.ones(program.variables),
-            bounds=Bounds(0, program.most),
-            constraints=[*program.rules(), program.no_worse_than(start.traffic)],
             options={"time_limit": self.seconds * (1 - _HEAD_START), "mip_rel_gap": 0.0},
         )
         _check_proof(result, start, self.seconds)
@@ -77,7 +78,7 @@ class _Program:
         fits = np.minimum(types.sizes[:, None], problem.caps[None, :]).ravel()
         self.most = np.concatenate([fits, np.ones(len(problem.rates) * servers)])
 
-    def rules(self) -> list[LinearConstraint]:
+    def rules(self) -> list[Any]:
         """All queries placed, no server above its cap, sources where they are read."""
         problem, servers = self.problem, self.problem.servers
         amounts = np.arange(self.amounts)
@@ -85,15 +86,15 @@ class _Program:
         held = self._rows(amounts % servers, amounts, np.ones(self.amounts))
         sizes = problem.types.sizes
         return [
-            LinearConstraint(placed, sizes, sizes),
-            LinearConstraint(held, ub=problem.caps),
-            LinearConstraint(self._deliveries(), ub=0),
+            linear_constraint(placed, sizes, sizes),
+            linear_constraint(held, upper=problem.caps),
+            linear_constraint(self._deliveries(), upper=0),
             *self._order_of_equals(),
         ]
 
-    def no_worse_than(self, traffic: float) -> LinearConstraint:
+    def no_worse_than(self, traffic: float) -> Any:
         """Exclude plans that are worse than a known one."""
-        return LinearConstraint(csr_array(self.costs[None, :]), ub=traffic * (1 + 1e-9))
+        return linear_constraint(csr_array(self.costs[None, :]), upper=traffic * (1 + 1e-9))
 
     def as_rounds(self, given: Ints) -> Ints:
         """Return the solution as (type, server, queries), int64[r, 3]."""
@@ -116,7 +117,7 @@ class _Program:
             np.concatenate([np.ones(len(pairs)), -self.most[amount]]),
         )
 
-    def _order_of_equals(self) -> list[LinearConstraint]:
+    def _order_of_equals(self) -> list[Any]:
         """Of servers with one cap the lower number has as many queries: halves the search."""
         caps, servers = self.problem.caps, self.problem.servers
         pairs = [
@@ -132,14 +133,14 @@ class _Program:
             [np.concatenate([types + left, types + right]) for left, right in pairs]
         )
         signs = np.tile(np.repeat([-1.0, 1.0], len(types)), len(pairs))
-        return [LinearConstraint(self._rows(rows, columns, signs), ub=0)]
+        return [linear_constraint(self._rows(rows, columns, signs), upper=0)]
 
     def _rows(self, rows: Ints, columns: Ints, values: Floats) -> csr_array:
         count = int(rows.max(initial=-1)) + 1
         return csr_array((values, (rows, columns)), shape=(count, self.variables))
 
 
-def _check_proof(result: OptimizeResult, start: PlacementPlan, seconds: float) -> None:
+def _check_proof(result: Any, start: PlacementPlan, seconds: float) -> None:
     if result.status == _PROVEN:
         return
     bound = max(float(result.mip_dual_bound or 0.0), start.lower_bound)

@@ -6,11 +6,12 @@ rounds: the least excess over the whole plan's imbalance, then the least traffic
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array, eye_array, hstack
 
+from algorithms.optimizers import linear_constraint, solve_milp
 from algorithms.subset.problem import EVEN, SubsetProblem
 from algorithms.vocabulary import Floats
 
@@ -48,7 +49,7 @@ class _Model:
         self.problem = problem
         self.width = len(problem.moves) + len(problem.spots)
 
-    def balanced(self, limit: float, excess: float) -> LinearConstraint:
+    def balanced(self, limit: float, excess: float) -> Any:
         """Return that no node is above the mean by more than the limit (and the excess)."""
         problem = self.problem
         nodes = len(problem.capacities)
@@ -62,24 +63,24 @@ class _Model:
         shares = weights - weights.mean(axis=0)
         fixed = problem.fixed / problem.capacities
         whole = np.hstack([shares, np.full((nodes, 1), excess)])
-        return LinearConstraint(csr_array(whole), -np.inf, limit - (fixed - fixed.mean()))
+        return linear_constraint(csr_array(whole), -np.inf, limit - (fixed - fixed.mean()))
 
-    def solve(self, objective: Floats, balanced: LinearConstraint, seconds: float) -> Solved:
+    def solve(self, objective: Floats, balanced: Any, seconds: float) -> Solved:
         moves, spots = len(self.problem.moves), len(self.problem.spots)
         whole = np.concatenate([np.ones(moves), np.zeros(spots + 1)])
         top = np.concatenate([np.ones(moves + spots), [np.inf]])
-        result = milp(
+        result = solve_milp(
             objective,
-            constraints=[balanced, *self._present(), self._budget()],
+            top,
+            [balanced, *self._present(), self._budget()],
             integrality=whole,
-            bounds=Bounds(0.0, top),
             options={"time_limit": seconds},
         )
         chosen = None if result.x is None else result.x[:moves] > 0.5  # noqa: PLR2004 - of 0 and 1
         bound = getattr(result, "mip_dual_bound", None)
         return Solved(chosen, None if bound is None else float(bound))
 
-    def _present(self) -> list[LinearConstraint]:
+    def _present(self) -> list[Any]:
         """Return that a spot receives its source exactly if a unit there reads it."""
         problem = self.problem
         change = problem.changes.tocoo()
@@ -95,11 +96,11 @@ class _Model:
         empty = csr_array((spots, 1))
         any_ = hstack([-problem.changes.astype(np.float64), identity, empty])
         return [
-            LinearConstraint(each, least, np.inf),
-            LinearConstraint(csr_array(any_), -np.inf, problem.readers.astype(np.float64)),
+            linear_constraint(each, least, np.inf),
+            linear_constraint(csr_array(any_), -np.inf, problem.readers.astype(np.float64)),
         ]
 
-    def _budget(self) -> LinearConstraint:
+    def _budget(self) -> Any:
         costs = csr_array(self.problem.costs.T)
         empty = csr_array((len(self.problem.limits), self.width + 1 - len(self.problem.moves)))
-        return LinearConstraint(csr_array(hstack([costs, empty])), -np.inf, self.problem.limits)
+        return linear_constraint(csr_array(hstack([costs, empty])), -np.inf, self.problem.limits)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from algorithms.compiled import compiled
+from algorithms.optimizers import best_assignment
 from algorithms.vocabulary import Floats, Ints
 
 
@@ -54,7 +54,7 @@ def match_nodes(kept: Floats, old: Ints, names: Sequence[int], new: Ints) -> lis
     low = np.maximum(old[:-1, None], new[None, :-1])
     high = np.minimum(old[1:, None], new[None, 1:])
     stays = np.where(high > low, kept[high] - kept[np.minimum(low, high)], 0.0)
-    rows, columns = linear_sum_assignment(stays, maximize=True)
+    rows, columns = best_assignment(stays)
     pairs = {
         int(column): names[row]
         for row, column in zip(rows, columns, strict=True)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
+from algorithms.optimizers import best_assignment
 from algorithms.placement.planner import PLANNER
 from algorithms.placement.problem import PlacementProblem
 from algorithms.vocabulary import Ints
@@ -93,7 +93,7 @@ def fewest_moves_labels(
     labels = np.empty(len(known), np.int64)
     for size in np.unique(sizes[known]):
         equal = np.flatnonzero(sizes[known] == size)
-        rows, columns = linear_sum_assignment(overlap[np.ix_(equal, known[equal])], maximize=True)
+        rows, columns = best_assignment(overlap[np.ix_(equal, known[equal])])
         labels[equal[rows]] = known[equal[columns]]
     return labels
 
