@@ -31,6 +31,9 @@ from algorithms.vocabulary import Floats, Ints, parameter
 # Closed panes from which mean and standard deviation are computed.
 RECENT: Final = 32
 _MOST_OPEN: Final = 16
+# Load that a worker may have above the least loaded one, in largest parts of a pane: more cannot be
+# compensated within a window, as after a large pane before the first statistics.
+_PARTS_ABOVE: Final = 2.0
 _NO_PANE: Final = -(2**62)
 _ARRAYS: Final = ("number", "size", "worker", "part", "closed", "sizes")
 
@@ -72,10 +75,14 @@ class OpenPanes:
 
 @dataclass(frozen=True, eq=False)
 class RateState(State):
-    """Loads of the workers, the panes, and how many sources the stream has."""
+    """Loads of the workers, the panes, and how many sources the stream has.
+
+    `forgotten`: int64[n], load far above that of the other workers, which counts no more.
+    """
 
     loads: LoadState
     panes: OpenPanes
+    forgotten: Ints
     sources: int = 1
 
 
@@ -91,7 +98,7 @@ class RateAware(Grouping[RateState]):
     window_ms: int = window_parameter()
     slide_ms: int = slide_parameter()
     slack: float = parameter(
-        0.1, minimum=0.001, maximum=100.0,
+        0.08, minimum=0.001, maximum=100.0,
         help="Largest part of a pane, as part of the messages of a worker in a window.",
     )  # fmt: skip
     open_panes: int = parameter(
@@ -102,7 +109,8 @@ class RateAware(Grouping[RateState]):
     def start(self, workers: Workers) -> RateState:
         """Return the state before the first message."""
         of = self.of_workers(workers)
-        return RateState(of, empty_loads(of), OpenPanes.none(self.open_panes))
+        none = np.zeros(of.count, np.int64)
+        return RateState(of, empty_loads(of), OpenPanes.none(self.open_panes), none)
 
     @property
     def _pane(self) -> int:
@@ -115,15 +123,18 @@ class RateAware(Grouping[RateState]):
     def route(self, state: RateState, messages: Messages) -> tuple[Ints, RateState]:
         """Return the worker of each message, and the state after them."""
         loads, panes = state.loads, state.panes.copied()
-        total, result = loads.total, np.empty(len(messages), np.int64)
+        forgotten, result = state.forgotten.copy(), np.empty(len(messages), np.int64)
+        total = loads.total - forgotten
         times = times_of(messages, loads.routed)
         count = _route(
             times, self._pane, state.sources, self._largest_parts(state),
-            1.0 / state.workers.shares, total, panes.number, panes.size, panes.worker, panes.part,
+            1.0 / state.workers.shares, loads.waiting, total, forgotten,
+            panes.number, panes.size, panes.worker, panes.part,
             panes.closed, panes.sizes, panes.count, result,
         )  # fmt: skip
-        after = loads.with_total(total, len(messages))
-        return result, replace(state, loads=after, panes=replace(panes, count=count))
+        after = loads.with_total(total + forgotten, len(messages))
+        panes = replace(panes, count=count)
+        return result, replace(state, loads=after, panes=panes, forgotten=forgotten)
 
     def choose(
         self, state: RateState, key: int, time_ms: int | None = None
@@ -142,6 +153,7 @@ class RateAware(Grouping[RateState]):
                 panes.closed[count % RECENT] = number
                 panes.sizes[count % RECENT] = panes.size[place]
                 panes.number[place], count = _NO_PANE, count + 1
+            state = self._forget(state, panes, count)
         place = pane % self.open_panes
         if panes.number[place] != pane:
             panes.number[place], panes.size[place] = pane, 0
@@ -154,13 +166,30 @@ class RateAware(Grouping[RateState]):
         after = state.loads.with_message(worker)
         return worker, replace(state, loads=after, panes=replace(panes, count=count))
 
+    def _forget(self, state: RateState, panes: OpenPanes, count: int) -> RateState:
+        """Return the state in which no load is far above the others."""
+        used = min(count, RECENT)
+        if not used:
+            return state
+        shares, sent = state.workers.shares.tolist(), (state.loads.load - state.forgotten).tolist()
+        best = self._least_loaded(state)
+        least = sent[best] * (1.0 / shares[best])
+        mean = sum(float(size) for size in panes.sizes[:used].tolist()) / used
+        largest, forgotten = self._largest_parts(state).tolist(), state.forgotten.copy()
+        for worker, load in enumerate(sent):
+            most = int(least / (1.0 / shares[worker]) + _PARTS_ABOVE * mean * largest[worker])
+            forgotten[worker] += max(0, load - most)
+        return replace(state, forgotten=forgotten)
+
+    def _least_loaded(self, state: RateState) -> int:
+        """Return the worker with the smallest load over capacity after a message."""
+        total: list[int] = (state.loads.total - state.forgotten).tolist()
+        shares = state.workers.shares.tolist()
+        return min(range(len(total)), key=lambda w: (total[w] + 1) * (1.0 / shares[w]))
+
     def _next_part(self, state: RateState, panes: OpenPanes, place: int) -> None:
         """Continue a pane on the worker with the smallest load over capacity."""
-        total, shares = state.loads.total.tolist(), state.workers.shares.tolist()
-        panes.part[place] = 0
-        panes.worker[place] = min(
-            range(len(total)), key=lambda w: (total[w] + 1) * (1.0 / shares[w])
-        )
+        panes.part[place], panes.worker[place] = 0, self._least_loaded(state)
 
     def _limit(self, state: RateState, panes: OpenPanes, count: int, worker: int) -> float:
         """Return the largest part of a pane on a worker in messages of one source."""
@@ -177,9 +206,14 @@ class RateAware(Grouping[RateState]):
         self, before: RateState, after: Sequence[RateState], feedback: Feedback | None = None
     ) -> RateState:
         """Return the loads and panes of all sources: the sizes of a pane are added up."""
-        loads = combined_loads(before.loads, [state.loads for state in after], feedback)
+        forgotten = np.max([before.forgotten, *(state.forgotten for state in after)], axis=0)
+        first, *others = (
+            replace(state.loads, load=state.loads.load - forgotten) for state in (before, *after)
+        )
+        loads = combined_loads(first, others, feedback)
         panes = self._combined_panes(before.panes, [state.panes for state in after])
-        return replace(before, loads=loads, panes=panes, sources=max(1, len(after)))
+        none = np.zeros(before.workers.count, np.int64)
+        return RateState(before.workers, loads, panes, none, max(1, len(after)))
 
     def _combined_panes(self, before: OpenPanes, after: Sequence[OpenPanes]) -> OpenPanes:
         base = before.known_sizes()
@@ -208,7 +242,8 @@ class RateAware(Grouping[RateState]):
         """Return the state as JSON values."""
         panes = state.panes
         lists = {name: getattr(panes, name).tolist() for name in _ARRAYS}
-        return packed_loads(state.loads) | lists | {"seen": [panes.count, state.sources]}
+        row = packed_loads(state.loads) | lists | {"seen": [panes.count, state.sources]}
+        return row | {"forgotten": state.forgotten.tolist()}
 
     def unpack(self, workers: Workers, row: Mapping[str, Any]) -> RateState:
         """Return the state of its packed form. Raises `BadProblem`."""
@@ -217,18 +252,19 @@ class RateAware(Grouping[RateState]):
         arrays = {name: integers(row, name, len(getattr(panes, name))) for name in _ARRAYS}
         count, sources = integers(row, "seen", 2).tolist()
         panes = replace(panes, **arrays, count=count)
-        return RateState(of, unpacked_loads(of, row), panes, max(1, sources))
+        forgotten = integers(row, "forgotten", of.count)
+        return RateState(of, unpacked_loads(of, row), panes, forgotten, max(1, sources))
 
 
 @compiled
 def _route(
-    times: Ints, pane_length: int, sources: int, largest_parts: Floats, scale: Floats, total: Ints,
-    number: Ints, size: Ints, worker: Ints, part: Ints, closed: Ints, sizes: Ints, count: int,
-    result: Ints,
+    times: Ints, pane_length: int, sources: int, largest_parts: Floats, scale: Floats,
+    waiting: Ints, total: Ints, forgotten: Ints, number: Ints, size: Ints, worker: Ints, part: Ints,
+    closed: Ints, sizes: Ints, count: int, result: Ints,
 ) -> int:  # fmt: skip
     """Write the worker of each message into `result`, and return the number of closed panes.
 
-    Counts messages in `total` and changes the panes.
+    Counts messages in `total`, increases `forgotten` and changes the panes.
     """
     places, newest = len(number), number.max()
     mean, deviation = _statistics(sizes, count)
@@ -243,6 +279,8 @@ def _route(
                 newest = pane
                 count = _close(newest - places, number, size, closed, sizes, count)
                 mean, deviation = _statistics(sizes, count)
+                if count > 0:
+                    _forget(mean, largest_parts, scale, waiting, total, forgotten)
             place = pane % places
             if number[place] != pane:
                 number[place], size[place], part[place] = pane, 0, 0
@@ -262,6 +300,20 @@ def _route(
 def _limit(mean: float, deviation: float, largest_part: float, sources: int, count: int) -> float:
     """Return the largest part of a pane on a worker, without a bound before a pane was closed."""
     return min(mean + deviation, mean * largest_part) / sources if count > 0 else np.inf
+
+
+@compiled
+def _forget(
+    mean: float, largest_parts: Floats, scale: Floats, waiting: Ints, total: Ints, forgotten: Ints
+) -> None:
+    """Subtract sent load far above that of the least loaded worker; count it in `forgotten`."""
+    best = _least_loaded(total, scale)
+    least = (total[best] - waiting[best]) * scale[best]
+    for worker in range(len(total)):
+        most = int(least / scale[worker] + _PARTS_ABOVE * mean * largest_parts[worker])
+        excess = max(0, total[worker] - waiting[worker] - most)
+        total[worker] -= excess
+        forgotten[worker] += excess
 
 
 @compiled

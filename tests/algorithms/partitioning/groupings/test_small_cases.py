@@ -136,7 +136,7 @@ def test_panes_go_to_the_workers_in_turn() -> None:
 
 def test_a_pane_is_continued_beyond_mean_and_deviation() -> None:
     """Panes of 10 messages, then one of 40: 10 is the mean and the deviation is 0."""
-    grouping = RateAware(window_ms=1_000, slide_ms=10, open_panes=1)
+    grouping = RateAware(window_ms=1_000, slide_ms=10, open_panes=1, slack=100.0)
     times = np.concatenate([np.repeat(np.arange(0, 50, 10), 10), np.full(40, 50)])
     assigned, state = grouping.route(
         grouping.start(Workers.of(10)), Messages(np.zeros(90, np.uint64), times)
