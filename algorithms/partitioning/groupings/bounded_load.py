@@ -7,7 +7,11 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.partitioning.grouping import Hashes, Messages
-from algorithms.partitioning.groupings.load_state import LoadGrouping, LoadState
+from algorithms.partitioning.groupings.load_state import (
+    LoadGrouping,
+    LoadState,
+    room_per_message,
+)
 from algorithms.partitioning.groupings.ring import (
     place_on_ring,
     position_of,
@@ -36,7 +40,7 @@ class BoundedLoad(LoadGrouping):
         """Return the worker of each message, and the state after them."""
         total, ring = state.total, ring_of(state.workers)
         result = np.empty(len(messages), np.int64)
-        room = (1.0 + self.eps) * state.workers.shares
+        room = room_per_message(self.eps, state.workers)
         arrays = ring.points, ring.owners, ring.starts, ring.shift
         _route(messages.keys, *arrays, room, total, result)
         return result, state.with_total(total, len(messages))
@@ -46,10 +50,11 @@ class BoundedLoad(LoadGrouping):
     ) -> tuple[int, LoadState]:
         """Return the first worker with room clockwise of the key, and the state after it."""
         total, ring = state.total.tolist(), ring_of(state.workers)
-        messages, first = sum(total) + 1, ring.place(position_of(key))
+        room, messages = room_per_message(self.eps, state.workers).tolist(), sum(total) + 1
+        first = ring.place(position_of(key))
         for step in range(len(ring.owners)):
             worker = int(ring.owners[(first + step) % len(ring.owners)])
-            if total[worker] < (1.0 + self.eps) * float(state.workers.shares[worker]) * messages:
+            if total[worker] < room[worker] * messages:
                 return worker, state.with_message(worker)
         raise AssertionError("a worker below the mean load always has room")
 

@@ -8,10 +8,12 @@ import numpy as np
 
 from algorithms.errors import BadProblem
 from algorithms.partitioning.grouping import Feedback, Grouping, State, Workers
-from algorithms.vocabulary import Ints
+from algorithms.vocabulary import Floats, Ints
 
 # Messages per worker on average above which all loads are halved.
 REMEMBERED: Final = 1 << 14
+# The least worker still has room at eps = 0 as long as a stream has fewer than 10^12 messages.
+_BELOW: Final = 1.0 - 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,14 @@ class LoadGrouping(Grouping[LoadState]):
     def unpack(self, workers: Workers, row: Mapping[str, Any]) -> LoadState:
         """Return the state of its packed form. Raises `BadProblem`."""
         return unpacked_loads(self.of_workers(workers), row)
+
+
+def room_per_message(eps: float, workers: Workers) -> Floats:
+    """Return the load per message of the stream below which each worker has room, float64[n].
+
+    Slightly less than (1 + eps) times the share, so that rounding admits no message too many.
+    """
+    return (1.0 + eps) * workers.shares * _BELOW
 
 
 def empty_loads(workers: Workers) -> LoadState:

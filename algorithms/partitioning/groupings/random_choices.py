@@ -21,7 +21,11 @@ from algorithms.partitioning.groupings.hash_choice import (
     slot_worker,
 )
 from algorithms.partitioning.groupings.key import slot_table
-from algorithms.partitioning.groupings.load_state import LoadGrouping, LoadState
+from algorithms.partitioning.groupings.load_state import (
+    LoadGrouping,
+    LoadState,
+    room_per_message,
+)
 from algorithms.partitioning.groupings.two_choices import MAX_SEED
 from algorithms.random_numbers import mixed
 from algorithms.vocabulary import MAX_SLACK, Floats, Ints, parameter
@@ -57,7 +61,7 @@ class RandomChoices(LoadGrouping):
         """Return the worker of each message, and the state after them."""
         workers, total = state.workers, state.total
         result = np.empty(len(messages), np.int64)
-        room = (1.0 + self.eps) * workers.shares
+        room = room_per_message(self.eps, workers)
         seed = np.uint64(mixed_word(self.seed))
         if workers.equal:
             _route_equal(messages.keys, seed, room[0], total, result)
@@ -76,9 +80,9 @@ class RandomChoices(LoadGrouping):
     def choose_from(self, state: LoadState, sequence: Iterable[int]) -> tuple[int, LoadState]:
         """Return the first worker with room of a sequence of workers, and the state after it."""
         total = state.total.tolist()
-        messages = sum(total) + 1
+        room, messages = room_per_message(self.eps, state.workers).tolist(), sum(total) + 1
         for worker in sequence:
-            if total[worker] < (1.0 + self.eps) * float(state.workers.shares[worker]) * messages:
+            if total[worker] < room[worker] * messages:
                 return worker, state.with_message(worker)
         raise AssertionError("a worker below the mean load always has room")
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem
@@ -84,6 +84,7 @@ def test_shuffle_is_a_round_robin_in_proportion_to_capacities() -> None:
 
 
 @settings(deadline=None, max_examples=60)
+@example(Messages(np.zeros(5, np.uint64)), Workers.of(5), 2.0)
 @given(stream=messages(400), of=workers(), eps=st.sampled_from([0.0, 0.01, 0.3, 2.0]))
 def test_loads_are_bounded_at_any_time(stream: Messages, of: Workers, eps: float) -> None:
     """I(m) < eps m / n + 1 with equal capacities, on every stream."""
