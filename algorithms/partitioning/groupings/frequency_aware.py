@@ -6,6 +6,7 @@ from math import ceil
 from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from algorithms.compiled import compiled
 from algorithms.partitioning.grouping import Feedback, Grouping, Hashes, Messages, State, Workers
@@ -77,7 +78,7 @@ class FrequencyAware(Grouping[FrequencyState]):
         default=True,
         help="Whether sub-keys of a key go to different workers; else the ring alone decides.",
     )
-    period: int = period_parameter(64 * SAMPLE)
+    period: int = period_parameter(128 * SAMPLE)
 
     def start(self, workers: Workers) -> FrequencyState:
         """Return the state before the first message: no key is divided."""
@@ -93,8 +94,8 @@ class FrequencyAware(Grouping[FrequencyState]):
             next_parts = state.next_parts.copy()
             _route(
                 keys, ring.points, ring.owners, ring.starts, ring.shift,
-                split.places, split.rows, split.starts, split.owners,
-                next_parts, result[start:stop],
+                ring.direct, ring.direct_shift, split.places, split.rows, split.starts,
+                split.owners, next_parts, result[start:stop],
             )  # fmt: skip
             observed = state.frequencies.observed(keys, self.period)
             state = self._after(replace(state, next_parts=next_parts), observed)
@@ -205,7 +206,8 @@ def _assign_parts(
 @compiled
 def _route(
     keys: Hashes, points: Hashes, ring_owners: Ints, ring_starts: Ints, shift: np.uint64,
-    places: Hashes, rows: Ints, starts: Ints, owners: Ints, next_parts: Ints, result: Ints,
+    direct: NDArray[np.int16], direct_shift: np.uint64, places: Hashes, rows: Ints, starts: Ints,
+    owners: Ints, next_parts: Ints, result: Ints,
 ) -> None:  # fmt: skip
     """Write the worker of each message into `result`; advances the parts of divided keys."""
     for message in range(len(keys)):
@@ -213,7 +215,10 @@ def _route(
         row = row_of(key, places, rows)
         if row < 0:
             position = ring_position(key, 0)
-            result[message] = ring_owners[place_on_ring(position, points, ring_starts, shift)]
+            worker = int(direct[position >> direct_shift])
+            if worker < 0:
+                worker = ring_owners[place_on_ring(position, points, ring_starts, shift)]
+            result[message] = worker
             continue
         part = next_parts[row]
         result[message] = owners[starts[row] + part]

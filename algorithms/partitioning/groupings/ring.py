@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from algorithms.compiled import compiled, inlined
 from algorithms.partitioning.grouping import Hashes, Workers
@@ -22,6 +23,10 @@ from algorithms.vocabulary import Floats, Ints
 POINTS: Final = 128
 _MOST_POINTS: Final = 1 << 20
 
+# Further bits by which the worker of a position is looked up; a table fits into the first cache.
+_DIRECT_BITS: Final = 3
+_MOST_DIRECT_BITS: Final = 16
+
 _STEP: Final = 0x9E3779B97F4A7C15
 _STEP_WORD = np.uint64(_STEP)
 _SEED: Final = 0x5851F42D4C957F2D
@@ -32,13 +37,16 @@ class Ring:
     """Points in ascending order, uint64[p], and the worker of each, int64[p].
 
     `starts`: int64[2^k]; for the upper k bits of a position, the first point from there on.
-    `shift`: 64 - k.
+    `shift`: 64 - k. `direct`: int16[2^j]; for the upper j bits of a position, its worker, or -1 if
+    further bits decide. `direct_shift`: 64 - j.
     """
 
     points: Hashes
     owners: Ints
     starts: Ints
     shift: np.uint64
+    direct: NDArray[np.int16]
+    direct_shift: np.uint64
 
     @classmethod
     def of(cls, names: Sequence[int], shares: Floats) -> "Ring":
@@ -51,8 +59,12 @@ class Ring:
         order = np.lexsort((owners, points))
         points, owners = points[order], owners[order]
         bits = max(1, int(2 * len(points) - 1).bit_length())
-        firsts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
-        return cls(points, owners, np.searchsorted(points, firsts), np.uint64(64 - bits))
+        starts, shift = _first_points(points, bits)
+        direct_bits = min(bits + _DIRECT_BITS, max(bits, _MOST_DIRECT_BITS))
+        first, direct_shift = _first_points(points, direct_bits)
+        known = first == np.append(first[1:], len(points))
+        direct = np.where(known, owners[first % len(points)], -1).astype(np.int16)
+        return cls(points, owners, starts, shift, direct, direct_shift)
 
     def place(self, position: int) -> int:
         """Return the first point from this position on: `place_on_ring` in plain code."""
@@ -97,6 +109,12 @@ def owners_on_ring(
     for message in range(len(keys)):
         position = ring_position(keys[message], 0)
         result[message] = owners[place_on_ring(position, points, starts, shift)]
+
+
+def _first_points(points: Hashes, bits: int) -> tuple[Ints, np.uint64]:
+    """Return the first point from each position of so many bits on, and the shift of positions."""
+    firsts = np.arange(1 << bits, dtype=np.uint64) << np.uint64(64 - bits)
+    return np.searchsorted(points, firsts), np.uint64(64 - bits)
 
 
 def _points(names: Hashes, numbers: Hashes) -> Hashes:
