@@ -1,5 +1,6 @@
 """The key microscope of a query: page, fragments, empty states, buttons by role."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -157,8 +158,23 @@ def test_viewers_have_no_buttons(
     give(key_report())
     assert 'data-dialog="key_grouping"' in operating.get(page_of(split)).content.decode()
     content = viewing.get(page_of(split)).content.decode()
+    assert re.findall(r'method="post" action="([^"]*)"', content) == ["/logout/"]
     assert 'id="key-buttons"' not in content
     assert '<dialog id="key_grouping"' not in content
+
+
+def test_the_content_security_policy_stops_nothing(
+    operating: Client, split: Query, give: Give
+) -> None:
+    give(key_report())
+    content = operating.get(page_of(split)).content.decode()
+    assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son[a-z]+=", content)
+
+
+def test_labels_of_keys_are_escaped(operating: Client, split: Query, give: Give) -> None:
+    keys = [replace(key, label="<script>") for key in key_report().keys]
+    give(key_report(keys=keys))
+    assert "<script>" not in operating.get(page_of(split)).content.decode()
 
 
 def test_a_fixed_grouping_locks_the_buttons(

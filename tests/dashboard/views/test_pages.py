@@ -24,6 +24,7 @@ PAGES = [
     "/clusters/sf/numbers/", "/clusters/sf/streams/", "/clusters/sf/streams/suggest/?find=s",
     "/clusters/sf/streams/{stream}/", "/clusters/sf/queries/", "/clusters/sf/queries/{query}/",
     "/clusters/sf/queries/{query}/results/", "/clusters/sf/queries/{query}/charts.json",
+    "/clusters/sf/queries/{query}/keys/", "/clusters/sf/queries/{query}/keys/charts.json",
     "/clusters/sf/proposals/", "/clusters/sf/proposals/form/?algorithm=least_cost",
     "/clusters/sf/proposals/{proposal}/", "/clusters/sf/proposals/{proposal}/charts.json",
     "/clusters/sf/proposals/{proposal}/steps.json",
