@@ -46,7 +46,7 @@ def form_of(policy: Policy, **changed: Any) -> dict[str, Any]:
 
 def test_the_summary_says_what_applies_by_itself(viewing: Client, sf: Cluster) -> None:
     content = viewing.get(PAGE).content.decode()
-    assert "Moves of queries and moves of tasks wait for an approver" in content
+    assert "moves of tasks and changes of key groupings wait for an approver" in content
     assert "These are the defaults" in content
     assert "Save the policy" not in content
     assert content.count('<fieldset class="panel" disabled>') == len(SECTIONS)
