@@ -14,6 +14,12 @@ WORDS = (
              " Either can drop a random share of the records, or whole windows."),
     ("aggregator node", "The node that merges the partial windows of a split query. A query that is"
                    " submitted with a key grouping has one, and its key grouping can be changed."),
+    ("key grouping", "The assignment of keys to the tasks of a query, by the key alone or also by the"
+                     " load of tasks."),
+    ("pair", "A key and a task that has state of it. Their number is the memory of a key"
+             " grouping: one per key under plain key grouping."),
+    ("skew", "Of a query: the largest load over capacity of a task, minus the mean over its tasks,"
+             " in points of capacity."),
     ("routing table", "The assignment of streams to split nodes and of queries to nodes. It is"
                       " immutable: each change creates a version with the next number."),
     ("proposal", "A plan under review. Its seal is a hash over its actions and its snapshot. An"
