@@ -14,8 +14,8 @@ WORDS = (
              " Either can drop a random share of the records, or whole windows."),
     ("aggregator node", "The node that merges the partial windows of a split query. A query that is"
                    " submitted with a key grouping has one, and its key grouping can be changed."),
-    ("key grouping", "The assignment of keys to the tasks of a query, by the key alone or also by the"
-                     " load of tasks."),
+    ("key grouping", "The assignment of keys to the tasks of a query, by the key alone or also by"
+                     " the load of tasks."),
     ("pair", "A key and a task that has state of it. Their number is the memory of a key"
              " grouping: one per key under plain key grouping."),
     ("skew", "Of a query: the largest load over capacity of a task, minus the mean over its tasks,"

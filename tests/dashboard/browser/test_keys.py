@@ -85,14 +85,17 @@ def test_the_keys_are_shown_and_a_plan_is_requested(page: Page, web: str, split:
 
 
 def test_a_sample_changes_the_page(page: Page, web: str, split: Query) -> None:
-    """The tick of the page asks for the newest report; the chosen scale stays."""
+    """The tick of the page asks for the newest report; scale and focus stay."""
     log_in(page, web, "a-operator")
     page.goto(f"/clusters/sf/queries/{split.pk}/keys/")
     expect(page.locator("#key-finding code")).to_have_text("key 0")
     page.locator("body[data-ready]").wait_for(state="attached")
     page.get_by_text("log", exact=True).click()
+    region = page.get_by_role("region", name="Where each key goes")
+    region.focus()
     before = int(page.locator("#key-finding").get_attribute("data-sampled") or 0)
     apart(lambda: _sample(split, batch=2))
     page.evaluate("document.body.dispatchEvent(new CustomEvent('weir:sample'))")
     expect(page.locator("#key-finding")).to_have_attribute("data-sampled", str(2 * before))
     expect(page.locator("#key-shares rect.log").first).to_be_visible()
+    expect(region).to_be_focused()

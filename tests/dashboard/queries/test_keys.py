@@ -79,7 +79,7 @@ def test_live_parts_replace_their_elements(operating: Client, split: Query, give
     give(key_report())
     headers = HTMX | {"HX-Target": "key-status"}
     content = operating.get(page_of(split, "live/"), headers=headers).content.decode()
-    for part in ("key-tiles", "key-shares", "key-places"):
+    for part in ("key-tiles", "key-shares", "key-places", "key-places-note"):
         assert "hx-swap-oob" in marked(content, part)
     assert "hx-swap-oob" not in operating.get(page_of(split)).content.decode()
     assert "<html" not in content
