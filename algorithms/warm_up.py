@@ -25,6 +25,8 @@ from algorithms.partitioning.grouping import Messages, Workers
 from algorithms.partitioning.groupings.frequency_aware import FrequencyAware
 from algorithms.partitioning.groupings.relocations import key_relocations
 from algorithms.partitioning.problem import ListedStream, PartitioningProblem
+from algorithms.partitioning.recommendation import Recommend, RecommendationProblem
+from algorithms.partitioning.replay import ReplayProblem, SampledKeys
 from algorithms.placement.online import LeastCost, OnlinePlacement, OnlineState
 from algorithms.placement.online.service import PlacementService
 from algorithms.placement.online.simulation import SimulatedCluster
@@ -65,6 +67,8 @@ def _partition() -> None:
         for capacities in (None, (1.0, 2.0)):
             problem = PartitioningProblem(ListedStream(messages), Workers.of(2, capacities))
             grouping.solve(problem)
+    stream = ReplayProblem(SampledKeys.of_counts(messages.keys, np.ones(9)), np.ones(2), 2.0)
+    Recommend(messages=30).solve(RecommendationProblem(stream))
     FrequencyAware().split_keys(Workers.of(2), messages.keys[:1], np.ones(1))
     key_relocations(messages.keys, (0,), (0, 1))
 

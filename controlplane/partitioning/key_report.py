@@ -195,15 +195,14 @@ def _parts(records: Mapping[int, int]) -> dict[int, float]:
 
 def _memory(keys: MeasuredKeys, recent: MeasuredKeys, replays: QueryReplays) -> int:
     """Return the pairs of the keys with known tasks, and of the others by the replay."""
-    others = max(0, keys.distinct - len(recent.tasks))
-    return recent.pairs + round(others * replays.present.pairs_per_key)
+    others, present = max(0, keys.distinct - len(recent.tasks)), replays.present
+    return recent.pairs + round(others * (present.pairs_per_key if present is not None else 1.0))
 
 
 def _replay_error(tasks: Sequence[TaskLoad], replays: QueryReplays) -> float | None:
     """Return the largest difference of predicted and measured loads over capacity."""
-    total = sum(task.records_per_s for task in tasks)
-    loads = replays.present.loads
-    if not total or len(loads) != len(tasks):
+    total, present = sum(task.records_per_s for task in tasks), replays.present
+    if not total or present is None or len(present.loads) != len(tasks):
         return None
-    rows = zip(tasks, loads, strict=True)
+    rows = zip(tasks, present.loads, strict=True)
     return max(abs(load * total - task.records_per_s) / task.capacity for task, load in rows)

@@ -69,9 +69,9 @@ class QueryReplays:
     reason: str
 
     @property
-    def present(self) -> GroupingReplay:
-        """Return the present grouping."""
-        return next(replay for replay in self.groupings if replay.in_use)
+    def present(self) -> GroupingReplay | None:
+        """Return the present grouping, None without replays."""
+        return next((replay for replay in self.groupings if replay.in_use), None)
 
     @property
     def recommended(self) -> str:
@@ -79,6 +79,7 @@ class QueryReplays:
         return next((replay.name for replay in self.groupings if replay.recommended), "")
 
 
+NO_REPLAYS: Final = QueryReplays((), "")
 # By query and time of its submission, as a new database reuses ids.
 _REPLAYS: Final[OrderedDict[Any, tuple[datetime, QueryReplays]]] = OrderedDict()
 
@@ -88,9 +89,11 @@ def read_replays(
 ) -> QueryReplays:
     """Return the replays of a query, at most a minute old.
 
-    `capacities` float64[n]: records/s of each task. A change of the key grouping, of tasks or of
-    capacities replays at once.
+    `capacities` float64[n]: records/s of each task, none of a query without a node. A change of the
+    key grouping, of tasks or of capacities replays at once.
     """
+    if not len(capacities):
+        return NO_REPLAYS
     present = route_text(query.key_grouping, query.key_grouping_parameters)
     key = query.pk, query.submitted_at, present, capacities.tobytes()
     kept = _REPLAYS.get(key)

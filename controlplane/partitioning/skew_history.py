@@ -101,7 +101,8 @@ def record(cluster: Cluster, now: datetime) -> int:
                 continue
             first, last = _ms(start), _ms(start + timedelta(seconds=PERIOD_S))
             keys = measured_keys([row for row in samples if first <= row.clock_ms < last])
-            if keys is not None:
+            # The number of tasks may have changed meanwhile.
+            if keys is not None and len(keys.task_rates) == len(capacities[query]):
                 rows.append(_row(queries[query], start, keys, capacities[query]))
     KeySkew.objects.bulk_create(rows, ignore_conflicts=True, batch_size=500)
     return len(rows)
@@ -119,15 +120,13 @@ def _capacities(cluster: Cluster, queries: Mapping[int, Query]) -> dict[int, Flo
 
 
 def _row(query: Query, start: datetime, keys: MeasuredKeys, capacities: Floats) -> KeySkew:
-    # The number of tasks may have changed meanwhile.
-    fits = len(capacities) == len(keys.task_rates)
     return KeySkew(
         query=query,
         seconds=PERIOD_S,
         t=start,
         top_share=round(keys.top_share, 6),
         top10_share=round(keys.top10_share, 6),
-        imbalance=round(skew_of(keys.task_rates, capacities), 6) if fits else 0.0,
+        imbalance=round(skew_of(keys.task_rates, capacities), 6),
         pairs=keys.pairs,
         records_per_s=round(keys.records_per_s, 3),
         grouping=query.key_grouping,

@@ -38,7 +38,8 @@ def problem(keys: SampledKeys | None = None, **changed: Any) -> ReplayProblem:
 def drawn(keys: SampledKeys, messages: int, seed: int) -> list[int]:
     """Return the measured messages of a replay."""
     size = messages // (BATCHES - ADAPTING)
-    return keys.draw(size * BATCHES, seed)[size * ADAPTING :].tolist()
+    keys_of_messages: list[int] = keys.draw(size * BATCHES, seed)[size * ADAPTING :].tolist()
+    return keys_of_messages
 
 
 @pytest.mark.parametrize("text", TEXTS)

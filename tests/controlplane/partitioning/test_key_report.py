@@ -133,6 +133,14 @@ def test_samples_of_another_number_of_tasks_count_for_keys_only(query: Query) ->
     assert (report.imbalance, report.replay_error) == (0.0, None)
 
 
+def test_an_ended_query_keeps_its_keys_for_a_while(query: Query) -> None:
+    sampled(query, NOW)
+    query.tasks.all().delete()
+    report = read_key_report(query, now=NOW)
+    assert (report.keys[0].label, report.tasks, report.groupings) == ("taxi", [], ())
+    assert (report.imbalance, report.memory, report.replay_error) == (0.0, 301, None)
+
+
 def test_the_history_is_part_of_the_report(sf: Cluster, query: Query) -> None:
     sampled(query, NOW)
     Cluster.objects.filter(pk=sf.pk).update(desired="running")

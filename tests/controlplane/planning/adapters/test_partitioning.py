@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
@@ -25,6 +26,7 @@ from controlplane.policies.exclusions import add_exclusion
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import update_policy
 from controlplane.proposals import computation, decisions, requests
+from controlplane.proposals.comparisons import compare
 from controlplane.topology.key_groupings import set_key_grouping
 from controlplane.topology.rows import current_table
 from controlplane.watch import review_proposal, watch_cluster
@@ -190,6 +192,58 @@ def test_a_plan_that_raises_the_skew_above_its_limit_is_not_approved(
     assert decide_auto_approval(proposal, allowing).code == "spoils"
 
 
+def test_a_policy_that_allows_it_starts_a_plan_of_the_loop(
+    sf: Cluster, query: Query, now: datetime
+) -> None:
+    update_policy(actor("admin", "boss"), sf, {"watch": "act", "auto_kinds": ["partitioning"]})
+    later = now + timedelta(seconds=10)
+    assert record(sf, later) >= 1
+    measured(sf, later)
+    watch_cluster(sf, later)
+    asked = newest(sf, "skew")
+    assert asked.code == "asked", asked.text
+    assert asked.number is not None
+    assert asked.number > 0.9
+    assert newest(sf, "imbalance").code == "balanced"
+    proposal = Proposal.objects.get(cluster=sf, origin="watch")
+    computation.compute(proposal.pk)
+    review_proposal(proposal.pk)
+    proposal.refresh_from_db()
+    assert (proposal.state, proposal.approved_by) == ("approved", "policy")
+    assert newest(sf, "skew").code == "acted"
+    measured(sf, later + timedelta(seconds=10))
+    watch_cluster(sf, later + timedelta(seconds=10))
+    assert newest(sf, "skew").code == "execution_running"
+
+
+def test_an_excluded_query_is_watched_but_not_changed(
+    operator: Actor, sf: Cluster, query: Query, now: datetime
+) -> None:
+    add_exclusion(operator, sf, "query", "q", "no", now + timedelta(days=1))
+    later = now + timedelta(seconds=10)
+    record(sf, later)
+    measured(sf, later)
+    watch_cluster(sf, later)
+    assert newest(sf, "skew").code == "excluded"
+    assert not Proposal.objects.exists()
+
+
+def test_a_comparison_and_a_budget(operator: Actor, sf: Cluster, query: Query) -> None:
+    """Both candidates share a snapshot; a change of a key grouping has no cost."""
+    wanted: list[tuple[str, str, dict[str, Any]]] = [
+        ("partitioning", "", {}),
+        ("migration", "", {}),
+    ]
+    comparison = compare(operator, sf, wanted, {"moves": 1})
+    for candidate in comparison.candidates.all():
+        computation.compute(candidate.pk)
+    rows = {row.planner: row for row in comparison.candidates.all()}
+    assert {row.state for row in rows.values()} == {Proposal.State.READY}
+    assert len(rows["partitioning"].plan) == 1
+    assert rows["partitioning"].snapshot.partitioning is not None
+    assert rows["partitioning"].snapshot_row_id == rows["migration"].snapshot_row_id
+
+
 def test_from_the_watch_loop_to_the_rollback(
     operator: Actor, approver: Actor, sf: Cluster, query: Query, now: datetime
 ) -> None:
@@ -211,6 +265,7 @@ def test_from_the_watch_loop_to_the_rollback(
     proposal.refresh_from_db()
     assert newest(sf, "skew").code == "recommended"
     (action,) = [planned.action for planned in proposal.plan]
+    assert isinstance(action, SetKeyGrouping)
     decisions.approve(approver, proposal, proposal.seal)
     executed(proposal)
     assert proposal.state == Proposal.State.DONE
