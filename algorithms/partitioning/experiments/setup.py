@@ -24,7 +24,9 @@ STEADY: Final = "consistent_hysteresis"
 AS_IN_PAPER: Final[Mapping[str, Any]] = {
     "hysteresis": 0.0, "relative": False, "moves": 1, "moved": "oldest", "probe": False,
 }  # fmt: skip
-NARROW: Final[Mapping[str, Any]] = {"lower": 0.77, "upper": 0.83, "relative": False}
+NARROW: Final[Mapping[str, Any]] = {
+    "lower": 0.77, "upper": 0.83, "moves": 4, "relative": False,
+}  # fmt: skip
 # The groupings with the eps of paper 002.
 _BOUNDED: Final = ("random_choices", "bounded_load", CONSISTENT)
 BY_KEYS: Final = tuple(name for name, info in GROUPINGS.items() if not info.needs_times)
