@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import F
+from django.db.models import F, Subquery
 
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Decision
@@ -78,7 +78,11 @@ class DecisionFilters(Filters):
 def last_decisions(cluster: Cluster) -> dict[str, Decision | None]:
     """Return the last decision of each loop, in the order of the loops; None before the first."""
     rows = Decision.objects.filter(cluster=cluster).order_by("-last_at", "-id")
-    return {name: rows.filter(loop=name).first() for name in LOOP_NAMES}
+    newest = [Subquery(rows.filter(loop=name).values("pk")[:1]) for name in LOOP_NAMES]
+    # One statement for all loops: each is a search in the index.
+    ids = Cluster.objects.filter(pk=cluster.pk).values_list(*newest).get()
+    known = Decision.objects.in_bulk([pk for pk in ids if pk is not None])
+    return {name: known.get(pk) for name, pk in zip(LOOP_NAMES, ids, strict=True)}
 
 
 def decisions_listing(
