@@ -42,6 +42,7 @@ def skews(query: Query, count: int, seconds: int = 10, end: datetime = NOW) -> N
     )  # fmt: skip
 
 
+@pytest.mark.both_databases
 def test_the_last_complete_periods_are_written_once(sf: Cluster, query: Query) -> None:
     sampled(query, NOW + timedelta(seconds=4), seconds=30)
     assert record(sf, NOW + timedelta(seconds=5)) == 2
@@ -112,6 +113,7 @@ def test_samples_of_another_number_of_tasks_have_no_row(sf: Cluster, query: Quer
     assert record(sf, NOW + timedelta(seconds=1)) == 0
 
 
+@pytest.mark.both_databases
 def test_longer_periods_are_means(query: Query) -> None:
     skews(query, 90)
     assert roll_up(NOW + timedelta(minutes=1)) == 4
@@ -150,6 +152,7 @@ def test_a_history_has_few_points_of_the_finest_periods(query: Query) -> None:
     assert history(query, NOW, NOW) == []
 
 
+@pytest.mark.both_databases
 def test_recent_skews_are_of_queries_with_a_key_grouping(
     operator: Actor, sf: Cluster, query: Query
 ) -> None:
