@@ -120,7 +120,8 @@ def read_key_report(
         return KeyReport(query.name, None, span_s, tasks=task_loads(query), history=points)
     recent = _recent(query, keys)
     tasks = task_loads(query, recent.task_rates)
-    replays = read_replays(query, keys, np.array([task.capacity for task in tasks]), moment)
+    capacities = np.array([task.capacity for task in tasks])
+    replays = read_replays(query, keys, recent.records_per_s, capacities, moment)
     memory = _memory(keys, recent, replays)
     return KeyReport(
         query=query.name,

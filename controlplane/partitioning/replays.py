@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -85,12 +85,12 @@ _REPLAYS: Final[OrderedDict[Any, tuple[datetime, QueryReplays]]] = OrderedDict()
 
 
 def read_replays(
-    query: Query, keys: MeasuredKeys, capacities: Floats, now: datetime
+    query: Query, keys: MeasuredKeys, records_per_s: float, capacities: Floats, now: datetime
 ) -> QueryReplays:
     """Return the replays of a query, at most a minute old.
 
-    `capacities` float64[n]: records/s of each task, none of a query without a node. A change of the
-    key grouping, of tasks or of capacities replays at once.
+    `records_per_s`: of the query now; `capacities` float64[n]: records/s of each task, none of a
+    query without a node. A change of the key grouping, of tasks or of capacities replays at once.
     """
     if not len(capacities):
         return NO_REPLAYS
@@ -99,6 +99,7 @@ def read_replays(
     kept = _REPLAYS.get(key)
     if kept is not None and timedelta(0) <= now - kept[0] < KEPT:
         return kept[1]
+    keys = replace(keys, records_per_s=records_per_s)
     result = _replayed(query, keys, capacities, present, now)
     _REPLAYS[key] = now, result
     _REPLAYS.move_to_end(key)

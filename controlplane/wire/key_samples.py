@@ -91,7 +91,9 @@ def write(client: "redis.Redis", cluster: str, samples: Iterable[KeySample]) -> 
     for sample in sorted(samples, key=lambda item: (item.batch, item.split)):
         fields: dict[Any, Any] = {_FIELD: sample.to_bytes()}
         name = keys.key_samples_key(cluster, sample.query)
-        pipe.xadd(name, fields, id=f"{sample.batch}-{sample.split}", maxlen=KEPT, approximate=False)
+        # Redis refuses the number 0-0.
+        number = f"{sample.batch}-{sample.split + 1}"
+        pipe.xadd(name, fields, id=number, maxlen=KEPT, approximate=False)
         queries[sample.query] = None
     for query in queries:
         pipe.expire(keys.key_samples_key(cluster, query), KEPT_S)
@@ -105,10 +107,13 @@ def read(
 ) -> list[KeySample]:
     """Return the stored samples of a query that were planned since a time (ms), oldest first.
 
-    Of more than `most` samples, evenly spread ones, the newest among them.
+    Of more than `most` samples, those of evenly spread batches, the newest among them.
     """
     entries = cast("list[Any]", client.xrange(keys.key_samples_key(cluster, query)))
-    entries = entries[:: -max(1, -(-len(entries) // most))][::-1]
+    # A batch has a sample of each split node, which belong together.
+    batches = list(dict.fromkeys(number.split(b"-")[0] for number, _ in entries))
+    kept = set(batches[:: -max(1, -(-len(entries) // most))])
+    entries = [entry for entry in entries if entry[0].split(b"-")[0] in kept]
     samples = [KeySample.from_bytes(fields[_FIELD]) for _, fields in entries]
     return [sample for sample in samples if sample.clock_ms >= since_ms]
 

@@ -59,7 +59,8 @@ def read_keys(cluster: Cluster, now: datetime | None = None) -> PartitioningInpu
     queries = grouped_queries(cluster)
     most_keys = MOST_KEYS_IN_ALL // max(1, len(queries))
     keys_per_query = max(LEAST_KEYS, min(MOST_KEYS, most_keys))
-    count = max(1, min(MOST_OF_QUERY, MOST // max(1, len(queries))))
+    # Samples of each split node: the records/s are the sum over them.
+    count = max(2 * cluster.splits, min(MOST_OF_QUERY, MOST // max(1, len(queries))))
     rows = recent_keys(cluster, [query.pk for query in queries], count, moment - RECENT)
     sampled = dict(rows)
     streams = _streams(queries)

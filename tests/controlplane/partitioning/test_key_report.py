@@ -67,6 +67,16 @@ def test_loads_and_tasks_of_keys_are_those_of_the_last_minute(query: Query) -> N
     assert report.sampled == 90 * 900
 
 
+def test_samples_of_several_split_nodes_belong_together(query: Query) -> None:
+    """Of 240 samples half are read: whole batches, or the rate would be that of a part."""
+    sampled(query, NOW, splits=2, seconds=120)
+    report = read_key_report(query, now=NOW)
+    (present,) = [row for row in report.groupings if row.in_use]
+    assert report.records_per_s == pytest.approx(1_000, rel=0.01)
+    assert report.sampled == 60 * 2 * 1_000
+    assert present.imbalance == pytest.approx(report.imbalance, rel=0.05)
+
+
 def test_groupings_are_replayed(query: Query) -> None:
     sampled(query, NOW)
     report = read_key_report(query, now=NOW)

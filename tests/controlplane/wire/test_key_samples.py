@@ -60,6 +60,13 @@ def test_some_of_many_samples_are_read(redis_client: "redis.Redis") -> None:
     assert [row.batch for row in read(redis_client, "c", 7, 0, most=4)] == [1, 4, 7, 10]
     assert [row.batch for row in read(redis_client, "c", 7, 0, most=9)] == [2, 4, 6, 8, 10]
     assert len(read(redis_client, "c", 7, 0, most=10)) == 10
+    write(
+        redis_client,
+        "c",
+        [replace(SAMPLE, query=8, batch=b, split=s) for b in range(6) for s in (0, 1)],
+    )
+    rows = read(redis_client, "c", 8, 0, most=6)
+    assert [(row.batch, row.split) for row in rows] == [(b, s) for b in (1, 3, 5) for s in (0, 1)]
 
 
 def test_memory_is_bounded(redis_client: "redis.Redis") -> None:

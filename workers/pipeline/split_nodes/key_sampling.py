@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,8 +71,9 @@ class KeySampler:
         streams = set(table.streams_of_split(header.split))
         queries = [q for q in table.split_queries if streams & {*table.table.queries[q].streams}]
         if len(queries) > MAX_QUERIES:
-            drawn = _generator(header).choice(len(queries), MAX_QUERIES, replace=False)
-            queries = [queries[place] for place in sorted(drawn.tolist())]
+            # All split nodes choose alike: the rate of a query is the sum over them.
+            drawn = sorted(queries, key=lambda query: crc32(f"{header.batch}-{query}".encode()))
+            queries = sorted(drawn[:MAX_QUERIES])
         return cls(header, table, tuple(queries)) if queries else None
 
     def add(
