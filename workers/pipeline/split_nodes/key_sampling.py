@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,7 +72,7 @@ class KeySampler:
         queries = [q for q in table.split_queries if streams & {*table.table.queries[q].streams}]
         if len(queries) > MAX_QUERIES:
             # All split nodes choose alike: the rate of a query is the sum over them.
-            drawn = sorted(queries, key=lambda query: crc32(f"{header.batch}-{query}".encode()))
+            drawn = sorted(queries, key=lambda query: _lot(header.batch, query))
             queries = sorted(drawn[:MAX_QUERIES])
         return cls(header, table, tuple(queries)) if queries else None
 
@@ -122,6 +122,11 @@ class KeySampler:
             [dict(zip(*(column.tolist() for column in pair), strict=True)) for pair in by_task],
             np.bincount(tasks, minlength=count).tolist(),
         )  # fmt: skip
+
+
+def _lot(batch: int, query: int) -> bytes:
+    """Return a random rank of a query in a batch, the same at every split node."""
+    return blake2b(f"{batch}-{query}".encode(), digest_size=8).digest()
 
 
 def _generator(header: BatchHeader, query: int = 0) -> np.random.Generator:
