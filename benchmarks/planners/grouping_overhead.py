@@ -9,7 +9,7 @@ with the state of the grouping read from the offset and packed for the report. "
 basic hashing that the split node evaluates, like all other key groupings. "by key": basic hashing
 as the pipeline does it, where every node computes the task of a key itself and no record carries
 it. Overheads are medians over the rounds of ratios of processor time within a round; the order of
-the groupings is drawn anew in each round.
+the groupings is drawn again in each round.
 """
 
 import argparse
@@ -119,12 +119,12 @@ def report(elapsed: Mapping[str, Any], options: Any) -> None:
         over = [f"{np.median(seconds / elapsed[base]) - 1:+7.1%}" for base in (AT_SPLIT, BY_KEY)]
         per_record = np.median(seconds) / options.records * 1e9
         print(f"{name:24s} {per_record:7.0f} ns per record  {'  '.join(over)}")
-    found = {
+    more = {
         "frequency_aware": np.median(elapsed["frequency_aware"] / elapsed[AT_SPLIT]) - 1,
         "rate_aware": np.median(elapsed["rate_aware"] / elapsed["panes"]) - 1,
     }
     for name, base in (("frequency_aware", AT_SPLIT), ("rate_aware", "panes")):
-        print(f"{name} against {base}: {found[name]:+.1%} (demanded: at most {BOUNDS[name]:.0%})")
+        print(f"{name} against {base}: {more[name]:+.1%} (demanded: at most {BOUNDS[name]:.0%})")
 
 
 def _words(count: int) -> Any:

@@ -114,13 +114,13 @@ class Words:
         rows = [row for row in self.application.telemetry() if row["emitted_ms"] >= since_ms]
         return Probe(rate, [row["latency"]["p95"] for row in rows if row["latency"]["p95"]])
 
-    def drain(self, capacities: Sequence[float]) -> None:
+    def empty_backlogs(self, capacities: Sequence[float]) -> None:
         """Process all backlogs without limits, then limit the nodes again."""
         self.publish(*(SetCapacity(n, c, emulated=False) for n, c in enumerate(capacities)))
-        wait(self.application, self._is_drained)
+        wait(self.application, self._is_empty)
         self.publish(*(SetCapacity(n, c, emulated=True) for n, c in enumerate(capacities)))
 
-    def _is_drained(self, rows: Sequence[Any]) -> bool:
+    def _is_empty(self, rows: Sequence[Any]) -> bool:
         read = sum(row["in"] for row in rows) >= self.sent
         return read and rows[-1]["version"] == self.version and not rows[-1]["waiting"]
 
@@ -163,7 +163,7 @@ def compare(course: Words, slow: int, options: Any) -> None:
         weighted = name.endswith("+")
         text = grouping_text(name.rstrip("+"), {"weighted": weighted})
         course.publish(SetKeyGrouping(QUERY, text))
-        course.drain(capacities)
+        course.empty_backlogs(capacities)
         if name.startswith("consistent"):
             course.send(total / 2, options.settle)
         highest[name] = search(course, name, capacities, options)
@@ -176,16 +176,16 @@ def search(course: Words, name: str, capacities: Sequence[float], options: Any) 
     low, high = -1, len(RATES)
     while high - low > 1:
         middle = (low + high) // 2
-        found = course.probe(RATES[middle] * sum(capacities), options.seconds)
-        sustained = found.latency_s <= options.bound
+        probe = course.probe(RATES[middle] * sum(capacities), options.seconds)
+        sustained = probe.latency_s <= options.bound
         print(
-            f"    {name} {found.rate:7,.0f} records/s: p95 latency {found.latency_s:6.2f} s,"
-            f" {len(found.p95)} micro-batches",
+            f"    {name} {probe.rate:7,.0f} records/s: p95 latency {probe.latency_s:6.2f} s,"
+            f" {len(probe.p95)} micro-batches",
             flush=True,
         )
         low, high = (middle, high) if sustained else (low, middle)
         if not sustained:
-            course.drain(capacities)
+            course.empty_backlogs(capacities)
     return RATES[low] * sum(capacities) if low >= 0 else 0.0
 
 

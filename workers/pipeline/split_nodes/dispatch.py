@@ -104,10 +104,9 @@ def dispatch(
     """Return the envelopes of each node 0..nodes-1; a node without records gets an empty one.
 
     `source`: the report of the split node. The first envelope of the reporting node carries it,
-    with the dropped records of each input edge, the number of dead letters, and the states of key
-    groupings. `router`: the key groupings; without, they start anew. `sampler`: takes samples of
-    keys. `probe_first`: evaluate keys in a forked child first, because an earlier attempt ended the
-    process.
+    with the dropped records of each input edge, the dead letters, and the states of key groupings.
+    `router`: the key groupings, by default without earlier states. `sampler`: takes samples of
+    keys. `probe_first`: evaluate keys in a forked child first, as an attempt ended the process.
 
     Each node gets a record once, regardless of how many of its queries read the record (paper 000,
     section 2: "a stream is delivered at most once per server"). A node with some tasks of a query
@@ -123,18 +122,14 @@ def dispatch(
         blocks = _read_stream(stream, read, table, dropped, dead)
         if readers is None or blocks is None:
             continue
-        nodes_of = stage.by_node(stream, blocks, readers)
-        for node, records in nodes_of.items():
+        for node, records in stage.by_node(stream, blocks, readers).items():
             per_node[node].append(NodeRecords(stream, read, records))
     read_ms = max((entry.appended_ms for read in entries.values() for entry in read), default=0)
-    report = {**source, "dropped": dropped} if dropped else dict(source)
-    if dead.counts:
-        report["dead"] = dead.counts
+    report = dict(source) | ({"dropped": dropped} if dropped else {})
+    report |= {"dead": dead.counts} if dead.counts else {}
     report |= stage.router.report() | (sampler.report() if sampler else {})
-    envelopes = [
-        _envelopes(parts, report if node == REPORTING_NODE else {}, read_ms)
-        for node, parts in enumerate(per_node)
-    ]
+    sources = {REPORTING_NODE: report}
+    envelopes = [_envelopes(p, sources.get(n, {}), read_ms) for n, p in enumerate(per_node)]
     return Dispatched(envelopes, dead)
 
 

@@ -3,7 +3,8 @@
 The split nodes route a batch from the states in its offset and report the states after it. The
 driver stores the reports of the newest batch; `latestOffset` combines them, with the loads that
 nodes reported, to the states of the next batch. The offset is written before every batch and has a
-bounded size: key groupings beyond the bound start anew in every batch, which is exact, too.
+bounded size: key groupings beyond the bound start without a state in every batch; that is exact,
+too.
 """
 
 import json
@@ -205,5 +206,6 @@ def _warn_of_fresh(queries: tuple[int, ...]) -> None:
     if queries:
         logger.warning(
             "the states of the key groupings of %s queries exceed the bounds of the offset: they "
-            "start anew in every micro-batch; the first is query %s", len(queries), queries[0],
+            "start without a state in every micro-batch; the first is query %s",
+            len(queries), queries[0],
         )  # fmt: skip

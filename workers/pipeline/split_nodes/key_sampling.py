@@ -1,6 +1,6 @@
 """Samples of the keys that a split node routes (`wire.key_samples`).
 
-A batch that a new second begins in is sampled: some queries with several tasks, drawn anew each
+A batch that a new second begins in is sampled: some queries with several tasks, drawn again each
 time, and a random part of their records. Nothing depends on a sample: one that cannot be computed
 is omitted.
 """

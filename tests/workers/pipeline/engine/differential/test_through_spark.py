@@ -25,7 +25,7 @@ from tests.support.whole_results import read_windows
 from tests.workers.pipeline.engine.differential.cases import SCHEMA, Block, Case, random_case
 from tests.workers.pipeline.engine.differential.queries import expected, found_windows
 from tests.workers.pipeline.engine.differential.test_queries import compare
-from tests.workers.pipeline.schedules.queries import TWO_CHOICES
+from tests.workers.pipeline.schedules.queries import PARTIAL_KEY
 from tests.workers.pipeline.schedules.world import World
 
 CASES: Final = int(os.environ.get("WEIR_DIFFERENTIAL_CASES", "24"))
@@ -58,7 +58,7 @@ class Application:
             is_merged = can_split and computation.join is None and rng.random() < 0.3
             yield AddQuery(
                 query, 0, owners[0], case.streams, json.dumps(text.to_json()),
-                task_ranges_of(owners) if can_split else (), TWO_CHOICES if is_merged else "",
+                task_ranges_of(owners) if can_split else (), PARTIAL_KEY if is_merged else "",
                 rng.randrange(NODES) if is_merged else NO_AGGREGATOR,
             )  # fmt: skip
 
