@@ -44,11 +44,7 @@ SLOTS: Final = (500, 1_000, 2_000, 5_000, 10_000, 20_000)
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--messages", type=int, default=10_000_000)
-    parser.add_argument("--slots", action="store_true")
-    options = parser.parse_args()
+    options = parse_options()
     seeds = range(options.seeds)
     print(f"{'what':62} {'demanded':>10} {'measured':>10}")
     for part in (
@@ -64,6 +60,15 @@ def main() -> None:
     if options.slots:
         for title, rules in (("as in the paper", AS_IN_PAPER), ("with hysteresis", NARROW)):
             print_slots(title, dict(rules), seeds)
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--messages", type=int, default=10_000_000)
+    parser.add_argument("--slots", action="store_true")
+    return parser.parse_args(arguments)
 
 
 Figure = tuple[str, str, float]
@@ -212,6 +217,14 @@ def print_slots(title: str, rules: dict[str, Any], seeds: Sequence[int]) -> None
             late = np.mean([course.moves[-1] - course.moves[SAMPLES // 2] for course in courses])
             cells.append(f"{worst:.3f} ({late:.0f})")
         print(f"{virtual:>14,}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> Any:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--messages", type=int, default=10_000_000)
+    parser.add_argument("--slots", action="store_true")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
