@@ -25,7 +25,6 @@ SMALLEST: Final[Mapping[str, str]] = {
     "planners.split_node_growth": "--strategies drf_m --seconds 20 --streams 20 --highest 8",
     "planners.routing_speed": "--messages 20000 --repeats 1 --seeds 1 --seconds 70",
     "planners.partitioning_quality": "--seeds 1 --messages 20000",
-    "planners.partitioning_quality": "--seeds 1 --messages 20000",
     "planners.grouping_overhead": "--rounds 4 --warm 1 --records 5000",
     "planners.grouping_throughput": "--groupings key --slow 0 --seconds 4 --settle 1",
     "migration_gap": "--steps 10 --tasks 12",
