@@ -45,7 +45,8 @@ def _version() -> str:
 
 def _keep_code() -> None:
     """Name the folder for compiled code: beside the source, or else in the user's cache."""
-    if os.environ.get("NUMBA_CACHE_DIR"):
+    # Of modules in an archive numba keeps the code by itself: there is no file to compare with.
+    if os.environ.get("NUMBA_CACHE_DIR") or not _SOURCES.is_dir():
         return
     version = _version()
     for parent in (_SOURCES / "__pycache__", Path.home() / ".cache" / "weir"):

@@ -30,7 +30,9 @@ _MAX_DIRECTORY_BYTES: Final = 64
 # Executors may run in directories with long names (YARN's containers), so they use this one.
 _SHARED: Final = "/tmp"  # noqa: S108 - sockets get unique names and their user's mode
 _ROOT: Final = Path(__file__).resolve().parents[3]
-_PACKAGES: Final = ("workers/pipeline", "controlplane/wire")
+_PACKAGES: Final = ("workers/pipeline", "controlplane/wire", "algorithms/partitioning")
+# What key groupings import beside their own package.
+_MODULES: Final = ("checks", "compiled", "errors", "random_numbers", "vocabulary")
 _COMMIT_MANAGER: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )
@@ -116,6 +118,8 @@ def write_archive(folder: Path) -> Path:
             archive.write(_ROOT / parent / "__init__.py", f"{parent}/__init__.py")
             for module in sorted((_ROOT / package).rglob("*.py")):
                 archive.write(module, module.relative_to(_ROOT).as_posix())
+        for name in _MODULES:
+            archive.write(_ROOT / "algorithms" / f"{name}.py", f"algorithms/{name}.py")
     return path
 
 
