@@ -45,7 +45,7 @@ def _version() -> str:
 
 def _keep_code() -> None:
     """Name the folder for compiled code: beside the source, or else in the user's cache."""
-    # Of modules in an archive numba keeps the code by itself: there is no file to compare with.
+    # numba finds a folder for modules in an archive, and compares the time of the archive.
     if os.environ.get("NUMBA_CACHE_DIR") or not _SOURCES.is_dir():
         return
     version = _version()

@@ -210,5 +210,14 @@ def print_slots(title: str, rules: dict[str, Any], seeds: Sequence[int]) -> None
         print(f"{virtual:>14,}" + "".join(f"{cell:>16}" for cell in cells), flush=True)
 
 
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--messages", type=int, default=10_000_000)
+    parser.add_argument("--slots", action="store_true")
+    return parser.parse_args(arguments)
+
+
 if __name__ == "__main__":
     main()
