@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil
 from typing import Any, ClassVar, Final
 
@@ -156,7 +157,10 @@ class FrequencyAware(Grouping[FrequencyState]):
         return self._with_frequencies(state.workers, observed)
 
     def _with_frequencies(self, workers: Workers, observed: KeyFrequencies) -> FrequencyState:
-        split = self.split_keys(workers, observed.hashes, observed.shares)
+        # Equal for all batches of a period, each of which reads the state from its packed form.
+        split = _split_keys(
+            self, workers, observed.hashes.tobytes(), observed.weights.tobytes(), observed.total
+        )
         return FrequencyState(workers, observed, split, np.zeros(len(split.keys), np.int64))
 
     def split_keys(self, workers: Workers, keys: Hashes, shares: Floats) -> SplitKeys:
@@ -171,6 +175,15 @@ class FrequencyAware(Grouping[FrequencyState]):
             ring.points, ring.owners, ring.starts, ring.shift, owners,
         )  # fmt: skip
         return SplitKeys(divided, starts, owners, *key_table(divided))
+
+
+@lru_cache(maxsize=256)
+def _split_keys(
+    grouping: FrequencyAware, workers: Workers, hashes: bytes, weights: bytes, total: int
+) -> SplitKeys:
+    """Return how the keys of these frequencies are divided."""
+    shares = np.frombuffer(weights, np.int64) / max(1, total)
+    return grouping.split_keys(workers, np.frombuffer(hashes, np.uint64), shares)
 
 
 @compiled
