@@ -4,7 +4,6 @@ The groupings are those of `algorithms.partitioning.catalog`. A query has the na
 ("" for none: by its key, without an aggregator node) and the parameters that are not the defaults.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from algorithms.errors import BadParameters, PlanningError
 from algorithms.partitioning.catalog import (
     GROUPINGS,
     KEY,
+    canonical_text,
     fields_of,
     grouping_text,
     parsed_text,
@@ -26,14 +26,9 @@ _MAX_SHOWN: Final = 40
 def route_text(name: str, parameters: Mapping[str, Any]) -> str:
     """Return the key grouping of a route: "" for no grouping and for the plain `key`.
 
-    `parameters`: as stored. They are not checked again, so that a table with values beyond the
-    bounds of this release stays readable.
+    `parameters`: as stored.
     """
-    if name in ("", KEY) and not parameters:
-        return ""
-    return json.dumps(
-        {"grouping": name, **parameters}, sort_keys=True, separators=(",", ":"), allow_nan=False
-    )
+    return canonical_text(name, parameters) if name else ""
 
 
 def columns_of(text: str, *, aggregated: bool) -> tuple[str, dict[str, Any]]:

@@ -134,15 +134,22 @@ def grouping_text(name: str, parameters: Mapping[str, Any] = NO_PARAMETERS) -> s
     """
     info = info_of(name)
     if not parameters:
-        return "" if name == KEY else _as_text({"grouping": name})
+        return canonical_text(name, parameters)
     values = info.parameters.from_mapping(parameters).to_mapping()
     defaults = {field.name: field.default for field in info.parameters.fields()}
     changed = {key: value for key, value in values.items() if value != defaults[key]}
-    return _as_text({"grouping": name} | changed) if changed or name != KEY else ""
+    return canonical_text(name, changed)
 
 
-def _as_text(row: Mapping[str, Any]) -> str:
-    return json.dumps(row, sort_keys=True, separators=(",", ":"))
+def canonical_text(name: str, parameters: Mapping[str, Any]) -> str:
+    """Return the text with just these parameters, which are not checked.
+
+    So values beyond the bounds of this release stay readable where they are stored.
+    """
+    if name == KEY and not parameters:
+        return ""
+    row = {"grouping": name, **parameters}
+    return json.dumps(row, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def parsed_text(text: str) -> tuple[str, dict[str, Any]]:

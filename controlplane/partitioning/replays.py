@@ -20,6 +20,7 @@ from controlplane.models import Query
 from controlplane.planning.key_loads import stream_of
 from controlplane.planning.partitioning.measured_keys import MeasuredKeys
 from controlplane.planning.partitioning.observation import merge_cost, sampled_query
+from controlplane.planning.partitioning.problem import planned_limit
 from controlplane.plans.partitioning_input import PartitioningInput
 from controlplane.policies.store import policy_of
 from controlplane.wire.query import is_join
@@ -30,8 +31,6 @@ _QUERIES: Final = 64
 # Messages of a replay: those of a window, within these bounds.
 _LEAST_MESSAGES: Final = 30_000
 _MOST_MESSAGES: Final = 100_000
-# The limit that the watch loop of skew gives the planner, as a part of its own.
-_PART: Final = 0.5
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ def _replayed(
     stream = stream_of(sampled_query(query, keys), given, capacities, aggregators)
     records = round(query.window_s * keys.records_per_s)
     recommend = Recommend(
-        limit=_PART * policy_of(cluster).watch_skew,
+        limit=planned_limit(policy_of(cluster).watch_skew),
         messages=max(_LEAST_MESSAGES, min(_MOST_MESSAGES, records)),
     )
     result = recommend.solve(RecommendationProblem(stream, present))

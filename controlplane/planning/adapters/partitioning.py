@@ -13,7 +13,12 @@ from controlplane.planning.adapter import (
 )
 from controlplane.planning.key_loads import Prediction
 from controlplane.planning.measures import SKEW, Better, Measure, Unit
-from controlplane.planning.partitioning.problem import grouped_queries, predictions, problem_of
+from controlplane.planning.partitioning.problem import (
+    grouped_queries,
+    planned_limit,
+    predictions,
+    problem_of,
+)
 from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
 from controlplane.wire.routing.query_actions import SetKeyGrouping
 
@@ -24,8 +29,6 @@ NO_QUERY: Final = (
 NO_SAMPLE: Final = (
     "No keys of these queries were sampled in the last ten minutes: wait until records arrive"
 )
-# Half of the loop's limit, so that the plan ends well below it.
-_PART: Final = 0.5
 
 
 def plan_partitioning(request: PlanRequest) -> PlannerResult:
@@ -93,6 +96,6 @@ ADAPTER: Final = PlannerAdapter(
         frozenset({"skew"}),
         order=2,
         needs=lambda _, split: split > 0,
-        parameters=lambda limit: {"limit": _PART * limit},
+        parameters=lambda limit: {"limit": planned_limit(limit)},
     ),
 )

@@ -118,3 +118,11 @@ def predictions(
         for query in grouped_queries(snapshot, plan)
         if query.keys is not None
     ]
+
+
+def planned_limit(limit: float) -> float:
+    """Return the imbalance within which plans keep queries, for the limit of the loop of skew.
+
+    Half of it, so that a plan ends well below the limit.
+    """
+    return limit / 2

@@ -6,7 +6,6 @@ them, and the record carries its task; then a key may have tasks on several node
 merged.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.partitioning.catalog import GROUPINGS, KEY, grouping_of, parsed_text
+from algorithms.partitioning.catalog import GROUPINGS, canonical_text, grouping_of, parsed_text
 from controlplane.wire.query import Window
 from workers.pipeline.engine.hashing import Hashes
 
@@ -71,7 +70,7 @@ class KeyGrouping:
 
 PLAIN: Final = KeyGrouping("")
 # What the earlier release called "two_choices".
-EARLIER_PARTIAL_KEY: Final = '{"grouping":"partial_key"}'
+EARLIER_PARTIAL_KEY: Final = canonical_text("partial_key", {})
 
 
 def tasks_by_key(hashes: Hashes, tasks: int) -> Int64s:
@@ -86,9 +85,9 @@ def key_grouping_of(text: str, window: Window | None = None) -> KeyGrouping:
     Raises `UnknownGrouping` for an unknown name, and `BadParameters` for a text that is no object.
     """
     name, parameters = parsed_text(text)
-    if name == KEY and not parameters:
+    canonical = canonical_text(name, parameters)
+    if not canonical:
         return PLAIN
-    canonical = json.dumps({"grouping": name, **parameters}, sort_keys=True, separators=(",", ":"))
     return KeyGrouping(canonical, window if GROUPINGS[name].needs_times else None)
 
 
