@@ -38,7 +38,8 @@ _MOST_PARTS: Final = 64
 class SplitKeys:
     """The keys that are divided: `keys` uint64[k]; part j of key i goes to `owners`[starts[i] + j].
 
-    `starts`: int64[k + 1]; `places`, `rows`: the table of the keys.
+    `starts`: int64[k + 1]; `places`, `rows`: the table of the keys. `direct`: like that of the
+    ring, but -1 also where a divided key lies: most messages need no other table.
     """
 
     keys: Hashes
@@ -46,6 +47,7 @@ class SplitKeys:
     owners: Ints
     places: Hashes
     rows: Ints
+    direct: NDArray[np.int16]
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,7 @@ class FrequencyAware(Grouping[FrequencyState]):
             next_parts = state.next_parts.copy()
             _route(
                 keys, ring.points, ring.owners, ring.starts, ring.shift,
-                ring.direct, ring.direct_shift, split.places, split.rows, split.starts,
+                split.direct, ring.direct_shift, split.places, split.rows, split.starts,
                 split.owners, next_parts, result[start:stop],
             )  # fmt: skip
             observed = state.frequencies.observed(keys, self.period)
@@ -174,7 +176,10 @@ class FrequencyAware(Grouping[FrequencyState]):
             divided, starts, workers.shares, self.spread,
             ring.points, ring.owners, ring.starts, ring.shift, owners,
         )  # fmt: skip
-        return SplitKeys(divided, starts, owners, *key_table(divided))
+        direct = ring.direct.copy()
+        for key in divided.tolist():
+            direct[position_of(key) >> int(ring.direct_shift)] = -1
+        return SplitKeys(divided, starts, owners, *key_table(divided), direct)
 
 
 @lru_cache(maxsize=256)
@@ -225,14 +230,14 @@ def _route(
     """Write the worker of each message into `result`; advances the parts of divided keys."""
     for message in range(len(keys)):
         key = keys[message]
-        row = row_of(key, places, rows)
-        if row < 0:
-            position = ring_position(key, 0)
-            worker = int(direct[position >> direct_shift])
-            if worker < 0:
+        position = ring_position(key, 0)
+        worker = int(direct[position >> direct_shift])
+        if worker < 0:
+            row = row_of(key, places, rows)
+            if row < 0:
                 worker = ring_owners[place_on_ring(position, points, ring_starts, shift)]
-            result[message] = worker
-            continue
-        part = next_parts[row]
-        result[message] = owners[starts[row] + part]
-        next_parts[row] = part + 1 if starts[row] + part + 1 < starts[row + 1] else 0
+            else:
+                part = next_parts[row]
+                worker = owners[starts[row] + part]
+                next_parts[row] = part + 1 if starts[row] + part + 1 < starts[row + 1] else 0
+        result[message] = worker

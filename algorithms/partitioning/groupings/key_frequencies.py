@@ -15,10 +15,12 @@ from typing import Any, Final
 import numpy as np
 from datasketches import frequent_items_error_type, frequent_items_sketch
 
+from algorithms.compiled import compiled
 from algorithms.errors import BadProblem
 from algorithms.partitioning.grouping import Hashes
 from algorithms.partitioning.groupings.hash_choice import WORD, mixed_word
 from algorithms.partitioning.groupings.load_state import integers
+from algorithms.random_numbers import mixed
 from algorithms.vocabulary import Floats, Ints, parameter
 
 # Sampled messages of a period.
@@ -34,8 +36,6 @@ _REST: Final = 3, 4
 _SKETCH_SIZE: Final = 9
 
 _STEP: Final = 0x9E3779B97F4A7C15
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
 
 
 def period_parameter(default: int = 16 * SAMPLE) -> Any:
@@ -85,9 +85,11 @@ class KeyFrequencies:
 
         `longest`: messages of a period in the long run.
         """
-        sample = keys[self._sampled_places(len(keys))]
-        new, counts = np.unique(sample, return_counts=True)
-        after = self.with_sample(new, counts.astype(np.int64), len(keys))
+        sampled, counts = _with_messages(
+            keys, np.uint64(self._seed()), self.position, self.stride, self.sampled, self.counts
+        )
+        position = self.position + len(keys)
+        after = replace(self, sampled=sampled, counts=counts, position=position)
         return after if after.left else after.closed(longest)
 
     def observed_key(self, key: int, longest: int) -> "KeyFrequencies":
@@ -109,16 +111,6 @@ class KeyFrequencies:
 
     def _seed(self) -> int:
         return self.period * _STEP & WORD
-
-    def _sampled_places(self, messages: int) -> Ints:
-        """Return which of the next messages are sampled: a random one of each block of `stride`."""
-        first, last = self.position // self.stride, (self.position + messages) // self.stride
-        blocks = np.arange(first, last + 1)
-        with np.errstate(over="ignore"):
-            words = _mixed_words(blocks.astype(np.uint64) + np.uint64(self._seed()))
-        places = blocks * self.stride + (words % np.uint64(self.stride)).astype(np.int64)
-        places -= self.position
-        return places[(places >= 0) & (places < messages)]
 
     def with_sample(self, keys: Hashes, counts: Ints, messages: int) -> "KeyFrequencies":
         """Return the frequencies after so many messages, of which these keys were sampled."""
@@ -185,7 +177,9 @@ def combined_frequencies(
 
 def packed_frequencies(state: KeyFrequencies) -> dict[str, Any]:
     """Return frequencies as JSON values: the most frequent keys only."""
-    order = np.sort(np.lexsort((state.sampled, -state.counts))[:_PACKED_SAMPLE])
+    order = np.arange(len(state.sampled))
+    if len(order) > _PACKED_SAMPLE:
+        order = np.sort(np.lexsort((state.sampled, -state.counts))[:_PACKED_SAMPLE])
     return {
         "keys": _packed_words(state.hashes[:PACKED]),
         "weights": state.weights[:PACKED].tolist(),
@@ -222,10 +216,46 @@ def _sums(keys: Sequence[Hashes], counts: Sequence[Ints]) -> tuple[Hashes, Ints]
     return distinct, sums
 
 
-def _mixed_words(words: Hashes) -> Hashes:
-    words = (words ^ (words >> np.uint64(30))) * _MIX_1
-    words = (words ^ (words >> np.uint64(27))) * _MIX_2
-    return words ^ (words >> np.uint64(31))
+@compiled
+def _with_messages(
+    keys: Hashes, seed: np.uint64, position: int, stride: int, sampled: Hashes, counts: Ints
+) -> tuple[Hashes, Ints]:
+    """Return the sample with these messages: a random one of each block of `stride` is in it."""
+    first, last = position // stride, (position + len(keys)) // stride
+    words, more = np.empty(last + 1 - first, np.uint64), 0
+    for block in range(first, last + 1):
+        word = mixed(seed + np.uint64(block)) % np.uint64(stride)
+        place = block * stride + np.int64(word) - position
+        if 0 <= place < len(keys):
+            words[more] = keys[place]
+            more += 1
+    return _merged(sampled, counts, np.sort(words[:more]))
+
+
+@compiled
+def _merged(sampled: Hashes, counts: Ints, words: Hashes) -> tuple[Hashes, Ints]:
+    """Return the distinct keys, ascending, of a sample and of further sorted words."""
+    keys = np.empty(len(sampled) + len(words), np.uint64)
+    sums = np.zeros(len(keys), np.int64)
+    old, size = 0, 0
+    for word in words:
+        while old < len(sampled) and sampled[old] <= word:
+            size = _add(keys, sums, size, sampled[old], counts[old])
+            old += 1
+        size = _add(keys, sums, size, word, 1)
+    rest = len(sampled) - old
+    keys[size : size + rest], sums[size : size + rest] = sampled[old:], counts[old:]
+    return keys[: size + rest].copy(), sums[: size + rest].copy()
+
+
+@compiled
+def _add(keys: Hashes, sums: Ints, size: int, key: np.uint64, count: int) -> int:
+    """Add to the count of the last key, or of the next; return the number of keys."""
+    if size == 0 or keys[size - 1] != key:
+        keys[size] = key
+        size += 1
+    sums[size - 1] += count
+    return size
 
 
 def _packed_words(words: Hashes) -> str:

@@ -241,18 +241,19 @@ class RateAware(Grouping[RateState]):
     def pack(self, state: RateState) -> dict[str, Any]:
         """Return the state as JSON values."""
         panes = state.panes
-        lists = {name: getattr(panes, name).tolist() for name in _ARRAYS}
-        row = packed_loads(state.loads) | lists | {"seen": [panes.count, state.sources]}
-        return row | {"forgotten": state.forgotten.tolist()}
+        values = np.concatenate([getattr(panes, name) for name in _ARRAYS] + [state.forgotten])
+        row = packed_loads(state.loads) | {"panes": values.tolist()}
+        return row | {"seen": [panes.count, state.sources]}
 
     def unpack(self, workers: Workers, row: Mapping[str, Any]) -> RateState:
         """Return the state of its packed form. Raises `BadProblem`."""
         of = self.of_workers(workers)
-        panes = OpenPanes.none(self.open_panes)
-        arrays = {name: integers(row, name, len(getattr(panes, name))) for name in _ARRAYS}
+        sizes = [self.open_panes] * 4 + [RECENT] * 2
+        values = integers(row, "panes", sum(sizes) + of.count)
+        *arrays, forgotten = np.split(values, np.cumsum(sizes))
         count, sources = integers(row, "seen", 2).tolist()
-        panes = replace(panes, **arrays, count=count)
-        forgotten = integers(row, "forgotten", of.count)
+        none = OpenPanes.none(self.open_panes)
+        panes = replace(none, **dict(zip(_ARRAYS, arrays, strict=True)), count=count)
         return RateState(of, unpacked_loads(of, row), panes, forgotten, max(1, sources))
 
 
@@ -268,31 +269,36 @@ def _route(
     """
     places, newest = len(number), number.max()
     mean, deviation = _statistics(sizes, count)
-    first, stop, place, limit = 0, 0, 0, 0.0
-    for message in range(len(times)):
-        # Neighbours are usually in one pane: the divisions take longer than all the rest.
-        if not first <= times[message] < stop:
-            pane = times[message] // pane_length
-            first, stop = pane * pane_length, (pane + 1) * pane_length
-            pane = max(pane, newest - places + 1)
-            if pane > newest:
-                newest = pane
-                count = _close(newest - places, number, size, closed, sizes, count)
-                mean, deviation = _statistics(sizes, count)
-                if count > 0:
-                    _forget(mean, largest_parts, scale, waiting, total, forgotten)
-            place = pane % places
-            if number[place] != pane:
-                number[place], size[place], part[place] = pane, 0, 0
-                worker[place] = _least_loaded(total, scale)
+    place, message = 0, 0
+    while message < len(times):
+        pane = times[message] // pane_length
+        first, stop = pane * pane_length, (pane + 1) * pane_length
+        pane = max(pane, newest - places + 1)
+        if pane > newest:
+            newest = pane
+            count = _close(newest - places, number, size, closed, sizes, count)
+            mean, deviation = _statistics(sizes, count)
+            if count > 0:
+                _forget(mean, largest_parts, scale, waiting, total, forgotten)
+        place = pane % places
+        if number[place] != pane:
+            number[place], size[place], part[place] = pane, 0, 0
+            worker[place] = _least_loaded(total, scale)
+        # Neighbours are usually in one pane, and in one part of it.
+        while message < len(times) and first <= times[message] < stop:
             limit = _limit(mean, deviation, largest_parts[worker[place]], sources, count)
-        if part[place] >= limit:
-            part[place], worker[place] = 0, _least_loaded(total, scale)
-            limit = _limit(mean, deviation, largest_parts[worker[place]], sources, count)
-        size[place] += 1
-        part[place] += 1
-        result[message] = worker[place]
-        total[worker[place]] += 1
+            if part[place] >= limit:
+                part[place], worker[place] = 0, _least_loaded(total, scale)
+                limit = _limit(mean, deviation, largest_parts[worker[place]], sources, count)
+            last = message + 1
+            most = min(float(len(times)), message + max(1.0, np.ceil(limit - part[place])))
+            while last < most and first <= times[last] < stop:
+                last += 1
+            result[message:last] = worker[place]
+            size[place] += last - message
+            part[place] += last - message
+            total[worker[place]] += last - message
+            message = last
     return count
 
 
