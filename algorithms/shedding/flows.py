@@ -1,0 +1,129 @@
+"""A query network as linear equations of its flows (paper 003, section 3).
+
+The flow of a drop location is the records per unit of time that it keeps. What every operator gets
+is linear in the flows, so loads and results are too, and input rates are bounds alone: with
+y = rate x keep, an input has y <= rate, and a split edge y <= what arrives there. The prefix
+variables of section 3.2, times the rate and the selectivities before them, are these flows.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from algorithms.shedding.network import Edge, Network
+from algorithms.vocabulary import Floats
+
+# Coefficients of flows, by place of the drop location.
+_Terms = dict[int, float]
+
+
+@dataclass(frozen=True, eq=False)
+class FlowModel:
+    """Linear equations of the flows y float64[d], in the order of `Network.locations`.
+
+    `loads` sparse[r, d]: units of each resource (`Network.resources`) per kept record;
+    `capacities` float64[r]. `arrivals` sparse[s, d]: records that arrive at each split edge.
+    `results` sparse[o, d]: records of each output, in the order of `Network.outputs`.
+    """
+
+    network: Network
+    loads: Any
+    capacities: Floats
+    arrivals: Any
+    results: Any
+
+    @classmethod
+    def of(cls, network: Network) -> "FlowModel":
+        """Return the equations of a network."""
+        place = {name: index for index, name in enumerate(network.locations)}
+        leaving: dict[str, _Terms] = {name: {place[name]: 1.0} for name in network.inputs}
+        row = {name: index for index, name in enumerate(network.resources)}
+        loads: list[_Terms] = [{} for _ in row]
+        for operator in network.order:
+            out: _Terms = {}
+            for source, gain in zip(operator.sources, operator.gains, strict=True):
+                arriving = _arriving(Edge(source, operator.name), leaving, place)
+                _add(out, arriving, gain)
+                _add(loads[row[operator.node]], arriving, operator.cost)
+                if source in network.by_name:
+                    link = Edge(network.by_name[source].node, operator.node).name
+                    if link in row:
+                        _add(loads[row[link]], arriving, 1.0)
+            leaving[operator.name] = out
+        arrivals = [leaving[edge.source] for edge in network.split_edges]
+        results = [leaving[name] for name in network.outputs]
+        capacities = np.array([*network.nodes.values(), *network.links.values()], np.float64)
+        return cls(network, _sparse(loads, len(place)), capacities,
+                   _sparse(arrivals, len(place)), _sparse(results, len(place)))  # fmt: skip
+
+    @property
+    def inputs(self) -> int:
+        """Return the number of inputs; their flows are the first ones."""
+        return len(self.network.inputs)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """Return the weight of each output, float64[o]."""
+        return np.array(list(self.network.outputs.values()), np.float64)
+
+    @cached_property
+    def values(self) -> Floats:
+        """Return the weighted results per kept record of each location, float64[d]."""
+        return np.asarray(self.results.T @ self.weights)
+
+    @cached_property
+    def floors(self) -> Floats:
+        """Return the least part of its results that each output must keep, float64[o]."""
+        floors = self.network.floors
+        return np.array([floors.get(name, 0.0) for name in self.network.outputs], np.float64)
+
+    def unshed(self, rates: Floats) -> Floats:
+        """Return the flows if nothing is dropped; `rates`: float64[i], or float64[i, points]."""
+        flows = np.zeros((len(self.values), *rates.shape[1:]))
+        flows[: self.inputs] = rates
+        for place, row in self._split_rows:
+            flows[place] = sum(factor * flows[other] for other, factor in row)
+        return flows
+
+    def keep(self, flows: Floats, rates: Floats) -> Floats:
+        """Return the fraction that each location keeps, float64[d]; 1 where nothing arrives."""
+        arriving = np.concatenate([rates, self.arrivals @ flows])
+        some = arriving > 0
+        result = np.ones(len(flows))
+        result[some] = np.clip(flows[some] / arriving[some], 0.0, 1.0)
+        return result
+
+    @cached_property
+    def _split_rows(self) -> list[tuple[int, list[tuple[int, float]]]]:
+        """Return place and arriving flows of each split edge, sources before their consumers."""
+        order = {operator.name: index for index, operator in enumerate(self.network.order)}
+        rows = [
+            (order.get(edge.source, -1), self.inputs + number,
+             list(zip(self.arrivals[[number]].indices.tolist(),
+                      self.arrivals[[number]].data.tolist(), strict=True)))
+            for number, edge in enumerate(self.network.split_edges)
+        ]  # fmt: skip
+        return [(place, row) for _, place, row in sorted(rows, key=lambda item: item[0])]
+
+
+def _arriving(edge: Edge, leaving: Mapping[str, _Terms], place: Mapping[str, int]) -> _Terms:
+    """Return the flow of an edge: its own, or all that leaves its source."""
+    return {place[edge.name]: 1.0} if edge.name in place else leaving[edge.source]
+
+
+def _add(terms: _Terms, more: _Terms, factor: float) -> None:
+    for place, value in more.items():
+        terms[place] = terms.get(place, 0.0) + value * factor
+
+
+def _sparse(rows: list[_Terms], columns: int) -> Any:
+    """Return rows of coefficients as a sparse array."""
+    from scipy.sparse import csr_array  # noqa: PLC0415 - its import takes a fifth of a second
+
+    starts = np.cumsum([0, *(len(row) for row in rows)])
+    places = [place for row in rows for place in row]
+    data = [value for row in rows for value in row.values()]
+    return csr_array((np.array(data, np.float64), places, starts), shape=(len(rows), columns))

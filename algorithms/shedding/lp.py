@@ -1,0 +1,171 @@
+"""The linear program of load shedding (paper 003, section 3, equations 1 to 11), by HiGHS.
+
+A program is built once for a network; other rates change bounds alone, and HiGHS continues from
+the basis before.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from algorithms.errors import NotProven
+from algorithms.shedding.flows import FlowModel
+from algorithms.shedding.problem import SheddingPlan, SheddingProblem
+from algorithms.vocabulary import Flags, Floats, Parameters, Progress, silent
+
+_INFINITY: Final = 1e30
+_TOLERANCE: Final = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class FlowSolution:
+    """An optimum: flows float64[d] and their value, with its certificate.
+
+    `prices` float64[r]: value per unit of a resource; `split_prices` float64[s]: value per record
+    that arrives at a split edge; `input_prices` float64[i]: value per record of an input. So the
+    value at any rates r is at most prices @ capacities + input_prices @ r. `is_full`: whether a
+    location keeps all in the basis; `is_basic`: whether its flow is basic, and `is_binding`:
+    whether a resource is used up in the basis.
+    """
+
+    flows: Floats
+    value: float
+    prices: Floats
+    split_prices: Floats
+    input_prices: Floats
+    is_full: Flags
+    is_basic: Flags
+    is_binding: Flags
+
+
+class FlowProgram:
+    """The linear program of a network, for any input rates."""
+
+    def __init__(self, model: FlowModel) -> None:
+        self.model = model
+        largest = model.loads.max(axis=1).toarray() if model.loads.nnz else np.zeros(1)
+        used = largest > 0
+        # Flows in a unit in which the tightest resource allows about one.
+        self._unit = float(np.min(model.capacities[used] / largest[used])) if used.any() else 1.0
+        self._highs = self._built()
+
+    def solve(self, rates: Floats) -> FlowSolution:
+        """Return an optimum at these input rates, float64[i]. Raises `NotProven`.
+
+        With floors, none may be feasible: then `NotProven` is raised, too.
+        """
+        model, highs = self.model, self._highs
+        upper = np.asarray(rates, np.float64) / self._unit
+        count = model.inputs
+        places = np.arange(count, dtype=np.int32)
+        highs.changeColsBounds(count, places, np.zeros(count), upper)
+        if model.floors.any():
+            self._set_floors(rates)
+        highs.run()
+        if highs.getModelStatus().name != "kOptimal":
+            raise NotProven(f"HiGHS found no optimum: {highs.getModelStatus().name}")
+        return self._solution(rates)
+
+    def _set_floors(self, rates: Floats) -> None:
+        model = self.model
+        least = model.floors * (model.results @ model.unshed(rates)) / self._unit
+        first = len(model.capacities) + len(model.network.split_edges)
+        for output, bound in enumerate(least.tolist()):
+            self._highs.changeRowBounds(first + output, bound, _INFINITY)
+
+    def _solution(self, rates: Floats) -> FlowSolution:
+        model, highs = self.model, self._highs
+        solution, basis = highs.getSolution(), highs.getBasis()
+        resources, splits = len(model.capacities), len(model.network.split_edges)
+        flows = np.maximum(np.array(solution.col_value), 0.0) * self._unit
+        flows[: model.inputs] = np.minimum(flows[: model.inputs], rates)
+        duals = np.array(solution.row_dual[: resources + splits])
+        reduced = np.array(solution.col_dual[: model.inputs])
+        columns = np.array([int(status) for status in basis.col_status])
+        rows = np.array([int(status) for status in basis.row_status])[: resources + splits]
+        at_bound = rows != int(_basic())
+        full = np.concatenate([columns[: model.inputs] == int(_upper()), at_bound[resources:]])
+        return FlowSolution(
+            flows,
+            float(model.values @ flows),
+            np.maximum(duals[:resources], 0.0) * self._unit / model.capacities,
+            np.maximum(duals[resources:], 0.0),
+            np.maximum(reduced, 0.0),
+            full,
+            columns == int(_basic()),
+            at_bound[:resources],
+        )
+
+    def _built(self) -> Any:
+        import highspy  # noqa: PLC0415 - most processes plan no shedding
+        from scipy import sparse  # noqa: PLC0415 - see above
+
+        model, count = self.model, len(self.model.values)
+        resources, splits = len(model.capacities), len(model.network.split_edges)
+        own = sparse.csr_array(
+            (np.ones(splits), (np.arange(splits), model.inputs + np.arange(splits))),
+            shape=(splits, count),
+        )
+        loads = sparse.diags_array(self._unit / model.capacities) @ model.loads
+        blocks = [loads, own - model.arrivals]
+        lower = np.full(resources + splits, -_INFINITY)
+        upper = np.concatenate([np.ones(resources), np.zeros(splits)])
+        if model.floors.any():
+            blocks.append(model.results)
+            lower = np.concatenate([lower, np.full(len(model.floors), -_INFINITY)])
+            upper = np.concatenate([upper, np.full(len(model.floors), _INFINITY)])
+        matrix = sparse.csr_array(sparse.vstack(blocks))
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = count, matrix.shape[0]
+        lp.sense_ = highspy.ObjSense.kMaximize
+        lp.col_cost_ = model.values
+        lp.col_lower_, lp.col_upper_ = np.zeros(count), np.full(count, _INFINITY)
+        lp.row_lower_, lp.row_upper_ = lower, upper
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.start_ = matrix.indptr
+        lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indices, matrix.data
+        return _configured(lp)
+
+
+def _configured(lp: Any) -> Any:
+    # `highspy.Highs` itself prints a banner before its output can be switched off.
+    from highspy._core import _Highs  # noqa: PLC0415 - see above
+
+    highs: Any = _Highs()
+    settings = {
+        "output_flag": False,
+        "threads": 1,
+        "solver": "simplex",
+        # A change of bounds continues from the basis before; presolve would start again.
+        "presolve": "off",
+        "primal_feasibility_tolerance": _TOLERANCE,
+        "dual_feasibility_tolerance": _TOLERANCE,
+    }
+    for name, value in settings.items():
+        highs.setOptionValue(name, value)
+    highs.passModel(lp)
+    return highs
+
+
+def _basic() -> Any:
+    import highspy  # noqa: PLC0415 - see above
+
+    return highspy.HighsBasisStatus.kBasic
+
+
+def _upper() -> Any:
+    import highspy  # noqa: PLC0415 - see above
+
+    return highspy.HighsBasisStatus.kUpper
+
+
+@dataclass(frozen=True)
+class Lp(Parameters):
+    """The optimum of the linear program at the given rates (section 3)."""
+
+    def solve(self, problem: SheddingProblem, progress: Progress = silent) -> SheddingPlan:
+        """Return an optimal plan. Raises `NotProven` if floors are not feasible."""
+        solution = FlowProgram(problem.model).solve(problem.vector)
+        progress(1.0)
+        return SheddingPlan.of_flows(problem, solution.flows)

@@ -1,0 +1,268 @@
+"""Query networks: operators with cost and selectivity on nodes with capacity (paper 003, 2, 3)."""
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from typing import Final, NamedTuple
+
+from algorithms.errors import BadProblem
+from algorithms.vocabulary import is_finite
+
+MAX_OPERATORS: Final = 20_000
+MAX_INPUTS: Final = 10_000
+MAX_NODES: Final = 10_000
+# Sums and products of a thousand of these stay finite.
+MAX_NUMBER: Final = 1e12
+ARROW: Final = "->"
+
+
+class OperatorKind(StrEnum):
+    """What an operator does with its sources; a chain operator has one source."""
+
+    CHAIN = "chain"
+    UNION = "union"
+    JOIN = "join"
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator of the network.
+
+    `cost`: units of the node's capacity per record that arrives; `selectivity`: records that leave
+    per record that arrives, for a join per pair of records in its windows. `sources`: inputs or
+    operators; `windows`: of a join, the records in the window of each source (section 3.3).
+    """
+
+    name: str
+    node: str
+    cost: float
+    selectivity: float
+    sources: tuple[str, ...]
+    kind: OperatorKind = OperatorKind.CHAIN
+    windows: tuple[float, ...] = ()
+
+    @property
+    def gains(self) -> tuple[float, ...]:
+        """Return the records that leave per record of each source (equations 9 to 11)."""
+        if self.kind is OperatorKind.JOIN:
+            first, second = self.windows
+            return (second * self.selectivity, first * self.selectivity)
+        return (self.selectivity,) * len(self.sources)
+
+
+class Edge(NamedTuple):
+    """The records that go from an input or operator to an operator."""
+
+    source: str
+    target: str
+
+    @property
+    def name(self) -> str:
+        """Return the name of the edge as a drop location."""
+        return f"{self.source}{ARROW}{self.target}"
+
+
+@dataclass(frozen=True)
+class Network:
+    """A query network. Raises `BadProblem`, which names the faulty operator.
+
+    `nodes`: the capacity of each; `outputs`: the weight of each operator whose records leave the
+    network as results. `links`: the bandwidth between two nodes, in records per unit of time; a
+    pair of nodes without a link has no limit. `floors`: the least part of the records of an output
+    without overload that it must keep, if that is feasible.
+
+    Drop locations are the inputs, and the edges of inputs and operators whose records go to
+    several places (section 3.2).
+    """
+
+    nodes: Mapping[str, float]
+    inputs: tuple[str, ...]
+    operators: tuple[Operator, ...]
+    outputs: Mapping[str, float]
+    links: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    floors: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_sizes(self)
+        _check_numbers(self)
+        _check_names(self)
+        known = {*self.inputs, *self.by_name}
+        for operator in self.operators:
+            _check_operator(operator, self.nodes, known)
+        self.order  # noqa: B018 - raises on a cycle
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Operator]:
+        """Return the operators by name."""
+        return {operator.name: operator for operator in self.operators}
+
+    @cached_property
+    def consumers(self) -> Mapping[str, tuple[str, ...]]:
+        """Return the operators that read each input and operator, in their order."""
+        result: dict[str, list[str]] = {name: [] for name in (*self.inputs, *self.by_name)}
+        for operator in self.operators:
+            for source in operator.sources:
+                result[source].append(operator.name)
+        return {name: tuple(dict.fromkeys(targets)) for name, targets in result.items()}
+
+    @cached_property
+    def order(self) -> tuple[Operator, ...]:
+        """Return the operators in an order in which sources are before their consumers."""
+        graph = {
+            operator.name: [name for name in operator.sources if name in self.by_name]
+            for operator in self.operators
+        }
+        try:
+            names = tuple(TopologicalSorter(graph).static_order())
+        except CycleError as error:
+            cycle = " -> ".join(reversed(error.args[1]))
+            where = f"operators.{error.args[1][0]}"
+            raise BadProblem(where, f"is in a cycle: {cycle}") from error
+        return tuple(self.by_name[name] for name in names)
+
+    @cached_property
+    def split_edges(self) -> tuple[Edge, ...]:
+        """Return the edges that are drop locations: of what goes to several places."""
+        return tuple(
+            Edge(source, target)
+            for source, targets in self.consumers.items()
+            if len(targets) + (source in self.outputs) > 1
+            for target in targets
+        )
+
+    @cached_property
+    def locations(self) -> tuple[str, ...]:
+        """Return the names of the drop locations: the inputs, then the split edges."""
+        return (*self.inputs, *(edge.name for edge in self.split_edges))
+
+    @cached_property
+    def resources(self) -> tuple[str, ...]:
+        """Return the names of nodes, then of links with a bandwidth, as `A->B`."""
+        return (*self.nodes, *(ARROW.join(pair) for pair in self.links))
+
+    def fragments(self) -> list["Network"]:
+        """Return the parts that share neither a node nor a link nor a record, as networks.
+
+        Nodes and inputs without an operator are in no part.
+        """
+        # A node and an input may have the same name.
+        nodes = [(True, name) for name in self.nodes]
+        root = {item: item for item in (*nodes, *((False, name) for name in self.consumers))}
+
+        def root_of(item: tuple[bool, str]) -> tuple[bool, str]:
+            while root[item] != item:
+                root[item] = item = root[root[item]]
+            return item
+
+        for operator in self.operators:
+            sources = [(False, name) for name in operator.sources]
+            for other in ((True, operator.node), *sources):
+                root[root_of((False, operator.name))] = root_of(other)
+        parts: dict[tuple[bool, str], list[Operator]] = {}
+        for operator in self.operators:
+            parts.setdefault(root_of((False, operator.name)), []).append(operator)
+        return [self.part(operators) for operators in parts.values()]
+
+    def part(self, operators: Sequence[Operator]) -> "Network":
+        """Return the network of some operators, which no other operator feeds."""
+        names = {operator.name for operator in operators}
+        nodes = {operator.node for operator in operators}
+        read = {source for operator in operators for source in operator.sources}
+        return Network(
+            {node: capacity for node, capacity in self.nodes.items() if node in nodes},
+            tuple(name for name in self.inputs if name in read),
+            tuple(operators),
+            {name: weight for name, weight in self.outputs.items() if name in names},
+            {pair: limit for pair, limit in self.links.items() if nodes.issuperset(pair)},
+            {name: floor for name, floor in self.floors.items() if name in names},
+        )
+
+
+def _check_sizes(network: Network) -> None:
+    bounds = (
+        ("nodes", network.nodes, MAX_NODES),
+        ("inputs", network.inputs, MAX_INPUTS),
+        ("operators", network.operators, MAX_OPERATORS),
+    )
+    for name, items, most in bounds:
+        if len(items) > most:
+            raise BadProblem(name, f"must be at most {most:,}, not {len(items):,}")
+    for name, items, _ in bounds:
+        if not items:
+            raise BadProblem(name, "must not be empty")
+
+
+def _check_numbers(network: Network) -> None:
+    for name, capacity in network.nodes.items():
+        check_number(f"nodes.{name}", capacity, above_zero=True)
+    for pair, bandwidth in network.links.items():
+        where = f"links.{ARROW.join(pair)}"
+        check_number(where, bandwidth, above_zero=True)
+        if len(pair) != 2 or not set(pair) <= set(network.nodes):  # noqa: PLR2004 - two ends
+            raise BadProblem(where, f"must name two nodes, joined by {ARROW}")
+    _check_outputs(network)
+
+
+def _check_outputs(network: Network) -> None:
+    for what, values in (("outputs", network.outputs), ("floors", network.floors)):
+        for name, value in values.items():
+            if name not in network.by_name:
+                raise BadProblem(f"{what}.{name}", "is no operator")
+            check_number(f"{what}.{name}", value)
+    for name, value in network.floors.items():
+        if name not in network.outputs or value > 1:
+            raise BadProblem(f"floors.{name}", "must be a part, at most 1, of an output")
+
+
+def _check_names(network: Network) -> None:
+    seen: set[str] = set()
+    names = [("inputs", name) for name in network.inputs]
+    for where, name in (*names, *(("operators", item.name) for item in network.operators)):
+        if not isinstance(name, str) or not name or ARROW in name:
+            raise BadProblem(where, f"needs names of text without {ARROW}, not {name!r}")
+        if name in seen:
+            raise BadProblem(f"{where}.{name}", "is the name of two inputs or operators")
+        seen.add(name)
+
+
+def _check_operator(operator: Operator, nodes: Container[str], known: Container[str]) -> None:
+    where = f"operators.{operator.name}"
+    if operator.node not in nodes:
+        raise BadProblem(f"{where}.node", f"is unknown: {operator.node!r}")
+    check_number(f"{where}.cost", operator.cost)
+    check_number(f"{where}.selectivity", operator.selectivity)
+    for source in operator.sources:
+        if source not in known:
+            raise BadProblem(f"{where}.from", f"names no input or operator: {source!r}")
+    if len(set(operator.sources)) != len(operator.sources):
+        raise BadProblem(f"{where}.from", "must name each source once")
+    _check_kind(where, operator)
+
+
+def _check_kind(where: str, operator: Operator) -> None:
+    count, kind = len(operator.sources), operator.kind
+    wanted = {OperatorKind.CHAIN: count == 1, OperatorKind.UNION: count > 0}
+    if not wanted.get(kind, count == 2):  # noqa: PLR2004 - a join has two sources
+        counts = {OperatorKind.CHAIN: "one source", OperatorKind.UNION: "at least one source"}
+        raise BadProblem(f"{where}.from", f"must name {counts.get(kind, 'two sources')}")
+    if kind is not OperatorKind.JOIN:
+        if operator.windows:
+            raise BadProblem(f"{where}.windows", "are for joins only")
+        return
+    if len(operator.windows) != 2:  # noqa: PLR2004 - one per source
+        raise BadProblem(f"{where}.windows", "must have two numbers, one for each source")
+    for window in operator.windows:
+        check_number(f"{where}.windows", window)
+
+
+def check_number(where: str, value: object, *, above_zero: bool = False) -> None:
+    """Raise `BadProblem` unless the value is finite, not negative, and not missing."""
+    if value is None:
+        raise BadProblem(where, "is missing: it was not measured yet")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not is_finite(value):
+        raise BadProblem(where, f"must be a finite number, not {value!r}")
+    if value < 0 or (above_zero and value == 0) or value > MAX_NUMBER:
+        least = "above 0" if above_zero else "at least 0"
+        raise BadProblem(where, f"must be {least} and at most {MAX_NUMBER:g}, not {value:g}")

@@ -1,0 +1,162 @@
+"""Shedding problems and plans, and the certificate check that recomputes a plan from scratch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from algorithms.errors import BadProblem
+from algorithms.shedding.flows import FlowModel
+from algorithms.shedding.network import ARROW, Edge, Network, check_number
+from algorithms.vocabulary import Floats
+
+# Relative rounding that a certificate tolerates.
+TOLERANCE: Final = 1e-7
+
+
+@dataclass(frozen=True)
+class SheddingProblem:
+    """A network at input rates, in records per unit of time. Raises `BadProblem`."""
+
+    network: Network
+    rates: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        for name in self.network.inputs:
+            if name not in self.rates:
+                raise BadProblem(f"inputs.{name}", "needs a rate")
+            check_number(f"inputs.{name}", self.rates[name])
+        for name in self.rates:
+            if name not in self.network.inputs:
+                raise BadProblem(f"inputs.{name}", "is no input of the network")
+
+    @cached_property
+    def model(self) -> FlowModel:
+        """Return the linear equations of the network."""
+        return FlowModel.of(self.network)
+
+    @cached_property
+    def vector(self) -> Floats:
+        """Return the rates in the order of the inputs, float64[i]."""
+        return np.array([self.rates[name] for name in self.network.inputs], np.float64)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a plan gives: weighted results, and the use of each resource, of nodes first.
+
+    `results`: records of each output; `kept`: the part of them that is kept, 1 if there are none
+    without shedding either.
+    """
+
+    value: float
+    loads: Mapping[str, float]
+    results: Mapping[str, float]
+    kept: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class SheddingPlan:
+    """The fraction that each drop location keeps, and what that gives."""
+
+    keep: Mapping[str, float]
+    outcome: Outcome
+
+    @classmethod
+    def of(cls, problem: SheddingProblem, keep: Mapping[str, float]) -> "SheddingPlan":
+        """Return the plan of these fractions; locations without one keep everything."""
+        full = {name: keep.get(name, 1.0) for name in problem.network.locations}
+        return cls(full, outcome_of(problem, full))
+
+    @classmethod
+    def of_flows(cls, problem: SheddingProblem, flows: Floats) -> "SheddingPlan":
+        """Return the plan with these flows, float64[d], that drops as early as possible."""
+        network = problem.network
+        keep = problem.model.keep(flows, problem.vector).tolist()
+        parts = dict(zip(network.locations, keep, strict=True))
+        return cls.of(problem, trimmed(network, parts))
+
+
+def outcome_of(problem: SheddingProblem, keep: Mapping[str, float]) -> Outcome:
+    """Return what fractions of drop locations give, record by record through the operators."""
+    shed, full = _rates(problem, keep), _rates(problem, {})
+    outputs = problem.network.outputs
+    results = {name: shed.leaving[name] for name in outputs}
+    kept = {
+        name: rate / full.leaving[name] if full.leaving[name] > 0 else 1.0
+        for name, rate in results.items()
+    }
+    value = sum(weight * results[name] for name, weight in outputs.items())
+    return Outcome(value, shed.loads, results, kept)
+
+
+def check_plan(problem: SheddingProblem, plan: SheddingPlan) -> None:
+    """Raise `BadProblem` unless the plan keeps parts, overloads no resource and is as it claims."""
+    for name, part in plan.keep.items():
+        if not -TOLERANCE <= part <= 1 + TOLERANCE:
+            raise BadProblem(f"keep.{name}", f"must be from 0 to 1, not {part}")
+    outcome = outcome_of(problem, plan.keep)
+    limits = dict(zip(problem.network.resources, problem.model.capacities.tolist(), strict=True))
+    for name, load in outcome.loads.items():
+        if load > limits[name] * (1 + TOLERANCE):
+            raise BadProblem(f"loads.{name}", f"is {load}, above the capacity {limits[name]}")
+    if abs(outcome.value - plan.outcome.value) > TOLERANCE * max(1.0, abs(outcome.value)):
+        raise BadProblem("value", f"is {outcome.value}, not {plan.outcome.value}")
+
+
+def trimmed(network: Network, keep: Mapping[str, float]) -> dict[str, float]:
+    """Return fractions of equal results that drop as early as possible.
+
+    What all split edges of an input or operator drop that is no output itself is dropped before it.
+    """
+    result = dict(keep)
+    needed: dict[str, float] = {}
+    for operator in reversed(network.order):
+        needed[operator.name] = _needed(network, operator.name, result, needed)
+    for name in network.inputs:
+        result[name] *= _needed(network, name, result, needed)
+    return result
+
+
+def _needed(
+    network: Network, source: str, keep: dict[str, float], needed: Mapping[str, float]
+) -> float:
+    """Return the part of what leaves a source that its consumers need; changes its split edges."""
+    edges = {Edge(source, target).name: target for target in network.consumers[source]}
+    split = [name for name in edges if name in keep]
+    for name in split:
+        keep[name] *= needed[edges[name]]
+    if source in network.outputs:
+        return 1.0
+    parts = [keep[name] if name in keep else needed[target] for name, target in edges.items()]
+    most = max(parts, default=0.0)
+    for name in split:
+        keep[name] = keep[name] / most if most > 0 else 1.0
+    return most
+
+
+@dataclass(frozen=True)
+class _Rates:
+    leaving: Mapping[str, float]
+    loads: Mapping[str, float]
+
+
+def _rates(problem: SheddingProblem, keep: Mapping[str, float]) -> _Rates:
+    """Return what leaves each input and operator, and the load of each resource."""
+    network = problem.network
+    leaving = {name: rate * keep.get(name, 1.0) for name, rate in problem.rates.items()}
+    loads = dict.fromkeys(network.resources, 0.0)
+    for operator in network.order:
+        out = 0.0
+        for source, gain in zip(operator.sources, operator.gains, strict=True):
+            arriving = leaving[source] * keep.get(Edge(source, operator.name).name, 1.0)
+            out += arriving * gain
+            loads[operator.node] += arriving * operator.cost
+            if source in network.by_name:
+                link = f"{network.by_name[source].node}{ARROW}{operator.node}"
+                if link in loads:
+                    loads[link] += arriving
+        leaving[operator.name] = out
+    return _Rates(leaving, loads)

@@ -1,0 +1,123 @@
+"""Ladders of drop rules: prepared plans of load shedding that the data plane applies by itself.
+
+A rung has, for every edge that it drops on, the part of the stream's records that is kept up to
+there. Between two rungs these parts are interpolated: the loads are linear in them, so the path
+between two optimal plans of one mix of inputs is optimal, too (paper 003, section 3, with
+prefix variables over the rate).
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from controlplane.wire.errors import InconsistentDelta
+from controlplane.wire.routing.drop_rules import Edge
+
+MAX_RUNGS: Final = 64
+MAX_COSTS: Final = 200_000
+
+
+class ResourceKind(StrEnum):
+    """What has a capacity."""
+
+    SPLIT = "split"
+    NODE = "node"
+    AGGREGATOR = "aggregator"
+
+
+class Cost(NamedTuple):
+    """The part of a resource's time that a record on an edge takes, in seconds.
+
+    Of the input edge (`query` `drop_rules.INPUT`): what each kept record of the stream takes. Of
+    the edge to a query: what each record takes that the query gets. Both have the same unit, so
+    the load of a resource is the sum over edges of records/s times seconds.
+    """
+
+    stream: int
+    query: int
+    kind: ResourceKind
+    index: int
+    seconds: float
+
+
+class WindowDrop(NamedTuple):
+    """An edge on which whole windows are dropped instead of records (`drop_rules.DropRule`)."""
+
+    stream: int
+    query: int
+    window_ms: int
+    slide_ms: int
+    batch: int = 1
+
+
+class KeptPart(NamedTuple):
+    """The part of the stream's records that is kept up to an edge, from 0 to 1."""
+
+    stream: int
+    query: int
+    part: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rung:
+    """The optimal plan at an input factor: input over what the cluster can process without drops.
+
+    Edges without a part keep all that reaches them.
+    """
+
+    factor: float
+    kept: tuple[KeptPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """The rungs by ascending factor, and what the data plane needs to choose among them.
+
+    Position 0 is no drop at all, position k is rung k. `costs`: of edges; the load of a resource
+    may be at most `limit`. `windows`: edges with window drops. The position falls only after the
+    input allowed it for `hold_ms`; a backlog is to be worked off within `drain_ms`.
+    """
+
+    rungs: tuple[Rung, ...]
+    costs: tuple[Cost, ...]
+    windows: tuple[WindowDrop, ...] = ()
+    limit: float = 1.0
+    hold_ms: int = 30_000
+    drain_ms: int = 5_000
+
+    def check(self) -> None:
+        """Raise `InconsistentDelta` unless rungs ascend and all numbers are in range."""
+        factors = [rung.factor for rung in self.rungs]
+        if not 0 < len(factors) <= MAX_RUNGS or factors != sorted(set(factors)):
+            raise InconsistentDelta(f"a ladder needs 1 to {MAX_RUNGS} rungs of rising factors")
+        if len(self.costs) > MAX_COSTS or any(cost.seconds < 0 for cost in self.costs):
+            raise InconsistentDelta(f"a ladder needs at most {MAX_COSTS:,} costs of at least 0 s")
+        parts = [kept.part for rung in self.rungs for kept in rung.kept]
+        if not all(0 <= part <= 1 for part in parts):
+            raise InconsistentDelta("a ladder keeps parts from 0 to 1")
+        if not 0 < self.limit <= 1 or self.hold_ms < 0 or self.drain_ms < 1:
+            raise InconsistentDelta("a ladder needs a limit from 0 to 1 and times above 0")
+
+    @property
+    def edges(self) -> frozenset[Edge]:
+        """Return the edges on which some rung drops."""
+        return frozenset((kept.stream, kept.query) for rung in self.rungs for kept in rung.kept)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the ladder as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> "Ladder":
+        """Return the ladder that `to_json` wrote."""
+        costs = [Cost(stream, query, ResourceKind(kind), *more)
+                 for stream, query, kind, *more in row["costs"]]  # fmt: skip
+        return cls(
+            tuple(Rung(r["factor"], tuple(KeptPart(*k) for k in r["kept"])) for r in row["rungs"]),
+            tuple(costs),
+            tuple(WindowDrop(*window) for window in row["windows"]),
+            row["limit"],
+            row["hold_ms"],
+            row["drain_ms"],
+        )
