@@ -37,7 +37,7 @@ class Cost(NamedTuple):
     stream: int
     query: int
     kind: ResourceKind
-    index: int
+    number: int
     seconds: float
 
 
