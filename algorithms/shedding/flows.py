@@ -82,10 +82,14 @@ class FlowModel:
 
     def unshed(self, rates: Floats) -> Floats:
         """Return the flows if nothing is dropped; `rates`: float64[i], or float64[i, points]."""
+        return self.flows(np.ones(len(self.values)), rates)
+
+    def flows(self, keep: Floats, rates: Floats) -> Floats:
+        """Return the flows if locations keep these fractions, float64[d]; `rates`: as above."""
         flows = np.zeros((len(self.values), *rates.shape[1:]))
-        flows[: self.inputs] = rates
+        flows[: self.inputs] = (rates.T * keep[: self.inputs]).T
         for place, row in self._split_rows:
-            flows[place] = sum(factor * flows[other] for other, factor in row)
+            flows[place] = keep[place] * sum(factor * flows[other] for other, factor in row)
         return flows
 
     def keep(self, flows: Floats, rates: Floats) -> Floats:

@@ -50,14 +50,18 @@ class FlowProgram:
         self._unit = float(np.min(model.capacities[used] / largest[used])) if used.any() else 1.0
         self._highs = self._built()
 
-    def solve(self, rates: Floats) -> FlowSolution:
+    def solve(self, rates: Floats, most: Floats | None = None) -> FlowSolution:
         """Return an optimum at these input rates, float64[i]. Raises `NotProven`.
 
-        With floors, none may be feasible: then `NotProven` is raised, too.
+        `most` float64[d]: bounds of all flows beside the rates; the prices are then no certificate
+        of the value without them. With floors, no flows may be feasible: then `NotProven` is
+        raised, too.
         """
         model, highs = self.model, self._highs
-        upper = np.asarray(rates, np.float64) / self._unit
-        count = model.inputs
+        count = len(model.values)
+        upper = np.full(count, _INFINITY) if most is None else most / self._unit
+        inputs = upper[: model.inputs]
+        inputs[:] = np.minimum(np.asarray(rates, np.float64) / self._unit, inputs)
         places = np.arange(count, dtype=np.int32)
         highs.changeColsBounds(count, places, np.zeros(count), upper)
         if model.floors.any():
