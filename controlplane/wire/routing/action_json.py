@@ -6,7 +6,7 @@ keep such entries across an upgrade: a batch that is replayed needs its own rout
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any, Final
@@ -16,6 +16,7 @@ from controlplane.wire.routing.cluster_actions import (
     AssignStream,
     SetCapacity,
     SetDropRule,
+    SetLadder,
     SetNodeActive,
     SetNodeCount,
     SetSchema,
@@ -23,6 +24,7 @@ from controlplane.wire.routing.cluster_actions import (
     SetSplitCount,
 )
 from controlplane.wire.routing.drop_rules import DropRule
+from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.query_actions import (
     AddQuery,
     MoveTasks,
@@ -70,6 +72,7 @@ KINDS: Final[Mapping[str, type[Any]]] = MappingProxyType(
         "set_node_count": SetNodeCount,
         "set_split_count": SetSplitCount,
         "set_split_capacity": SetSplitCapacity,
+        "set_ladder": SetLadder,
     }
 )
 _NAMES: Final = {kind: name for name, kind in KINDS.items()}
@@ -108,9 +111,9 @@ def upgraded_table(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the JSON of a routing snapshot in the present form, but for its queries.
 
     An earlier release stored the number of nodes, and the emulated capacities only; a later one no
-    capacity of split nodes.
+    capacity of split nodes, and no ladder.
     """
-    row = {"split_capacity": UNKNOWN, "split_emulated": False, **row}
+    row = {"split_capacity": UNKNOWN, "split_emulated": False, "ladder": None, **row}
     if "node_count" in row:
         return row
     nodes = [[index, per_s, True, True] for index, per_s in row["capacities"]]
@@ -158,7 +161,7 @@ def action_to_json(action: Action) -> dict[str, Any]:
         for field in _FIELDS[type(action)]
         if (value := getattr(action, field.name)) != field.default
     }
-    for name in ("shed", "schema"):
+    for name in ("shed", "schema", "ladder"):
         if values.get(name) is not None:
             values[name] = values[name].to_json()
     return {"op": kind_of(action), **values}
@@ -176,10 +179,9 @@ def action_from_json(row: Mapping[str, Any]) -> Action:
     for name in ("task_ranges", "moves", "added"):
         if name in values:
             values[name] = tuple(tuple(item) for item in values[name])
-    if "rule" in values:
-        values["rule"] = DropRule.from_json(values["rule"])
-    if "schema" in values:
-        values["schema"] = schema_of(values["schema"])
+    for name, value_of in _VALUES.items():
+        if name in values:
+            values[name] = value_of(values[name])
     action: Action = kind(**values)
     return action
 
@@ -187,3 +189,11 @@ def action_from_json(row: Mapping[str, Any]) -> Action:
 def schema_of(row: Mapping[str, Any]) -> StreamSchema:
     """Return a schema; streams with the same columns share one value."""
     return StreamSchema.from_text(json.dumps(row, sort_keys=True))
+
+
+# The fields whose values are objects in the JSON.
+_VALUES: Final[Mapping[str, Callable[[Mapping[str, Any]], Any]]] = {
+    "rule": DropRule.from_json,
+    "ladder": Ladder.from_json,
+    "schema": schema_of,
+}

@@ -11,6 +11,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.drop_rules import DropRule, Edge
+from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import Route
 from controlplane.wire.schema import StreamSchema
 
@@ -36,7 +37,7 @@ class TableDraft:
     `drop_rules`: drop rule by edge; `nodes`: state by node index. `node_count` and `split_count`
     are 0 in a table that was published before tables had them. `split_capacity`: records/s of every
     split node, 0 if it is not declared; `split_emulated`: the data plane limits each split node to
-    it.
+    it. `ladder`: of drop rules, None if none is armed.
     """
 
     queries: dict[int, Route] = field(default_factory=dict)
@@ -48,6 +49,7 @@ class TableDraft:
     split_count: int = 0
     split_capacity: float = 0.0
     split_emulated: bool = False
+    ladder: Ladder | None = None
 
     def copy(self) -> "TableDraft":
         """Return a draft that changes independently of this one."""

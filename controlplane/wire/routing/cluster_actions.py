@@ -11,6 +11,7 @@ from controlplane.wire.routing.actions import (
     TableDraft,
 )
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
+from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.schema import StreamSchema
 
 
@@ -185,3 +186,21 @@ class SetDropRule:
     def subjects(self) -> tuple[Subject, ...]:
         """Return the edge."""
         return (Subject(Kind.EDGE, self.stream, self.query),)
+
+
+@dataclass(frozen=True, slots=True)
+class SetLadder(SingleAction):
+    """Arm a ladder of drop rules in place of the present ladder; None: disarm it."""
+
+    kind = Kind.CLUSTER
+    ladder: Ladder | None = None
+
+    def apply_to(self, draft: TableDraft) -> None:
+        """Set or clear the ladder."""
+        if self.ladder is not None:
+            self.ladder.check()
+        draft.ladder = self.ladder
+
+    def inverse(self, draft: TableDraft) -> tuple[Action, ...]:
+        """Return the present ladder, or that there is none."""
+        return (SetLadder(draft.ladder),)

@@ -1,4 +1,4 @@
-"""Ladders of drop rules: prepared plans of load shedding that the data plane applies by itself.
+"""Ladders of drop rules: plans of load shedding that the data plane applies automatically.
 
 A rung has, for every edge that it drops on, the part of the stream's records that is kept up to
 there. Between two rungs these parts are interpolated: the loads are linear in them, so the path
@@ -6,9 +6,11 @@ between two optimal plans of one mix of inputs is optimal, too (paper 003, secti
 prefix variables over the rate).
 """
 
+import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from controlplane.wire.errors import InconsistentDelta
@@ -16,6 +18,9 @@ from controlplane.wire.routing.drop_rules import Edge
 
 MAX_RUNGS: Final = 64
 MAX_COSTS: Final = 200_000
+# Parts in all rungs, and edges with window drops, whose steps are in every offset.
+MAX_PARTS: Final = 400_000
+MAX_WINDOWS: Final = 1_000
 
 
 class ResourceKind(StrEnum):
@@ -89,15 +94,37 @@ class Ladder:
     def check(self) -> None:
         """Raise `InconsistentDelta` unless rungs ascend and all numbers are in range."""
         factors = [rung.factor for rung in self.rungs]
-        if not 0 < len(factors) <= MAX_RUNGS or factors != sorted(set(factors)):
+        ascending = all(low < high for low, high in pairwise([0.0, *factors, math.inf]))
+        if not 0 < len(factors) <= MAX_RUNGS or not ascending:
             raise InconsistentDelta(f"a ladder needs 1 to {MAX_RUNGS} rungs of rising factors")
-        if len(self.costs) > MAX_COSTS or any(cost.seconds < 0 for cost in self.costs):
+        seconds = [cost.seconds for cost in self.costs]
+        if len(seconds) > MAX_COSTS or not all(0 <= value < math.inf for value in seconds):
             raise InconsistentDelta(f"a ladder needs at most {MAX_COSTS:,} costs of at least 0 s")
-        parts = [kept.part for rung in self.rungs for kept in rung.kept]
-        if not all(0 <= part <= 1 for part in parts):
-            raise InconsistentDelta("a ladder keeps parts from 0 to 1")
         if not 0 < self.limit <= 1 or self.hold_ms < 0 or self.drain_ms < 1:
             raise InconsistentDelta("a ladder needs a limit from 0 to 1 and times above 0")
+        self._check_parts()
+        self._check_windows()
+
+    def _check_parts(self) -> None:
+        if sum(len(rung.kept) for rung in self.rungs) > MAX_PARTS:
+            raise InconsistentDelta(f"a ladder needs at most {MAX_PARTS:,} parts in all its rungs")
+        for rung in self.rungs:
+            if len({(kept.stream, kept.query) for kept in rung.kept}) < len(rung.kept):
+                raise InconsistentDelta("a rung of a ladder has two parts of one edge")
+            if not all(0 <= kept.part <= 1 for kept in rung.kept):
+                raise InconsistentDelta("a ladder keeps parts from 0 to 1")
+
+    def _check_windows(self) -> None:
+        edges = {(window.stream, window.query) for window in self.windows}
+        if len(self.windows) > MAX_WINDOWS or len(edges) < len(self.windows):
+            raise InconsistentDelta(
+                f"a ladder drops windows on at most {MAX_WINDOWS:,} edges, of one length each"
+            )
+        for window in self.windows:
+            if not (0 < window.slide_ms <= window.window_ms and window.batch > 0):
+                raise InconsistentDelta(
+                    f"windows of {window.window_ms} ms cannot begin every {window.slide_ms} ms"
+                )
 
     @property
     def edges(self) -> frozenset[Edge]:
@@ -106,7 +133,17 @@ class Ladder:
 
     def to_json(self) -> dict[str, Any]:
         """Return the ladder as JSON values."""
-        return asdict(self)
+        return {
+            "rungs": [
+                {"factor": rung.factor, "kept": [list(kept) for kept in rung.kept]}
+                for rung in self.rungs
+            ],
+            "costs": [list(cost) for cost in self.costs],
+            "windows": [list(window) for window in self.windows],
+            "limit": self.limit,
+            "hold_ms": self.hold_ms,
+            "drain_ms": self.drain_ms,
+        }
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> "Ladder":

@@ -18,6 +18,7 @@ from controlplane.wire.routing.action_json import (
 )
 from controlplane.wire.routing.actions import Action, NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import DropRule, Edge
+from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route, TaskRange
 from controlplane.wire.schema import StreamSchema
 
@@ -62,6 +63,7 @@ class RoutingTable:
     split_count: int = 0
     split_capacity: float = 0.0
     split_emulated: bool = False
+    ladder: Ladder | None = None
 
     @classmethod
     def of(cls, version: int, draft: TableDraft) -> "RoutingTable":
@@ -108,6 +110,7 @@ class RoutingTable:
                 "split_count": self.split_count,
                 "split_capacity": self.split_capacity,
                 "split_emulated": self.split_emulated,
+                "ladder": self.ladder.to_json() if self.ladder is not None else None,
             },
             separators=(",", ":"),
         )
@@ -132,6 +135,7 @@ class RoutingTable:
             row["split_count"],
             row["split_capacity"],
             row["split_emulated"],
+            Ladder.from_json(row["ladder"]) if row["ladder"] is not None else None,
         )
 
 

@@ -11,7 +11,7 @@ from controlplane.wire import keys
 from controlplane.wire.errors import InconsistentDelta, RoutingGap, RoutingMissing, RoutingTaken
 from controlplane.wire.routing import publication as publishing
 from controlplane.wire.routing.actions import Action
-from controlplane.wire.routing.cluster_actions import AssignStream, SetSplitCapacity
+from controlplane.wire.routing.cluster_actions import AssignStream, SetLadder, SetSplitCapacity
 from controlplane.wire.routing.publication import (
     latest_version,
     publish,
@@ -29,6 +29,7 @@ from controlplane.wire.routing.query_actions import (
 )
 from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers, transition_table
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
+from tests.support.ladders import ladders
 from tests.support.texts import SUMMARY_TEXT
 
 
@@ -41,6 +42,7 @@ ops = st.lists(
         st.builds(arrival, st.integers(1, 50), st.integers(0, 3)),
         st.builds(AssignStream, st.integers(1, 9), st.integers(0, 1)),
         st.builds(SetSplitCapacity, st.floats(0, 1e6), st.booleans()),
+        st.builds(SetLadder, st.none() | ladders()),
     ),
     max_size=8,
     unique_by=lambda op: (type(op), getattr(op, "query", getattr(op, "stream", 0))),
