@@ -121,7 +121,8 @@ def plan_rungs(
     last, end = _end(model, base, max_factor)
     program = FlowProgram(model)
     bends = _Bends(program, base)
-    kept, lost = _thinned(bends.points(first, max(first, last)), most, loss)
+    points = bends.points(first, max(first, last))
+    kept, lost = _thinned(points, most, max(loss, 10 * _ROUNDING))
     return RungLadder(tuple(_plans(problem, program, kept)), end, lost + bends.unresolved)
 
 
