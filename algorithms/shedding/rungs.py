@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class RungPlan:
     """An optimal plan at rates `factor` x base.
 
     `kept`: of each drop location the part of its records without drops that is kept up to and
-    including there, 1 if there are none; not the fraction of those that arrive.
+    including there, 1 if there are none; so not the fraction of what arrives there.
     """
 
     factor: float
@@ -143,28 +143,33 @@ def last_feasible_factor(model: FlowModel, base: Floats) -> float:
     from scipy.sparse import csr_array, diags_array, hstack, vstack  # noqa: PLC0415 - see above
 
     unshed = model.unshed(base)
-    # Columns: kept parts of the unshed flows, then 1 / factor.
+    # Columns: kept parts of the flows without drops, then 1 / factor.
     loads = diags_array(1 / model.capacities) @ model.loads @ diags_array(unshed)
-    some = np.flatnonzero(unshed[model.inputs :] > 0)
-    shares = unshed[model.inputs :][some]
-    arrivals = diags_array(1 / shares) @ model.arrivals[some] @ diags_array(unshed)
-    own = csr_array(
-        (np.ones(len(some)), (np.arange(len(some)), model.inputs + some)),
-        shape=(len(some), len(unshed)),
-    )
+    splits = _split_rows(model, unshed)
     full = model.results @ unshed
     bound = np.flatnonzero((model.floors > 0) & (full > 0))
     results = diags_array(1 / full[bound]) @ model.results[bound] @ diags_array(unshed)
-    kept = vstack([loads, own - arrivals, -results])
-    last = np.concatenate([-np.ones(len(model.capacities)), np.zeros(kept.shape[0])])
-    matrix = hstack([kept, csr_array(last[: kept.shape[0], None])])
-    limits = np.zeros(kept.shape[0])
+    kept = vstack([loads, splits, -results])
+    last = np.zeros((kept.shape[0], 1))
+    last[: len(model.capacities)] = -1.0
+    limits = np.zeros(len(last))
     limits[len(limits) - len(bound) :] = -model.floors[bound]
-    cost = np.zeros(len(unshed) + 1)
-    cost[-1] = 1.0
+    cost = np.append(np.zeros(len(unshed)), 1.0)
     bounds = [*[(0.0, 1.0)] * len(unshed), (0.0, None)]
-    answer = linprog(cost, matrix, limits, bounds=bounds, method="highs")
+    program = {"A_ub": hstack([kept, csr_array(last)]), "b_ub": limits, "bounds": bounds}
+    answer = linprog(cost, **program, method="highs")
     return 1 / answer.fun if answer.fun > 0 else float("inf")
+
+
+def _split_rows(model: FlowModel, unshed: Floats) -> Any:
+    """Return kept part minus what arrives, sparse[*, d], of split edges at which records arrive."""
+    from scipy.sparse import csr_array, diags_array  # noqa: PLC0415 - few ladders have floors
+
+    some = np.flatnonzero(unshed[model.inputs :] > 0)
+    shares = unshed[model.inputs + some]
+    arrivals = diags_array(1 / shares) @ model.arrivals[some] @ diags_array(unshed)
+    places = (np.arange(len(some)), model.inputs + some)
+    return csr_array((np.ones(len(some)), places), shape=(len(some), len(unshed))) - arrivals
 
 
 def _end(model: FlowModel, base: Floats, max_factor: float) -> tuple[float, LadderEnd]:
