@@ -129,10 +129,11 @@ class FlowProgram:
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         lp.a_matrix_.start_ = matrix.indptr
         lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indices, matrix.data
-        return _configured(lp)
+        return configured_highs(lp)
 
 
-def _configured(lp: Any) -> Any:
+def configured_highs(lp: Any) -> Any:
+    """Return HiGHS with a program, for one thread, the simplex method and warm starts."""
     # `highspy.Highs` itself prints a banner before its output can be switched off.
     from highspy._core import _Highs  # noqa: PLC0415 - see above
 
