@@ -6,6 +6,7 @@ from typing import Any, Final
 from algorithms.planner import Algorithm, Planner
 from algorithms.shedding import formats
 from algorithms.shedding.lp import Lp
+from algorithms.shedding.plan_table import solver
 from algorithms.vocabulary import Parameters
 
 SHEDDING: Final = "shedding"
@@ -16,11 +17,29 @@ class NoSettings(Parameters):
     """A shedding problem has no parameters of its own."""
 
 
-_ALGORITHMS: Final = (Algorithm("lp", "Optimum at the given rates", "offline", Lp),)
-
-
 def _plan_to_json(run: Any) -> dict[str, Any]:
     return formats.plan_to_json(run.plan)
+
+
+def _table_plan_to_json(run: Any) -> dict[str, Any]:
+    return solver.table_plan_to_json(run.plan)
+
+
+_ALGORITHMS: Final = (
+    Algorithm("lp", "Optimum at the given rates", "offline", Lp),
+    Algorithm(
+        "solver", "Table of plans (Solver)", "offline", solver.Solver, report=_table_plan_to_json
+    ),
+    Algorithm(
+        "solver_w",
+        "Table of plans for expected rates (Solver-W)",
+        "offline",
+        solver.SolverW,
+        read=solver.history_problem_from_json,
+        report=_table_plan_to_json,
+        plans_clusters=True,
+    ),
+)
 
 
 PLANNER: Final = Planner(
