@@ -11,7 +11,7 @@ from tests.algorithms.placement.instances import chain
 def test_algorithms_are_found_by_planner_and_name() -> None:
     assert algorithm(PLACEMENT, "mms").parameters is Mms
     assert [known.name for known in PLANNERS] == [
-        PLACEMENT, "migration", "admission", "partitioning",
+        PLACEMENT, "migration", "admission", "partitioning", "shedding",
     ]  # fmt: skip
 
 
