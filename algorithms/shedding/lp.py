@@ -26,7 +26,8 @@ class FlowSolution:
     that arrives at a split edge; `input_prices` float64[i]: value per record of an input. So the
     value at any rates r is at most prices @ capacities + input_prices @ r. `is_full`: whether a
     location keeps all in the basis; `is_basic`: whether its flow is basic, and `is_binding`:
-    whether a resource is used up in the basis.
+    whether a resource is used up in the basis. `floor_prices` float64[o]: value lost per result
+    that the floor of an output requires; `is_floor_binding`: whether it has no more in the basis.
     """
 
     flows: Floats
@@ -37,6 +38,8 @@ class FlowSolution:
     is_full: Flags
     is_basic: Flags
     is_binding: Flags
+    floor_prices: Floats
+    is_floor_binding: Flags
 
 
 class FlowProgram:
@@ -74,6 +77,7 @@ class FlowProgram:
     def _set_floors(self, rates: Floats) -> None:
         model = self.model
         least = model.floors * (model.results @ model.unshed(rates)) / self._unit
+        least[model.floors == 0] = -_INFINITY
         first = len(model.capacities) + len(model.network.split_edges)
         for output, bound in enumerate(least.tolist()):
             self._highs.changeRowBounds(first + output, bound, _INFINITY)
@@ -84,21 +88,23 @@ class FlowProgram:
         resources, splits = len(model.capacities), len(model.network.split_edges)
         flows = np.maximum(np.array(solution.col_value), 0.0) * self._unit
         flows[: model.inputs] = np.minimum(flows[: model.inputs], rates)
-        duals = np.array(solution.row_dual[: resources + splits])
+        duals = np.array(solution.row_dual)
         reduced = np.array(solution.col_dual[: model.inputs])
         columns = np.array([int(status) for status in basis.col_status])
-        rows = np.array([int(status) for status in basis.row_status])[: resources + splits]
-        at_bound = rows != int(_basic())
-        full = np.concatenate([columns[: model.inputs] == int(_upper()), at_bound[resources:]])
+        at_bound = np.array([int(status) for status in basis.row_status]) != int(_basic())
+        first = resources + splits
+        full = np.concatenate([columns[: model.inputs] == int(_upper()), at_bound[resources:first]])
         return FlowSolution(
             flows,
             float(model.values @ flows),
             np.maximum(duals[:resources], 0.0) * self._unit / model.capacities,
-            np.maximum(duals[resources:], 0.0),
+            np.maximum(duals[resources:first], 0.0),
             np.maximum(reduced, 0.0),
             full,
             columns == int(_basic()),
             at_bound[:resources],
+            np.maximum(-duals[first:], 0.0),
+            at_bound[first:],
         )
 
     def _built(self) -> Any:

@@ -163,6 +163,9 @@ class Network:
         parts: dict[tuple[bool, str], list[Operator]] = {}
         for operator in self.operators:
             parts.setdefault(root_of((False, operator.name)), []).append(operator)
+        # Everything hangs together, the usual case: nothing to build and check again.
+        if len({root_of(item) for item in root}) == 1:
+            return [self]
         return [self.part(operators) for operators in parts.values()]
 
     def part(self, operators: Sequence[Operator]) -> "Network":

@@ -130,7 +130,11 @@ def first_full_factor(model: FlowModel, base: Floats) -> float:
     """Return the least factor of the rates float64[i] at which a resource is full, or infinity."""
     loads = model.loads @ model.unshed(base)
     used = loads > 0
-    return float(np.min(model.capacities[used] / loads[used])) if used.any() else float("inf")
+    if not used.any():
+        return float("inf")
+    # Infinity is right if a load is almost zero.
+    with np.errstate(over="ignore"):
+        return float(np.min(model.capacities[used] / loads[used]))
 
 
 def last_feasible_factor(model: FlowModel, base: Floats) -> float:
