@@ -150,7 +150,20 @@ FIGURES: Final = (
     ),
     Figure("late", "Late records", Unit.RATE, Source.PER_SECOND, metric="records_late_per_second"),
     # By edge in a row.
-    Figure("dropped", "Dropped records", Unit.RATE, Source.PER_SECOND),
+    Figure("dropped", "Records dropped by rules", Unit.RATE, Source.PER_SECOND),
+    Figure(
+        "ladder_dropped", "Records dropped by the ladder", Unit.RATE, Source.PER_SECOND,
+        metric="ladder_dropped_per_second",
+    ),
+    # None without an armed ladder of drop rules. 1.5: halfway between its first two rungs.
+    Figure(
+        "ladder_position", "Position on the ladder", Unit.RATIO, roll_up=RollUp.MAX,
+        metric="ladder_position", axis="rung",
+    ),
+    Figure(
+        "input_factor", "Input over what the cluster can process", Unit.RATIO, roll_up=RollUp.MAX,
+        metric="input_factor", label="input factor", axis="of capacity",
+    ),
     Figure("waiting", "Records in the nodes' backlogs", Unit.COUNT, roll_up=RollUp.LAST),
     Figure(
         "state_bytes", "State of all tasks", Unit.BYTES, roll_up=RollUp.LAST, metric="state_bytes"

@@ -1,7 +1,7 @@
 // A window of samples: in order of time, each once, never longer than its span.
 
 // As stored roll-ups do it (controlplane/telemetry/samples.py).
-const WORST = new Set(["p95", "p99", "split_latency"]);
+const WORST = new Set(["p95", "p99", "split_latency", "ladder_position", "input_factor"]);
 const NEWEST = new Set(["t", "version", "tasks", "split_waiting", "waiting", "state_bytes", "end", "read_position",
   "event_ms", "emitted_ms"]);
 const GAP_STEPS = 6;

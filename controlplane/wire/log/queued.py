@@ -1,4 +1,4 @@
-"""Counting unread entries of streams in Redis without transferring their blocks."""
+"""Counting records and entries of streams in Redis without transferring their blocks."""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast
@@ -50,3 +50,41 @@ def unread_entries(
         ]
         for stream, row in zip(starts, rows, strict=True)
     }
+
+
+# KEYS: counts, streams; ARGV: for each stream its id and its start. Answers for each stream its
+# records ever appended, and those of them up to its start.
+_APPENDED: Final = """
+local result = {}
+for i = 2, #KEYS do
+  local count = tonumber(redis.call('HGET', KEYS[1], ARGV[2 * i - 3]) or 0)
+  local first = redis.call('XRANGE', KEYS[i], '(' .. ARGV[2 * i - 2], '+', 'COUNT', 1)[1]
+  local read = count
+  if first then
+    local fields = first[2]
+    read = tonumber(fields[10] or count) - tonumber(fields[2])
+  end
+  result[#result + 1] = count
+  result[#result + 1] = read
+end
+return result
+"""
+# Streams of one call: others of Redis's clients wait while it runs.
+_STREAMS: Final = 1_000
+
+
+def appended_records(
+    client: "redis.Redis", cluster: str, starts: Mapping[int, str]
+) -> dict[int, tuple[int, int]]:
+    """Return of each stream the records ever appended, and those after its start."""
+    script = client.register_script(_APPENDED)
+    counts, result = keys.counts_key(cluster), {}
+    pairs = list(starts.items())
+    for first in range(0, len(pairs), _STREAMS):
+        some = pairs[first : first + _STREAMS]
+        names = [counts, *(keys.log_key(cluster, stream) for stream, _ in some)]
+        arguments = [value for stream, start in some for value in (stream, start)]
+        row = cast("list[int]", script(keys=names, args=arguments))
+        for (stream, _), total, read in zip(some, row[::2], row[1::2], strict=True):
+            result[stream] = total, total - read
+    return result

@@ -91,6 +91,10 @@ class Ladder:
     hold_ms: int = 30_000
     drain_ms: int = 5_000
 
+    def __copy__(self) -> "Ladder":
+        """Return the ladder: tables that follow each other share it, compiled once."""
+        return self
+
     def check(self) -> None:
         """Raise `InconsistentDelta` unless rungs ascend and all numbers are in range."""
         factors = [rung.factor for rung in self.rungs]

@@ -1,7 +1,7 @@
 """Partial aggregation: the records of a batch as rows of panes for the tasks of a node."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -18,8 +18,15 @@ from controlplane.wire.aggregates.state_schema import (
 )
 from controlplane.wire.limits import TimeLimit, time_limit
 from controlplane.wire.results.blocks import Block
+from controlplane.wire.routing.drop_rules import Edge
 from workers.pipeline.engine.aggregation.panes import Panes, panes_of
-from workers.pipeline.engine.assignment.subscriptions import NOT_OWNED, Group, Subscription
+from workers.pipeline.engine.aggregation.selection import BY_LADDER, BY_RULE
+from workers.pipeline.engine.assignment.subscriptions import (
+    NOT_OWNED,
+    DropRules,
+    Group,
+    Subscription,
+)
 from workers.pipeline.engine.assignment.tasks import Tasks
 from workers.pipeline.engine.complete_windows import (
     CompleteWindows,
@@ -52,10 +59,11 @@ _SEARCH_SECONDS: Final = 1.0
 class BatchChanges:
     """The changes of a batch on a node: windows by state schema, and measures.
 
-    `blocks`: windows that were complete immediately, each once for several queries. `dropped`:
-    records by edge (stream, query); `tasks`: rows of query, task, records imported and bytes of
-    state, of the tasks that were looked at; `state_us`: processor time of the state; `faults`: by
-    query what of it could not be computed: nothing of it was taken then.
+    `blocks`: windows that were complete immediately, each once for several queries. `dropped`,
+    `ladder_dropped`: records by edge (stream, query), by its rule or the ladder; `tasks`: rows of
+    query, task, records imported and bytes of state, of the tasks that were looked at; `state_us`:
+    processor time of the state; `faults`: by query what of it could not be computed: nothing of it
+    was taken then.
     """
 
     windows: list[tuple[str, StateSchema, Any]] = field(default_factory=list)
@@ -63,7 +71,8 @@ class BatchChanges:
     ended: set[int] = field(default_factory=set)
     late: int = 0
     state_bytes: int = 0
-    dropped: dict[tuple[int, int], int] = field(default_factory=dict)
+    dropped: dict[Edge, int] = field(default_factory=dict)
+    ladder_dropped: dict[Edge, int] = field(default_factory=dict)
     tasks: list[Int64s] = field(default_factory=list)
     state_us: int = 0
     faults: dict[int, Fault] = field(default_factory=dict)
@@ -75,11 +84,16 @@ class BatchChanges:
         self.ended |= other.ended
         self.late += other.late
         self.state_bytes = other.state_bytes
-        for edge, lost in other.dropped.items():
-            self.dropped[edge] = self.dropped.get(edge, 0) + lost
+        _add(self.dropped, other.dropped)
+        _add(self.ladder_dropped, other.ladder_dropped)
         self.tasks += other.tasks
         self.state_us += other.state_us
         self.faults |= other.faults
+
+
+def _add(counts: dict[Edge, int], others: Mapping[Edge, int]) -> None:
+    for edge, records in others.items():
+        counts[edge] = counts.get(edge, 0) + records
 
 
 def partial_aggregates(
@@ -250,26 +264,32 @@ def _count(group: Group, taken: _Taken, changes: BatchChanges) -> None:
                       changes.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
     # Each part of the queries has the late records of all that share the computation.
     changes.late += counts[0][0] if counts else 0
-    for _, dropped in counts:
-        for edge, lost in dropped.items():
-            changes.dropped[edge] = changes.dropped.get(edge, 0) + lost
+    for _, by_rules, by_ladder in counts:
+        _add(changes.dropped, by_rules)
+        _add(changes.ladder_dropped, by_ladder)
 
 
-def _counted(group: Group, taken: _Taken) -> tuple[int, dict[tuple[int, int], int]]:
-    """Return the late records, and the dropped ones by edge (stream, query)."""
-    records, panes = taken.records, taken.panes
+def _counted(group: Group, taken: _Taken) -> tuple[int, dict[Edge, int], dict[Edge, int]]:
+    """Return the late records, and by edge those that rules and those that the ladder dropped."""
+    records, panes, intake = taken.records, taken.panes, group.intake
     late = 0 if panes.late is None else late_records(group, records, panes.late)
-    return late, {} if panes.dropped is None else dropped_records(group, records, panes.dropped)
+    if panes.dropped is None:
+        return late, {}, {}
+    by_rules = dropped_records(group, records, panes.dropped == BY_RULE, intake.drop_rules)
+    by_ladder = dropped_records(group, records, panes.dropped == BY_LADDER, intake.ladder_rules)
+    return late, by_rules, by_ladder
 
 
-def dropped_records(group: Group, records: Records, dropped: Mask) -> dict[tuple[int, int], int]:
-    """Return the records that each edge (stream, query) of a group dropped on this node.
+def dropped_records(
+    group: Group, records: Records, dropped: Mask, drop_rules: DropRules
+) -> dict[Edge, int]:
+    """Return the records that each edge of a group dropped on this node by some drop rules.
 
-    `dropped`: bool[n], the records that the edges drop. Records of a query whose task is on another
-    node are counted there.
+    `dropped`: bool[n], the records that these rules drop. Records of a query whose task is on
+    another node are counted there.
     """
-    result: dict[tuple[int, int], int] = {}
-    for stream, _ in group.intake.drop_rules:
+    result: dict[Edge, int] = {}
+    for stream, _ in drop_rules:
         rows = np.flatnonzero(dropped & (records.stream == stream))
         for subscription in group.subscriptions if len(rows) else ():
             result[stream, subscription.query] = int(

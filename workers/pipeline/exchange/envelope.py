@@ -222,6 +222,7 @@ class BatchHeader:
     the sender. `nodes`: how many nodes take part in the batch. `republish`: whether the nodes write
     the rows of all open windows again, as Redis has lost them. `attempt`: how often the batch was
     begun, with this time. `delayed`: the streams with unread records at their split nodes.
+    `ladder`: the drop rules of the ladder (`shedding.drops.LadderDrops`), None without.
     """
 
     batch: int
@@ -236,6 +237,7 @@ class BatchHeader:
     republish: bool = False
     attempt: int = 1
     delayed: tuple[int, ...] = ()
+    ladder: Sequence[Any] | None = None
 
 
 def to_rows(

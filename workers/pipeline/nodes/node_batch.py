@@ -47,7 +47,9 @@ from workers.pipeline.exchange.output import NodeOutput, NodeReport, arrivals_of
 from workers.pipeline.nodes import aggregator
 from workers.pipeline.nodes.backlog import BACKLOG, NodeBacklog, WorkItem
 from workers.pipeline.nodes.quarantine import find_quarantined
-from workers.pipeline.routing.compiled_table import CompiledTable, TableCache
+from workers.pipeline.routing.compiled_table import CompiledTable
+from workers.pipeline.routing.table_cache import TableCache
+from workers.pipeline.shedding.drops import LadderDrops
 from workers.pipeline.spark.connections import executor
 
 # What the first batch of a checkpoint may take at an emulated capacity: so many ms of it.
@@ -69,6 +71,8 @@ class NodeBatch:
     table: CompiledTable = field(init=False)
     tasks: Tasks = field(init=False)
     faults: Faults = field(init=False)
+    # The drop rules of the ladder in this batch, with the kept part of each edge.
+    drops: LadderDrops = field(init=False)
     # What the columns of streams have become since the batch before.
     widening: Widening | None = field(init=False, default=None)
 
@@ -76,7 +80,8 @@ class NodeBatch:
         header = self.input.header
         self.backlog = NodeBacklog(self.store)
         self.table = self.tables.of_batch(header.export_version, header.version)
-        self.tasks = self.table.tasks_of_node(self.input.node)
+        self.drops = LadderDrops.of(header.ladder, self.table.ladder)
+        self.tasks = self.drops.tasks(self.table.tasks_of_node(self.input.node))
         incarnations = {
             query: route.incarnation for query, route in self.table.table.queries.items()
         }
@@ -294,6 +299,7 @@ class NodeBatch:
             state_us=changed.state_us,
             elapsed_ms=header.elapsed_ms,
             dropped=[[*edge, lost] for edge, lost in changed.dropped.items() if lost],
+            ladder_dropped=[[*edge, n] for edge, n in changed.ladder_dropped.items() if n],
             faults=fault_rows(self.faults),
         )
 

@@ -42,7 +42,7 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "delayed": _by_stream(sources, "delayed"),
         "splits": [_split_row(source) for source in sorted(sources, key=lambda s: s["split"])],
         "nodes": [_node_row(report, emitted_ms) for report in nodes],
-        "dropped": _dropped(nodes, sources),
+        **_shedding(nodes, sources),
         # Records that became dead letters, by stream and reason.
         "dead": _by_stream(sources, "dead"),
         # Queries whose key grouping had no state, because the bound of the offset was reached.
@@ -156,11 +156,27 @@ def _split_row(source: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _dropped(reports: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, int]:
+def _shedding(nodes: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the records that each edge dropped, by its rule and by the ladder of drop rules.
+
+    And the position on the armed ladder, and the input factor: None without a ladder.
+    """
+    position, factor = next((s["ladder"] for s in sources if "ladder" in s), (None, None))
+    return {
+        "dropped": _dropped(nodes, sources, "dropped"),
+        "ladder_dropped": _dropped(nodes, sources, "ladder_dropped"),
+        "ladder_position": position,
+        "input_factor": factor,
+    }
+
+
+def _dropped(
+    reports: Sequence[NodeReport], sources: Sequence[dict[str, Any]], name: str
+) -> dict[str, int]:
     """Return the records that each edge dropped, by `stream` or `stream>query`."""
-    result = _by_stream(sources, "dropped")
+    result = _by_stream(sources, name)
     for report in reports:
-        for stream, query, lost in report.dropped:
+        for stream, query, lost in getattr(report, name):
             result[f"{stream}>{query}"] = result.get(f"{stream}>{query}", 0) + lost
     return result
 

@@ -1,25 +1,17 @@
-"""The routing table, compiled for the hot path and kept by each Python worker.
-
-Spark re-uses its Python workers, so a table is read from Redis once per version and process;
-the next version costs only its delta.
-"""
+"""The routing table, compiled for the hot path; `table_cache` keeps it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-import redis
 
 from algorithms.errors import BadParameters, UnknownGrouping
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
-from controlplane.wire.routing.drop_rules import INPUT
-from controlplane.wire.routing.publication import read_table
+from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.route import Route
-from controlplane.wire.routing.state_transfer import TaskTransfer, task_transfers, transition_table
 from controlplane.wire.routing.table import RoutingTable
 from workers.pipeline.engine.assignment.subscriptions import DIRECT, Group, Intake, Subscription
 from workers.pipeline.engine.assignment.tasks import Member, Tasks
@@ -31,12 +23,12 @@ from workers.pipeline.routing.compilation import (
     read_columns,
 )
 from workers.pipeline.routing.key_grouping import PLAIN, KeyGrouping, key_grouping_of
+from workers.pipeline.shedding.compiled_ladder import CompiledLadder, compiled_ladder
+from workers.pipeline.shedding.drops import edge_classes
 
 NO_TASKS: Final = Tasks((), {})
 # A query that is not split has one task, and its node has it.
 _WHOLE: Final = np.ones(1, np.bool_)
-# The present table and the one before, and the one that leads from it; and one to spare.
-_KEPT_TABLES: Final = 4
 
 
 # In `Keyed`: every node computes the task from the key.
@@ -97,6 +89,16 @@ class CompiledTable:
     def version(self) -> int:
         """Return the version this was compiled from."""
         return self.table.version
+
+    @property
+    def needs_feedback(self) -> bool:
+        """Return whether the planning of a batch needs the loads of nodes."""
+        return bool(self.leaders or self.has_aggregators or self.table.capacities)
+
+    @property
+    def ladder(self) -> CompiledLadder | None:
+        """Return the armed ladder of drop rules, None for none."""
+        return None if self.table.ladder is None else compiled_ladder(self.table.ladder)
 
     @cached_property
     def _compiled(self) -> tuple[dict[int, Computation], dict[int, str]]:
@@ -267,6 +269,17 @@ class CompiledTable:
         return {stream: round(schema.idle_after_s * 1000) for stream, schema in schemas}
 
     @cached_property
+    def lateness_ms(self) -> dict[Edge, int]:
+        """Return the lateness of each edge's query, of an input edge the largest of its readers."""
+        result: dict[Edge, int] = {}
+        for query, route in self._routes.items():
+            lateness = self.computations[query].lateness_ms
+            for stream in route.streams:
+                result[stream, query] = lateness
+                result[stream, INPUT] = max(lateness, result.get((stream, INPUT), 0))
+        return result
+
+    @cached_property
     def kinds(self) -> int:
         """Return a number that is another if columns of streams have other kinds."""
         schemas = self.table.schemas.items()
@@ -308,9 +321,10 @@ def _intake(query: int, route: Route, computation: Computation, table: CompiledT
     )
     leader = table.leaders.get(query, NO_LEADER)
     column = "" if leader == NO_LEADER else task_column(leader)
+    classes = edge_classes(table.ladder, query, route.streams, computation)
     return (
-        Intake(column, own_rules, window_drop_rules)
-        if column or own_rules or window_drop_rules
+        Intake(column, own_rules, window_drop_rules, classes)
+        if column or own_rules or window_drop_rules or classes
         else DIRECT
     )
 
@@ -324,55 +338,3 @@ def _tasks(node: int, routes: Iterable[tuple[int, Route]], table: CompiledTable)
         kind = computation, _intake(query, route, computation, table)
         groups.setdefault(kind, []).append(subscription)
     return Tasks.of(Group.of(kind[0], result, kind[1]) for kind, result in groups.items())
-
-
-class TableCache:
-    """The compiled tables of one cluster that this process used last."""
-
-    def __init__(self, client: "redis.Redis", cluster: str) -> None:
-        self._client = client
-        self._cluster = cluster
-        # By the version before, in a batch that leads from it, and the version.
-        self._known: dict[tuple[int | None, int], CompiledTable] = {}
-        self._lock = Lock()
-
-    def of_version(self, version: int) -> CompiledTable:
-        """Return the table at `version`, built from the newest one held before it."""
-        with self._lock:
-            return self._of_version(version)
-
-    def of_batch(self, export_version: int | None, version: int) -> CompiledTable:
-        """Return the table of a batch, in which tasks export their state or do not."""
-        return (
-            self.of_version(version)
-            if export_version is None
-            else self.transition_table(export_version, version)
-        )
-
-    def transition_table(self, before: int, version: int) -> CompiledTable:
-        """Return the table of the batch that leads from one version to another."""
-        with self._lock:
-            if (before, version) not in self._known:
-                old, new = self._of_version(before).table, self._of_version(version).table
-                self._keep((before, version), CompiledTable(transition_table(old, new)))
-            return self._known[before, version]
-
-    def task_transfers(self, before: int, version: int) -> list[TaskTransfer]:
-        """Return which tasks export their state between two versions."""
-        with self._lock:
-            return list(
-                task_transfers(self._of_version(before).table, self._of_version(version).table)
-            )
-
-    def _of_version(self, version: int) -> CompiledTable:
-        if (None, version) not in self._known:
-            older = [known for before, known in self._known if before is None and known < version]
-            base = self._known[None, max(older)].table if older else None
-            table = read_table(self._client, self._cluster, version, base)
-            self._keep((None, version), CompiledTable(table))
-        return self._known[None, version]
-
-    def _keep(self, key: tuple[int | None, int], table: CompiledTable) -> None:
-        self._known[key] = table
-        while len(self._known) > _KEPT_TABLES:
-            del self._known[next(iter(self._known))]

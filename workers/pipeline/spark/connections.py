@@ -12,7 +12,7 @@ import redis
 
 from controlplane.wire.log import open_log
 from controlplane.wire.log.values import Log
-from workers.pipeline.routing.compiled_table import TableCache
+from workers.pipeline.routing.table_cache import TableCache
 
 # In a `local[n]` master the driver's own JVM runs the nodes.
 _DRIVER: Final = "driver"

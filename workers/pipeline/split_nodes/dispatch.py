@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.log.values import NO_TIME, Entry
-from controlplane.wire.routing.drop_rules import INPUT
-from workers.pipeline.engine.evaluation.drop_rules import is_dropped, sample_hashes
+from controlplane.wire.routing.drop_rules import INPUT, DropRule
+from workers.pipeline.engine.evaluation.drop_rules import drops_all, is_dropped, sample_hashes
 from workers.pipeline.engine.evaluation.evaluator import Evaluator
 from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, Extras, Int64s, evaluator_of
 from workers.pipeline.engine.failures.probe import probe_call
 from workers.pipeline.engine.hashing import Hashes, hash_rows
 from workers.pipeline.exchange.envelope import EMPTY, TIME_COLUMN, Envelope, join_extras
 from workers.pipeline.routing.compiled_table import CompiledTable, Keyed, Readers
+from workers.pipeline.shedding.drops import NO_DROPS, LadderDrops
 from workers.pipeline.split_nodes.key_routing import KeyRouter
 from workers.pipeline.split_nodes.key_sampling import KeySampler, RoutedRecords
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer, Projection, concatenate
@@ -98,6 +99,7 @@ def dispatch(
     source: Mapping[str, Any],
     router: KeyRouter | None = None,
     sampler: KeySampler | None = None,
+    drops: LadderDrops = NO_DROPS,
     *,
     probe_first: bool = False,
 ) -> Dispatched:
@@ -106,63 +108,101 @@ def dispatch(
     `source`: the report of the split node. The first envelope of the reporting node carries it,
     with the dropped records of each input edge, the dead letters, and the states of key groupings.
     `router`: the key groupings, by default without earlier states. `sampler`: takes samples of
-    keys. `probe_first`: evaluate keys in a forked child first, as an attempt ended the process.
+    keys. `drops`: the drop rules of the ladder. `probe_first`: evaluate keys in a forked
+    child first, as an attempt ended the process.
 
     Each node gets a record once, regardless of how many of its queries read the record (paper 000,
     section 2: "a stream is delivered at most once per server"). A node with some tasks of a query
     gets the records of their keys, and the event times of every block.
     """
     per_node: list[list[NodeRecords]] = [[] for _ in range(nodes)]
-    dropped: dict[int, int] = {}
-    dead = DeadLetterBuffer()
+    edges = InputEdges(table, drops)
     stage = Routing(router or KeyRouter(table), sampler, probe_first=probe_first)
     # In the order of their ids: the states of key groupings depend on it.
     for stream, read in sorted(entries.items()):
         readers = table.readers_of_stream.get(stream)
-        blocks = _read_stream(stream, read, table, dropped, dead)
+        blocks = edges.read_stream(stream, read)
         if readers is None or blocks is None:
             continue
         for node, records in stage.by_node(stream, blocks, readers).items():
             per_node[node].append(NodeRecords(stream, read, records))
     read_ms = max((entry.appended_ms for read in entries.values() for entry in read), default=0)
-    report = dict(source) | ({"dropped": dropped} if dropped else {})
-    report |= {"dead": dead.counts} if dead.counts else {}
+    report = dict(source) | edges.report()
     report |= stage.router.report() | (sampler.report() if sampler else {})
     sources = {REPORTING_NODE: report}
     envelopes = [_envelopes(p, sources.get(n, {}), read_ms) for n, p in enumerate(per_node)]
-    return Dispatched(envelopes, dead)
+    return Dispatched(envelopes, edges.dead)
 
 
-def _read_stream(
-    stream: int,
-    read: Sequence[Entry],
-    table: CompiledTable,
-    dropped: dict[int, int],
-    dead: DeadLetterBuffer,
-) -> StreamRecords | None:
-    """Return the records that the stream's input edge keeps; None without readers."""
-    rule = table.table.drop_rules.get((stream, INPUT))
-    readers = table.readers_of_stream.get(stream)
-    schema = table.table.schemas.get(stream)
-    if schema is None or (rule is None and readers is None):
-        return None
-    columns = () if readers is None else readers.columns
-    result = Projection(stream, schema, columns).of(read, dead)
-    sample_hash = None
-    if rule is not None or (readers is not None and readers.needs_sample_hash):
-        pairs = zip(read, result.lengths.tolist(), strict=True)
-        sample_hash = np.concatenate(
-            [sample_hashes(stream, entry.position, n) for entry, n in pairs]
-        )
-    extras = {SAMPLE_HASH: sample_hash} if sample_hash is not None else {}
-    blocks = StreamRecords(result.records, extras, result.lengths, result.event_time)
-    if result.good is not None:
-        blocks = blocks.where(result.good)
-    if rule is None or sample_hash is None:
+@dataclass
+class InputEdges:
+    """The input edges of streams: what they keep, and what was dropped and was unreadable.
+
+    `dropped`, `ladder_dropped`: records by stream that a rule of the edge, or else the ladder,
+    dropped.
+    """
+
+    table: CompiledTable
+    drops: LadderDrops = NO_DROPS
+    dropped: dict[int, int] = field(default_factory=dict)
+    ladder_dropped: dict[int, int] = field(default_factory=dict)
+    dead: DeadLetterBuffer = field(default_factory=DeadLetterBuffer)
+
+    def report(self) -> dict[str, Any]:
+        """Return what the report of the split node has of the edges."""
+        parts = {
+            "dropped": self.dropped,
+            "ladder_dropped": self.ladder_dropped,
+            "dead": self.dead.counts,
+        }
+        return {name: counts for name, counts in parts.items() if counts}
+
+    def read_stream(self, stream: int, read: Sequence[Entry]) -> StreamRecords | None:
+        """Return the records that the stream's input edge keeps; None without readers."""
+        rule = self.table.table.drop_rules.get((stream, INPUT))
+        by_ladder = self.drops.rule((stream, INPUT))
+        readers = self.table.readers_of_stream.get(stream)
+        schema = self.table.table.schemas.get(stream)
+        if schema is None or (rule is None and by_ladder is None and readers is None):
+            return None
+        projection = Projection(stream, schema, () if readers is None else readers.columns)
+        if rule is None and by_ladder is not None and drops_all(by_ladder):
+            # The blocks are not even decoded; their event times travel.
+            _add(self.ladder_dropped, stream, sum(entry.records for entry in read))
+            none = projection.of((), self.dead)
+            return StreamRecords(none.records, {}, np.zeros(len(read), np.int64), none.event_time)
+        result = projection.of(read, self.dead)
+        needs_hash = readers is not None and readers.needs_sample_hash
+        needs_hash = needs_hash or self.drops.needs_sample_hash(stream)
+        extras: Extras = {}
+        if rule is not None or by_ladder is not None or needs_hash:
+            extras = {SAMPLE_HASH: _hashes(stream, read, result.lengths)}
+        blocks = StreamRecords(result.records, extras, result.lengths, result.event_time)
+        if result.good is not None:
+            blocks = blocks.where(result.good)
+        blocks = _kept(blocks, stream, rule, self.dropped)
+        return _kept(blocks, stream, by_ladder, self.ladder_dropped)
+
+
+def _hashes(stream: int, read: Sequence[Entry], lengths: Int64s) -> NDArray[np.uint64]:
+    pairs = zip(read, lengths.tolist(), strict=True)
+    hashes = [sample_hashes(stream, entry.position, records) for entry, records in pairs]
+    return np.concatenate([np.zeros(0, np.uint64), *hashes])
+
+
+def _kept(
+    blocks: StreamRecords, stream: int, rule: DropRule | None, dropped: dict[int, int]
+) -> StreamRecords:
+    """Return the records that a rule keeps; the number of the others is added to `dropped`."""
+    if rule is None:
         return blocks
     is_dropped_row = is_dropped(rule, blocks.extras[SAMPLE_HASH], blocks.ts_ms)
-    dropped[stream] = dropped.get(stream, 0) + int(is_dropped_row.sum())
+    _add(dropped, stream, int(is_dropped_row.sum()))
     return blocks.where(~is_dropped_row)
+
+
+def _add(counts: dict[int, int], stream: int, records: int) -> None:
+    counts[stream] = counts.get(stream, 0) + records
 
 
 @dataclass

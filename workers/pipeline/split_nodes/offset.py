@@ -32,7 +32,8 @@ class Offset:
     position up to which a stream is read, for streams that are read less far than `position`;
     `credit`: by split node (`queues.Queues`). `groupings`: states of key groupings
     (`grouping_states.StoredState`), by query; None in an offset of the earlier release, in which
-    `signals` has backlog and utilisation by node.
+    `signals` has backlog and utilisation by node. `ladder`: the state of the ladder of drop rules
+    (`shedding.choice.LadderState`), None without.
     """
 
     batch: int
@@ -48,6 +49,7 @@ class Offset:
     delayed: Mapping[str, str] = field(default_factory=dict)
     credit: Mapping[str, float] = field(default_factory=dict)
     groupings: Mapping[str, Sequence[Any]] | None = field(default_factory=dict)
+    ladder: Mapping[str, Any] | None = None
 
     @property
     def states(self) -> StoredStates:
@@ -114,6 +116,7 @@ class Offset:
             restored=inputs.restored,
             delayed={str(stream): place for stream, place in inputs.queues.delayed.items()},
             credit={str(split): records for split, records in inputs.queues.credit.items()},
+            ladder=inputs.ladder,
         )
         if self.export_version is not None:
             return following
@@ -132,7 +135,7 @@ class BatchInputs:
     `log_position`: the end of the batch in the log; `version`: the newest routing;
     `export_version`: the version before, if tasks export their state; `has_backlog`: a node has a
     backlog; `has_aggregators`: the table has an aggregator node; `restored`: the newest loss of
-    Redis; `queues`: of split nodes at the end of the batch.
+    Redis; `queues`: of split nodes at the end of the batch; `ladder`: the state for the batch.
     """
 
     log_position: LogPosition
@@ -143,6 +146,7 @@ class BatchInputs:
     has_aggregators: bool = False
     restored: int = 0
     queues: Queues = NO_QUEUES
+    ladder: Mapping[str, Any] | None = None
 
 
 def node_loads(signals: Mapping[str, tuple[int, float]]) -> NodeLoads:

@@ -8,6 +8,7 @@ A redirected stream takes its position along, so its records are read once and i
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from controlplane.wire.log.values import position_key
@@ -20,11 +21,12 @@ FIRST_MS: Final = 1_000
 
 
 class QueuedEntry(NamedTuple):
-    """An unread entry of a stream: its position and its number of records."""
+    """An unread entry of a stream: its position, its number of records, and the part it keeps."""
 
     stream: int
     position: str
     records: int
+    kept: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Queues:
 
 
 NO_QUEUES: Final = Queues()
+# No record is dropped.
+EVERYTHING: Final[Mapping[int, float]] = MappingProxyType({})
 
 
 # Returns the unread entries of streams after their starts: so many that they exceed a limit.
@@ -54,11 +58,13 @@ def queues_after(
     read_entries: ReadEntries,
     elapsed_ms: int | None,
     most: float,
+    kept: Mapping[int, float] = EVERYTHING,
 ) -> Queues:
     """Return the queues after a batch, which begins at `position` of the log.
 
     `elapsed_ms`: since the batch before, None for the first. `most`: records of a batch, which
-    split nodes without an emulated capacity share if streams are still delayed.
+    split nodes without an emulated capacity share if streams are still delayed. `kept`: the part of
+    a stream's records that its input edge keeps, 1 if absent: others take no capacity.
     """
     if not table.split_emulated and not before.delayed:
         return Queues()
@@ -67,17 +73,20 @@ def queues_after(
         by_split.setdefault(split, {})[stream] = before.delayed.get(stream, position)
     elapsed = FIRST_MS if elapsed_ms is None else min(elapsed_ms, MAX_ELAPSED_MS)
     capacity = table.split_capacity if table.split_emulated else math.inf
-    rate = min(capacity * elapsed / 1000, most / max(1, len(by_split)))
+    most /= max(1, len(by_split))
+    rate = min(capacity * elapsed / 1000, most)
     delayed: dict[int, str] = {}
     credit: dict[int, float] = {}
     for split, starts in by_split.items():
         allowed = before.credit.get(split, 0.0) + rate
+        # Of streams with dropped records, more may be read than the capacity allows.
+        limit = allowed if kept.keys().isdisjoint(starts) else max(allowed, most)
         entries = [
-            QueuedEntry(stream, *entry)
-            for stream, row in read_entries(starts, allowed).items()
+            QueuedEntry(stream, *entry, kept.get(stream, 1.0))
+            for stream, row in read_entries(starts, limit).items()
             for entry in row
         ]
-        waiting, left = read_queue(entries, starts, allowed)
+        waiting, left = read_queue(entries, starts, allowed, limit)
         delayed |= waiting
         if waiting:
             credit[split] = round(left, 6)
@@ -85,22 +94,30 @@ def queues_after(
 
 
 def read_queue(
-    entries: Sequence[QueuedEntry], starts: Mapping[int, str], allowed: float
+    entries: Sequence[QueuedEntry],
+    starts: Mapping[int, str],
+    allowed: float,
+    most: float = math.inf,
 ) -> tuple[dict[int, str], float]:
     """Return up to where each delayed stream of a split node is read, and the credit that is left.
 
-    `entries`: unread entries of its streams, at least so many that they exceed `allowed` if there
-    are that many; `starts`: up to where each stream was read before. Entries of one append have one
-    position, and are read together. An empty queue leaves no credit.
+    `allowed`: kept records that it may read; `most`: with those that it drops. `entries`: unread
+    entries of its streams, at least so many that they exceed `most` if there are that many;
+    `starts`: up to where each stream was read before. Entries of one append have one position, and
+    are read together. An empty queue leaves no credit.
     """
-    at_position: dict[str, int] = {}
+    records: dict[str, int] = {}
+    cost: dict[str, float] = {}
     for entry in entries:
-        at_position[entry.position] = at_position.get(entry.position, 0) + entry.records
-    end, left = "", allowed
-    for position in sorted(at_position, key=position_key):
-        if at_position[position] > left:
+        records[entry.position] = records.get(entry.position, 0) + entry.records
+        cost[entry.position] = cost.get(entry.position, 0) + entry.records * entry.kept
+    end, left, count = "", allowed, 0
+    for position in sorted(cost, key=position_key):
+        count += records[position]
+        if cost[position] > left or (count > most and end):
+            left = min(left, cost[position])
             break
-        left -= at_position[position]
+        left -= cost[position]
         end = position
     reached = position_key(end) if end else (-1, 0)
     unread = {entry.stream for entry in entries if position_key(entry.position) > reached}

@@ -10,10 +10,10 @@ import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 import pyarrow as pa
-import redis
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
@@ -30,7 +30,10 @@ from workers.pipeline.exchange.envelope import ROUTED_DDL, BatchHeader, to_rows
 from workers.pipeline.reports.activity import count_step
 from workers.pipeline.reports.telemetry_row import newest_telemetry
 from workers.pipeline.routing.compiled_table import CompiledTable
-from workers.pipeline.routing.key_grouping import NodeLoad, NodeLoads
+from workers.pipeline.routing.key_grouping import NodeLoads
+from workers.pipeline.shedding.choice import LadderState, header_of, kept_of_streams
+from workers.pipeline.shedding.drops import LadderDrops
+from workers.pipeline.shedding.planning import LadderPlanner, Planned
 from workers.pipeline.spark.connections import client_of, freeze_heap, log_of, tables_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES, BatchLoad, record_limit
@@ -38,6 +41,7 @@ from workers.pipeline.split_nodes.dispatch import REPORTING_NODE, dispatch, sour
 from workers.pipeline.split_nodes.grouping_states import StatePlan, StoredStates, read_reports
 from workers.pipeline.split_nodes.key_routing import KeyRouter
 from workers.pipeline.split_nodes.key_sampling import KeySampler
+from workers.pipeline.split_nodes.load_feedback import LoadFeedback, read_load_feedback
 from workers.pipeline.split_nodes.offset import BatchInputs, Offset
 from workers.pipeline.split_nodes.queues import Queues, queues_after
 
@@ -96,26 +100,9 @@ class SplitPartition(InputPartition):
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class LoadFeedback:
-    """Records that wait at all nodes, and by node its waiting records and utilisation."""
-
-    waiting: int = 0
-    loads: NodeLoads = field(default_factory=dict)
-
-
-def read_load_feedback(client: "redis.Redis", cluster: str) -> LoadFeedback:
-    """Return the loads in the newest telemetry row; nothing before the first."""
-    result = newest_telemetry(client, cluster, 1)
-    if not result:
-        return LoadFeedback()
-    row = result[0]
-    nodes = row.get("nodes", [])
-    loads = {
-        int(node["node"]): NodeLoad(node.get("waiting", 0), node.get("utilisation") or 0.0)
-        for node in nodes
-    }
-    return LoadFeedback(row.get("waiting", 0), loads)
+def clock_ms() -> int:
+    """Return the time since the epoch in milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 @dataclass
@@ -162,21 +149,24 @@ class LogReader(DataSourceStreamReader):
             export_version = self._export_version(offset.version, version)
         table = self._table(offset.version if offset.export_version is not None else version)
         feedback = LoadFeedback()
-        if table is not None and (table.leaders or table.has_aggregators or table.table.capacities):
+        if table is not None and table.needs_feedback:
             feedback = read_load_feedback(client, self.cluster)
         log_position = offset.log_position
         if feedback.waiting < MAX_BACKLOG:
             records = self._record_limit(offset.version, table)
             log_position = self._log().position_after(offset.log_position, records, self.max_bytes)
+        now_ms = clock_ms()
+        ladder = self._ladder_state(offset, table, feedback.loads, now_ms)
         inputs = BatchInputs(
             log_position,
             version,
-            now_ms=time.time_ns() // 1_000_000,
+            now_ms=now_ms,
             export_version=export_version,
             has_backlog=feedback.waiting > 0,
             has_aggregators=table is not None and table.has_aggregators,
             restored=read_generation(client, self.cluster).restored,
-            queues=self._queues(offset, table, log_position),
+            queues=self._queues(offset, table, log_position, ladder),
+            ladder=None if ladder is None else ladder.to_json(),
         )
         following = offset.next(inputs)
         if following != offset:
@@ -199,24 +189,53 @@ class LogReader(DataSourceStreamReader):
             following.clock_ms,
         ).states()
 
-    def _queues(self, offset: Offset, table: CompiledTable | None, end: LogPosition) -> Queues:
+    @cached_property
+    def _ladder_planner(self) -> LadderPlanner:
+        client = client_of(self.redis_url)
+        return LadderPlanner(client, self.cluster, self._log(), mixed=bool(self.log_url))
+
+    def _ladder_state(
+        self, offset: Offset, table: CompiledTable | None, nodes: NodeLoads, now_ms: int
+    ) -> LadderState | None:
+        """Return the state of the ladder for the next batch; the present one without a table."""
+        before = None if offset.ladder is None else LadderState.from_json(offset.ladder)
+        if table is None or (before is None and table.ladder is None):
+            return before
+        known = self._batch_table(offset) if before is not None else None
+        former = None if known is None else known.ladder
+        now_ms = max(now_ms, offset.clock_ms)
+        return self._ladder_planner.next_state(
+            Planned(
+                offset.batch, offset.log_position, offset.queues.delayed, before, former, table,
+                nodes, now_ms,
+            )
+        )  # fmt: skip
+
+    def _queues(
+        self,
+        offset: Offset,
+        table: CompiledTable | None,
+        end: LogPosition,
+        ladder: LadderState | None,
+    ) -> Queues:
         """Return the queues of split nodes after the batch; none for a log in Kafka.
 
         A message of Kafka has the records of all streams: reading a part of them is no cheaper.
         """
         if table is None or self.log_url:
             return Queues()
-        client, now_ms = client_of(self.redis_url), time.time_ns() // 1_000_000
+        client = client_of(self.redis_url)
 
         def read_entries(
             starts: Mapping[int, str], most: float
         ) -> Mapping[int, Sequence[tuple[str, int]]]:
             return unread_entries(client, self.cluster, starts, end.position, most)
 
-        elapsed_ms = max(0, now_ms - offset.clock_ms) if offset.clock_ms else None
+        elapsed_ms = max(0, clock_ms() - offset.clock_ms) if offset.clock_ms else None
         return queues_after(
-            offset.queues, offset.position, table.table, read_entries, elapsed_ms, self.max_records
-        )
+            offset.queues, offset.position, table.table, read_entries, elapsed_ms,
+            self.max_records, kept_of_streams(ladder, table),
+        )  # fmt: skip
 
     def _record_limit(self, before: int, table: CompiledTable | None) -> int:
         """Return the record limit of the next batch; `before`: the last batch's routing version."""
@@ -272,7 +291,8 @@ class LogReader(DataSourceStreamReader):
         return [
             SplitPartition(
                 BatchHeader(
-                    *plan, *clock, stop.has_backlog, split, nodes, again, attempt, tuple(after)
+                    *plan, *clock, stop.has_backlog, split, nodes, again, attempt, tuple(after),
+                    header_of(stop.ladder),
                 ),
                 first, stop.position, stop.states, stop.earlier_loads(), skipped, before, after,
             )
@@ -343,12 +363,13 @@ class LogReader(DataSourceStreamReader):
             "elapsed_ms": header.elapsed_ms,
             "capacity": table.table.split_capacity if table.table.split_emulated else None,
             **({"skipped": True} if partition.skipped else {}),
+            **({} if header.ladder is None else {"ladder": header.ladder[:2]}),
         }
         probe_first = header.attempt > attempts.FAILURES
         router = KeyRouter(table, partition.states, partition.earlier)
         result = dispatch(
             entries, table, header.nodes, source, router, KeySampler.of(header, table),
-            probe_first=probe_first,
+            LadderDrops.of(header.ladder, table.ladder), probe_first=probe_first,
         )  # fmt: skip
         # The report of a split node is in its first envelope for this node.
         report = result.envelopes[REPORTING_NODE][0].source

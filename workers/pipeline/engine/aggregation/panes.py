@@ -253,7 +253,8 @@ class Panes:
 
     `rows`: a table of `stream`, `pane` (its start, ms), keys and slots; `cells`: one of the cells
     of its sketches and `blobs` one of the states of users' aggregates, None without any.
-    `late`: which records came too late, `dropped`: which ones edges dropped before (None: none).
+    `late`: which records came too late, `dropped`: what dropped records before
+    (`selection.drop_causes`); None: none.
     """
 
     rows: Any

@@ -1,45 +1,57 @@
 """Which records of a batch a computation aggregates."""
 
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
-from workers.pipeline.engine.assignment.subscriptions import DropRules, Intake
+from workers.pipeline.engine.assignment.subscriptions import Intake
 from workers.pipeline.engine.evaluation.drop_rules import is_dropped
 from workers.pipeline.engine.evaluation.evaluator import holds
 from workers.pipeline.engine.evaluation.records import SAMPLE_HASH, Records
 from workers.pipeline.engine.failures.fault import QueryFault
 
 Mask = NDArray[np.bool_]
+# What dropped a record on an edge.
+KEPT: Final = 0
+BY_RULE: Final = 1
+BY_LADDER: Final = 2
 
 
 def select_records(
     records: Records, computation: Computation, streams: frozenset[int] | None, intake: Intake
 ) -> tuple[Any, Any, Any]:
-    """Return which records are aggregated (None: all), which were late, and which ones edges drop.
+    """Return which records are aggregated (None: all), which were late, and what dropped records.
 
+    The latter: uint8[records] of `KEPT`, `BY_RULE` and `BY_LADDER`, None without drop rules.
     Raises `QueryFault` if the condition cannot be computed.
     """
-    dropped = _dropped(records, intake.drop_rules)
-    return *_kept(records, computation, streams, dropped), dropped
+    causes = drop_causes(records, intake)
+    dropped = None if causes is None else causes != KEPT
+    return *_kept(records, computation, streams, dropped), causes
 
 
-def _dropped(records: Records, drop_rules: DropRules) -> Any:
-    """Return which records the edges drop, None for none."""
-    if not drop_rules:
+def drop_causes(records: Records, intake: Intake) -> Any:
+    """Return what dropped each record on the edges, None without drop rules.
+
+    A record that both a rule of the edge and the ladder drop is dropped by the rule.
+    """
+    if not intake.drop_rules and not intake.ladder_rules:
         return None
-    dropped = np.zeros(len(records), np.bool_)
-    for stream, rule in drop_rules:
-        rows = np.flatnonzero(records.stream == stream)
-        if not len(rows):
-            # Where no stream's edge drops, split nodes send no sample hashes.
-            continue
-        dropped[rows] = is_dropped(rule, records.extras[SAMPLE_HASH][rows], records.ts_ms[rows])
-    return dropped
+    causes = np.full(len(records), KEPT, np.uint8)
+    # The rules last: they replace the ladder.
+    for cause, rules in ((BY_LADDER, intake.ladder_rules), (BY_RULE, intake.drop_rules)):
+        for stream, rule in rules:
+            rows = np.flatnonzero(records.stream == stream)
+            if not len(rows):
+                # Where no stream's edge drops, split nodes send no sample hashes.
+                continue
+            hashes = records.extras[SAMPLE_HASH][rows]
+            causes[rows[is_dropped(rule, hashes, records.ts_ms[rows])]] = cause
+    return causes
 
 
 def _kept(

@@ -23,17 +23,23 @@ class Intake:
 
     `column`: the column with the task of each record; empty: the key decides. `drop_rules`: those
     of the edges from streams to the group; `windows`: those that drop whole windows, on these
-    edges or on the streams' input edges.
+    edges or on the streams' input edges. `ladder`: pairs of stream and class of the edges that the
+    ladder drops on (`CompiledLadder.query_edges`); `ladder_rules`: the ladder's drop rules of these
+    edges in the present batch.
     """
 
     column: str = ""
     drop_rules: DropRules = ()
     windows: DropRules = ()
+    ladder: tuple[tuple[int, int], ...] = ()
+    ladder_rules: DropRules = ()
 
 
 DIRECT: Final = Intake()
 # In `Subscription.task_of`: the records of this task are processed elsewhere.
 NOT_OWNED: Final = -1
+# In `Intake.ladder`: the class of an input edge that drops windows of the query's length.
+INPUT_WINDOWS: Final = -1
 
 
 class TaskOwnership(NamedTuple):

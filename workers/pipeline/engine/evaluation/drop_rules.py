@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from controlplane.wire.routing.drop_rules import DropRule
+from controlplane.wire.routing.drop_rules import ALWAYS, DropRule
 from workers.pipeline.engine.evaluation.records import Int64s
 from workers.pipeline.engine.hashing import mix_bits
 
@@ -39,6 +39,11 @@ def is_dropped(rule: DropRule, hashes: SampleHashes, ts_ms: Int64s) -> NDArray[n
     # How many of the windows before each are dropped: a record goes where all of its are.
     before = np.concatenate([[0], np.cumsum(is_window_dropped(rule, starts))])
     return np.asarray(before[last + 1 - low] - before[first - low] == last + 1 - first)
+
+
+def drops_all(rule: DropRule) -> bool:
+    """Return whether a rule drops every record, of any event time."""
+    return not rule.window_ms and rule.steps == ((ALWAYS, 1.0),)
 
 
 def is_window_dropped(rule: DropRule, starts: Int64s) -> NDArray[np.bool_]:

@@ -1,0 +1,1 @@
+"""Tests of load shedding in the data plane."""

@@ -1,0 +1,175 @@
+"""The state of a ladder in the offset, and the next one, from what a planning measures."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from controlplane.wire.routing.drop_rules import INPUT, Edge
+from controlplane.wire.routing.ladder import ResourceKind
+from workers.pipeline.routing.compiled_table import CompiledTable
+from workers.pipeline.routing.key_grouping import NodeLoads
+from workers.pipeline.shedding.arrivals import Appended, Rates
+from workers.pipeline.shedding.compiled_ladder import CompiledLadder, Floats
+from workers.pipeline.shedding.position import (
+    START,
+    Needed,
+    PositionState,
+    least_position,
+    next_state,
+)
+from workers.pipeline.shedding.window_steps import (
+    EventTimes,
+    WindowRules,
+    current_share,
+    next_rules,
+    rules_from_json,
+    rules_to_json,
+)
+
+# Records are a backlog if they are unread for more than so many intervals between batches, or wait
+# at a node for more than so many: less is the way of micro-batches.
+_UNREAD_INTERVALS: Final = 1.5
+_WAITING_INTERVALS: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class LadderState:
+    """The state of a ladder for one batch.
+
+    `windows`: the rules that drop whole windows; `newest`: the newest event time (ms) that was
+    read before the batch, by stream with window drops.
+    """
+
+    position: PositionState = START
+    windows: WindowRules = field(default_factory=dict)
+    newest: Mapping[int, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the state as the offset has it."""
+        return {
+            **self.position.to_json(),
+            "windows": rules_to_json(self.windows),
+            "newest": [list(pair) for pair in self.newest.items()],
+        }
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> "LadderState":
+        """Return the state that `to_json` wrote."""
+        values = dict(row)
+        windows, newest = values.pop("windows"), values.pop("newest")
+        times = {int(stream): int(ms) for stream, ms in newest}
+        return cls(PositionState(**values), rules_from_json(windows), times)
+
+
+def header_of(row: Mapping[str, Any] | None) -> Sequence[Any] | None:
+    """Return what the header of a batch has of the state in its offset: see `LadderDrops.of`."""
+    return None if row is None else [row["position"], row["factor"], row["windows"]]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was measured when a batch is planned.
+
+    `appended`: of `CompiledLadder.streams`; `rates`: None if not known yet; `nodes`: what waits at
+    the nodes; `capacities`: records/s of nodes with an emulated capacity; `times`: of the streams
+    with window drops.
+    """
+
+    appended: Appended
+    rates: Rates | None
+    nodes: NodeLoads
+    capacities: Mapping[int, float]
+    times: EventTimes
+    now_ms: int
+
+
+def next_ladder_state(
+    before: LadderState | None,
+    former: CompiledLadder | None,
+    ladder: CompiledLadder | None,
+    measured: Measured,
+) -> LadderState | None:
+    """Return the state for the next batch, None if no ladder is armed and nothing is dropped.
+
+    `former`: the ladder of the state before. A ladder that replaces it starts at the position with
+    the same input factor.
+    """
+    state = before or LadderState()
+    if ladder is None:
+        windows = next_rules(state.windows, None, 0.0, measured.times)
+        return LadderState(START, windows, measured.times.newest) if windows else None
+    position = state.position
+    if former is not None and former is not ladder:
+        position = _translated(position, former, ladder)
+    needed = needed_positions(ladder, measured)
+    after = next_state(position, needed, measured.now_ms, ladder.ladder.hold_ms)
+    windows = next_rules(state.windows, ladder, after.position, measured.times)
+    return LadderState(after, windows, measured.times.newest)
+
+
+def _translated(
+    state: PositionState, former: CompiledLadder, ladder: CompiledLadder
+) -> PositionState:
+    def translate(position: float) -> float:
+        return ladder.position_of(former.factor_of(position)) if position > 0 else 0.0
+
+    return replace(
+        state,
+        position=translate(state.position),
+        held=translate(state.held),
+        extreme=translate(state.extreme),
+    )
+
+
+def needed_positions(ladder: CompiledLadder, measured: Measured) -> Needed:
+    """Return the positions at which no load exceeds the limit of the ladder.
+
+    A backlog counts as a further rate, so that it is worked off within `Ladder.drain_ms`.
+    """
+    limit, drain_ms = ladder.ladder.limit, ladder.ladder.drain_ms
+    rates, none = measured.rates, np.zeros(len(ladder.resources))
+    per_s = np.zeros(len(ladder.streams)) if rates is None else rates.per_s
+    interval_ms = 0 if rates is None else rates.interval_ms
+    loads = ladder.loads(per_s)
+    by_rates = None if rates is None else least_position(loads, none, limit)
+    usual_s = min(_UNREAD_INTERVALS * interval_ms, drain_ms / 2) / 1000
+    excess = np.maximum(0.0, measured.appended.unread - per_s * usual_s)
+    fixed = _waiting_loads(ladder, measured, _WAITING_INTERVALS * interval_ms)
+    if excess.any():
+        loads = ladder.loads(per_s + excess * (1000 / drain_ms))
+    with_backlogs = least_position(loads, fixed, limit)
+    factor = float(loads[:, 0].max(initial=0.0)) / limit
+    return Needed(by_rates, with_backlogs, round(factor, 6))
+
+
+def _waiting_loads(ladder: CompiledLadder, measured: Measured, usual_ms: float) -> Floats:
+    """Return the load of each resource that works off what waits at nodes, float64[resources]."""
+    result = np.zeros(len(ladder.resources))
+    for index, (kind, number) in enumerate(ladder.resources):
+        capacity, load = measured.capacities.get(number), measured.nodes.get(number)
+        if kind is ResourceKind.NODE and capacity and load is not None:
+            waiting_ms = load.waiting / capacity * 1000
+            result[index] = max(0.0, waiting_ms - usual_ms) / ladder.ladder.drain_ms
+    return result
+
+
+def kept_of_streams(state: LadderState | None, table: CompiledTable) -> dict[int, float]:
+    """Return the part of each stream's records that its input edge keeps, without those of 1.
+
+    By the ladder alone: what rules drop is small, or also unknown before it is read.
+    """
+    if state is None:
+        return {}
+    result = {}
+    for stream in table.table.splits:
+        edge: Edge = (stream, INPUT)
+        kept = 1.0
+        if edge in state.windows:
+            kept -= current_share(state.windows[edge], state.newest.get(stream))
+        elif table.ladder is not None and edge not in table.ladder.windows:
+            kept = table.ladder.part(edge, state.position.position)
+        if kept < 1:
+            result[stream] = kept
+    return result
