@@ -79,6 +79,20 @@ class QuerySpec:
         "Keep at most", "so many of its windows are kept", 1_000_000,
         group="retention", unit="windows", ge=1, le=100_000_000,
     )  # fmt: skip
+    shedding_weight: float = declared(
+        "Weight in load shedding",
+        "value of one of its records when records are dropped; 0: dropped first",
+        1.0,
+        ge=0,
+        le=1_000_000,
+    )
+    shedding_floor: float = declared(
+        "Floor in load shedding",
+        "the least part of its records that load shedding keeps, from 0 to 1",
+        0.0,
+        ge=0,
+        le=1,
+    )
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -121,7 +121,6 @@ TABLE: Final = (
     Rule(
         "edge, drop rule; the capability is load shedding",
         parts=("arc", "arcs", "shed", "sheds"),
-        modules=("shedding",),
         texts=(r"\barcs?\b", r"\bsheds?\b"),
         samples=("the arc of a stream", "a stream sheds", "records are shed"),
         fine=("load shedding", "architecture", "archive"),

@@ -19,12 +19,14 @@ from controlplane.models.policy import Blackout, Exclusion, Policy
 from controlplane.models.proposal import Comparison, Proposal
 from controlplane.models.query import Drop, Query, QueryStream, Task
 from controlplane.models.routing import RoutingVersion
+from controlplane.models.shedding import ArmedLadder, SheddingInterval
 from controlplane.models.snapshot import Snapshot
 from controlplane.models.watching import Decision, LedgerEntry
 from controlplane.models.webhook import Delivery, Webhook
 
 __all__ = [
     "ApiToken",
+    "ArmedLadder",
     "AttachedJob",
     "AttachedProgress",
     "AttachedQuery",
@@ -53,6 +55,7 @@ __all__ = [
     "QueryStream",
     "Redirection",
     "RoutingVersion",
+    "SheddingInterval",
     "SkippedBatch",
     "Snapshot",
     "Step",

@@ -22,9 +22,11 @@ class Query(models.Model):
     `key_grouping_parameters`: its parameters that are not the defaults; `aggregator`: the node that
     merges its windows, or the first of several; `more_aggregators`: the indices of the others.
     `incarnation`: a move without state increments it. `retention_s`, `retention_windows`: the
-    retention of windows in event time, and their maximum number. `submitted_by`: a user name as
-    text. `fault`: the reason why the data plane could not compute the query, stage of the engine,
-    index of the node, sample of the input (a list of rows); empty for none.
+    retention of windows in event time, and their maximum number. `shedding_weight`: the value of a
+    record, `shedding_floor`: the least part of its records that is kept, when records are dropped.
+    `submitted_by`: a user name as text. `fault`: the reason why the data plane could not compute
+    the query, stage of the engine, index of the node, sample of the input (a list of rows); empty
+    for none.
     """
 
     class State(models.TextChoices):
@@ -51,6 +53,8 @@ class Query(models.Model):
     incarnation = models.PositiveIntegerField(default=0)
     retention_s = models.PositiveIntegerField(default=QuerySpec.retention_s)
     retention_windows = models.PositiveIntegerField(default=QuerySpec.retention_windows)
+    shedding_weight = models.FloatField(default=QuerySpec.shedding_weight)
+    shedding_floor = models.FloatField(default=QuerySpec.shedding_floor)
     submitted_by = models.CharField(max_length=150, blank=True)
     submitted_at = models.DateTimeField()
     placed_at = models.DateTimeField(null=True, blank=True)

@@ -13,6 +13,7 @@ from controlplane.wire.routing.cluster_actions import (
     AssignStream,
     SetCapacity,
     SetDropRule,
+    SetLadder,
     SetNodeActive,
     SetNodeCount,
     SetSplitCapacity,
@@ -114,6 +115,14 @@ def _drop_rule(action: Any, _: Names) -> str:
     return f"drops {share} of its windows of {rule.window_ms / 1000:g} s"
 
 
+def _ladder(action: Any, _: Names) -> str:
+    ladder = action.ladder
+    if ladder is None:
+        return "not armed"
+    last = ladder.rungs[-1].factor
+    return f"{len(ladder.rungs)} rungs, up to {last:.3g} times what the cluster can process"
+
+
 def _capacity(action: Any) -> str:
     return f"{action.capacity:,.0f} records/s{', emulated' if action.emulated else ''}"
 
@@ -123,6 +132,7 @@ _TEXTS: Final[Mapping[type[Action], tuple[str, Callable[[Any, Names], str]]]] = 
     MoveTasks: ("Node", lambda action, names: names.node(action.moves[0][0])),
     AssignStream: ("Split node", lambda action, _: f"split node {action.split}"),
     SetDropRule: ("Drop rule", _drop_rule),
+    SetLadder: ("Ladder of drop rules", _ladder),
     SetKeyGrouping: ("Key grouping", lambda action, _: label_of(action.key_grouping)),
     SetAggregator: ("Aggregator nodes", lambda action, names: names.node(action.node)),
     SetAggregators: (

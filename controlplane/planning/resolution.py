@@ -11,6 +11,7 @@ from controlplane.wire.routing.action_json import kind_of
 from controlplane.wire.routing.actions import Action, Kind, NodeState, TableDraft
 from controlplane.wire.routing.cluster_actions import SetDropRule
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
+from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.query_actions import MoveTasks, SetAggregators, SetTaskCount
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route, with_owners
 
@@ -155,4 +156,5 @@ def _draft(snapshot: ClusterSnapshot) -> TableDraft:
         split_count=snapshot.split_count,
         split_capacity=snapshot.split_capacity,
         split_emulated=snapshot.split_emulated,
+        ladder=Ladder.from_json(snapshot.ladder) if snapshot.ladder is not None else None,
     )

@@ -17,9 +17,19 @@ from redis.exceptions import RedisError
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.groupings import route_text
-from controlplane.models import Cluster, Exclusion, Query, QueryStream, Snapshot, Stream, Task
+from controlplane.models import (
+    ArmedLadder,
+    Cluster,
+    Exclusion,
+    Query,
+    QueryStream,
+    Snapshot,
+    Stream,
+    Task,
+)
 from controlplane.planning.admission.observation import read_input
 from controlplane.planning.partitioning.observation import read_keys
+from controlplane.planning.shedding.observation import read_work
 from controlplane.plans.snapshot import (
     ClusterSnapshot,
     DropRuleRow,
@@ -60,6 +70,7 @@ TRIES = 20
 _READERS: Final[Mapping[PlannerInput, Callable[[Cluster], Any]]] = {
     PlannerInput.ADMISSION: read_input,
     PlannerInput.PARTITIONING: read_keys,
+    PlannerInput.SHEDDING: read_work,
 }
 
 
@@ -151,6 +162,7 @@ def _read(
         split_capacity=cluster.split_capacity,
         split_emulated=cluster.split_emulated,
         drop_rules=[DropRuleRow(*row.edge, row.rule) for row in cluster.drops.all()],
+        ladder=ArmedLadder.objects.filter(cluster=cluster).values_list("ladder", flat=True).first(),
         **{part: _READERS[part](cluster) for part in inputs},
     )
 

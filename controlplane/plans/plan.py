@@ -16,6 +16,7 @@ from controlplane.wire.routing.cluster_actions import (
     AssignStream,
     SetCapacity,
     SetDropRule,
+    SetLadder,
     SetNodeActive,
     SetNodeCount,
     SetSplitCapacity,
@@ -35,6 +36,7 @@ Row = list[int] | Mapping[str, Any]
 PLANNABLE: Final = (
     MoveTasks, AssignStream, SetDropRule, SetKeyGrouping, SetAggregator, SetAggregators,
     SetTaskCount, SetCapacity, SetNodeActive, SetNodeCount, SetSplitCount, SetSplitCapacity,
+    SetLadder,
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from controlplane.plans.admission_input import AdmissionInput
 from controlplane.plans.partitioning_input import PartitioningInput
+from controlplane.plans.shedding_input import SheddingInput
 
 
 class PlannerInput(StrEnum):
@@ -19,6 +20,7 @@ class PlannerInput(StrEnum):
 
     ADMISSION = "admission"
     PARTITIONING = "partitioning"
+    SHEDDING = "shedding"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +103,9 @@ class ClusterSnapshot:
     `nu`: the relative slack of the balance; `nodes` are in the order of their index, `streams`,
     `queries` and `split` of their id. `state`: measured bytes of state by query of one task;
     unmeasured values count 0. `groupings`: queries with a key grouping or an aggregator; `splits`:
-    the split node of each stream; `drop_rules`: those of all edges; `admission`,
-    `partitioning`: the inputs of these planners, None in snapshots for other planners.
+    the split node of each stream; `drop_rules`: those of all edges; `ladder`: the armed ladder as
+    JSON; `admission`, `partitioning`, `shedding`: the inputs of these planners, None in snapshots
+    for other planners.
     """
 
     version: int
@@ -121,28 +124,37 @@ class ClusterSnapshot:
     drop_rules: list[DropRuleRow] = field(default_factory=list)
     admission: AdmissionInput | None = None
     partitioning: PartitioningInput | None = None
+    shedding: SheddingInput | None = None
+    ladder: dict[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the snapshot as JSON values."""
-        return {
-            "version": self.version,
-            "nu": self.nu,
-            "nodes": [asdict(node) for node in self.nodes],
-            "streams": self.streams,
-            "queries": self.queries,
-            "state": list(self.state.items()),
-            "split": self.split,
-            "excluded": self.excluded,
-            "groupings": self.groupings,
-            "splits": list(self.splits.items()),
-            "split_count": self.split_count,
-            "split_capacity": self.split_capacity,
-            "split_emulated": self.split_emulated,
-            "drop_rules": self.drop_rules,
-            "admission": self.admission.to_json() if self.admission is not None else None,
-        } | (
-            # Earlier snapshots keep their digests.
-            {"partitioning": self.partitioning.to_json()} if self.partitioning is not None else {}
+        return (
+            {
+                "version": self.version,
+                "nu": self.nu,
+                "nodes": [asdict(node) for node in self.nodes],
+                "streams": self.streams,
+                "queries": self.queries,
+                "state": list(self.state.items()),
+                "split": self.split,
+                "excluded": self.excluded,
+                "groupings": self.groupings,
+                "splits": list(self.splits.items()),
+                "split_count": self.split_count,
+                "split_capacity": self.split_capacity,
+                "split_emulated": self.split_emulated,
+                "drop_rules": self.drop_rules,
+                "admission": self.admission.to_json() if self.admission is not None else None,
+            }
+            | (
+                # Earlier snapshots keep their digests.
+                {"partitioning": self.partitioning.to_json()}
+                if self.partitioning is not None
+                else {}
+            )
+            | ({"shedding": self.shedding.to_json()} if self.shedding is not None else {})
+            | ({"ladder": self.ladder} if self.ladder is not None else {})
         )
 
     @classmethod
@@ -165,6 +177,8 @@ class ClusterSnapshot:
             [DropRuleRow(*rule) for rule in row.get("drop_rules", ())],
             AdmissionInput.from_json(admission) if (admission := row.get("admission")) else None,
             PartitioningInput.from_json(keys) if (keys := row.get("partitioning")) else None,
+            SheddingInput.from_json(work) if (work := row.get("shedding")) else None,
+            row.get("ladder"),
         )
 
 

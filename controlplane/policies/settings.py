@@ -23,6 +23,7 @@ DAY_NAMES: Final = (
 Approver = Literal["operator", "approver", "admin"]
 Strategies = Literal["profile", "drf_m", "drf", "ard", "ari", "par"]
 Watch = Literal["off", "recommend", "act"]
+WindowDrops = Literal["auto", "random"]
 # The value of one in a unit, by the beginning of the unit.
 _SCALES: Final = {"%": 0.01, "MB": 1e6}
 _DAY_MS: Final = 86_400_000
@@ -86,6 +87,7 @@ class Section(StrEnum):
     DECISION = "decision"
     WATCH = "watch"
     ADMISSION = "admission"
+    SHEDDING = "shedding"
     DRIFT = "drift"
     SPEED = "speed"
 
@@ -102,6 +104,7 @@ _approval = partial(_setting, Section.APPROVAL)
 _decision = partial(_setting, Section.DECISION)
 _watch = partial(_setting, Section.WATCH)
 _admission = partial(_setting, Section.ADMISSION)
+_shedding = partial(_setting, Section.SHEDDING)
 _drift = partial(_setting, Section.DRIFT)
 _speed = partial(_setting, Section.SPEED)
 
@@ -112,8 +115,8 @@ class PolicySettings(BaseModel):
     `auto_*`: which plans are approved without a person. `tolerated_*`: shares by which the cluster
     may differ from the snapshot before a plan is stale. `node_moves`, `cluster_moves`,
     `bytes_per_s`, `pause_ms`: limits of an execution. `redirect*`, `*split_nodes`: the periodic
-    admission of streams. `watch*`, `dead_band`, `cooldown_s`: the
-    watch loops. Times of day are UTC, days 0 (Monday) to 6.
+    admission of streams. `shedding_*`: ladders of drop rules. `watch*`, `dead_band`,
+    `cooldown_s`: the watch loops. Times of day are UTC, days 0 (Monday) to 6.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -211,6 +214,36 @@ class PolicySettings(BaseModel):
     )
     split_nodes: Annotated[int, Field(ge=1, le=1000), BeforeValidator(_whole)] = _admission(
         "Split nodes, at most", default=32
+    )
+
+    shedding_limit: Annotated[float, Field(ge=0.1, le=1)] = _shedding(
+        "Largest load",
+        default=0.95,
+        unit="%",
+        hint="Of the time of a node: above it, records are dropped if a ladder is armed.",
+    )
+    shedding_hold_s: Annotated[float, Field(ge=0, le=3600)] = _shedding(
+        "Steps down after", default=30.0, unit="s", hint="Of less input."
+    )
+    shedding_drain_s: Annotated[float, Field(ge=0.1, le=3600)] = _shedding(
+        "Works off a backlog within", default=5.0, unit="s", hint="By dropping more."
+    )
+    shedding_max_factor: Annotated[float, Field(ge=1.1, le=100)] = _shedding(
+        "Last rung for", default=4.0, unit="times what the cluster can process"
+    )
+    shedding_rungs: Annotated[int, Field(ge=2, le=32), BeforeValidator(_whole)] = _shedding(
+        "Rungs, at most", default=8
+    )
+    shedding_windows: WindowDrops = _shedding(
+        "Windows",
+        default="auto",
+        hint="Auto: of queries with short windows, whole windows are dropped; else records.",
+    )
+    shedding_drift: Fraction = _shedding(
+        "Recompute after",
+        default=0.1,
+        unit="%",
+        hint="Of change of rates or costs since the ladder was computed.",
     )
 
     @model_validator(mode="after")

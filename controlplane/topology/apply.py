@@ -28,6 +28,7 @@ from controlplane.wire.routing.actions import Action, Kind, TableDraft
 from controlplane.wire.routing.cluster_actions import (
     SetCapacity,
     SetDropRule,
+    SetLadder,
     SetNodeActive,
     SetNodeCount,
     SetSplitCapacity,
@@ -65,6 +66,7 @@ class Change:
     after: Mapping[str, Any] = field(default_factory=dict)
     pk: int | None = None
     author: str = ""
+    snapshot: str | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ def apply(
         actor=name, proposal=proposal,
     )  # fmt: skip
     after_commit("publish the routing", partial(publish_unpublished, cluster.pk))
-    writer = Writer(name, change.reason, version.version, change.summary)
+    snapshot = proposal.snapshot_row_id if proposal is not None else change.snapshot
+    writer = Writer(name, change.reason, version.version, change.summary, snapshot)
     write_rows(cluster, before, after, writer)
     if actor is not None:
         _record(actor, cluster, change)
@@ -172,8 +175,9 @@ def scope_of(actions: Sequence[Action], *, everything: bool) -> Scope:
     queries: set[int] = set()
     streams: set[int] = set()
     edges: set[tuple[int, int]] = set()
-    nodes, removed_from = False, None
+    nodes, removed_from, ladder = False, None, False
     for action in actions:
+        ladder = ladder or isinstance(action, SetLadder)
         if isinstance(action, SetDropRule):
             edges.add((action.stream, action.query))
             queries |= {action.query} - {INPUT}
@@ -187,7 +191,7 @@ def scope_of(actions: Sequence[Action], *, everything: bool) -> Scope:
         nodes = nodes or isinstance(action, SetCapacity | SetNodeActive | SetNodeCount)
         if isinstance(action, SetNodeCount):
             removed_from = min(action.nodes, removed_from or action.nodes)
-    return Scope(queries, streams, edges, nodes, removed_from)
+    return Scope(queries, streams, edges, nodes, removed_from, ladder)
 
 
 def _assume(draft: TableDraft, actions: Sequence[Action]) -> None:

@@ -8,18 +8,19 @@ from django.db.models import Q
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import VersionMoved
 from controlplane.groupings import route_text
-from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Stream, Task
+from controlplane.models import ArmedLadder, Cluster, Drop, Node, Query, QueryStream, Stream, Task
 from controlplane.pagination.chunks import CHUNK, chunks
 from controlplane.topology.versions import retry, version_of
 from controlplane.wire.routing.actions import NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import Edge
+from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route
 from controlplane.wire.routing.table import RoutingTable
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The objects whose rows are read: ids of queries and streams, edges, and the nodes.
+    """The objects whose rows are read: ids of queries and streams, edges, the nodes, the ladder.
 
     `removed_from`: also the queries with tasks or an aggregator on nodes from this index on.
     """
@@ -29,6 +30,7 @@ class Scope:
     edges: Collection[Edge] = ()
     nodes: bool = False
     removed_from: int | None = None
+    ladder: bool = False
 
 
 @retry
@@ -60,6 +62,8 @@ def read_part(cluster: Cluster, scope: Scope) -> TableDraft:
         _read_drop_rules(draft, cluster.pk, {stream for stream, _ in scope.edges})
     if scope.nodes:
         draft.nodes = _nodes(cluster.pk, cluster.slots)
+    if scope.ladder:
+        draft.ladder = _ladder(cluster.pk)
     if scope.removed_from is not None:
         there = Q(tasks__node__index__gte=scope.removed_from)
         there |= Q(aggregator__index__gte=scope.removed_from)
@@ -90,6 +94,7 @@ def _whole(cluster_id: int) -> TableDraft:
     draft.queries = _routes(of_cluster, streams_of(of_cluster & Q(query__tasks__index=0)))
     _read_streams(draft, Stream.objects.filter(cluster=cluster_id))
     _read_drop_rules(draft, cluster_id, None)
+    draft.ladder = _ladder(cluster_id)
     return draft
 
 
@@ -140,6 +145,11 @@ def _read_drop_rules(draft: TableDraft, cluster_id: int, streams: Collection[int
     if streams is not None:
         rows = rows.filter(stream__in=streams)
     draft.drop_rules |= {row.edge: row.value for row in rows}
+
+
+def _ladder(cluster_id: int) -> Ladder | None:
+    row = ArmedLadder.objects.filter(cluster=cluster_id).first()
+    return None if row is None else row.value
 
 
 def _nodes(cluster_id: int, count: int) -> dict[int, NodeState]:

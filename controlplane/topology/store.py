@@ -15,11 +15,21 @@ from django.utils import timezone
 from controlplane.catalog.computations import schema_of
 from controlplane.errors import VersionMoved
 from controlplane.groupings import columns_of
-from controlplane.models import Cluster, Drop, Node, Query, Redirection, Stream, Task
+from controlplane.models import (
+    ArmedLadder,
+    Cluster,
+    Drop,
+    Node,
+    Query,
+    Redirection,
+    Stream,
+    Task,
+)
 from controlplane.pagination.chunks import CHUNK, chunks
 from controlplane.topology.schemas.evolution import retired_after
 from controlplane.wire.routing.actions import NodeState, TableDraft
 from controlplane.wire.routing.drop_rules import INPUT, Edge
+from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.route import NO_AGGREGATOR, Route, TaskRange
 
 T = TypeVar("T", bound=Hashable)
@@ -36,13 +46,15 @@ _COLUMNS: Final = {
 class Writer:
     """Who changes the topology, why, and the routing version that the change has.
 
-    `summary`: a sentence about the change, for changes without a person's reason.
+    `summary`: a sentence about the change, for changes without a person's reason; `snapshot`: the
+    digest of that from which the change was planned, None if it is not known.
     """
 
     actor: str
     reason: str
     version: int
     summary: str = ""
+    snapshot: str | None = None
 
 
 def write_rows(cluster: Cluster, before: TableDraft, after: TableDraft, writer: Writer) -> None:
@@ -59,6 +71,8 @@ def write_rows(cluster: Cluster, before: TableDraft, after: TableDraft, writer: 
     _write_schemas(before, after)
     if before.drop_rules != after.drop_rules:
         _write_drop_rules(cluster, before, after, writer)
+    if before.ladder != after.ladder:
+        _write_ladder(cluster, after.ladder, writer)
 
 
 def _write_counts(cluster: Cluster, before: TableDraft, after: TableDraft) -> None:
@@ -282,3 +296,18 @@ def _write_drop_rules(
 def _rule(edge: Edge) -> QuerySet[Drop]:
     stream, query = edge
     return Drop.objects.filter(stream=stream, query=query or None)
+
+
+def _write_ladder(cluster: Cluster, ladder: Ladder | None, writer: Writer) -> None:
+    if ladder is None:
+        ArmedLadder.objects.filter(cluster=cluster).delete()
+        return
+    columns = {
+        "ladder": ladder.to_json(),
+        "snapshot_id": writer.snapshot,
+        "since_version": writer.version,
+        "set_by": writer.actor,
+        "set_at": timezone.now(),
+        "reason": writer.reason,
+    }
+    ArmedLadder.objects.update_or_create(cluster=cluster, defaults=columns)

@@ -76,6 +76,10 @@ _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
         "recommend": "recommend: request plans; people decide",
         "act": "act: redirect streams at once",
     },
+    "shedding_windows": {
+        "auto": "auto: whole windows of queries with short windows",
+        "random": "random: records, evenly",
+    },
 }
 SECTIONS: Final = (
     FormSection.of(
@@ -87,6 +91,10 @@ SECTIONS: Final = (
     FormSection.of(
         Section.ADMISSION, "Streams on split nodes",
         "When the load of split nodes is checked, and by which method streams are redirected.",
+    ),
+    FormSection.of(
+        Section.SHEDDING, "Load shedding",
+        "How ladders of drop rules are computed, and how the pipeline follows them.",
     ),
     FormSection.of(
         Section.DRIFT, "Drift", "Changes since the snapshot from which on a plan is stale."

@@ -30,6 +30,19 @@ def operator_seconds(samples: Samples, emulated: Mapping[int, float]) -> float |
     return _rounded(costs)
 
 
+def seconds_by_node(samples: Samples) -> dict[int, float]:
+    """Return the seconds that each node needs per delivered record, without unmeasured nodes.
+
+    The median over the samples in which the node is busy for a quarter of its time.
+    """
+    costs: dict[int, list[float]] = {}
+    for sample in samples:
+        for node, (load, busy, merge_busy) in enumerate(_of_nodes(sample)):
+            if load and busy >= LEAST_BUSY:
+                costs.setdefault(node, []).append(max(0.0, busy - merge_busy) / load)
+    return {node: round(median(values), 9) for node, values in costs.items()}
+
+
 def _of_nodes(sample: Mapping[str, Any]) -> Iterator[tuple[float, float, float]]:
     """Yield records/s, share of time that it computes and that it merges, of each node."""
     loads, busy = sample.get("loads") or (), sample.get("busy") or ()

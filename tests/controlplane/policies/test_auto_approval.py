@@ -42,7 +42,7 @@ def test_by_default_nothing_that_moves_state_does(plan: Proposal) -> None:
     verdict = decide_auto_approval(plan, PolicySettings(), WEDNESDAY)
     assert (verdict.allowed, verdict.code) == (False, "kind")
     assert "a person approves" in verdict.text
-    assert PolicySettings().auto_kinds == ["admission"]
+    assert PolicySettings().auto_kinds == ["admission", "shedding"]
 
 
 def test_size_is_bounded(plan: Proposal) -> None:

@@ -10,7 +10,8 @@ from controlplane.policies.settings import PolicySettings
 
 def test_the_default_policy() -> None:
     assert summary(PolicySettings()) == (
-        "New queries are placed at once. Redirections of streams apply automatically for every"
+        "New queries are placed at once. Redirections of streams and ladders of drop rules apply"
+        " automatically for every"
         " requester. Moves of queries, moves of tasks and changes of key groupings wait for an"
         " approver. The watch loops recommend plans; people decide."
     )

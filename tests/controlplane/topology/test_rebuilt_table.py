@@ -24,10 +24,14 @@ from controlplane.topology import (
     queries,
     rows,
 )
+from controlplane.topology.apply import Change, apply
 from controlplane.topology.drop_rules import DropSpec
 from controlplane.wire.query_text import QueryText
+from controlplane.wire.routing.cluster_actions import SetLadder
+from controlplane.wire.routing.ladder import Ladder
 from controlplane.wire.routing.publication import read_table
 from tests.support.cluster import actor, replayed_table, small_cluster
+from tests.support.ladders import input_ladder, ladders
 from tests.support.records import append_at
 from tests.support.texts import SUMMARY
 
@@ -56,6 +60,7 @@ STEPS = st.lists(
         st.tuples(st.just("lift"), STREAMS, st.just("") | NAMES),
         st.tuples(st.just("capacity"), NODES, st.floats(1, 1000), st.booleans()),
         st.tuples(st.just("record"), STREAMS, st.integers(0, 10**7)),
+        st.tuples(st.just("ladder"), st.none() | ladders()),
     ),
     max_size=12,
 )  # fmt: skip
@@ -79,6 +84,11 @@ def capacity(by: Actor, cluster: Cluster, index: int, per_s: float, emulated: bo
     nodes.configure(by, cluster.nodes.get(index=index), capacity=per_s, emulated=emulated)
 
 
+def set_ladder(by: Actor, cluster: Cluster, ladder: Ladder | None) -> None:
+    cluster.refresh_from_db()
+    apply(cluster, [SetLadder(ladder)], Change("a ladder"), actor=by)
+
+
 VERBS: dict[str, Callable[..., object]] = {
     "submit": submit,
     "end": lambda by, cluster, name: queries.end(by, cluster, [name]),
@@ -93,6 +103,7 @@ VERBS: dict[str, Callable[..., object]] = {
         by, cluster.streams.get(name=stream), name
     ),
     "capacity": capacity,
+    "ladder": set_ladder,
     "record": lambda by, cluster, stream, ts_ms: append_at(
         cluster, cluster.streams.get(name=stream).pk, ts_ms
     ),
@@ -144,6 +155,7 @@ def test_a_republished_table_loses_nothing(operator: Actor, sf: Cluster) -> None
     drop_rules.set_drop(operator, sf.streams.get(name="s0"), DropSpec(0.5), "q")
     drop_rules.set_drop(operator, sf.streams.get(name="s1"), DropSpec(0.5, window_s=60))
     nodes.configure(operator, sf.nodes.get(index=1), capacity=300.0, emulated=True)
+    set_ladder(operator, sf, input_ladder(sf.streams.get(name="s0").pk, 0.01))
     before = replayed_table(sf)
     redis_client().flushdb()
     sf.refresh_from_db()
@@ -151,6 +163,7 @@ def test_a_republished_table_loses_nothing(operator: Actor, sf: Cluster) -> None
     after = read_table(redis_client(), "sf", before.version)
     assert after == before
     assert (len(after.drop_rules), len(after.capacities), len(after.splits)) == (2, 1, 6)
+    assert after.ladder is not None
     routes = after.queries.values()
     assert {bool(route.key_grouping) and route.aggregator >= 0 for route in routes} == {
         True, False,

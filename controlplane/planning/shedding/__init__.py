@@ -1,0 +1,1 @@
+"""The shedding planner on clusters: its input, its network, its ladder."""

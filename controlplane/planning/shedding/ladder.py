@@ -1,0 +1,165 @@
+"""The ladder of a cluster: the optimal plans along its measured mix, on the edges of streams."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from algorithms.shedding.rungs import RungLadder, RungPlan, first_full_factor, plan_rungs
+from controlplane.errors import Conflict
+from controlplane.planning.shedding.problem import ClusterNetwork, network_of
+from controlplane.plans.snapshot import ClusterSnapshot
+from controlplane.wire.errors import InconsistentDelta
+from controlplane.wire.routing.drop_rules import INPUT, Edge
+from controlplane.wire.routing.ladder import Cost, KeptPart, Ladder, Rung, WindowDrop
+
+NO_COSTS: Final = (
+    "No node, split node or aggregator node has a measured cost: wait until a node is busy for a"
+    " quarter of its time, or emulate the capacities of the nodes"
+)
+# The part of the optimal value that plans between two rungs may lose.
+LOSS: Final = 1e-3
+# Longer windows would delay the effect of a rung too much: a drop begins with a window to come.
+LONGEST_WINDOW_MS: Final = 10_000
+# Decimals of a kept part; smaller differences are rounding.
+_DECIMALS: Final = 9
+_SAME: Final = 1e-7
+AUTO: Final = "auto"
+
+
+def compute_ladder(snapshot: ClusterSnapshot) -> Ladder | None:
+    """Return the ladder of a snapshot, None if an excluded object or floors allow no drop.
+
+    Raises `Conflict` no_query, no_rates, no_costs, no_plan or too_large, and the errors of the
+    linear program.
+    """
+    network = network_of(snapshot)
+    given = snapshot.shedding
+    assert given is not None, "the network is that of the input"
+    model, base = network.problem.model, network.problem.vector
+    full = first_full_factor(model, base)
+    if full == float("inf"):
+        raise Conflict("no_costs", NO_COSTS, {"nodes": [node.name for node in given.nodes]})
+    settings = given.settings
+    most = full * settings.max_factor
+    plans = plan_rungs(network.problem, most, most=settings.rungs + 1, loss=LOSS)
+    rungs = _rungs(plans, _parts(network, plans))
+    if not rungs:
+        return None
+    ladder = Ladder(
+        rungs,
+        (*network.costs, *_deliveries(network, rungs)),
+        _windows(network, rungs) if settings.windows == AUTO else (),
+        settings.limit,
+        round(settings.hold_s * 1000),
+        max(1, round(settings.drain_s * 1000)),
+    )
+    try:
+        ladder.check()
+    except InconsistentDelta as error:
+        raise Conflict(
+            "too_large", f"The ladder of this cluster is not possible: {error}"
+        ) from None
+    return ladder
+
+
+def _parts(network: ClusterNetwork, plans: RungLadder) -> list[dict[Edge, float]]:
+    """Return the kept part of each edge with a drop location of its own, by rung."""
+    return [_parts_of(network, rung) for rung in plans.rungs[1:]]
+
+
+def _parts_of(network: ClusterNetwork, rung: RungPlan) -> dict[Edge, float]:
+    result: dict[Edge, float] = {}
+    for (stream, query), location in network.locations.items():
+        part = min(1.0, max(0.0, round(rung.kept[location], _DECIMALS)))
+        members = network.groups[query].queries if query != INPUT else ()
+        for edge in [(stream, member.id) for member in members] or [(stream, query)]:
+            result[edge] = part
+    return result
+
+
+def _rungs(plans: RungLadder, parts: Sequence[Mapping[Edge, float]]) -> tuple[Rung, ...]:
+    """Return the rungs by their input factor, with the edges on which some rung drops.
+
+    An edge to a query is left out if it keeps on every rung all that its input edge keeps.
+    """
+    wanted = [
+        edge
+        for edge in (parts[0] if parts else ())
+        if any(row[edge] < _before(row, edge) - _SAME for row in parts)
+    ]
+    if not wanted:
+        return ()
+    first = plans.rungs[0].factor
+    return tuple(
+        Rung(
+            round(plan.factor / first, _DECIMALS),
+            tuple(KeptPart(*edge, min(row[edge], _before(row, edge))) for edge in wanted),
+        )
+        for plan, row in zip(plans.rungs[1:], parts, strict=True)
+    )
+
+
+def _before(parts: Mapping[Edge, float], edge: Edge) -> float:
+    """Return the part of the stream's records that reaches an edge."""
+    return 1.0 if edge[1] == INPUT else parts[edge[0], INPUT]
+
+
+def _deliveries(network: ClusterNetwork, rungs: Sequence[Rung]) -> list[Cost]:
+    """Return the costs of deliveries to emulated nodes, on the edge that keeps the most there.
+
+    A node gets the records that some query keeps. Samples are nested, so that is the largest part:
+    that of one query on all rungs, or at most that of the input edge.
+    """
+    result = []
+    for delivery, (leaders, costs) in network.deliveries.items():
+        edge = _largest(delivery.stream, leaders, rungs)
+        result += [cost._replace(query=edge) for cost in costs]
+    return result
+
+
+def _largest(stream: int, leaders: Sequence[int], rungs: Sequence[Rung]) -> int:
+    rows = [{(kept.stream, kept.query): kept.part for kept in rung.kept} for rung in rungs]
+
+    def part(row: Mapping[Edge, float], query: int) -> float:
+        return row.get((stream, query), row.get((stream, INPUT), 1.0))
+
+    for query in leaders:
+        if all(part(row, query) >= part(row, other) for row in rows for other in leaders):
+            return query
+    return INPUT
+
+
+def _windows(network: ClusterNetwork, rungs: Sequence[Rung]) -> tuple[WindowDrop, ...]:
+    """Return the edges on which whole windows are dropped: of queries with short tumbling windows.
+
+    Not where records are dropped before, as windows would be incomplete; nor of queries that share
+    their computation or their delivery with others, as windows of several edges differ.
+    """
+    edges = {(kept.stream, kept.query) for rung in rungs for kept in rung.kept}
+    readers = Counter(
+        stream
+        for group in network.groups.values()
+        for query in group.queries
+        for stream in query.streams
+    )
+    shared = {
+        leader for leaders, _ in network.deliveries.values() if len(leaders) > 1
+        for leader in leaders
+    }  # fmt: skip
+    result = []
+    for group in network.groups.values():
+        query = group.leader
+        if len(group.queries) > 1 or len(query.streams) > 1 or query.id in shared:
+            continue
+        if not query.window_ms == query.slide_ms <= LONGEST_WINDOW_MS:
+            continue
+        (stream,) = query.streams
+        edge = stream, INPUT if readers[stream] == 1 else query.id
+        if edge in edges and (edge[1] == INPUT or (stream, INPUT) not in edges):
+            result.append(WindowDrop(*edge, query.window_ms, query.slide_ms))
+    return tuple(result)
+
+
+def input_factor(network: ClusterNetwork) -> float:
+    """Return the input over what the cluster can process without drops."""
+    return 1 / first_full_factor(network.problem.model, network.problem.vector)

@@ -1,0 +1,118 @@
+"""Snapshots of clusters with rates, costs and queries for load shedding."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from controlplane.plans.shedding_input import (
+    NodeSeconds,
+    SheddingInput,
+    SheddingQuery,
+    SheddingSettings,
+    SheddingStream,
+)
+from controlplane.plans.snapshot import (
+    ClusterSnapshot,
+    GroupingRow,
+    NodeRow,
+    QueryRow,
+    SplitQueryRow,
+    StreamRow,
+)
+from controlplane.wire.routing.drop_rules import INPUT, Edge
+from controlplane.wire.routing.ladder import Ladder, ResourceKind
+
+HOUR_MS = 3_600_000
+
+
+@dataclass
+class SheddingCluster:
+    """A cluster under construction: streams by id with their rates, nodes, queries.
+
+    `seconds`: of each node per delivered record; `emulated`: indices of nodes.
+    """
+
+    rates: Mapping[int, float]
+    seconds: Sequence[float | None]
+    emulated: frozenset[int] = frozenset()
+    split_seconds: float | None = None
+    merge_s: float | None = None
+    partials_per_record: float | None = None
+    settings: SheddingSettings = field(default_factory=SheddingSettings)
+    queries: list[SheddingQuery] = field(default_factory=list)
+    whole: list[QueryRow] = field(default_factory=list)
+    split: list[SplitQueryRow] = field(default_factory=list)
+    groupings: list[GroupingRow] = field(default_factory=list)
+
+    def add(
+        self,
+        query: int,
+        streams: Sequence[int],
+        nodes: Sequence[int],
+        *,
+        weight: float = 1.0,
+        floor: float = 0.0,
+        right: Sequence[int] = (),
+        work: Sequence[float] = (),
+        window_ms: int = HOUR_MS,
+        aggregators: Sequence[int] = (),
+        shared: int = 0,
+    ) -> "SheddingCluster":
+        """Add a query with one task on each of these nodes; return the cluster."""
+        routing = "key" if len(nodes) > 1 else ""
+        self.queries.append(
+            SheddingQuery(query, weight, floor, list(streams), list(right), window_ms, window_ms,
+                      routing, shared or query)
+        )  # fmt: skip
+        name = f"q{query}"
+        if len(nodes) == 1:
+            self.whole.append(QueryRow(query, name, nodes[0], list(streams)))
+        else:
+            ranges = [[node, task, task + 1] for task, node in enumerate(nodes)]
+            loads = list(work) or [0.0] * len(nodes)
+            self.split.append(SplitQueryRow(query, name, ranges, loads, [0] * len(nodes)))
+        if aggregators:
+            first, *more = aggregators
+            self.groupings.append(GroupingRow(query, "", first, bool(right), more))
+        return self
+
+    def snapshot(self) -> ClusterSnapshot:
+        """Return the snapshot; stream s is read by split node s modulo 2."""
+        given = SheddingInput(
+            [SheddingStream(pk, f"s{pk}", rate, pk % 2) for pk, rate in self.rates.items()],
+            self.queries,
+            [
+                NodeSeconds(index, f"node {index}", seconds, index in self.emulated)
+                for index, seconds in enumerate(self.seconds)
+            ],
+            self.split_seconds,
+            self.merge_s,
+            self.partials_per_record,
+            self.settings,
+        )
+        nodes = [
+            NodeRow(index, f"node {index}", 100.0, active=True, emulated=index in self.emulated)
+            for index in range(len(self.seconds))
+        ]
+        read = {stream for query in self.whole for stream in query.streams}
+        return ClusterSnapshot(
+            1, 0.1, nodes, [StreamRow(s, self.rates[s]) for s in sorted(read)], self.whole, {},
+            self.split, [], self.groupings, {pk: pk % 2 for pk in self.rates}, 2,
+            shedding=given,
+        )  # fmt: skip
+
+
+def part_of(parts: Mapping[Edge, float], stream: int, query: int) -> float:
+    """Return the part that an edge keeps: its own, else that of the input edge."""
+    return parts.get((stream, query), parts.get((stream, INPUT), 1.0))
+
+
+def loads_of(
+    ladder: Ladder, parts: Mapping[Edge, float], rates: Mapping[int, float]
+) -> dict[tuple[ResourceKind, int], float]:
+    """Return the load of each resource that the costs of a ladder give at these kept parts."""
+    loads: dict[tuple[ResourceKind, int], float] = {}
+    for cost in ladder.costs:
+        records = rates[cost.stream] * part_of(parts, cost.stream, cost.query)
+        place = cost.kind, cost.number
+        loads[place] = loads.get(place, 0.0) + records * cost.seconds
+    return loads
