@@ -10,6 +10,7 @@ import numpy as np
 from algorithms.errors import BadParameters, UnknownGrouping
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.query import Computation
+from controlplane.wire.routing.compiled_ladder import CompiledLadder, compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.route import Route
 from controlplane.wire.routing.table import RoutingTable
@@ -23,7 +24,6 @@ from workers.pipeline.routing.compilation import (
     read_columns,
 )
 from workers.pipeline.routing.key_grouping import PLAIN, KeyGrouping, key_grouping_of
-from workers.pipeline.shedding.compiled_ladder import CompiledLadder, compiled_ladder
 from workers.pipeline.shedding.drops import edge_classes
 
 NO_TASKS: Final = Tasks((), {})

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from workers.pipeline.shedding.compiled_ladder import Floats
+from controlplane.wire.routing.compiled_ladder import Floats
 
 # Rates are means over this time, as producers append in bursts, until the load jumps.
 MEAN_MS: Final = 10_000

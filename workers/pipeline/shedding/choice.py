@@ -6,19 +6,19 @@ from typing import Any, Final
 
 import numpy as np
 
+from controlplane.wire.routing.compiled_ladder import CompiledLadder, Floats
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.ladder import ResourceKind
-from workers.pipeline.routing.compiled_table import CompiledTable
-from workers.pipeline.routing.key_grouping import NodeLoads
-from workers.pipeline.shedding.arrivals import Appended, Rates
-from workers.pipeline.shedding.compiled_ladder import CompiledLadder, Floats
-from workers.pipeline.shedding.position import (
+from controlplane.wire.routing.ladder_position import (
     START,
     Needed,
     PositionState,
     least_position,
     next_state,
 )
+from workers.pipeline.routing.compiled_table import CompiledTable
+from workers.pipeline.routing.key_grouping import NodeLoads
+from workers.pipeline.shedding.arrivals import Appended, Rates
 from workers.pipeline.shedding.window_steps import (
     EventTimes,
     WindowRules,

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from controlplane.wire.query import Computation
+from controlplane.wire.routing.compiled_ladder import CompiledLadder
 from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
 from workers.pipeline.engine.assignment.subscriptions import (
     INPUT_WINDOWS,
@@ -18,7 +19,6 @@ from workers.pipeline.engine.assignment.subscriptions import (
     Subscription,
 )
 from workers.pipeline.engine.assignment.tasks import Tasks
-from workers.pipeline.shedding.compiled_ladder import CompiledLadder
 from workers.pipeline.shedding.window_steps import WindowRules, rules_from_json
 
 # Other than the seeds of rules that people set: the samples are independent. The samples of all

@@ -9,12 +9,12 @@ import redis
 
 from controlplane.wire.log.queued import appended_records
 from controlplane.wire.log.values import Log, LogPosition
+from controlplane.wire.routing.compiled_ladder import CompiledLadder, Floats
 from workers.pipeline.reports.telemetry_row import newest_telemetry
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.arrivals import Appended, ArrivalMeter, MixedTotals, Rates
 from workers.pipeline.shedding.choice import LadderState, Measured, next_ladder_state
-from workers.pipeline.shedding.compiled_ladder import CompiledLadder, Floats
 from workers.pipeline.shedding.window_steps import EventTimes
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES
 

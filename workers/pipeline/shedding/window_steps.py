@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from controlplane.wire.routing.compiled_ladder import CompiledLadder
 from controlplane.wire.routing.drop_rules import (
     DropRule,
     Edge,
@@ -19,7 +20,6 @@ from controlplane.wire.routing.drop_rules import (
     remove_old_steps,
 )
 from controlplane.wire.routing.ladder import WindowDrop
-from workers.pipeline.shedding.compiled_ladder import CompiledLadder
 
 # Shares of windows are multiples of one over this number, so that few changes make a step.
 LEVELS: Final = 20

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from workers.pipeline.shedding.compiled_ladder import Floats
+from controlplane.wire.routing.compiled_ladder import Floats
 
 # A load counts for the hold time after it lasted so long: one batch of a burst does not.
 SUSTAIN_MS: Final = 3_000

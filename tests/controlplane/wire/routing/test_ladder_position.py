@@ -7,11 +7,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.wire.routing.compiled_ladder import Floats, compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.routing.ladder import Ladder
-from tests.support.ladders import STREAMS, input_ladder, ladders
-from workers.pipeline.shedding.compiled_ladder import Floats, compiled_ladder
-from workers.pipeline.shedding.position import (
+from controlplane.wire.routing.ladder_position import (
     START,
     SUSTAIN_MS,
     Needed,
@@ -19,6 +18,7 @@ from workers.pipeline.shedding.position import (
     least_position,
     next_state,
 )
+from tests.support.ladders import STREAMS, input_ladder, ladders
 
 RATES = st.lists(st.floats(0, 1e4), min_size=STREAMS, max_size=STREAMS).map(np.array)
 POSITIONS = st.floats(0, 5)
