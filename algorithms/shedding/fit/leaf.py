@@ -1,0 +1,120 @@
+"""Feasible input tables of nodes without children (section 6.2)."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from algorithms.shedding.fit.complementary import DropList
+from algorithms.shedding.fit.local import LocalModel, Worth
+from algorithms.shedding.fit.sampling import Precision, grid, samples
+from algorithms.shedding.fit.table import RowPlans, Table, Weights, is_needed
+from algorithms.vocabulary import Floats, Ints
+
+NUMBER_BYTES: Final = 8
+# A value that is 0 but for rounding, relative to what a record brings.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What a node receives from its parent before it samples.
+
+    `limits` float64[k, e]: parts of upstream resources per record of each stream; other rates
+    cannot arrive. `outer`: whether the table may leave out rows by `is_needed`: the node knows
+    the limits of all nodes upstream, or its parent mixes rows.
+    """
+
+    precision: Precision
+    limits: Floats
+    outer: bool
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Return the contents, to compare settings."""
+        return self.precision, self.outer, self.limits.shape, self.limits.tobytes()
+
+    @property
+    def size(self) -> int:
+        """Return the size in bytes."""
+        return (self.limits.size + 2) * NUMBER_BYTES + 1
+
+
+def levels_of(local: LocalModel, settings: Settings, worth: Worth, tops: Floats) -> list[Floats]:
+    """Return the samples of each stream up to its largest feasible rate, ascending."""
+    losses = worth.values - worth.free
+    losses[losses < _ROUNDING * worth.values] = 0.0
+    with np.errstate(divide="ignore"):
+        upstream = 1 / settings.limits.max(axis=0, initial=0.0)
+    return [
+        samples(float(top), settings.precision, float(loss), f"inputs.{name}")
+        for name, top, loss in zip(
+            local.cluster.streams, np.minimum(tops, upstream), losses, strict=True
+        )
+    ]
+
+
+def at_levels(levels: list[Floats], places: Ints) -> Floats:
+    """Return the rates of combinations of samples, float64[n, e]."""
+    return np.column_stack([level[column] for level, column in zip(levels, places.T, strict=True)])
+
+
+@dataclass(frozen=True, eq=False)
+class WholePlans:
+    """Plans of rows without drops at splits, on a node without split edges."""
+
+    rates: Floats
+
+    def flows(self, row: int) -> Floats:
+        """Return the flows of the streams, float64[e]."""
+        return self.rates[row]
+
+    def children(self, row: int) -> list[Weights | None]:
+        """Return that the node has no children."""
+        return []
+
+
+def linear_table(local: LocalModel, settings: Settings, worth: Worth) -> tuple[Table, RowPlans]:
+    """Return the table of a leaf without splits: results are linear in the rates."""
+    levels = levels_of(local, settings, worth, local.useful_rates(np.zeros(0)))
+    limits = np.vstack([local.limits, settings.limits])
+    rates = at_levels(levels, grid(levels, limits, outer=settings.outer))
+    scores = rates @ (worth.values - worth.free)
+    return Table(rates, scores, np.ones(len(rates), np.bool_)), WholePlans(rates)
+
+
+@dataclass(frozen=True, eq=False)
+class DropPlans:
+    """Plans of rows with complementary local plans."""
+
+    drops: DropList
+    rates: Floats
+    stages: Ints
+    parts: Floats
+
+    def flows(self, row: int) -> Floats:
+        """Return the flows of the drop locations, float64[d]."""
+        return self.drops.flows(self.rates[row], int(self.stages[row]), float(self.parts[row]))
+
+    def children(self, row: int) -> list[Weights | None]:
+        """Return that the node has no children."""
+        return []
+
+
+def split_table(local: LocalModel, settings: Settings, worth: Worth) -> tuple[Table, RowPlans]:
+    """Return the table of a leaf with splits and one resource: rows feasible with a plan."""
+    drops = DropList.of(local.model, local.model.weights)
+    last = drops.loads[drops.last, np.arange(len(drops.last))]
+    with np.errstate(divide="ignore"):
+        tops = np.minimum(local.useful_rates(np.zeros(0)), 1 / last)
+    levels = levels_of(local, settings, worth, tops)
+    limits = np.vstack([local.forced, settings.limits])
+    rates = at_levels(levels, grid(levels, limits, outer=False))
+    stages, parts, scores = drops.place(rates)
+    feasible = stages >= 0
+    table = Table(rates, scores - rates @ worth.free, stages == 0).take(feasible)
+    kept = np.flatnonzero(feasible)
+    if settings.outer:
+        needed = is_needed(table)
+        table, kept = table.take(needed), kept[needed]
+    return table, DropPlans(drops, table.rates, stages[kept], parts[kept])
