@@ -290,16 +290,23 @@ def _route(
             if part[place] >= limit:
                 part[place], worker[place] = 0, _least_loaded(total, scale)
                 limit = _limit(mean, deviation, largest_parts[worker[place]], sources, count)
-            last = message + 1
-            most = min(float(len(times)), message + max(1.0, np.ceil(limit - part[place])))
-            while last < most and first <= times[last] < stop:
-                last += 1
+            last = _end_of_part(times, message, first, stop, limit - part[place])
             result[message:last] = worker[place]
             size[place] += last - message
             part[place] += last - message
             total[worker[place]] += last - message
             message = last
     return count
+
+
+@inlined
+def _end_of_part(times: Ints, message: int, first: int, stop: int, room: float) -> int:
+    """Return the first message after `message` with a time outside, or for which no room is."""
+    last = message + 1
+    most = min(float(len(times)), message + max(1.0, np.ceil(room)))
+    while last < most and first <= times[last] < stop:
+        last += 1
+    return last
 
 
 @inlined
