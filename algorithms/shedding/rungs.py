@@ -24,12 +24,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from algorithms.errors import BadProblem, NotProven
 from algorithms.shedding.flows import FlowModel
+from algorithms.shedding.kept_parts import KeptRows, maximize
 from algorithms.shedding.lp import FlowProgram
 from algorithms.shedding.network import check_number
 from algorithms.shedding.problem import Outcome, SheddingProblem, outcome_of, trimmed
@@ -141,39 +142,24 @@ def last_feasible_factor(model: FlowModel, base: Floats) -> float:
     """Return the largest factor of the rates float64[i] at which all floors can be kept.
 
     With flows over factor the rates are fixed, and capacities are divided by the factor: the
-    least 1 / factor is a linear program.
+    least 1 / factor is a linear program. Raises `NotProven` if HiGHS does not solve it.
     """
-    from scipy.optimize import linprog  # noqa: PLC0415 - few ladders have floors
-    from scipy.sparse import csr_array, diags_array, hstack, vstack  # noqa: PLC0415 - see above
+    from scipy.sparse import csr_array, hstack, vstack  # noqa: PLC0415 - few ladders have floors
 
-    unshed = model.unshed(base)
-    # Columns: kept parts of the flows without drops, then 1 / factor.
-    loads = diags_array(1 / model.capacities) @ model.loads @ diags_array(unshed)
-    splits = _split_rows(model, unshed)
-    full = model.results @ unshed
-    bound = np.flatnonzero((model.floors > 0) & (full > 0))
-    results = diags_array(1 / full[bound]) @ model.results[bound] @ diags_array(unshed)
-    kept = vstack([loads, splits, -results])
+    first = first_full_factor(model, base)
+    rows = KeptRows.of(model, first * base)
+    least = model.floors * rows.has_results
+    # Columns: kept parts, then `first` over the factor, which is at most 1.
+    kept = vstack([rows.loads, rows.splits, -rows.results])
     last = np.zeros((kept.shape[0], 1))
     last[: len(model.capacities)] = -1.0
     limits = np.zeros(len(last))
-    limits[len(limits) - len(bound) :] = -model.floors[bound]
-    cost = np.append(np.zeros(len(unshed)), 1.0)
-    bounds = [*[(0.0, 1.0)] * len(unshed), (0.0, None)]
-    program = {"A_ub": hstack([kept, csr_array(last)]), "b_ub": limits, "bounds": bounds}
-    answer = linprog(cost, **program, method="highs")
-    return 1 / answer.fun if answer.fun > 0 else float("inf")
-
-
-def _split_rows(model: FlowModel, unshed: Floats) -> Any:
-    """Return kept part minus what arrives, sparse[*, d], of split edges at which records arrive."""
-    from scipy.sparse import csr_array, diags_array  # noqa: PLC0415 - few ladders have floors
-
-    some = np.flatnonzero(unshed[model.inputs :] > 0)
-    shares = unshed[model.inputs + some]
-    arrivals = diags_array(1 / shares) @ model.arrivals[some] @ diags_array(unshed)
-    places = (np.arange(len(some)), model.inputs + some)
-    return csr_array((np.ones(len(some)), places), shape=(len(some), len(unshed))) - arrivals
+    limits[len(limits) - len(least) :] = -least
+    gains = np.append(np.zeros(len(rows.unshed)), -1.0)
+    solution = maximize(gains, hstack([kept, csr_array(last)]), limits)
+    if solution is None:
+        raise NotProven("HiGHS did not find the largest factor at which floors are feasible")
+    return first / -solution.objective if solution.objective < 0 else float("inf")
 
 
 def _end(model: FlowModel, base: Floats, max_factor: float) -> tuple[float, LadderEnd]:

@@ -154,7 +154,8 @@ def test_cuts_of_the_crossed_chains() -> None:
     cuts = part.cuts()
     lines = np.column_stack([cuts.constant, cuts.slope])
     expected = [[0, 1, 1], [125 / 8, 0.5, 0], [125 / 8, 0, 0.5], [125 / 6, 0, 0]]
-    assert np.array(sorted(lines.tolist())) == approx(np.array(sorted(expected)))
+    order = np.lexsort(lines.T)
+    assert lines[order] == approx(np.array(expected)[np.lexsort(np.array(expected).T)])
 
 
 def test_cuts_of_figure_7() -> None:

@@ -1,0 +1,105 @@
+"""Fair load shedding: max-min over outputs, and the most throughput with what that leaves free.
+
+The share of an output is the kept part of its results over its weight. The fair plan makes the
+least share as large as possible, then the least of the others, and so on (lexicographic max-min);
+among such plans it has the largest weighted throughput. Floors of the network hold throughout.
+
+Every step is a linear program: the largest t such that all outputs that are not settled have a
+share of at least t. By complementary slackness an output whose row has a positive dual has the
+share t in every optimum, so nothing raises it without lowering an output that is no better off; it
+is settled. The duals of all rows add up to 1, so each step settles at least one output.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+
+from algorithms.errors import NotProven, TooLarge
+from algorithms.shedding.flows import FlowModel
+from algorithms.shedding.kept_parts import KeptRows, maximize
+from algorithms.shedding.problem import SheddingPlan, SheddingProblem
+from algorithms.vocabulary import Flags, Floats, Progress, silent
+
+# Outputs with a weight: each may need a linear program.
+MAX_OUTPUTS: Final = 1_000
+_TOLERANCE: Final = 1e-9
+# The least dual, of all that add up to 1, that settles an output.
+_SETTLED: Final = 1e-7
+
+
+def fair_plan(problem: SheddingProblem, progress: Progress = silent) -> SheddingPlan:
+    """Return the fair plan with the most weighted throughput.
+
+    Raises `TooLarge`, and `NotProven` if floors are not feasible or HiGHS does not solve a program.
+    """
+    model = problem.model
+    rows = KeptRows.of(model, problem.vector)
+    levels = fair_levels(model, rows, progress)
+    limits = _limits(model, rows, levels * (1 - _TOLERANCE))
+    solution = maximize(model.values * rows.unshed, _rows(rows), limits)
+    if solution is None:
+        raise NotProven("HiGHS did not solve the program of the throughput beside fair shares")
+    progress(1.0)
+    return SheddingPlan.of_flows(problem, solution.kept * rows.unshed)
+
+
+def fair_levels(model: FlowModel, rows: KeptRows, progress: Progress = silent) -> Floats:
+    """Return the part of its results that each output keeps at least in fair plans, float64[o].
+
+    Of outputs without a weight the floor. Raises as `fair_plan` does.
+    """
+    levels = model.floors * rows.has_results
+    is_open = (model.weights > 0) & (rows.has_results > 0)
+    count = int(is_open.sum())
+    if count > MAX_OUTPUTS:
+        raise TooLarge(
+            f"fair shares of {count:,} outputs need too many programs; at most {MAX_OUTPUTS:,}"
+        )
+    while is_open.any():
+        share, is_settled = _step(model, rows, levels, is_open)
+        levels[is_settled] = np.maximum(
+            levels[is_settled], np.minimum(share * model.weights[is_settled], 1.0)
+        )
+        is_open &= ~is_settled
+        progress(1 - int(is_open.sum()) / count)
+    return levels
+
+
+def _step(model: FlowModel, rows: KeptRows, levels: Floats, is_open: Flags) -> tuple[float, Flags]:
+    """Return the largest least share of the open outputs, and which of them it settles."""
+    from scipy.sparse import csr_array, hstack  # noqa: PLC0415 - fair plans are an option
+
+    opened = np.flatnonzero(is_open)
+    # The heaviest open output has a share of at most 1 / weight: in this unit, 1 / 2.
+    unit = 2 / float(model.weights[opened].max())
+    needs = model.weights[opened] * unit
+    matrix, limits = _rows(rows), _limits(model, rows, levels * (1 - _TOLERANCE))
+    count = matrix.shape[0]
+    column = np.concatenate([np.zeros(count), needs])
+    shares = _stacked(matrix, -rows.results[opened])
+    program = hstack([shares, csr_array(column[:, None])])
+    gains = np.append(np.zeros(len(rows.unshed)), 1.0)
+    solution = maximize(gains, program, np.concatenate([limits, np.zeros(len(opened))]))
+    if solution is None:
+        raise NotProven("HiGHS found no plan that keeps the floors of all outputs")
+    settled = solution.duals[count:] * needs > _SETTLED
+    is_settled = np.zeros(len(levels), np.bool_)
+    # Some dual is positive; should rounding hide it, no output is raised any more.
+    is_settled[opened] = settled if settled.any() else True
+    return solution.objective * unit, is_settled
+
+
+def _rows(rows: KeptRows) -> Any:
+    return _stacked(rows.loads, rows.splits, -rows.results)
+
+
+def _limits(model: FlowModel, rows: KeptRows, levels: Floats) -> Floats:
+    """Return the limits of `_rows` if each output keeps at least a level, float64[o]."""
+    ones, zeros = np.ones(len(model.capacities)), np.zeros(rows.splits.shape[0])
+    return np.concatenate([ones, zeros, -levels])
+
+
+def _stacked(*blocks: Any) -> Any:
+    from scipy.sparse import csr_array, vstack  # noqa: PLC0415 - see above
+
+    return csr_array(vstack(blocks))

@@ -1,0 +1,135 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from scipy.sparse import vstack
+
+from algorithms.errors import NotProven, TooLarge
+from algorithms.shedding import fairness
+from algorithms.shedding.fairness import fair_plan
+from algorithms.shedding.kept_parts import KeptRows, maximize
+from algorithms.shedding.lp import Lp
+from algorithms.shedding.network import Network, Operator
+from algorithms.shedding.problem import SheddingProblem, check_plan
+from tests.algorithms.shedding.networks import (
+    chain_network,
+    fan_out,
+    figure_1,
+    problem,
+    problems,
+)
+
+
+def approx(expected: object) -> object:
+    return pytest.approx(expected, rel=1e-6, abs=1e-7)
+
+
+def kept(given_problem: SheddingProblem) -> dict[str, float]:
+    plan = fair_plan(given_problem)
+    check_plan(given_problem, plan)
+    return dict(plan.outcome.kept)
+
+
+def test_equal_outputs_share_a_node_equally() -> None:
+    """The optimum of the throughput drops all of the expensive chain instead."""
+    costly = problem(chain_network([[1.0], [3.0]]), 1, 1)
+    assert kept(costly) == approx({"n1_q1": 1 / 4, "n1_q2": 1 / 4})
+    assert Lp().solve(costly).outcome.kept == approx({"n1_q1": 1.0, "n1_q2": 0.0})
+
+
+def test_weights_divide_the_kept_parts() -> None:
+    plain = chain_network([[1.0], [1.0]])
+    network = replace(plain, outputs={"n1_q1": 1.0, "n1_q2": 3.0})
+    assert kept(problem(network, 2, 2)) == approx({"n1_q1": 1 / 8, "n1_q2": 3 / 8})
+    # The heavier output keeps all it has; then the other gets the rest.
+    assert kept(problem(network, 2, 0.2)) == approx({"n1_q1": 2 / 5, "n1_q2": 1.0})
+
+
+def test_room_on_other_nodes_is_used() -> None:
+    """Outputs 1 and 2 share A; output 3 is limited by B alone, output 4 by nothing."""
+    operators = (
+        Operator("q1", "A", 1.0, 1.0, ("i1",)),
+        Operator("q2", "A", 3.0, 1.0, ("i2",)),
+        Operator("q3", "B", 2.0, 1.0, ("i3",)),
+        Operator("q4", "C", 0.5, 1.0, ("i4",)),
+    )
+    outputs = dict.fromkeys(("q1", "q2", "q3", "q4"), 1.0)
+    nodes = {"A": 1.0, "B": 1.0, "C": 1.0}
+    network = Network(nodes, ("i1", "i2", "i3", "i4"), operators, outputs)
+    assert kept(problem(network, 1, 1, 1, 1)) == approx(
+        {"q1": 1 / 4, "q2": 1 / 4, "q3": 1 / 2, "q4": 1.0}
+    )
+
+
+def test_branches_of_a_split_share_its_node() -> None:
+    assert kept(problem(fan_out([2.0, 5.0]), 1 / 5)) == approx({"b1": 5 / 8, "b2": 5 / 8})
+
+
+def test_floors_hold_before_fair_shares() -> None:
+    plain = chain_network([[1.0], [1.0]])
+    network = replace(plain, floors={"n1_q1": 0.5})
+    assert kept(problem(network, 1.5, 1.5)) == approx({"n1_q1": 0.5, "n1_q2": 1 / 6})
+
+
+def test_infeasible_floors_are_reported() -> None:
+    network = replace(figure_1(), floors={"b1": 0.9})
+    with pytest.raises(NotProven, match="floors"):
+        fair_plan(problem(network, 1, 1))
+
+
+def test_outputs_without_a_weight_get_nothing_that_others_need() -> None:
+    plain = chain_network([[1.0], [1.0]])
+    network = replace(plain, outputs={"n1_q1": 1.0, "n1_q2": 0.0})
+    assert kept(problem(network, 2, 2))["n1_q1"] == approx(0.5)
+    none = replace(plain, outputs=dict.fromkeys(plain.outputs, 0.0))
+    check_plan(problem(none, 2, 2), fair_plan(problem(none, 2, 2)))
+
+
+def test_links_limit_fair_shares() -> None:
+    plain = figure_1()
+    network = replace(plain, nodes={"A": 10.0, "B": 10.0}, links={("A", "B"): 0.5})
+    assert kept(problem(network, 1, 1)) == approx({"b1": 0.25, "b2": 0.25})
+
+
+def test_many_outputs_are_too_many_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fairness, "MAX_OUTPUTS", 3)
+    with pytest.raises(TooLarge, match="4 outputs"):
+        fair_plan(problem(fan_out([1.0, 2.0, 3.0, 4.0]), 1.0))
+
+
+@settings(deadline=None, max_examples=60)
+@given(problems(links=True))
+def test_no_output_gains_without_loss_of_one_that_is_no_better_off(
+    random: SheddingProblem,
+) -> None:
+    parts = np.array(list(kept(random).values()))
+    model = random.model
+    rows = KeptRows.of(model, random.vector)
+    base = vstack([rows.loads, rows.splits])
+    room = np.concatenate([np.ones(len(model.capacities)), np.zeros(rows.splits.shape[0])])
+    some = (model.weights > 0) & (rows.has_results > 0)
+    shares = np.divide(parts, model.weights, out=np.full(len(parts), np.inf), where=some)
+    for output in np.flatnonzero(some).tolist():
+        held = np.flatnonzero(some & (shares <= shares[output] + 1e-6))
+        held = held[held != output]
+        limits = np.concatenate([room, -parts[held] + 1e-7])
+        rest = vstack([base, -rows.results[held]])
+        best = maximize(rows.results[[output]].toarray()[0], rest, limits)
+        assert best is not None
+        # The outputs that are held may lose 1e-7, times how much more another can gain from it.
+        assert best.objective <= parts[output] + 1e-3
+
+
+@settings(deadline=None)
+@given(problems(links=True))
+def test_fair_plans_have_the_most_throughput_of_their_levels(random: SheddingProblem) -> None:
+    plan = fair_plan(random)
+    check_plan(random, plan)
+    best = Lp().solve(random)
+    assert plan.outcome.value <= best.outcome.value * (1 + 1e-7) + 1e-7
+    levels = fairness.fair_levels(random.model, KeptRows.of(random.model, random.vector))
+    floors = dict(zip(random.network.outputs, (levels * (1 - 1e-6)).tolist(), strict=True))
+    held = SheddingProblem(replace(random.network, floors=floors), random.rates)
+    # Levels that are 1e-6 lower leave a little more to others.
+    assert plan.outcome.value >= Lp().solve(held).outcome.value * (1 - 1e-3) - 1e-7
