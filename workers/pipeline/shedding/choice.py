@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from controlplane.wire.routing.compiled_ladder import CompiledLadder, Floats
-from controlplane.wire.routing.drop_rules import INPUT, Edge
+from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.routing.ladder import ResourceKind
 from controlplane.wire.routing.ladder_position import (
     START,
@@ -74,7 +74,7 @@ class Measured:
 
     `appended`: of `CompiledLadder.streams`; `rates`: None if not known yet; `nodes`: what waits at
     the nodes; `capacities`: records/s of nodes with an emulated capacity; `times`: of the streams
-    with window drops.
+    with window drops; `idle_ms`: since the batch before was planned.
     """
 
     appended: Appended
@@ -83,6 +83,7 @@ class Measured:
     capacities: Mapping[int, float]
     times: EventTimes
     now_ms: int
+    idle_ms: int = 0
 
 
 def next_ladder_state(
@@ -101,6 +102,9 @@ def next_ladder_state(
         windows = next_rules(state.windows, None, 0.0, measured.times)
         return LadderState(START, windows, measured.times.newest) if windows else None
     position = state.position
+    if measured.idle_ms > ladder.ladder.hold_ms:
+        # No record needed a batch: the hold time is over.
+        position = START
     if former is not None and former is not ladder:
         position = _translated(position, former, ladder)
     needed = needed_positions(ladder, measured)
@@ -163,13 +167,13 @@ def kept_of_streams(state: LadderState | None, table: CompiledTable) -> dict[int
     if state is None:
         return {}
     result = {}
-    for stream in table.table.splits:
-        edge: Edge = (stream, INPUT)
-        kept = 1.0
-        if edge in state.windows:
-            kept -= current_share(state.windows[edge], state.newest.get(stream))
-        elif table.ladder is not None and edge not in table.ladder.windows:
-            kept = table.ladder.part(edge, state.position.position)
-        if kept < 1:
-            result[stream] = kept
-    return result
+    ladder = table.ladder
+    if ladder is not None and state.position.position > 0:
+        inputs = (edge for edge in ladder.ladder.edges if edge[1] == INPUT)
+        for edge in inputs:
+            if edge not in ladder.windows:
+                result[edge[0]] = ladder.part(edge, state.position.position)
+    for (stream, query), rule in state.windows.items():
+        if query == INPUT:
+            result[stream] = 1 - current_share(rule, state.newest.get(stream))
+    return {stream: kept for stream, kept in result.items() if kept < 1}

@@ -82,10 +82,20 @@ class LadderDrops:
         return frozenset(stream for stream, query in self.windows if query != INPUT)
 
     @cached_property
-    def _ended_streams(self) -> frozenset[int]:
-        """Return the streams with window rules of an earlier ladder."""
-        known = {} if self.ladder is None else self.ladder.windows
-        return frozenset(stream for stream, query in self.windows if (stream, query) not in known)
+    def _window_queries(self) -> frozenset[int]:
+        return frozenset(query for _, query in self.windows if query != INPUT)
+
+    @cached_property
+    def _window_inputs(self) -> frozenset[int]:
+        return frozenset(stream for stream, query in self.windows if query == INPUT)
+
+    def _drops_windows(self, group: Group) -> bool:
+        """Return whether a query of the group has window rules: of an earlier ladder, perhaps."""
+        if not self.windows:
+            return False
+        queries = (subscription.query for subscription in group.subscriptions)
+        has_own = not self._window_queries.isdisjoint(queries)
+        return has_own or not self._window_inputs.isdisjoint(group.streams)
 
     def tasks(self, tasks: Tasks) -> Tasks:
         """Return the tasks of a node with the drop rules of the batch."""
@@ -103,12 +113,13 @@ class LadderDrops:
 
     def _groups(self, group: Group) -> Iterator[Group]:
         """Yield the queries of a group, those with the same drop rules together."""
-        if not group.intake.ladder and self._ended_streams.isdisjoint(group.streams):
+        drops_windows = self._drops_windows(group)
+        if not group.intake.ladder and not drops_windows:
             yield group
             return
         by_rules: dict[tuple[DropRules, DropRules], list[int]] = {}
         queries = group.subscriptions
-        if self._ended_streams.isdisjoint(group.streams):
+        if not drops_windows:
             # The table has put queries with the same classes of edges into one group.
             rules = self._rules(queries[0], group.computation)
             by_rules[rules] = [subscription.query for subscription in queries]

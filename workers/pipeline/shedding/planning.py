@@ -27,7 +27,7 @@ class Planned:
 
     `batch`: the number of the batch before, which ends at `position`, or before in the streams of
     `delayed`; `former`: its ladder, `before`: its state. `table`: of the next batch; `nodes`: what
-    waits at the nodes.
+    waits at the nodes. `clock_ms`: when the batch before was planned.
     """
 
     batch: int
@@ -37,6 +37,7 @@ class Planned:
     former: CompiledLadder | None
     table: CompiledTable
     nodes: NodeLoads
+    clock_ms: int
     now_ms: int
 
 
@@ -65,6 +66,7 @@ class LadderPlanner:
             planned.table.table.capacities,
             self._event_times(planned, rows[0] if rows else {}),
             planned.now_ms,
+            planned.now_ms - planned.clock_ms,
         )
         return next_ladder_state(planned.before, planned.former, ladder, measured)
 

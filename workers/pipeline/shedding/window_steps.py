@@ -25,6 +25,7 @@ from controlplane.wire.routing.ladder import WindowDrop
 LEVELS: Final = 20
 # A rule with so many steps keeps its last share until old steps are no longer needed.
 MAX_STEPS: Final = 16
+_PRECISION: Final = 1e-9
 # Other than the seeds of rules that people set: the samples are independent.
 WINDOW_SEED: Final = 0x1ADDE2_0002
 
@@ -61,12 +62,31 @@ def next_rules(
         share = 0.0
         if window is not None and (rule is None or _same_windows(rule, window)):
             assert ladder is not None
-            share = math.ceil(ladder.share(edge, position) * LEVELS - 1e-9) / LEVELS
+            wanted_share = share_of_windows(window, ladder.share(edge, position))
+            share = math.ceil(wanted_share * LEVELS - 1e-9) / LEVELS
             rule = rule or _empty(window)
         rule = None if rule is None else _changed(rule, share, times.newest.get(edge[0]))
         if rule is not None:
             result[edge] = rule
     return result
+
+
+def share_of_windows(window: WindowDrop, share: float) -> float:
+    """Return the share of windows to drop so that a share of the records is dropped.
+
+    A record is dropped if all windows with it are, in as many groups as they are in.
+    """
+    windows = -(-window.window_ms // window.slide_ms)
+    fewest = -(-windows // window.batch)
+    # Of so many places of a record's first window in its group, the last window is in the first
+    # `fewest` groups; of the others, it is in the next one.
+    few = (fewest * window.batch - windows + 1) / window.batch
+    low, high = share, 1.0
+    while high - low > _PRECISION:
+        middle = (low + high) / 2
+        dropped = few * middle**fewest + (1 - few) * middle ** (fewest + 1)
+        low, high = (middle, high) if dropped < share else (low, middle)
+    return low if share in (0.0, 1.0) or fewest == few == 1 else high
 
 
 def _empty(window: WindowDrop) -> DropRule:

@@ -207,7 +207,7 @@ class LogReader(DataSourceStreamReader):
         return self._ladder_planner.next_state(
             Planned(
                 offset.batch, offset.log_position, offset.queues.delayed, before, former, table,
-                nodes, now_ms,
+                nodes, offset.clock_ms, now_ms,
             )
         )  # fmt: skip
 

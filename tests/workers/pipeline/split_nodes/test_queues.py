@@ -119,6 +119,28 @@ def test_a_queue_empties_batch_by_batch_once_nothing_is_emulated() -> None:
     assert queues_after(queues, log.end, free, log.unread, 1_000, 60) == Queues()
 
 
+def test_records_that_are_dropped_take_no_capacity() -> None:
+    """A quarter of stream 1 is kept: so four times as many of its records are read."""
+    queue = [QueuedEntry(1, f"{n}-0", 4, 0.25) for n in range(10)] + entries((2, "4-0", 2))
+    assert read_queue(queue, {1: "0-0", 2: "0-0"}, 6, MANY) == ({1: "3-0", 2: "3-0"}, 2)
+    assert read_queue(queue, {1: "0-0", 2: "0-0"}, 7, MANY) == ({1: "4-0"}, 0)
+    none = [QueuedEntry(1, f"{n}-0", 4, 0.0) for n in range(10)]
+    assert read_queue(none, {1: "0-0"}, 0, MANY) == ({}, 0.0)
+
+
+def test_a_batch_reads_no_more_records_however_many_are_dropped() -> None:
+    """And saves up no more than the next entry takes."""
+    log = Records()
+    for second in range(1, 101):
+        log.append(1, f"{second}-1", 10)
+    full, kept = table(1_000, {1: 0}), {1: 0.1}
+    queues = queues_after(Queues(), START, full, log.unread, 1_000, 50, kept)
+    assert queues == Queues({1: "5-1"}, {0: 1.0})
+    assert queues_after(Queues(), START, full, log.unread, 1_000, MANY, kept) == Queues()
+    slow = queues_after(Queues(), START, table(20, {1: 0}), log.unread, 1_000, MANY, kept)
+    assert slow.delayed == {1: "20-1"}
+
+
 @pytest.mark.parametrize("capacity", [1, 7, 50])
 @settings(max_examples=60, deadline=None)
 @given(
