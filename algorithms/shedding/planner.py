@@ -5,6 +5,9 @@ from typing import Any, Final
 
 from algorithms.planner import Algorithm, Planner
 from algorithms.shedding import formats
+from algorithms.shedding.fit import report as fit
+from algorithms.shedding.fit.central import CFit
+from algorithms.shedding.fit.distributed import DFit
 from algorithms.shedding.lp import Lp
 from algorithms.shedding.plan_table import solver
 from algorithms.vocabulary import Parameters
@@ -38,6 +41,14 @@ _ALGORITHMS: Final = (
         read=solver.history_problem_from_json,
         report=_table_plan_to_json,
         plans_clusters=True,
+    ),
+    Algorithm("c_fit", "Feasible input tables (C-FIT)", "offline", CFit, report=fit.run_to_json),
+    Algorithm(
+        "d_fit",
+        "Feasible input tables that nodes exchange (D-FIT)",
+        "offline",
+        DFit,
+        report=fit.run_to_json,
     ),
 )
 

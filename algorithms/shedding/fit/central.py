@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -208,16 +208,21 @@ class FitPlan(SheddingPlan):
         return cls(plan.keep, plan.outcome, rows)
 
 
-@dataclass(frozen=True)
-class CFit(Parameters):
-    """Feasible input tables of all nodes, computed by a coordinator (section 6)."""
-
-    epsilon: float = parameter(
+def epsilon_parameter() -> Any:
+    """Return the field of the error of plans."""
+    return parameter(
         0.05,
         help="Part of the optimal results that a plan may lose at most; tables grow with 1/epsilon",
         minimum=MIN_EPSILON,
         maximum=MAX_EPSILON,
     )
+
+
+@dataclass(frozen=True)
+class CFit(Parameters):
+    """Feasible input tables of all nodes, computed by a coordinator (section 6)."""
+
+    epsilon: float = epsilon_parameter()
 
     def solve(self, problem: SheddingProblem, progress: Progress = silent) -> FitPlan:
         """Return the plan that the tables have for the rates. Raises `BadProblem`, `TooLarge`."""

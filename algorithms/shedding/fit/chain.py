@@ -25,7 +25,7 @@ class ChainPlans:
 
     def flows(self, row: int) -> Floats:
         """Return the flows of the streams, float64[e]."""
-        return self.rates[row]
+        return np.asarray(self.rates[row])
 
     def children(self, row: int) -> list[Weights | None]:
         """Return the row of each child."""

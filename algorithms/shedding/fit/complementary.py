@@ -64,7 +64,15 @@ class DropList:
 
 
 @compiled
-def _place(rates, loads, values, last, stages, parts, scores):  # type: ignore[no-untyped-def]
+def _place(
+    rates: Floats,
+    loads: Floats,
+    values: Floats,
+    last: Ints,
+    stages: Ints,
+    parts: Floats,
+    scores: Floats,
+) -> None:
     for row in range(len(rates)):
         high = len(loads) - 1
         for stream in range(rates.shape[1]):

@@ -67,7 +67,7 @@ class WholePlans:
 
     def flows(self, row: int) -> Floats:
         """Return the flows of the streams, float64[e]."""
-        return self.rates[row]
+        return np.asarray(self.rates[row])
 
     def children(self, row: int) -> list[Weights | None]:
         """Return that the node has no children."""

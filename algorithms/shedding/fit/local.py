@@ -64,7 +64,7 @@ class LocalModel:
     @cached_property
     def through(self) -> Flags:
         """Return which streams pass the cluster to an outlet, bool[e]."""
-        return (self.gains > 0).any(axis=0)
+        return np.asarray((self.gains > 0).any(axis=0))
 
     @property
     def is_chain(self) -> bool:
@@ -135,7 +135,7 @@ class LocalModel:
             for name in network.inputs
         ]
         with np.errstate(divide="ignore"):
-            return np.minimum(rates, 1 / self.forced.max(axis=0))
+            return np.asarray(np.minimum(rates, 1 / self.forced.max(axis=0)))
 
     def _useful(self, edge: Edge, leaving: Mapping[str, float]) -> float:
         target = self.network.by_name[edge.target]

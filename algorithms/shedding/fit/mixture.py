@@ -42,7 +42,7 @@ class MixturePlans:
 
     def flows(self, row: int) -> Floats:
         """Return the flows of the drop locations, float64[d]."""
-        return self.stored[row]
+        return np.asarray(self.stored[row])
 
     def children(self, row: int) -> list[Weights | None]:
         """Return the mixture of rows of each child."""
@@ -90,7 +90,7 @@ def mixture_table(
 
 def _is_whole(local: LocalModel, rates: Floats, tables: list[Table]) -> Flags:
     """Return which rates need no drop on the node, nor below it as far as tables show, bool[n]."""
-    result: Flags = (rates @ local.limits.T <= 1 + ROUNDING).all(axis=1)
+    result: Flags = np.asarray((rates @ local.limits.T <= 1 + ROUNDING).all(axis=1))
     first = 0
     for table in tables:
         streams = table.rates.shape[1]

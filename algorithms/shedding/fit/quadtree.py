@@ -42,12 +42,12 @@ class PointQuadtree:
 
     def best(self, rates: Floats) -> int:
         """Return the row with the best score below these rates, float64[e]; -1 if there is none."""
-        place = int(_best(self.points, self.codes, self.children, self.siblings, rates))
+        place = _best(self.points, self.codes, self.children, self.siblings, rates)
         return int(self.rows[place]) if place >= 0 else -1
 
 
 @compiled
-def _insert(points, codes, children, tails, siblings):  # type: ignore[no-untyped-def]
+def _insert(points: Floats, codes: Ints, children: Ints, tails: Ints, siblings: Ints) -> None:
     for place in range(1, len(points)):
         parent = 0
         while True:
@@ -70,7 +70,7 @@ def _insert(points, codes, children, tails, siblings):  # type: ignore[no-untype
 
 
 @compiled
-def _best(points, codes, children, siblings, rates):  # type: ignore[no-untyped-def]
+def _best(points: Floats, codes: Ints, children: Ints, siblings: Ints, rates: Floats) -> int:
     best = len(points)
     stack = [0]
     while len(stack) > 0:

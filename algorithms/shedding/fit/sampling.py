@@ -14,7 +14,7 @@ import numpy as np
 
 from algorithms.compiled import compiled
 from algorithms.errors import BadProblem, TooLarge
-from algorithms.vocabulary import Floats, SmallInts
+from algorithms.vocabulary import Floats, Ints
 
 MAX_ROWS: Final = 500_000
 MAX_SAMPLES: Final = 5_000
@@ -57,8 +57,8 @@ def samples(top: float, precision: Precision, value: float, where: str) -> Float
     return np.append(lattice[lattice < top * (1 - ROUNDING)], top)
 
 
-def grid(levels: list[Floats], limits: Floats, *, outer: bool) -> SmallInts:
-    """Return the combinations of samples within all limits, as numbers of samples, int32[n, e].
+def grid(levels: list[Floats], limits: Floats, *, outer: bool) -> Ints:
+    """Return the combinations of samples within all limits, as numbers of samples, int64[n, e].
 
     `limits` float64[r, e]: parts of resources per record. `outer`: leave out a combination if its
     next samples up, in every stream with several samples, are within the limits. Raises `TooLarge`
@@ -67,19 +67,27 @@ def grid(levels: list[Floats], limits: Floats, *, outer: bool) -> SmallInts:
     counts = np.array([len(level) for level in levels], np.int64)
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     flat = np.concatenate(levels)
-    empty = np.zeros((0, len(levels)), np.int32)
+    empty = np.zeros((0, len(levels)), np.int64)
     size = _scan(flat, starts, limits, outer, empty, MAX_ROWS, MAX_VISITS)
     if size < 0:
         shape = " x ".join(f"{count:,}" for count in counts)
         raise TooLarge(f"a table of {shape} samples has more than {MAX_ROWS:,} rows; raise "
                        "epsilon, or use lp or exact, whatever the number of inputs")  # fmt: skip
-    out = np.empty((size, len(levels)), np.int32)
+    out = np.empty((size, len(levels)), np.int64)
     _scan(flat, starts, limits, outer, out, MAX_ROWS, MAX_VISITS)
     return out
 
 
 @compiled
-def _scan(flat, starts, limits, outer, out, most_rows, most_visits):  # type: ignore[no-untyped-def]
+def _scan(
+    flat: Floats,
+    starts: Ints,
+    limits: Floats,
+    outer: bool,
+    out: Ints,
+    most_rows: int,
+    most_visits: int,
+) -> int:
     """Count the combinations, or write them to `out`; -1 if there are too many."""
     dims = len(starts) - 1
     place = np.full(dims, -1, np.int64)
@@ -117,7 +125,7 @@ def _scan(flat, starts, limits, outer, out, most_rows, most_visits):  # type: ig
 
 
 @compiled
-def _fits(limits, dim, rate, loads):  # type: ignore[no-untyped-def]
+def _fits(limits: Floats, dim: int, rate: float, loads: Floats) -> bool:
     """Add the load of a stream to that of the ones before; return whether it is within limits."""
     fits = True
     for row in range(limits.shape[0]):

@@ -156,7 +156,7 @@ def is_undominated(table: Table) -> Flags:
 
 
 @compiled
-def _undominated(rates, scores, candidates):  # type: ignore[no-untyped-def]
+def _undominated(rates: Floats, scores: Floats, candidates: Ints) -> Flags:
     result = np.ones(len(candidates), np.bool_)
     for number, row in enumerate(candidates):
         for other in range(len(scores)):
