@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from algorithms.planner import Algorithm, Planner
 from algorithms.shedding import formats
+from algorithms.shedding.exact.algorithm import Exact, exact_plan_to_json
 from algorithms.shedding.fit import report as fit
 from algorithms.shedding.fit.central import CFit
 from algorithms.shedding.fit.distributed import DFit
@@ -22,6 +23,10 @@ class NoSettings(Parameters):
 
 def _plan_to_json(run: Any) -> dict[str, Any]:
     return formats.plan_to_json(run.plan)
+
+
+def _exact_plan_to_json(run: Any) -> dict[str, Any]:
+    return exact_plan_to_json(run.plan)
 
 
 def _table_plan_to_json(run: Any) -> dict[str, Any]:
@@ -49,6 +54,9 @@ _ALGORITHMS: Final = (
         "offline",
         DFit,
         report=fit.run_to_json,
+    ),
+    Algorithm(
+        "exact", "Optimum or fair shares (exact)", "offline", Exact, report=_exact_plan_to_json
     ),
 )
 

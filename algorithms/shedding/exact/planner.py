@@ -20,10 +20,11 @@ from algorithms.vocabulary import Floats, Ints
 
 @dataclass(frozen=True)
 class ExactPlan(SheddingPlan):
-    """An optimal plan, with the numbers of cuts and regions that its planner knows."""
+    """An optimal plan, and what its planner has: cuts, regions, linear programs that it solved."""
 
     cuts: int
     regions: int
+    programs: int
 
 
 class ExactPlanner:
@@ -105,7 +106,7 @@ class ExactPlanner:
         plan = SheddingPlan.of(problem, trimmed(self.network, parts))
         cuts = sum(len(part.cuts().constant) for part in self.parts)
         regions = sum(part.regions.count for part in self.parts)
-        return ExactPlan(plan.keep, plan.outcome, cuts, regions)
+        return ExactPlan(plan.keep, plan.outcome, cuts, regions, self.programs)
 
     @cached_property
     def _places(self) -> list[tuple[Ints, Ints]]:

@@ -343,4 +343,4 @@ def test_a_missing_rate_is_named() -> None:
 
 def test_a_plan_counts_cuts_and_regions() -> None:
     plan = ExactPlanner(figure_1()).plan({"i1": 1.0, "i2": 1.0})
-    assert (plan.cuts, plan.regions) == (4, 1)
+    assert (plan.cuts, plan.regions, plan.programs) == (4, 1, 0)
