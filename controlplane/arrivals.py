@@ -24,6 +24,8 @@ KEPT: Final[Mapping[int, timedelta]] = {
     int(StreamArrivals.Period.HOUR): timedelta(days=90),
 }
 Row = Mapping[str, Any]
+# The most periods of a time range: hours of 60 days.
+MOST_PERIODS: Final = 1_500
 # The longest time that one micro-batch counts for: earlier records have no known time.
 LONGEST: Final = timedelta(hours=1)
 # A period is complete when a later micro-batch is counted, or after this while nothing comes.
@@ -172,6 +174,37 @@ def history(
         place = round((row.t - rows[0].t).total_seconds() / seconds)
         rates[:, place] = _column(row, known) / seconds
     return RateHistory(seconds, known, _without_silence(rates), starts)
+
+
+def rates_between(
+    cluster: Cluster, start: datetime, stop: datetime, streams: Sequence[int]
+) -> RateHistory:
+    """Return the stored rates of streams in a time range, in the shortest periods that cover it.
+
+    Periods that are not stored are NaN; none are returned before the first stored one.
+    """
+    seconds = fitting_period(start, stop)
+    begin, known = start_of(start, seconds), np.array(sorted(streams), np.int64)
+    rows = list(_periods(cluster, seconds).filter(t__gte=begin, t__lt=stop).order_by("t"))
+    if not rows:
+        return RateHistory(seconds, known, np.zeros((len(known), 0)), [])
+    count_ = round((rows[-1].t - rows[0].t).total_seconds() / seconds) + 1
+    starts = [rows[0].t + timedelta(seconds=seconds * place) for place in range(count_)]
+    rates = np.full((len(known), count_), np.nan)
+    for row in rows:
+        place = round((row.t - rows[0].t).total_seconds() / seconds)
+        rates[:, place] = _column(row, known) / seconds
+    return RateHistory(seconds, known, rates, starts)
+
+
+def fitting_period(start: datetime, stop: datetime) -> int:
+    """Return the length of the shortest periods that are kept since `start`, at most 1,500."""
+    now = datetime.now(UTC)
+    for seconds, kept in KEPT.items():
+        periods = (stop - start).total_seconds() / seconds
+        if now - start <= kept and periods <= MOST_PERIODS:
+            return seconds
+    return max(KEPT)
 
 
 def _column(row: StreamArrivals, known: Ints) -> Floats:

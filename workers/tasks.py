@@ -23,6 +23,7 @@ from controlplane.policies.exclusions import prune_exclusions
 from controlplane.proposals import computation, ledger, staleness
 from controlplane.results import window_retention
 from controlplane.runtime.beats import beat
+from controlplane.shedding import history as shedding_history
 from controlplane.task_names import (
     ADVANCE,
     COMPUTE_PROPOSAL,
@@ -106,6 +107,7 @@ def prune() -> None:
     time_series.prune_samples(now)
     arrivals.prune(now)
     skew_history.prune(now)
+    shedding_history.prune_intervals(now)
     retention.prune_queries(now)
     window_retention.prune_windows(now)
     retention.prune_routing()

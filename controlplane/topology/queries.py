@@ -14,6 +14,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog import names, query_text
 from controlplane.catalog.computations import Columns, stored
 from controlplane.catalog.query_retention import retention_faults
+from controlplane.catalog.query_shedding import shedding_faults
 from controlplane.errors import Fields, Invalid
 from controlplane.events.publish import announce, event
 from controlplane.groupings import PARAMETERS, stored_parameters
@@ -247,6 +248,7 @@ def _faults(spec: QuerySpec, known: dict[str, int], now: datetime) -> Fields:
     }
     faults = {field: faults for field, faults in by_field.items() if faults}
     faults |= retention_faults(spec.retention_s, spec.retention_windows)
+    faults |= shedding_faults(spec.shedding_weight, spec.shedding_floor)
     return faults | key_grouping_faults(
         spec.key_grouping, spec.key_grouping_parameters, spec.tasks, joins=bool(spec.right)
     )

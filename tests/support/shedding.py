@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from controlplane.access.roles import Actor
+from controlplane.models import Cluster, Query, Task
 from controlplane.plans.shedding_input import (
     NodeSeconds,
     SheddingInput,
@@ -18,8 +21,14 @@ from controlplane.plans.snapshot import (
     SplitQueryRow,
     StreamRow,
 )
+from controlplane.query_spec import QuerySpec
+from controlplane.topology import placement, queries
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.ladder import Ladder, ResourceKind
+from tests.support.admission import arrived
+from tests.support.cluster import placed
+from tests.support.watching import measured
 
 HOUR_MS = 3_600_000
 
@@ -116,3 +125,25 @@ def loads_of(
         place = cost.kind, cost.number
         loads[place] = loads.get(place, 0.0) + records * cost.seconds
     return loads
+
+
+def busy_cluster(by: Actor, cluster: Cluster, now: datetime) -> Cluster:
+    """Give a small cluster queries, 30 minutes of rates and a millisecond per record and node.
+
+    s0 has 300 records/s, s1 100, s2 200. Queries on s0: `low` (weight 0.1) and `high` (weight 1,
+    floor 0.5); on s1 and s2: `both`.
+    """
+    placed(by, cluster, {"low": ["s0"], "both": ["s1", "s2"]})
+    text = QueryText({"n": "count(*)"}, window_s=30)
+    queries.submit(by, cluster, QuerySpec("high", ("s0",), text))
+    placement.place_pending(cluster.pk)
+    # Both queries on s0 need the time of one node.
+    Task.objects.filter(query__cluster=cluster).update(node=cluster.nodes.get(index=0))
+    Query.objects.filter(name="low").update(shedding_weight=0.1)
+    Query.objects.filter(name="high").update(shedding_floor=0.5)
+    rates = {"s0": 300.0, "s1": 100.0, "s2": 200.0}
+    arrived(cluster, now, {name: [rate] * 180 for name, rate in rates.items()})
+    measured(cluster, now, loads=[500.0] * 4, busy=[0.5] * 4)
+    Cluster.objects.filter(pk=cluster.pk).update(desired="running")
+    cluster.refresh_from_db()
+    return cluster

@@ -27,9 +27,9 @@ AUTO: Final = "auto"
 
 
 def compute_ladder(snapshot: ClusterSnapshot) -> Ladder | None:
-    """Return the ladder of a snapshot, None if an excluded object or floors allow no drop.
+    """Return the ladder of a snapshot, None if floors or weights of 0 allow no useful drop.
 
-    Raises `Conflict` no_query, no_rates, no_costs, no_plan or too_large, and the errors of the
+    Raises `Conflict` no_query, no_rates, no_costs or too_large, and the errors of the
     linear program.
     """
     network = network_of(snapshot)

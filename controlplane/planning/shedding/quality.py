@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from controlplane.plans.shedding_input import SheddingInput, SheddingQuery
+from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.ladder import Ladder
 
@@ -86,21 +87,8 @@ def position_of_factor(ladder: Ladder, factor: float) -> float:
 
 def parts_at(ladder: Ladder, position: float) -> dict[Edge, float]:
     """Return the kept part of each edge of a ladder at a position, interpolated between rungs."""
-    place = min(max(position, 0.0), float(len(ladder.rungs)))
-    low = min(int(place), len(ladder.rungs) - 1) if ladder.rungs else 0
-    share = place - low
-    before, after = _parts(ladder, low), _parts(ladder, low + 1)
-    return {
-        edge: (1 - share) * part_of(before, *edge) + share * part_of(after, *edge)
-        for edge in ladder.edges
-    }
-
-
-def _parts(ladder: Ladder, rung: int) -> dict[Edge, float]:
-    """Return the parts of a rung, none on rung 0."""
-    if rung == 0 or rung > len(ladder.rungs):
-        return {}
-    return {(kept.stream, kept.query): kept.part for kept in ladder.rungs[rung - 1].kept}
+    compiled = compiled_ladder(ladder)
+    return {edge: compiled.part(edge, position) for edge in ladder.edges}
 
 
 def kept_at_factor(ladder: Ladder | None, given: SheddingInput, factor: float) -> Kept:

@@ -1,0 +1,1 @@
+"""Ladders of drop rules of clusters: arming, reports, history and drills."""

@@ -1,0 +1,126 @@
+"""Arming a ladder of drop rules now, and disarming it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils import timezone
+
+from controlplane.access import audit
+from controlplane.access.roles import Actor, require_operator
+from controlplane.errors import Conflict, Invalid
+from controlplane.events.publish import announce, event
+from controlplane.models import ArmedLadder, Cluster
+from controlplane.planning.adapters.shedding import NO_PLAN
+from controlplane.planning.shedding.ladder import compute_ladder
+from controlplane.planning.snapshots import keep_snapshot, take_snapshot
+from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
+from controlplane.topology.apply import Change, apply
+from controlplane.topology.versions import retry_when_moved
+from controlplane.wire.routing.cluster_actions import SetLadder
+from controlplane.wire.routing.ladder import Ladder
+
+NEEDS_REASON = "Give a reason: it is kept in the audit log"
+
+
+@dataclass(frozen=True)
+class ComputedLadder:
+    """A ladder, and the snapshot from which it was computed."""
+
+    ladder: Ladder
+    snapshot: ClusterSnapshot
+
+
+def compute(cluster: Cluster) -> ComputedLadder:
+    """Return the ladder for the present rates, costs and queries of a cluster.
+
+    Raises `Conflict` no_query, no_rates, no_costs, no_plan or too_large.
+    """
+    snapshot = take_snapshot(cluster.pk, cluster.nu, {PlannerInput.SHEDDING})
+    ladder = compute_ladder(snapshot)
+    if ladder is None:
+        raise Conflict("no_plan", NO_PLAN)
+    return ComputedLadder(ladder, snapshot)
+
+
+@retry_when_moved
+def arm(actor: Actor, cluster: Cluster, reason: str) -> ArmedLadder:
+    """Compute the ladder and arm it, in place of an armed one. Requires a reason.
+
+    Raises `Forbidden`, `Invalid`, and the errors of `compute`.
+    """
+    require_operator(actor, cluster)
+    _require_reason(reason)
+    computed = compute(cluster)
+    present = Cluster.objects.get(pk=cluster.pk)
+    present.routing_version = computed.snapshot.version
+    replaced = ArmedLadder.objects.filter(cluster=cluster).first()
+    rungs = len(computed.ladder.rungs)
+    change = Change(
+        f"{actor.name} armed a ladder of {rungs} rungs",
+        "ladder.arm",
+        cluster.slug,
+        reason=reason.strip(),
+        before=_summary(None if replaced is None else replaced.value),
+        after=_summary(computed.ladder),
+        snapshot=keep_snapshot(computed.snapshot).digest,
+    )
+    if replaced is not None and replaced.value == computed.ladder:
+        _confirm(actor, replaced, change)
+    else:
+        apply(present, [SetLadder(computed.ladder)], change, actor=actor)
+    return ArmedLadder.objects.get(cluster=cluster)
+
+
+def _confirm(actor: Actor, row: ArmedLadder, change: Change) -> None:
+    """Record that the armed ladder is also that of a newer snapshot."""
+    row.snapshot_id = change.snapshot
+    row.set_by, row.set_at, row.reason = actor.name, timezone.now(), change.reason
+    row.save()
+    audit.record(
+        actor,
+        change.action,
+        change.subject,
+        cluster=row.cluster,
+        reason=change.reason,
+        before=change.before,
+        after=change.after,
+    )
+    announce(row.cluster_id, event("state", change.summary))
+
+
+@retry_when_moved
+def disarm(actor: Actor, cluster: Cluster, reason: str) -> None:
+    """Disarm the ladder: from the next batch on, nothing is dropped by it. Requires a reason.
+
+    Raises `Forbidden`, `Invalid`, and `Conflict` not_armed.
+    """
+    require_operator(actor, cluster)
+    _require_reason(reason)
+    present = Cluster.objects.get(pk=cluster.pk)
+    row = ArmedLadder.objects.filter(cluster=cluster).first()
+    if row is None:
+        raise Conflict("not_armed", "No ladder is armed on this cluster")
+    change = Change(
+        f"{actor.name} disarmed the ladder",
+        "ladder.disarm",
+        cluster.slug,
+        reason=reason.strip(),
+        before=_summary(row.value),
+    )
+    apply(present, [SetLadder(None)], change, actor=actor)
+
+
+def _require_reason(reason: str) -> None:
+    if not reason.strip():
+        raise Invalid({"reason": [NEEDS_REASON]})
+
+
+def _summary(ladder: Ladder | None) -> dict[str, Any]:
+    """Return what the audit log keeps of a ladder."""
+    if ladder is None:
+        return {}
+    return {
+        "rungs": [rung.factor for rung in ladder.rungs],
+        "edges": len(ladder.edges),
+        "limit": ladder.limit,
+    }

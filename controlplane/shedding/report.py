@@ -1,0 +1,242 @@
+"""The report on the ladder of a cluster: its rungs, what they keep, its position and its age."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import ceil
+from typing import Final
+
+from controlplane.errors import Conflict
+from controlplane.models import ArmedLadder, Cluster, Query
+from controlplane.planning.shedding.observation import read_work
+from controlplane.planning.shedding.quality import Kept, kept_by, parts_at
+from controlplane.plans.shedding_input import SheddingInput, SheddingQuery
+from controlplane.policies.store import policy_of
+from controlplane.shedding.arming import compute
+from controlplane.shedding.staleness import (
+    LadderDrift,
+    StaleCode,
+    StaleReason,
+    drift_since,
+)
+from controlplane.telemetry.time_series import latest_values
+from controlplane.wire.routing.compiled_ladder import compiled_ladder, rates_of
+from controlplane.wire.routing.drop_rules import INPUT
+from controlplane.wire.routing.ladder import Ladder
+
+# Above so many queries a ladder that is not armed is computed on request only.
+MOST_PREVIEWED: Final = 2_000
+NOT_COMPUTED: Final = (
+    f"A cluster of more than {MOST_PREVIEWED:,} queries: request a plan, or arm a ladder"
+)
+UNKNOWN: Final = "the snapshot from which it was computed is not stored any more"
+
+
+@dataclass(frozen=True)
+class EdgeDrop:
+    """The part of a stream's records that an edge drops on a rung; `query`: "" for the input."""
+
+    stream: str
+    query: str
+    dropped: float
+    windows_s: float | None
+
+
+@dataclass(frozen=True)
+class RungReport:
+    """A rung of a ladder, 0 without drops.
+
+    `factor`: the input factor from which it is needed in full; `input_kept`, `quality_lost`: parts;
+    `least_query`, `least_kept`: the query that keeps the least, "" without queries.
+    """
+
+    number: int
+    factor: float
+    drops: tuple[EdgeDrop, ...]
+    input_kept: float
+    quality_lost: float
+    least_query: str
+    least_kept: float
+    is_active: bool
+
+
+@dataclass(frozen=True)
+class QueryReport:
+    """A query in load shedding; `kept`: the part of its records that each rung keeps, from 0."""
+
+    id: int
+    name: str
+    weight: float
+    floor: float
+    kept: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LadderReport:
+    """The ladder of a cluster.
+
+    `armed`: False if it was computed for this report, or is empty. `missing_code`, `missing`: why
+    there is no ladder. `position`: the one that the data plane reports, None if it reports none;
+    `factor`: the input over what the cluster can process. `input_per_s`: records/s of the streams
+    that queries read. `capacity_per_s`: records/s of this mix that the cluster can process.
+    """
+
+    armed: bool
+    set_by: str = ""
+    set_at: datetime | None = None
+    reason: str = ""
+    since_version: int = 0
+    missing_code: str = ""
+    missing: str = ""
+    position: float | None = None
+    factor: float | None = None
+    input_per_s: float = 0.0
+    capacity_per_s: float | None = None
+    kept: Kept | None = None
+    hold_s: float = 0.0
+    limit: float = 1.0
+    drift: LadderDrift | None = None
+    tolerated: float = 0.0
+    rungs: tuple[RungReport, ...] = ()
+    queries: tuple[QueryReport, ...] = ()
+    ladder: Ladder | None = field(default=None, repr=False)
+    given: SheddingInput | None = field(default=None, repr=False)
+
+    @property
+    def rung(self) -> int | None:
+        """Return the number of the active rung, None if it is not known."""
+        return None if self.position is None else ceil(self.position)
+
+    @property
+    def headroom(self) -> float | None:
+        """Return how much more of the same mix the cluster can process, as a share."""
+        return 1 / self.factor - 1 if self.factor else None
+
+
+def ladder_report(cluster: Cluster) -> LadderReport:
+    """Return the report on the armed ladder, or on the one that would be armed now."""
+    row = ArmedLadder.objects.filter(cluster=cluster).select_related("snapshot").first()
+    now = read_work(cluster)
+    policy = policy_of(cluster)
+    if row is None:
+        return _preview(cluster, now, policy.shedding_drift)
+    snapshot = None if row.snapshot is None else row.snapshot.value()
+    then = None if snapshot is None else snapshot.shedding
+    drift = (
+        LadderDrift(0.0, 0.0, 0.0, (StaleReason(StaleCode.UNKNOWN, UNKNOWN),))
+        if then is None
+        else drift_since(then, now, policy.shedding_drift)
+    )
+    sample = latest_values(cluster) or {}
+    facts = {
+        "armed": True, "set_by": row.set_by, "set_at": row.set_at, "reason": row.reason,
+        "since_version": row.since_version, "drift": drift, "tolerated": policy.shedding_drift,
+        "position": sample.get("ladder_position"),
+    }  # fmt: skip
+    return _report(row.value, then or now, now, facts)
+
+
+def _preview(cluster: Cluster, now: SheddingInput, tolerated: float) -> LadderReport:
+    if len(now.queries) > MOST_PREVIEWED:
+        return LadderReport(
+            armed=False, missing_code="not_computed", missing=NOT_COMPUTED, given=now
+        )
+    try:
+        computed = compute(cluster)
+    except Conflict as conflict:
+        return LadderReport(
+            armed=False, missing_code=conflict.code, missing=str(conflict), given=now,
+            input_per_s=sum(now.rates.values()),
+        )  # fmt: skip
+    return _report(computed.ladder, now, now, {"armed": False, "tolerated": tolerated})
+
+
+def _report(
+    ladder: Ladder, then: SheddingInput, now: SheddingInput, facts: Mapping[str, object]
+) -> LadderReport:
+    position = facts.get("position")
+    factor = factor_of(ladder, now.rates)
+    total = sum(now.rates.values())
+    parts = {} if not isinstance(position, float | int) else parts_at(ladder, position)
+    names = names_of(then)
+    rungs, kept = _rungs(ladder, then, names, position)
+    return LadderReport(
+        **facts,  # type: ignore[arg-type]
+        factor=factor,
+        input_per_s=total,
+        capacity_per_s=total / factor if factor else None,
+        kept=kept_by(parts, now.queries, now.rates),
+        hold_s=ladder.hold_ms / 1000,
+        limit=ladder.limit,
+        rungs=rungs,
+        queries=_queries(then.queries, names, kept),
+        ladder=ladder,
+        given=now,
+    )
+
+
+def factor_of(ladder: Ladder, rates: Mapping[int, float]) -> float:
+    """Return the input over what the cluster can process by the costs of a ladder."""
+    compiled = compiled_ladder(ladder)
+    loads = compiled.loads(rates_of(compiled.streams, rates))[:, 0]
+    return float(loads.max(initial=0.0)) / ladder.limit
+
+
+def names_of(given: SheddingInput) -> dict[int, str]:
+    """Return the names of the queries of an input by id."""
+    ids = [query.id for query in given.queries]
+    return dict(Query.objects.filter(pk__in=ids).values_list("pk", "name"))
+
+
+def _rungs(
+    ladder: Ladder, given: SheddingInput, names: Mapping[int, str], position: object
+) -> tuple[tuple[RungReport, ...], list[Kept]]:
+    active = ceil(position) if isinstance(position, float | int) else None
+    streams = {stream.id: stream.name for stream in given.streams}
+    windows = {(row.stream, row.query): row.window_ms / 1000 for row in ladder.windows}
+    reports, all_kept = [], []
+    for number in range(len(ladder.rungs) + 1):
+        parts = parts_at(ladder, number)
+        kept = kept_by(parts, given.queries, given.rates)
+        query, least = kept.least or (0, 1.0)
+        drops = [
+            EdgeDrop(
+                streams.get(stream, f"stream {stream}"),
+                "" if reader == INPUT else names.get(reader, f"query {reader}"),
+                1 - part,
+                windows.get((stream, reader)),
+            )
+            for (stream, reader), part in sorted(parts.items())
+            if part < 1 and (reader == INPUT or part < parts.get((stream, INPUT), 1.0))
+        ]
+        all_kept.append(kept)
+        reports.append(
+            RungReport(
+                number,
+                ladder.rungs[number - 1].factor if number else 1.0,
+                tuple(sorted(drops, key=lambda drop: -drop.dropped)),
+                kept.input,
+                kept.quality_lost,
+                names.get(query, ""),
+                least,
+                number == active,
+            )
+        )
+    return tuple(reports), all_kept
+
+
+def _queries(
+    queries: Sequence[SheddingQuery], names: Mapping[int, str], kept: Sequence[Kept]
+) -> tuple[QueryReport, ...]:
+    rows = [
+        QueryReport(
+            query.id,
+            names[query.id],
+            query.weight,
+            query.floor,
+            tuple(rung.queries[query.id] for rung in kept),
+        )
+        for query in queries
+        if query.id in names
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.weight, row.name)))

@@ -1,0 +1,21 @@
+"""A busy cluster: measured rates and costs, queries of several kinds."""
+
+from datetime import datetime
+
+import pytest
+from django.utils import timezone
+
+from controlplane.access.roles import Actor
+from controlplane.models import Cluster
+from tests.support.shedding import busy_cluster
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
+
+
+@pytest.fixture
+def busy(operator: Actor, sf: Cluster, now: datetime) -> Cluster:
+    """See `busy_cluster`."""
+    return busy_cluster(operator, sf, now)
