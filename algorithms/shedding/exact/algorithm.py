@@ -4,10 +4,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from algorithms.shedding import formats
-from algorithms.shedding.exact.planner import ExactPlan, ExactPlanner
+from algorithms.shedding.exact.planner import ExactPlanner
 from algorithms.shedding.fairness import fair_plan
 from algorithms.shedding.problem import SheddingPlan, SheddingProblem
 from algorithms.vocabulary import Parameters, Progress, parameter, silent
+
+
+@dataclass(frozen=True)
+class ExactPlan(SheddingPlan):
+    """An optimal plan, and what its planner has: cuts, regions, linear programs that it solved."""
+
+    cuts: int
+    regions: int
+    programs: int
 
 
 @dataclass(frozen=True)
@@ -25,9 +34,10 @@ class Exact(Parameters):
         """Return an optimal or a fair plan. Raises `NotProven` if floors are not feasible."""
         if self.fairness == "max_min":
             return fair_plan(problem, progress)
-        plan = ExactPlanner(problem.network).plan(problem.rates)
+        planner = ExactPlanner(problem.network)
+        plan = planner.plan(problem.rates)
         progress(1.0)
-        return plan
+        return ExactPlan(plan.keep, plan.outcome, planner.cuts, planner.regions, planner.programs)
 
 
 def exact_plan_to_json(plan: SheddingPlan) -> dict[str, Any]:

@@ -83,6 +83,13 @@ class Part:
         """Return whether all cuts are known, so that no linear program is solved."""
         return self._thresholds is not None or self._arrangement is not None
 
+    @property
+    def cut_count(self) -> int:
+        """Return the number of cuts that are known."""
+        if self._thresholds is not None:
+            return len(thresholds.prices_of_cuts(self.eq, self._thresholds))
+        return len(self.cuts().constant)
+
     def cuts(self) -> Cuts:
         """Return the cuts that are known: all of them if `is_complete`. Raises `TooLarge`."""
         if self._thresholds is not None:

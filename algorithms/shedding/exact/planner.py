@@ -6,7 +6,6 @@ optimal bases from linear programs, and solve a program only where no known basi
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,15 +15,6 @@ from algorithms.shedding.exact.part import Part
 from algorithms.shedding.network import MAX_NUMBER, Network
 from algorithms.shedding.problem import SheddingPlan, SheddingProblem, trimmed
 from algorithms.vocabulary import Floats, Ints
-
-
-@dataclass(frozen=True)
-class ExactPlan(SheddingPlan):
-    """An optimal plan, and what its planner has: cuts, regions, linear programs that it solved."""
-
-    cuts: int
-    regions: int
-    programs: int
 
 
 class ExactPlanner:
@@ -55,6 +45,16 @@ class ExactPlanner:
     def is_complete(self) -> bool:
         """Return whether the planner knows all cuts of all parts."""
         return all(part.is_complete for part in self.parts)
+
+    @property
+    def cuts(self) -> int:
+        """Return the number of cuts of parts that are known."""
+        return sum(part.cut_count for part in self.parts)
+
+    @property
+    def regions(self) -> int:
+        """Return the number of regions that are known."""
+        return sum(part.regions.count for part in self.parts)
 
     @property
     def programs(self) -> int:
@@ -98,15 +98,12 @@ class ExactPlanner:
             result[locations] = part.model.keep(part.flows(own), own)
         return result
 
-    def plan(self, rates: Mapping[str, float]) -> ExactPlan:
+    def plan(self, rates: Mapping[str, float]) -> SheddingPlan:
         """Return an optimal plan at rates by input. Raises as `flows` does."""
         problem = SheddingProblem(self.network, rates)
         keep = self.keep(problem.vector).tolist()
         parts = dict(zip(self.network.locations, keep, strict=True))
-        plan = SheddingPlan.of(problem, trimmed(self.network, parts))
-        cuts = sum(len(part.cuts().constant) for part in self.parts)
-        regions = sum(part.regions.count for part in self.parts)
-        return ExactPlan(plan.keep, plan.outcome, cuts, regions, self.programs)
+        return SheddingPlan.of(problem, trimmed(self.network, parts))
 
     @cached_property
     def _places(self) -> list[tuple[Ints, Ints]]:

@@ -339,8 +339,3 @@ def test_a_missing_rate_is_named() -> None:
     with pytest.raises(BadProblem) as raised:
         ExactPlanner(figure_1()).plan({"i1": 1.0})
     assert raised.value.where == "inputs.i2"
-
-
-def test_a_plan_counts_cuts_and_regions() -> None:
-    plan = ExactPlanner(figure_1()).plan({"i1": 1.0, "i2": 1.0})
-    assert (plan.cuts, plan.regions, plan.programs) == (4, 1, 0)
