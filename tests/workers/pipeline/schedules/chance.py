@@ -11,9 +11,11 @@ from controlplane.wire.routing.cluster_actions import (
     AssignStream,
     SetCapacity,
     SetDropRule,
+    SetLadder,
     SetSplitCapacity,
 )
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
+from controlplane.wire.routing.ladder import Cost, KeptPart, Ladder, ResourceKind, Rung
 from controlplane.wire.routing.query_actions import (
     AddQuery,
     MoveTasks,
@@ -65,6 +67,7 @@ class Chance:
             self._migrate, self._migrate, self._redirect, self._redirect, self._scale, self._scale,
             self._limit_split_nodes, self._other_key_grouping, self._other_key_grouping,
             self._throttle, self._throttle, self._move_merges, self._other_task_count,
+            self._other_ladder,
         ]  # fmt: skip
         chosen = self.rng.choice(len(kinds), size=2, replace=False)
         # Some kinds exclude each other within one version: the first one wins.
@@ -139,8 +142,27 @@ class Chance:
                 nodes = self.rng.choice(self.up, count, replace=False).tolist()
                 yield SetAggregators(query, tuple(nodes))
 
+    def _other_ladder(self, table: RoutingTable) -> Iterator[Action]:
+        """Disarm the ladder of drop rules, or arm one."""
+        disarm = table.ladder is not None and self.rng.random() < 0.3
+        yield SetLadder(None if disarm else self._ladder(len(table.splits)))
+
+    def _ladder(self, streams: int) -> Ladder:
+        """Return a ladder for the input edges of four streams, of which some are too costly."""
+        chosen = (1 + self.rng.choice(streams, size=4, replace=False)).tolist()
+        costs = [Cost(stream, INPUT, ResourceKind.NODE, self._below(self.slots),
+                      1 / float(self.rng.uniform(5, 500))) for stream in chosen]  # fmt: skip
+        parts, rungs = np.ones(4), []
+        for factor in (1.5, 3.0, 9.0):
+            parts = parts * self.rng.random(4)
+            kept = zip(chosen, parts.tolist(), strict=True)
+            rungs.append(
+                Rung(factor, tuple(KeptPart(stream, INPUT, part) for stream, part in kept))
+            )
+        return Ladder(tuple(rungs), tuple(costs), hold_ms=self._below(2_000))
+
     def drop_rules(self, streams: int) -> list[Action]:
-        """Return drops on input edges, of records and of minutes, and on a split edge."""
+        """Return drops on input edges, of records and of minutes, on a split edge, and a ladder."""
         first, second, third = self.rng.choice(streams, size=3, replace=False).tolist()
         seed = self._below(1000)
         minutes = DropRule(((ALWAYS, float(self.rng.random())),), seed, 60_000, 60_000)
@@ -148,6 +170,7 @@ class Chance:
             SetDropRule(first + 1, INPUT, DropRule.of(float(self.rng.random()), seed)),
             SetDropRule(second + 1, 1, DropRule.of(float(self.rng.random()), seed + 1)),
             SetDropRule(third + 1, INPUT, minutes),
+            SetLadder(self._ladder(streams)),
         ]
 
     def _node(self) -> int:

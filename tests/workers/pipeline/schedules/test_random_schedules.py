@@ -217,10 +217,13 @@ def _check(schedule: Schedule) -> None:
             place for place in {*measured, *wanted} if measured.get(place) != wanted.get(place)
         }
         assert not wrong, _said(one.query, wrong, measured, wanted)
-    dropped: Counter[str] = Counter()
+    dropped, by_ladder = Counter[str](), Counter[str]()
     for batch in batches:
         dropped.update(batch["dropped"])
+        by_ladder.update(batch["ladder_dropped"])
     assert dict(+dropped) == world.dropped_records(rows)
+    assert dict(+by_ladder) == world.ladder_dropped_records(rows)
+    assert by_ladder.total(), "the ladder dropped nothing"
     world.check_rows()
     assert any(batch["delayed"] for batch in batches), "no split node had a queue"
     moved = [move for batch in batches for move in batch["moves"]]

@@ -12,6 +12,7 @@ import redis
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import computation_of
 from controlplane.wire.routing.actions import Action
+from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.routing.publication import publish
 from controlplane.wire.routing.table import RoutingDelta, RoutingTable
@@ -19,6 +20,7 @@ from tests.support.schemas import REPORTS
 from tests.support.whole_results import read_windows
 from tests.workers.pipeline.schedules.queries import Asked, Place, Values
 from workers.pipeline.engine.evaluation.drop_rules import is_dropped, sample_hashes
+from workers.pipeline.shedding.drops import LadderDrops
 
 
 def order(position: str) -> tuple[int, int]:
@@ -78,16 +80,21 @@ class World:
             self.newest[stream] = max(mark or 0, int(rows.ts.max()))
 
     def records(self, batches: list[dict[str, Any]]) -> pd.DataFrame:
-        """Return the whole input, each record with the version of the batch that read it."""
+        """Return the whole input, each record with version and number of the batch that read it.
+
+        And with the position of the ladder of drop rules in this batch.
+        """
         rows = pd.concat(self.blocks, ignore_index=True)
         place = (rows.ms * 1_000_000 + rows.seq).to_numpy()
         versions = np.array([batch["version"] for batch in batches])
-        rows["version"] = -1
+        positions = np.array([batch["ladder_position"] or 0.0 for batch in batches])
+        rows["version"], rows["position"] = -1, 0.0
         for stream in rows.stream.unique().tolist():
             mine = (rows.stream == stream).to_numpy()
             batch = np.searchsorted(_ends(batches, stream), place[mine], "left")
             assert (batch < len(batches)).all(), "some records were never read"
             rows.loc[mine, "version"] = versions[batch]
+            rows.loc[mine, "position"] = positions[batch]
         return rows
 
     def input_of(self, one: Asked, rows: pd.DataFrame) -> pd.DataFrame:
@@ -97,7 +104,8 @@ class World:
                    table.queries]  # fmt: skip
         mine = mine[mine.version.isin(readers)]
         late = mine.ts < mine.mark - one.text.lateness_s * 1000
-        return mine[~late & ~self.dropped(mine, INPUT) & ~self.dropped(mine, one.query)]
+        dropped = self.dropped(mine, INPUT) | self.dropped(mine, one.query)
+        return mine[~late & ~dropped & ~self.ladder_dropped(mine)]
 
     def dropped(self, rows: pd.DataFrame, query: int) -> pd.Series:
         """Return which records the edges to a query (or the input edges) drop."""
@@ -117,15 +125,35 @@ class World:
             gone.loc[part.index] = lost
         return gone
 
+    def ladder_dropped(self, rows: pd.DataFrame) -> pd.Series:
+        """Return which records the ladder drops on input edges, by the positions of batches."""
+        gone = pd.Series(data=False, index=rows.index)
+        for _, part in rows[rows.position > 0].groupby(["version", "position", "stream"]):
+            first = part.iloc[0]
+            ladder = self.tables[int(first.version)].ladder
+            assert ladder is not None, "a position without a ladder"
+            drops = LadderDrops(compiled_ladder(ladder), float(first.position))
+            rule = drops.rule((int(first.stream), INPUT))
+            if rule is not None:
+                luck, times = part.luck.to_numpy(np.uint64), part.ts.to_numpy(np.int64)
+                gone.loc[part.index] = is_dropped(rule, luck, times)
+        return gone
+
+    def ladder_dropped_records(self, rows: pd.DataFrame) -> dict[str, int]:
+        """Return how many records the ladder has dropped that no other rule drops, by stream."""
+        lost = rows[self.ladder_dropped(rows) & ~self.dropped(rows, INPUT)]
+        return {str(stream): int(count) for stream, count in lost.groupby("stream").size().items()}
+
     def dropped_records(self, rows: pd.DataFrame) -> dict[str, int]:
         """Return how many records each edge has dropped, by the name that telemetry gives it."""
         found: dict[str, int] = {}
         at_input = self.dropped(rows, INPUT)
+        before = at_input | self.ladder_dropped(rows)
         for stream, query in {edge for table in self.tables for edge in table.drop_rules}:
             came = rows[rows.stream == stream]
             lost = at_input[came.index]
             if query != INPUT:
-                lost = self.dropped(came[~lost], query)
+                lost = self.dropped(came[~before[came.index]], query)
             name = str(stream) if query == INPUT else f"{stream}>{query}"
             found[name] = int(lost.sum())
         return {name: count for name, count in found.items() if count}
