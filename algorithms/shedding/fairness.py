@@ -16,7 +16,7 @@ import numpy as np
 
 from algorithms.errors import NotProven, TooLarge
 from algorithms.shedding.flows import FlowModel
-from algorithms.shedding.kept_parts import KeptRows, maximize
+from algorithms.shedding.kept_parts import KeptRows, KeptSolution, maximize
 from algorithms.shedding.problem import SheddingPlan, SheddingProblem
 from algorithms.vocabulary import Flags, Floats, Progress, silent
 
@@ -35,8 +35,8 @@ def fair_plan(problem: SheddingProblem, progress: Progress = silent) -> Shedding
     model = problem.model
     rows = KeptRows.of(model, problem.vector)
     levels = fair_levels(model, rows, progress)
-    limits = _limits(model, rows, levels * (1 - _TOLERANCE))
-    solution = maximize(model.values * rows.unshed, _rows(rows), limits)
+    gains = model.values * rows.unshed
+    solution = _solved(gains, _rows(rows), _limits(model, rows, levels), len(levels))
     if solution is None:
         raise NotProven("HiGHS did not solve the program of the throughput beside fair shares")
     progress(1.0)
@@ -73,20 +73,29 @@ def _step(model: FlowModel, rows: KeptRows, levels: Floats, is_open: Flags) -> t
     # The heaviest open output has a share of at most 1 / weight: in this unit, 1 / 2.
     unit = 2 / float(model.weights[opened].max())
     needs = model.weights[opened] * unit
-    matrix, limits = _rows(rows), _limits(model, rows, levels * (1 - _TOLERANCE))
-    count = matrix.shape[0]
-    column = np.concatenate([np.zeros(count), needs])
-    shares = _stacked(matrix, -rows.results[opened])
-    program = hstack([shares, csr_array(column[:, None])])
+    matrix = _stacked(-rows.results[opened], _rows(rows))
+    column = np.zeros((matrix.shape[0], 1))
+    column[: len(opened), 0] = needs
+    limits = np.concatenate([np.zeros(len(opened)), _limits(model, rows, levels)])
     gains = np.append(np.zeros(len(rows.unshed)), 1.0)
-    solution = maximize(gains, program, np.concatenate([limits, np.zeros(len(opened))]))
+    solution = _solved(gains, hstack([matrix, csr_array(column)]), limits, len(levels))
     if solution is None:
         raise NotProven("HiGHS found no plan that keeps the floors of all outputs")
-    settled = solution.duals[count:] * needs > _SETTLED
+    settled = solution.duals[: len(opened)] * needs > _SETTLED
     is_settled = np.zeros(len(levels), np.bool_)
     # Some dual is positive; should rounding hide it, no output is raised any more.
     is_settled[opened] = settled if settled.any() else True
     return solution.objective * unit, is_settled
+
+
+def _solved(gains: Floats, matrix: Any, limits: Floats, levels: int) -> KeptSolution | None:
+    """Return an optimum; the last rows are levels, which rounding may make infeasible."""
+    solution = maximize(gains, matrix, limits)
+    if solution is None:
+        lower = limits.copy()
+        lower[len(lower) - levels :] *= 1 - _TOLERANCE
+        solution = maximize(gains, matrix, lower)
+    return solution
 
 
 def _rows(rows: KeptRows) -> Any:
