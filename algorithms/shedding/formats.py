@@ -87,9 +87,7 @@ def _operator(index: int, row: object) -> Operator:
     if missing or unknown:
         what = f"lacks {', '.join(missing)}" if missing else f"has unknown {', '.join(unknown)}"
         raise BadProblem(where, what)
-    for field, value in (("from", row["from"]), ("windows", row.get("windows", []))):
-        if not isinstance(value, list):
-            raise BadProblem(f"{where}.{field}", "must be a list")
+    _check_types(where, row)
     kind = row.get("kind", OperatorKind.CHAIN.value)
     if kind not in tuple(OperatorKind):
         raise BadProblem(f"{where}.kind", f"must be one of {', '.join(OperatorKind)}")
@@ -97,6 +95,15 @@ def _operator(index: int, row: object) -> Operator:
         row["name"], row["node"], row["cost"], row["selectivity"], tuple(map(str, row["from"])),
         OperatorKind(kind), tuple(row.get("windows", ())),
     )  # fmt: skip
+
+
+def _check_types(where: str, row: Mapping[str, Any]) -> None:
+    for field in ("name", "node"):
+        if not isinstance(row[field], str):
+            raise BadProblem(f"{where}.{field}", f"must be text, not {row[field]!r}")
+    for field, value in (("from", row["from"]), ("windows", row.get("windows", []))):
+        if not isinstance(value, list):
+            raise BadProblem(f"{where}.{field}", "must be a list")
 
 
 def _pair(name: str) -> tuple[str, str]:

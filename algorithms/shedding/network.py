@@ -117,7 +117,7 @@ class Network:
         try:
             names = tuple(TopologicalSorter(graph).static_order())
         except CycleError as error:
-            cycle = " -> ".join(reversed(error.args[1]))
+            cycle = " -> ".join(error.args[1])
             where = f"operators.{error.args[1][0]}"
             raise BadProblem(where, f"is in a cycle: {cycle}") from error
         return tuple(self.by_name[name] for name in names)

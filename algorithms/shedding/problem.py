@@ -81,15 +81,15 @@ class SheddingPlan:
 
 def outcome_of(problem: SheddingProblem, keep: Mapping[str, float]) -> Outcome:
     """Return what fractions of drop locations give, record by record through the operators."""
-    shed, full = _rates(problem, keep), _rates(problem, {})
+    reduced, full = _rates(problem, keep), _rates(problem, {})
     outputs = problem.network.outputs
-    results = {name: shed.leaving[name] for name in outputs}
+    results = {name: reduced.leaving[name] for name in outputs}
     kept = {
         name: rate / full.leaving[name] if full.leaving[name] > 0 else 1.0
         for name, rate in results.items()
     }
     value = sum(weight * results[name] for name, weight in outputs.items())
-    return Outcome(value, shed.loads, results, kept)
+    return Outcome(value, reduced.loads, results, kept)
 
 
 def check_plan(problem: SheddingProblem, plan: SheddingPlan) -> None:

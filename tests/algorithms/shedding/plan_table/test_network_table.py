@@ -123,9 +123,9 @@ def test_progress_is_ascending_over_all_parts() -> None:
 
 
 def test_plans_of_the_table_are_close_to_the_linear_program() -> None:
-    plan = table_of(figure_1(), 3, 0.01).plan_at({"i1": 0.7, "i2": 0.9})
+    plan = table_of(figure_1(), 3, 0.1).plan_at({"i1": 0.7, "i2": 0.9})
     optimum = Lp().solve(problem(figure_1(), 0.7, 0.9))
-    assert plan.outcome.value == pytest.approx(optimum.outcome.value, rel=0.01)
+    assert plan.outcome.value == pytest.approx(optimum.outcome.value, rel=0.1)
 
 
 @pytest.mark.parametrize(
