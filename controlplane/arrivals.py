@@ -183,9 +183,14 @@ def rates_between(
 
     Periods that are not stored are NaN; none are returned before the first stored one.
     """
-    seconds = fitting_period(start, stop)
-    begin, known = start_of(start, seconds), np.array(sorted(streams), np.int64)
-    rows = list(_periods(cluster, seconds).filter(t__gte=begin, t__lt=stop).order_by("t"))
+    seconds, known = fitting_period(start, stop), np.array(sorted(streams), np.int64)
+    rows: list[StreamArrivals] = []
+    # Of the newest records there are no longer periods yet.
+    for seconds in sorted((s for s in KEPT if s <= seconds), reverse=True):
+        begin = start_of(start, seconds)
+        rows = list(_periods(cluster, seconds).filter(t__gte=begin, t__lt=stop).order_by("t"))
+        if rows:
+            break
     if not rows:
         return RateHistory(seconds, known, np.zeros((len(known), 0)), [])
     count_ = round((rows[-1].t - rows[0].t).total_seconds() / seconds) + 1

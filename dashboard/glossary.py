@@ -12,6 +12,12 @@ WORDS = (
     ("window", "The range of event time of one result, in seconds."),
     ("edge", "The path of records: the input edge of a stream, and split edges from it to queries."
              " Either can drop a random share of the records, or whole windows."),
+    ("ladder", "Prepared plans of load shedding. Each rung is the plan that loses the least quality"
+               " at an input factor; the pipeline chooses the position in each micro-batch."),
+    ("input factor", "The records that arrive, divided by what the cluster can process without"
+                     " drops. Above 1, an armed ladder drops records."),
+    ("weight, floor", "Of a query in load shedding: the value of one of its records, and the least"
+                      " part of its records that is kept."),
     ("aggregator node", "The node that merges the partial windows of a split query. A query that is"
                    " submitted with a key grouping has one, and its key grouping can be changed."),
     ("key grouping", "The assignment of keys to the tasks of a query, by the key alone or also by"

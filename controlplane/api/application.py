@@ -3,7 +3,7 @@
 from django.contrib.auth.decorators import login_required
 
 from controlplane.api import access, comparisons, executions, lab, policies, proposals
-from controlplane.api.clusters import health
+from controlplane.api.clusters import health, shedding
 from controlplane.api.clusters import routes as clusters
 from controlplane.api.common.decorators import conditional, idempotent
 from controlplane.api.common.openapi import DocumentedAPI
@@ -36,8 +36,8 @@ api.add_router("/tokens", access.tokens_router)
 api.add_router("/webhooks", webhooks.router)
 api.add_router("/audit", access.audit)
 for _module in (
-    clusters, health, streams, admission, stream_schemas, dead_letters, records, queries, feed,
-    keys, edges, proposals, comparisons, executions, policies,
+    clusters, health, shedding, streams, admission, stream_schemas, dead_letters, records, queries,
+    feed, keys, edges, proposals, comparisons, executions, policies,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)
 api.add_router("/key-groupings", edges.groupings)

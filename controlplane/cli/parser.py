@@ -5,6 +5,7 @@ This module imports neither Django nor planners, so `weir --help` is fast.
 
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -39,6 +40,8 @@ def parser() -> ArgumentParser:
     about = "list, export and append again records that do not fit"
     _dead_letters(_group(commands, "dead-letters", about))
     _queries(_group(commands, "queries", "list, show, submit and end queries"))
+    about = "show, arm and drill ladders of load shedding, set weights of queries"
+    _shedding(_group(commands, "shedding", about))
     _plan(commands)
     _proposals(_group(commands, "proposals", "look at proposals and decide on them"))
     _watch(commands)
@@ -344,6 +347,29 @@ def _lab(group: Any) -> None:
     sub.add_argument("--series", nargs="+", metavar="NAME", help="series to compare")
     sub.add_argument("--seeds", metavar="N", help="workloads per point")
     sub.add_argument("--out", type=Path, metavar="FILE", help=".csv, .json or .html")
+
+
+def _shedding(group: Any) -> None:
+    about = "the ladder of a cluster: what its rungs drop, and what they keep of each query"
+    _cluster_command(group, "show", "shedding.show_ladder", about)
+    about = "compute the ladder for the present rates, and arm it"
+    sub = _cluster_command(group, "arm", "shedding.arm_ladder", about)
+    sub.add_argument("--reason", required=True, help="kept in the audit log")
+    about = "disarm the ladder: records wait instead of being dropped"
+    sub = _cluster_command(group, "disarm", "shedding.disarm_ladder", about)
+    sub.add_argument("--reason", required=True, help="kept in the audit log")
+    about = "change the weight and the floor of a query"
+    sub = _cluster_command(group, "weights", "shedding.set_weights", about, "name", reason=True)
+    sub.add_argument("--weight", type=float, metavar="W", help="value of one of its records")
+    sub.add_argument("--floor", type=float, metavar="PART", help="least part that is kept, 0 to 1")
+    about = "when which rung dropped records"
+    sub = _cluster_command(group, "history", "shedding.list_history", about)
+    sub.add_argument("--hours", type=float, default=24.0, metavar="N", help="of the past (24)")
+    about = "what the ladder would have dropped in a past time range; changes nothing"
+    sub = _cluster_command(group, "drill", "shedding.drill", about)
+    time = {"type": datetime.fromisoformat, "metavar": "TIME"}
+    sub.add_argument("--from", dest="start", help="UTC, by default a day before the end", **time)
+    sub.add_argument("--to", help="UTC, by default now", **time)
 
 
 def _documents(commands: Any) -> None:

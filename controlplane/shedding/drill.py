@@ -100,11 +100,11 @@ def run_drill(cluster: Cluster, start: datetime, stop: datetime) -> Drill:
     else:
         ladder, given = row.value, read_work(cluster)
     streams = {stream for query in given.queries for stream in query.streams}
-    past = rates_between(cluster, start, stop, sorted(streams))
-    if not past.rates.shape[1]:
+    recorded = rates_between(cluster, start, stop, sorted(streams))
+    if not recorded.rates.shape[1]:
         message = f"No rates are stored from {start:%d %b %H:%M} to {stop:%d %b %H:%M} UTC"
         raise Conflict("no_history", message)
-    return replay(ladder, given, past)
+    return replay(ladder, given, recorded)
 
 
 def _check_range(start: datetime, stop: datetime) -> None:
@@ -123,33 +123,33 @@ def _check_range(start: datetime, stop: datetime) -> None:
         raise Invalid({name: messages for name, messages in faults.items() if messages})
 
 
-def replay(ladder: Ladder, given: SheddingInput, past: RateHistory) -> Drill:
+def replay(ladder: Ladder, given: SheddingInput, recorded: RateHistory) -> Drill:
     """Return what a ladder would have dropped at these rates."""
     compiled = compiled_ladder(ladder)
     totals = _Totals(given.queries)
     state, points = START, []
     # Positions of steady input recur: the parts at each are computed once.
     known: dict[float, Mapping[Any, float]] = {}
-    for place, begin in enumerate(past.starts):
-        column = past.rates[:, place]
-        rates = dict(zip(past.streams.tolist(), np.nan_to_num(column).tolist(), strict=True))
+    for place, begin in enumerate(recorded.starts):
+        column = recorded.rates[:, place]
+        rates = dict(zip(recorded.streams.tolist(), np.nan_to_num(column).tolist(), strict=True))
         needed, factor = needed_position(compiled, rates)
         now_ms = round(begin.timestamp() * 1000)
         state = next_state(state, Needed(needed, needed, factor), now_ms, ladder.hold_ms)
         position = round(state.position, 6)
         if position not in known:
             known[position] = parts_at(ladder, position)
-        kept = totals.add(known[position], rates, past.seconds)
+        kept = totals.add(known[position], rates, recorded.seconds)
         arriving = sum(rates.values())
         points.append(DrillPoint(begin, arriving, arriving * kept, position, factor))
     above = sum(point.factor > 1 for point in points)
     return Drill(
-        past.seconds,
+        recorded.seconds,
         tuple(points),
         totals.arrived,
         totals.dropped,
         totals.quality_lost,
-        float(above * past.seconds),
+        float(above * recorded.seconds),
         totals.least(),
     )
 

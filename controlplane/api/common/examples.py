@@ -117,6 +117,10 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         "Smaller batches": {"max_records": 50_000, "max_batch_mb": 16},
         "By size alone": {"max_batch_mb": 8, "reason": "long texts"},
     },
+    "SheddingIn": {
+        "Never below half": {"shedding_weight": 5.0, "shedding_floor": 0.5, "reason": "revenue"},
+        "Dropped first": {"shedding_weight": 0.0},
+    },
     "RetentionIn": {
         "A month": {"retention_s": 2_592_000, "reason": "monthly report"},
         "The newest windows": {"retention_windows": 10_000},

@@ -155,6 +155,13 @@ class RetentionIn(ReasonIn):
     retention_windows: StrictInt | None = None
 
 
+class SheddingIn(ReasonIn):
+    """The weight of a record and the least part that load shedding keeps; null: no change."""
+
+    shedding_weight: float | None = None
+    shedding_floor: float | None = None
+
+
 class QueryCheckIn(QueryIn):
     """A query to check; without a name, all but the name is checked."""
 

@@ -1,0 +1,147 @@
+"""Endpoints of load shedding: the ladder of a cluster, arming, history, drills."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import AwareDatetime
+
+from controlplane.api.common.schemas import ReasonIn, columns_of, fields_of
+from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.models import SheddingInterval
+from controlplane.shedding.arming import arm, disarm
+from controlplane.shedding.drill import Drill, DrillPoint, LeastKept, run_drill
+from controlplane.shedding.history import intervals
+from controlplane.shedding.report import (
+    EdgeDrop,
+    LadderReport,
+    QueryReport,
+    RungReport,
+    ladder_report,
+)
+from controlplane.shedding.staleness import LadderDrift, StaleReason
+
+router = Router(tags=["shedding"])
+_DAY: Final = timedelta(days=1)
+
+
+class EdgeDropOut(fields_of(EdgeDrop)):  # type: ignore[misc]
+    """The part of a stream's records that an edge drops; query is empty for the input edge.
+
+    windows_s: the length of the windows that are dropped whole, null: a sample of records.
+    """
+
+
+class RungOut(fields_of(RungReport, without="drops")):  # type: ignore[misc]
+    """A rung; factor: the input over what the cluster can process without drops."""
+
+    drops: list[EdgeDropOut]
+
+
+class QueryKeptOut(fields_of(QueryReport)):  # type: ignore[misc]
+    """A query; kept: the part of its records that each rung keeps, from rung 0."""
+
+
+class StaleReasonOut(fields_of(StaleReason)):  # type: ignore[misc]
+    """A change since the ladder was computed that the policy does not tolerate."""
+
+
+class DriftOut(fields_of(LadderDrift, without="reasons")):  # type: ignore[misc]
+    """The changes since the ladder was computed, as shares; with reasons it should be recomputed.
+
+    rates: of all records/s; mix: of the streams' shares of them; costs: of a cost per record.
+    """
+
+    reasons: list[StaleReasonOut]
+
+
+class LadderOut(
+    fields_of(LadderReport, without="rungs queries drift kept ladder given")  # type: ignore[misc]
+):
+    """The ladder of a cluster; if it is not armed, the one that arming would arm now.
+
+    missing_code, missing: why there is none. position: of the newest batch, null without one.
+    factor: the input over what the cluster can process without drops; headroom: how much more of
+    the same mix it can process, as a share.
+    """
+
+    rung: int | None
+    headroom: float | None
+    drift: DriftOut | None
+    rungs: list[RungOut]
+    queries: list[QueryKeptOut]
+
+
+class IntervalOut(
+    columns_of(  # type: ignore[misc]
+        SheddingInterval, "rung position started_at ended_at read dropped", by_edge=list[list[int]]
+    )
+):
+    """A time without a change of the rung; by_edge: rows of stream, query (0: input), records."""
+
+
+class LeastKeptOut(fields_of(LeastKept)):  # type: ignore[misc]
+    """The query that would have kept the least, by id, and for how many seconds."""
+
+
+class DrillPointOut(fields_of(DrillPoint)):  # type: ignore[misc]
+    """A period of a drill; rates in records/s."""
+
+
+class DrillOut(fields_of(Drill, without="points least")):  # type: ignore[misc]
+    """What the ladder would have dropped; seconds: of a period, above_s: above the capacity."""
+
+    dropped_share: float
+    largest_factor: float
+    least: LeastKeptOut | None
+    points: list[DrillPointOut]
+
+
+class RangeIn(Schema):
+    """A time range, by default the last day."""
+
+    start: AwareDatetime | None = None
+    stop: AwareDatetime | None = None
+
+    def times(self) -> tuple[datetime, datetime]:
+        """Return both ends."""
+        stop = self.stop or datetime.now(UTC)
+        return self.start or stop - _DAY, stop
+
+
+_RANGE: Any = Query(...)  # type: ignore[type-arg]
+
+
+@router.get("/{slug}/shedding", response=LadderOut)
+def get_ladder(request: HttpRequest, slug: str) -> Any:
+    """Return the ladder of a cluster: rungs, what they keep per query, its position and age."""
+    return ladder_report(viewed_cluster(request))
+
+
+@router.post("/{slug}/shedding/arm", response=LadderOut)
+def arm_ladder(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
+    """Compute the ladder for the present rates and arm it; the reason is required."""
+    actor, cluster = caller(request), cluster_of(request)
+    arm(actor, cluster, body.reason)
+    return ladder_report(cluster)
+
+
+@router.post("/{slug}/shedding/disarm", response=LadderOut)
+def disarm_ladder(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
+    """Disarm the ladder: from the next batch on, records wait instead; the reason is required."""
+    actor, cluster = caller(request), cluster_of(request)
+    disarm(actor, cluster, body.reason)
+    return ladder_report(cluster)
+
+
+@router.get("/{slug}/shedding/history", response=list[IntervalOut])
+def list_intervals(request: HttpRequest, slug: str, given: RangeIn = _RANGE) -> Any:
+    """Return when which rung dropped records in a time range, the newest first, at most 200."""
+    return intervals(viewed_cluster(request), *given.times())
+
+
+@router.get("/{slug}/shedding/drill", response=DrillOut)
+def get_drill(request: HttpRequest, slug: str, given: RangeIn = _RANGE) -> Any:
+    """Return what the ladder would have dropped in a past time range; changes nothing."""
+    return run_drill(viewed_cluster(request), *given.times())

@@ -1,0 +1,162 @@
+"""weir shedding: the ladder of a cluster, arming, history, drills, weights of queries."""
+
+from argparse import Namespace
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from controlplane.catalog.queries import query_by_name
+from controlplane.catalog.query_shedding import set_shedding
+from controlplane.cli.actors import viewed
+from controlplane.cli.output import (
+    print_answer,
+    print_facts,
+    print_json,
+    print_rows,
+    print_sentence,
+    values_of,
+)
+from controlplane.models import Cluster
+from controlplane.shedding.arming import arm, disarm
+from controlplane.shedding.drill import Drill, run_drill
+from controlplane.shedding.history import intervals
+from controlplane.shedding.report import EdgeDrop, LadderReport, RungReport, ladder_report
+
+_RUNG_COLUMNS: Final = {
+    "rung": ("number", "number"), "from factor": ("factor", "number"), "drops": ("drops", "text"),
+    "input kept %": ("input_kept", "number"), "quality lost %": ("quality_lost", "number"),
+}  # fmt: skip
+_QUERY_COLUMNS: Final = {
+    "query": ("name", "name"), "weight": ("weight", "number"), "floor %": ("floor", "number"),
+    "kept % by rung": ("kept", "text"),
+}  # fmt: skip
+_INTERVAL_COLUMNS: Final = {
+    "from": ("started_at", "moment"), "to": ("ended_at", "moment"), "rung": ("rung", "number"),
+    "read": ("read", "number"), "dropped": ("dropped", "number"),
+}  # fmt: skip
+# The edges of a rung that a row of a table names.
+_NAMED: Final = 2
+
+
+def show_ladder(given: Namespace) -> None:
+    """Print the ladder of a cluster: rungs, what they drop, what they keep of each query."""
+    _, cluster = viewed(given)
+    _print_report(given, cluster)
+
+
+def arm_ladder(given: Namespace) -> None:
+    """Compute the ladder and arm it."""
+    actor, cluster = viewed(given)
+    arm(actor, cluster, given.reason)
+    _print_report(given, cluster)
+
+
+def disarm_ladder(given: Namespace) -> None:
+    """Disarm the ladder."""
+    actor, cluster = viewed(given)
+    disarm(actor, cluster, given.reason)
+    print_answer(given, {"armed": False}, f"no ladder is armed on {cluster.slug}")
+
+
+def set_weights(given: Namespace) -> None:
+    """Change the weight and the floor of a query."""
+    actor, cluster = viewed(given)
+    query = set_shedding(
+        actor, query_by_name(cluster, given.name), given.weight, given.floor, given.reason
+    )
+    print_answer(given, values_of(query, "name shedding_weight shedding_floor"))
+
+
+def list_history(given: Namespace) -> None:
+    """Print when which rung dropped records, the newest first."""
+    _, cluster = viewed(given)
+    stop = datetime.now(UTC)
+    rows = intervals(cluster, stop - timedelta(hours=given.hours), stop)
+    names = "started_at ended_at rung position read dropped by_edge"
+    values = [values_of(row, names) for row in rows]
+    empty = f"nothing was dropped in the last {given.hours:g} hours"
+    print_rows(given, values, _INTERVAL_COLUMNS, empty)
+
+
+def drill(given: Namespace) -> None:
+    """Print what the ladder would have dropped in a past time range."""
+    _, cluster = viewed(given)
+    stop = _utc(given.to) if given.to else datetime.now(UTC)
+    start = _utc(given.start) if given.start else stop - timedelta(days=1)
+    result = run_drill(cluster, start, stop)
+    if given.json:
+        print_json(asdict(result))
+        return
+    print_facts(_drill_facts(cluster, result))
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+
+
+def _drill_facts(cluster: Cluster, result: Drill) -> dict[str, Any]:
+    least = None
+    if result.least is not None:
+        name = cluster.queries.values_list("name", flat=True).get(pk=result.least.query)
+        least = f"{name}, {_percent(result.least.kept)} % for {result.least.seconds:,.0f} s"
+    return {
+        "above the capacity": f"{result.above_s:,.0f} s",
+        "largest input factor": round(result.largest_factor, 3),
+        "input dropped": f"{_percent(result.dropped_share)} %",
+        "quality lost": f"{_percent(result.quality_lost)} %",
+        "least kept": least,
+    }
+
+
+def _print_report(given: Namespace, cluster: Cluster) -> None:
+    report = ladder_report(cluster)
+    if given.json:
+        values = asdict(report)
+        for name in ("ladder", "given", "kept"):
+            del values[name]
+        print_json(values | {"rung": report.rung, "headroom": report.headroom})
+        return
+    if report.missing:
+        print_sentence(report.missing)
+        return
+    print_facts(_facts(report))
+    print_rows(given, [_rung(row) for row in report.rungs], _RUNG_COLUMNS)
+    queries = [
+        {
+            "name": row.name, "weight": row.weight, "floor": _percent(row.floor),
+            "kept": " ".join(f"{100 * part:.0f}" for part in row.kept),
+        }
+        for row in report.queries
+    ]  # fmt: skip
+    print_rows(given, queries, _QUERY_COLUMNS, "no query")
+
+
+def _facts(report: LadderReport) -> dict[str, Any]:
+    reasons = "; ".join(reason.text for reason in report.drift.reasons) if report.drift else ""
+    return {
+        "ladder": f"armed by {report.set_by or 'Weir'}" if report.armed else "not armed",
+        "input factor": None if report.factor is None else round(report.factor, 3),
+        "rung": report.rung,
+        "records/s": round(report.input_per_s, 1),
+        "can process": report.capacity_per_s and round(report.capacity_per_s, 1),
+        "compute again": reasons or None,
+    }
+
+
+def _rung(row: RungReport) -> dict[str, Any]:
+    named = [_drop(drop) for drop in row.drops[:_NAMED]]
+    more = len(row.drops) - _NAMED
+    return {
+        "number": row.number, "factor": round(row.factor, 3),
+        "drops": ", ".join([*named, *[f"{more} more"] * (more > 0)]) or "nothing",
+        "input_kept": _percent(row.input_kept), "quality_lost": _percent(row.quality_lost),
+    }  # fmt: skip
+
+
+def _drop(drop: EdgeDrop) -> str:
+    edge = f"{drop.stream} to {drop.query}" if drop.query else drop.stream
+    return f"{edge} {100 * drop.dropped:.0f} %"
+
+
+def _percent(share: float) -> float:
+    return round(100 * share, 1)

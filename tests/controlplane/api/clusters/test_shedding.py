@@ -1,0 +1,87 @@
+"""Load shedding through the API: the ladder, arming, weights, history, drills."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.access.roles import Actor
+from controlplane.models import ArmedLadder, Cluster, SheddingInterval
+from tests.controlplane.api.callers import get, post, scripted
+from tests.support.cluster import actor
+from tests.support.shedding import busy_cluster
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SHEDDING = "/clusters/sf/shedding"
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
+
+
+@pytest.fixture
+def client(operator: Actor, sf: Cluster, now: datetime) -> Client:
+    busy_cluster(operator, sf, now)
+    return scripted(operator)
+
+
+def test_the_ladder_before_and_after_arming(client: Client) -> None:
+    body = get(client, SHEDDING).json()
+    assert (body["armed"], body["missing_code"], body["rungs"][0]["drops"]) == (False, "", [])
+    assert body["headroom"] == pytest.approx(1 / body["factor"] - 1)
+    answer = post(client, f"{SHEDDING}/arm", {"reason": "the sale begins"})
+    assert answer.status_code == 200, answer.content
+    armed = answer.json()
+    assert (armed["armed"], armed["reason"], armed["drift"]["reasons"]) == (
+        True, "the sale begins", [],
+    )  # fmt: skip
+    assert [rung["factor"] for rung in armed["rungs"]] == [r["factor"] for r in body["rungs"]]
+    assert {query["name"] for query in armed["queries"]} == {"low", "high", "both"}
+    assert post(client, f"{SHEDDING}/disarm", {"reason": "over"}).json()["armed"] is False
+    assert not ArmedLadder.objects.exists()
+
+
+def test_refusals_are_problem_details(client: Client, viewer: Actor) -> None:
+    answer = post(client, f"{SHEDDING}/arm", {"reason": ""})
+    assert (answer.status_code, list(answer.json()["fields"])) == (422, ["reason"])
+    answer = post(client, f"{SHEDDING}/disarm", {"reason": "why not"})
+    assert (answer.status_code, answer.json()["code"]) == (409, "not_armed")
+    reader = scripted(viewer)
+    assert get(reader, SHEDDING).status_code == 200
+    assert post(reader, f"{SHEDDING}/arm", {"reason": "why not"}).status_code == 403
+    weights = post(reader, "/clusters/sf/queries/low/shedding", {"shedding_weight": 2})
+    assert weights.status_code == 403
+    assert get(scripted(actor("")), SHEDDING).status_code in (403, 404)
+
+
+def test_what_is_missing_has_a_code(operator: Actor, sf: Cluster) -> None:
+    body = get(scripted(operator), SHEDDING).json()
+    assert (body["armed"], body["missing_code"], body["rungs"]) == (False, "no_query", [])
+
+
+def test_weights_and_floors(client: Client) -> None:
+    path = "/clusters/sf/queries/low/shedding"
+    body = post(client, path, {"shedding_weight": 2.5, "reason": "revenue"}).json()
+    assert (body["shedding_weight"], body["shedding_floor"]) == (2.5, 0.0)
+    answer = post(client, path, {"shedding_floor": 1.5})
+    assert (answer.status_code, list(answer.json()["fields"])) == (422, ["shedding_floor"])
+
+
+def test_history_and_drill(client: Client, sf: Cluster, now: datetime) -> None:
+    SheddingInterval.objects.create(
+        cluster=sf, rung=2, position=1.5, started_at=now - timedelta(hours=2),
+        ended_at=now - timedelta(hours=1), read=100, dropped=9, by_edge=[[1, 0, 9]],
+    )  # fmt: skip
+    (row,) = get(client, f"{SHEDDING}/history").json()
+    assert (row["rung"], row["dropped"], row["by_edge"]) == (2, 9, [[1, 0, 9]])
+    past = f"start={(now - timedelta(days=9)):%Y-%m-%dT%H:%M:%SZ}"
+    stop = f"stop={(now - timedelta(days=8)):%Y-%m-%dT%H:%M:%SZ}"
+    assert get(client, f"{SHEDDING}/history?{past}&{stop}").json() == []
+    start = f"start={(now - timedelta(minutes=20)):%Y-%m-%dT%H:%M:%SZ}"
+    drill = get(client, f"{SHEDDING}/drill?{start}").json()
+    assert (drill["dropped"], drill["above_s"], drill["seconds"]) == (0, 0, 10)
+    assert drill["points"][0]["input_per_s"] == pytest.approx(600)
+    assert get(client, f"{SHEDDING}/drill?{past}&{stop}").json()["code"] == "no_history"
+    assert get(client, f"{SHEDDING}/drill?start=yesterday").status_code == 422

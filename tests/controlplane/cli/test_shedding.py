@@ -1,0 +1,54 @@
+"""Load shedding at the terminal."""
+
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from controlplane.access.roles import Actor
+from controlplane.models import ArmedLadder, Cluster, Query
+from tests.controlplane.cli.conftest import Weir
+from tests.support.shedding import busy_cluster
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def by(operator: Actor, sf: Cluster) -> dict[str, Any]:
+    busy_cluster(operator, sf, timezone.now())
+    return {"user": operator.name}
+
+
+def test_a_ladder_is_shown_armed_and_disarmed(weir: Weir, by: dict[str, Any], sf: Cluster) -> None:
+    done = weir("shedding", "show", "sf", **by)
+    assert done.code == 0, done.err
+    for text in ("not armed", "input factor", "nothing", "low", "high"):
+        assert text in done.out
+    assert weir("shedding", "arm", "sf", **by).code != 0
+    assert f"armed by {by['user']}" in weir("shedding", "arm", "sf", "--reason", "sale", **by).out
+    assert ArmedLadder.objects.get(cluster=sf).reason == "sale"
+    report = weir("shedding", "show", "sf", "--json", **by).json
+    assert (report["armed"], report["rungs"][0]["number"], "ladder" in report) == (True, 0, False)
+    assert "no ladder is armed" in weir("shedding", "disarm", "sf", "--reason", "over", **by).out
+    assert not ArmedLadder.objects.exists()
+
+
+def test_weights(weir: Weir, by: dict[str, Any]) -> None:
+    arguments = ("shedding", "weights", "sf", "low", "--weight", "3", "--floor", "0.25")
+    assert weir(*arguments, **by).code == 0
+    query = Query.objects.get(name="low")
+    assert (query.shedding_weight, query.shedding_floor) == (3.0, 0.25)
+    assert weir("shedding", "weights", "sf", "low", "--floor", "2", **by).code != 0
+
+
+def test_history_and_drill(weir: Weir, by: dict[str, Any]) -> None:
+    assert "nothing was dropped" in weir("shedding", "history", "sf", **by).out
+    done = weir("shedding", "drill", "sf", **by)
+    assert "above the capacity" in done.out, done.err
+    assert weir("shedding", "drill", "sf", "--json", **by).json["dropped"] == 0
+    past = weir("shedding", "drill", "sf", "--from", "2026-01-01", "--to", "2026-01-02", **by)
+    assert past.code != 0
+
+
+def test_what_is_missing_is_named(weir: Weir, operator: Actor, sf: Cluster) -> None:
+    assert "No query runs" in weir("shedding", "show", "sf", user=operator.name).out
