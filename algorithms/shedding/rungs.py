@@ -28,6 +28,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from algorithms.compiled import compiled
 from algorithms.errors import BadProblem, NotProven
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.kept_parts import KeptRows, maximize
@@ -255,15 +256,7 @@ def _thinned(points: list[_Point], most: int, loss: float) -> tuple[list[_Point]
     """
     factors = np.array([point.factor for point in points])
     values = np.array([point.value for point in points])
-    count = len(points)
-    lost = np.zeros((count, count))
-    for i in range(count):
-        for j in range(i + 2, count):
-            between = slice(i + 1, j)
-            share = (factors[between] - factors[i]) / (factors[j] - factors[i])
-            chord = values[i] + share * (values[j] - values[i])
-            lost[i, j] = np.max((values[between] - chord) / np.maximum(values[between], _TINY))
-    lost = np.maximum(lost, 0.0)
+    lost = _losses(factors, values)
     chosen = _farthest(lost, loss)
     if len(chosen) > most:
         levels = np.unique(lost)
@@ -275,6 +268,20 @@ def _thinned(points: list[_Point], most: int, loss: float) -> tuple[list[_Point]
         chosen = _farthest(lost, float(levels[low]))
     worst = max((float(lost[i, j]) for i, j in pairwise(chosen)), default=0.0)
     return [points[index] for index in chosen], worst
+
+
+@compiled
+def _losses(factors: Floats, values: Floats) -> Floats:
+    """Return the largest relative loss of the chord from point i to j > i, float64[n, n]."""
+    count = len(factors)
+    lost = np.zeros((count, count))
+    for i in range(count):
+        for j in range(i + 2, count):
+            slope = (values[j] - values[i]) / (factors[j] - factors[i])
+            for k in range(i + 1, j):
+                chord = values[i] + slope * (factors[k] - factors[i])
+                lost[i, j] = max(lost[i, j], (values[k] - chord) / max(values[k], _TINY))
+    return lost
 
 
 def _farthest(lost: Floats, loss: float) -> list[int]:

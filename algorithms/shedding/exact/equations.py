@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from algorithms.compiled import compiled
+from algorithms.compiled import compiled, inlined
 from algorithms.shedding.flows import FlowModel
 from algorithms.vocabulary import Floats, Ints, SmallInts
 
@@ -139,7 +139,7 @@ def reduced(eq: Equations, states: SmallInts, binding: Ints) -> tuple[Floats, Fl
     return value, load
 
 
-@compiled
+@inlined
 def capacity_of(eq: Equations, row: int, rates: Floats) -> float:
     """Return the capacity of a row at rates float64[i]."""
     result = eq.capacity[row]
@@ -149,7 +149,7 @@ def capacity_of(eq: Equations, row: int, rates: Floats) -> float:
     return float(result)
 
 
-@compiled
+@inlined
 def arriving_at(eq: Equations, place: int, rates: Floats, flows: Floats) -> float:
     """Return the records that arrive at a location, from the flows before it, float64[d]."""
     if place < eq.inputs:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from algorithms.compiled import compiled
+from algorithms.compiled import compiled, inlined
 from algorithms.shedding.exact.equations import (
     DROPPED,
     FULL,
@@ -194,13 +194,9 @@ def _key(basis: Basis) -> bytes:
 def flows_in_region(eq: Equations, table: Table, place: int, rates: Floats, flows: Floats) -> bool:
     """Write the flows float64[d] of a region at rates; return whether the rates are in it."""
     states = table.states[place]
-    scale = 0.0
-    for k in range(table.size[place]):
-        total = table.partial_constant[place, k]
-        scale = max(scale, abs(total))
-        for i in range(len(rates)):
-            total += table.partial_slope[place, k, i] * rates[i]
-        flows[table.partial[place, k]] = total
+    scale = _partial_flows(eq, table, place, rates, flows)
+    if scale < 0:
+        return False
     for position in range(len(eq.order)):
         location = eq.order[position]
         arriving = arriving_at(eq, location, rates, flows)
@@ -215,6 +211,27 @@ def flows_in_region(eq: Equations, table: Table, place: int, rates: Floats, flow
                 return False
             flows[location] = min(max(flow, 0.0), arriving)
     return has_room(eq, rates, flows)
+
+
+@inlined
+def _partial_flows(eq: Equations, table: Table, place: int, rates: Floats, flows: Floats) -> float:
+    """Write the partial flows of a region; return their scale, or -1 if an input has too few.
+
+    Most regions that do not have the rates are rejected here, before any other flow is known.
+    """
+    scale = 0.0
+    for k in range(table.size[place]):
+        total = table.partial_constant[place, k]
+        scale = max(scale, abs(total))
+        for i in range(len(rates)):
+            total += table.partial_slope[place, k, i] * rates[i]
+        location = table.partial[place, k]
+        if location < eq.inputs:
+            slack = TOLERANCE * (rates[location] + scale)
+            if total < -slack or total > rates[location] + slack:
+                return -1.0
+        flows[location] = total
+    return scale
 
 
 @compiled
