@@ -137,21 +137,18 @@ class _Division:
 
     def table(self) -> PlanTable:
         """Return the table of the boxes so far."""
-        leaves = list(self._tree.leaves())
-        shared = [box for box in leaves if not self._is_feasible(box)]
+        shared = [box for box in self._tree.leaves() if not self._is_feasible(box)]
         flows = np.empty((len(shared), len(self._space.model.values)))
         for row, box in enumerate(shared):
             flows[row] = self._flows(self._tree.bottom(box))
-        expected = None if self._distribution is None else self._expected_error()
         return PlanTable(
             self._space,
             self._tree,
             flows,
             {box: row for row, box in enumerate(shared)},
+            np.array([self._errors[box] for box in shared], np.float64),
             self._computed,
-            max(self._errors[box] for box in leaves),
-            expected,
-            self._coverage,
+            self._distribution,
         )
 
     def _add(self, boxes: range) -> None:

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from algorithms.shedding.plan_table.rate_distributions import RateDistribution
 from algorithms.shedding.plan_table.rate_space import RateSpace
 from algorithms.shedding.plan_table.region_quadtree import RegionQuadtree
 from algorithms.vocabulary import Floats
@@ -14,20 +16,49 @@ from algorithms.vocabulary import Floats
 class PlanTable:
     """The plan of each box that has infeasible points: the optimum at its bottom corner.
 
-    `flows` float64[p, d] has a row per plan, and `rows` the row of a box. `lp_values`: points of
-    which the optimum was computed. `error`: the largest percent error of a box, as a part;
-    `expected_error`: its mean under a distribution of the rates within the bounds, None without
-    one; `coverage`: the probability of the rates within the bounds.
+    `flows` float64[p, d] has a row per plan, and `rows` the row of a box. `errors` float64[p]: by
+    which part of the optimum a plan is at most below it, at any point of its box. `lp_values`:
+    points of which the optimum was computed. `distribution`: of the rates, None if all boxes count
+    alike.
     """
 
     space: RateSpace
     tree: RegionQuadtree
     flows: Floats
     rows: Mapping[int, int]
+    errors: Floats
     lp_values: int
-    error: float
-    expected_error: float | None = None
-    coverage: float = 1.0
+    distribution: RateDistribution | None = None
+
+    @property
+    def error(self) -> float:
+        """Return the largest error of a box, as a part of the optimum."""
+        return float(self.errors.max(initial=0.0))
+
+    @cached_property
+    def expected_error(self) -> float | None:
+        """Return the mean error of the boxes under the distribution, None without one."""
+        return None if self.distribution is None else self.mean_error(self.distribution)
+
+    @cached_property
+    def coverage(self) -> float:
+        """Return the probability of the rates within the bounds, 1 without a distribution."""
+        return 1.0 if self.distribution is None else self._probability(self.distribution)
+
+    def mean_error(self, distribution: RateDistribution) -> float:
+        """Return the mean error of the boxes under a distribution of the rates within the bounds.
+
+        Section 5.2: the sum of their errors times their probabilities. Without probability within
+        the bounds, 0 is returned.
+        """
+        within = self._probability(distribution)
+        low, stop = self.space.full_intervals(*self.tree.intervals(list(self.rows)))
+        total = float(self.errors @ distribution.probabilities(low, stop))
+        return total / within if within > 0 else 0.0
+
+    def _probability(self, distribution: RateDistribution) -> float:
+        whole = self.space.full_intervals(*self.tree.intervals([0]))
+        return float(distribution.probabilities(*whole)[0])
 
     @property
     def boxes(self) -> int:
