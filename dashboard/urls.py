@@ -15,6 +15,7 @@ from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
 from dashboard.queries import changes, keys, submission
 from dashboard.queries import views as queries
+from dashboard.shedding import views as shedding
 from dashboard.streams import admission, dead_letters, stream_schema
 from dashboard.streams import views as streams
 
@@ -118,6 +119,15 @@ _policies: list[URLPattern] = [
     path("exclusions/<int:pk>/remove/", policies.exclusion_remove, name="exclusion-remove"),
     path("decisions/", policies.decisions, name="decisions"),
 ]
+_shedding: list[URLPattern] = [
+    path("shedding/", shedding.index, name="shedding"),
+    path("shedding/live/", shedding.live, name="shedding-live"),
+    path("shedding/history/", shedding.history, name="shedding-history"),
+    path("shedding/charts.json", shedding.charts, name="shedding-charts"),
+    path("shedding/arm/", shedding.arm, name="shedding-arm"),
+    path("shedding/disarm/", shedding.disarm, name="shedding-disarm"),
+    path("shedding/weights/", shedding.set_weights, name="shedding-weights"),
+]
 _lab: list[URLPattern] = [
     path("lab/", lab.index, name="lab"),
     path("lab/runs/<int:pk>/", lab.detail, name="lab-run"),
@@ -151,7 +161,7 @@ _webhooks: list[URLPattern] = [
     path("webhooks/<int:pk>/messages/<int:delivery>/again/", webhooks.again, name="webhook-again"),
 ]
 
-_CLUSTER = [*_cluster, *_streams, *_queries, *_comparisons, *_proposals, *_policies]
+_CLUSTER = [*_cluster, *_streams, *_queries, *_comparisons, *_proposals, *_policies, *_shedding]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", fleet.overview, name="fleet"),

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from algorithms.errors import PlanningError
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Invalid
@@ -36,10 +37,18 @@ def compute(cluster: Cluster) -> ComputedLadder:
     Raises `Conflict` no_query, no_rates, no_costs, no_plan or too_large.
     """
     snapshot = take_snapshot(cluster.pk, cluster.nu, {PlannerInput.SHEDDING})
-    ladder = compute_ladder(snapshot)
+    return ComputedLadder(ladder_of(snapshot), snapshot)
+
+
+def ladder_of(snapshot: ClusterSnapshot) -> Ladder:
+    """Return the ladder of a snapshot. Raises as `compute`."""
+    try:
+        ladder = compute_ladder(snapshot)
+    except PlanningError as error:
+        raise Conflict("no_plan", f"There is no optimal plan: {error}") from None
     if ladder is None:
         raise Conflict("no_plan", NO_PLAN)
-    return ComputedLadder(ladder, snapshot)
+    return ladder
 
 
 @retry_when_moved

@@ -10,9 +10,11 @@ from controlplane.errors import Conflict
 from controlplane.models import ArmedLadder, Cluster, Query
 from controlplane.planning.shedding.observation import read_work
 from controlplane.planning.shedding.quality import Kept, kept_by, parts_at
+from controlplane.planning.snapshots import take_snapshot
 from controlplane.plans.shedding_input import SheddingInput, SheddingQuery
+from controlplane.plans.snapshot import PlannerInput
 from controlplane.policies.store import policy_of
-from controlplane.shedding.arming import compute
+from controlplane.shedding.arming import ladder_of
 from controlplane.shedding.staleness import (
     LadderDrift,
     StaleCode,
@@ -116,10 +118,9 @@ class LadderReport:
 def ladder_report(cluster: Cluster) -> LadderReport:
     """Return the report on the armed ladder, or on the one that would be armed now."""
     row = ArmedLadder.objects.filter(cluster=cluster).select_related("snapshot").first()
-    now = read_work(cluster)
-    policy = policy_of(cluster)
     if row is None:
-        return _preview(cluster, now, policy.shedding_drift)
+        return _preview(cluster)
+    now, policy = read_work(cluster), policy_of(cluster)
     snapshot = None if row.snapshot is None else row.snapshot.value()
     then = None if snapshot is None else snapshot.shedding
     drift = (
@@ -136,19 +137,23 @@ def ladder_report(cluster: Cluster) -> LadderReport:
     return _report(row.value, then or now, now, facts)
 
 
-def _preview(cluster: Cluster, now: SheddingInput, tolerated: float) -> LadderReport:
-    if len(now.queries) > MOST_PREVIEWED:
-        return LadderReport(
-            armed=False, missing_code="not_computed", missing=NOT_COMPUTED, given=now
-        )
+def _preview(cluster: Cluster) -> LadderReport:
+    """Return the report on the ladder that would be armed now."""
+    running = cluster.queries.filter(state=Query.State.RUNNING).count()
+    if running > MOST_PREVIEWED:
+        return LadderReport(armed=False, missing_code="not_computed", missing=NOT_COMPUTED)
+    snapshot = take_snapshot(cluster.pk, cluster.nu, {PlannerInput.SHEDDING})
+    now = snapshot.shedding
+    assert now is not None, "the snapshot is for this planner"
     try:
-        computed = compute(cluster)
+        ladder = ladder_of(snapshot)
     except Conflict as conflict:
         return LadderReport(
             armed=False, missing_code=conflict.code, missing=str(conflict), given=now,
             input_per_s=sum(now.rates.values()),
         )  # fmt: skip
-    return _report(computed.ladder, now, now, {"armed": False, "tolerated": tolerated})
+    tolerated = policy_of(cluster).shedding_drift
+    return _report(ladder, now, now, {"armed": False, "tolerated": tolerated})
 
 
 def _report(

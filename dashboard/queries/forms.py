@@ -29,6 +29,8 @@ DEFAULTS: Final = {
     "window": f"{QueryText.window_s:g}",
     "lateness": f"{QueryText.lateness_s:g}",
     "tasks": str(QuerySpec.tasks),
+    "shedding_weight": f"{QuerySpec.shedding_weight:g}",
+    "shedding_floor": f"{QuerySpec.shedding_floor:g}",
     **retention_values(QuerySpec.retention_s, QuerySpec.retention_windows),
 }
 # A name, then the first = that is no part of another sign.
@@ -251,6 +253,17 @@ def _sides(line: str) -> list[str]:
     return [line[begin:end].strip() for begin, end in zip(begins, ends, strict=True)]
 
 
+def _number(item: QueryField, text: str, faults: Fields) -> float:
+    """Return a number, of a field without a unit the default for an empty text."""
+    if "unit" in item.facts:
+        return _seconds(item, text, faults)
+    try:
+        return float(text.strip() or item.default)
+    except ValueError:
+        faults[item.path] = ["Must be a number"]
+        return float(item.default)
+
+
 def _seconds(item: QueryField, text: str, faults: Fields) -> float:
     try:
         return float(text)
@@ -278,7 +291,7 @@ _NOTATIONS: Final[Mapping[Any, str]] = {
 _READERS: Final[Mapping[Any, Callable[[QueryField, str, Fields], Any]]] = {
     str: lambda _, text, __: text.strip(),
     int: _whole,
-    float: _seconds,
+    float: _number,
     float | None: _optional_seconds,
     datetime | None: lambda _, text, faults: moment(text, faults),
     Sequence[str]: lambda _, text, __: words_of(text),

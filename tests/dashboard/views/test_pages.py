@@ -30,6 +30,7 @@ PAGES = [
     "/clusters/sf/proposals/{proposal}/steps.json",
     "/clusters/sf/proposals/{proposal}/actions.csv",
     "/clusters/sf/proposals/{proposal}/actions.json",
+    "/clusters/sf/shedding/", "/clusters/sf/shedding/charts.json", "/clusters/sf/shedding/history/",
     "/audit/", "/webhooks/", "/help/",
 ]  # fmt: skip
 OPERATORS_ONLY = ["/clusters/sf/queries/new/"]

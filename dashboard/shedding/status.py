@@ -1,0 +1,83 @@
+"""The state of a ladder in words and grades."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.shedding.report import EdgeDrop, LadderReport
+from dashboard.numbers import percent
+from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, Limits
+
+# Input factors: from 80 % on, short bursts need a rung.
+FACTOR: Final = Limits(0.8, 1.0)
+# The queries and edges with a row or a name of their own.
+SHOWN_QUERIES: Final = 20
+_NAMED: Final = 2
+
+
+@dataclass(frozen=True)
+class Status:
+    """The state of a ladder: a grade, a sentence, and what follows."""
+
+    grade: str
+    what: str
+    why: str
+
+
+def status_of(report: LadderReport) -> Status:
+    """Return the state of a ladder in words."""
+    if report.missing:
+        return Status(UNKNOWN, "There is no ladder yet.", f"{report.missing}.")
+    load = f"the input is at {percent(report.factor)} of what the cluster can process"
+    if not report.armed:
+        grade = BAD if (report.factor or 0) > 1 else UNKNOWN
+        return Status(grade, f"Not armed: {load}.", f"{_waits(report)} {_first_rung(report)}")
+    if report.drift is not None and report.drift.reasons:
+        reasons = "; ".join(reason.text for reason in report.drift.reasons)
+        return Status(WARN, f"Compute the ladder again: {reasons}.", f"It is armed: {load}.")
+    if report.position is None:
+        return Status(UNKNOWN, f"Armed: {load}.", "The pipeline reported no position yet.")
+    if report.position == 0:
+        return Status(GOOD, f"Armed, nothing is dropped: {load}.", _first_rung(report))
+    assert report.kept is not None
+    lost = percent(report.kept.quality_lost)
+    what = f"Rung {report.rung} of {len(report.rungs) - 1} is active: {load}."
+    kept = f"{percent(report.kept.input)} of the input is kept, {lost} of the quality is lost."
+    return Status(WARN, what, f"{kept} It steps down {report.hold_s:g} s after less arrives.")
+
+
+def _waits(report: LadderReport) -> str:
+    over = (report.factor or 0) > 1
+    return "Records wait." if over else "Above 100 %, records would wait instead of being dropped."
+
+
+def _first_rung(report: LadderReport) -> str:
+    if len(report.rungs) < 2:  # noqa: PLR2004 - rung 0 and a rung
+        return ""
+    rung = report.rungs[1]
+    lost = percent(rung.quality_lost)
+    return (
+        f"From 100 % on, up to rung 1 at {rung.factor:.2f} times the capacity, it drops what loses"
+        f" the least: {drops_text(rung.drops)}; quality lost {lost} there."
+    )
+
+
+def drops_text(drops: tuple[EdgeDrop, ...]) -> str:
+    """Return what a rung drops: the edges with the largest parts, and the number of the others."""
+    if not drops:
+        return "nothing"
+    named = [drop_text(drop) for drop in drops[:_NAMED]]
+    more = len(drops) - _NAMED
+    return ", ".join([*named, *[f"{more} more"] * (more > 0)])
+
+
+def drop_text(drop: EdgeDrop) -> str:
+    """Return what an edge drops."""
+    edge = f"{drop.stream} for {drop.query}" if drop.query else f"input of {drop.stream}"
+    if drop.windows_s:
+        return f"{percent(drop.dropped)} of the {drop.windows_s:g} s windows of {edge}"
+    return f"{percent(drop.dropped)} of {edge}"
+
+
+def level_of(kept: float) -> int:
+    """Return the colour of a cell: 0 for all kept, 5 for little."""
+    return min(5, max(0, -int(-(1 - kept) * 5 // 1)))

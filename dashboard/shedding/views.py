@@ -1,0 +1,243 @@
+"""Load shedding: the ladder of a cluster, what it keeps, drills, weights and floors."""
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from django.db import transaction
+from django.http import HttpResponse, JsonResponse
+from django_htmx.http import HttpResponseClientRefresh
+
+from controlplane.catalog.query_shedding import FLOOR, WEIGHT, set_shedding
+from controlplane.errors import Conflict, Fields, Invalid
+from controlplane.models import Cluster, Query
+from controlplane.shedding import arming
+from controlplane.shedding.drill import Drill, run_drill
+from controlplane.shedding.feasible import feasible_inputs
+from controlplane.shedding.history import intervals, totals
+from controlplane.shedding.report import LadderReport, ladder_report
+from dashboard.dialog_forms import cluster_dialog
+from dashboard.figures.parts import Figure
+from dashboard.figures.shedding import drill_figure, feasible_figure
+from dashboard.forms import moment, number
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.responses import refusal_text, render_page
+from dashboard.shedding.status import FACTOR, SHOWN_QUERIES, drops_text, level_of, status_of
+
+# The time of the history on the page, and its rows.
+HISTORY: Final = timedelta(days=7)
+HISTORY_ROWS: Final = 20
+# The queries whose weights one form changes.
+MOST_EDITED: Final = 200
+
+
+@cluster_page
+def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Show the ladder of a cluster; the charts are drawn by the browser from `charts`.
+
+    `from`, `to`: the range of a drill.
+    """
+    report = ladder_report(cluster)
+    context = _live_context(report) | _history_context(cluster) | _drill_context(request, cluster)
+    context["edited"] = _edited(cluster)
+    return render_page(request, "shedding.html", context)
+
+
+@cluster_page
+def live(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return the parts that change with each sample; the page is loaded again if a ladder came."""
+    report = ladder_report(cluster)
+    if bool(report.missing) != (request.htmx.target == "shedding-empty"):
+        return HttpResponseClientRefresh()
+    return render_page(request, "_shedding_live.html", _live_context(report))
+
+
+@cluster_page
+def history(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return the table of the history."""
+    return render_page(request, "_shedding_history.html", _history_context(cluster))
+
+
+@cluster_page
+def charts(request: PageRequest, cluster: Cluster) -> JsonResponse:
+    """Return the charts as JSON: feasible inputs, and the drill of the range, if there is one."""
+    figures: dict[str, Figure] = {}
+    report = ladder_report(cluster)
+    if report.ladder is not None and report.given is not None:
+        inputs = feasible_inputs(cluster, report.ladder, report.given)
+        if inputs is not None:
+            figures["feasible"] = feasible_figure(inputs, len(report.rungs) - 1)
+    drill = _drill_context(request, cluster)["drill"]
+    if drill is not None:
+        figures["drill"] = drill_figure(drill)
+    return JsonResponse({"figures": figures})
+
+
+@cluster_dialog("shedding", form="_shedding_arm_form.html", field="reason")
+def arm(request: PageRequest, cluster: Cluster) -> str:
+    """Compute the ladder and arm it."""
+    row = arming.arm(request.actor, cluster, request.POST.get("reason", ""))
+    return f"A ladder of {len(row.value.rungs)} rungs is armed from the next batch on."
+
+
+@cluster_dialog("shedding", form="_shedding_disarm_form.html", field="reason")
+def disarm(request: PageRequest, cluster: Cluster) -> str:
+    """Disarm the ladder."""
+    arming.disarm(request.actor, cluster, request.POST.get("reason", ""))
+    return "No ladder is armed: from the next batch on, nothing is dropped by it."
+
+
+@cluster_dialog(
+    "shedding", form="_shedding_weights_form.html", field="reason",
+    context=lambda cluster: {"edited": _edited(cluster)},
+    refused=lambda shown: {"edited": _submitted(shown)},
+)  # fmt: skip
+def set_weights(request: PageRequest, cluster: Cluster) -> str:
+    """Change the weights and floors that differ from the present ones."""
+    values = request.POST.dict()
+    changes, faults = _changes(cluster, values)
+    if faults:
+        raise Invalid(faults)
+    reason = str(values.get("reason", ""))
+    with transaction.atomic():
+        for query, weight, floor in changes:
+            _set(request, query, (weight, floor), reason)
+    count = len(changes)
+    word = "query is" if count == 1 else "queries are"
+    return f"Weight or floor of {count} {word} changed. Arm the ladder again to use them."
+
+
+def _set(request: PageRequest, query: Query, values: tuple[float, float], reason: str) -> None:
+    """Change a query; errors are by the fields of the form."""
+    try:
+        set_shedding(request.actor, query, *values, reason)
+    except Invalid as invalid:
+        names = {WEIGHT: "weight", FLOOR: "floor"}
+        fields = {f"{names[name]}-{query.pk}": why for name, why in invalid.fields.items()}
+        raise Invalid(fields) from None
+
+
+def _live_context(report: LadderReport) -> dict[str, Any]:
+    return {
+        "report": report,
+        "status": status_of(report),
+        "factor_grade": FACTOR.grade(report.factor),
+        "rungs": [(rung, drops_text(rung.drops)) for rung in report.rungs],
+        "queries": [
+            (query, [(part, level_of(part)) for part in query.kept])
+            for query in report.queries[:SHOWN_QUERIES]
+        ],
+        "more_queries": max(0, len(report.queries) - SHOWN_QUERIES),
+    }
+
+
+def _history_context(cluster: Cluster) -> dict[str, Any]:
+    stop = datetime.now(UTC)
+    rows = intervals(cluster, stop - HISTORY, stop)
+    names = dict(cluster.streams.values_list("id", "name"))
+    queries = {query for row in rows[:HISTORY_ROWS] for _, query, _ in row.by_edge[:3]}
+    readers = dict(Query.objects.filter(pk__in=queries).values_list("id", "name"))
+    shown = [
+        {
+            "row": row,
+            "seconds": (row.ended_at - row.started_at).total_seconds(),
+            "share": row.dropped / row.read if row.read else None,
+            "edges": [
+                {
+                    "stream": names.get(stream, f"stream {stream}"),
+                    "query": readers.get(query, ""),
+                    "records": records,
+                }
+                for stream, query, records in row.by_edge[:3]
+            ],
+        }
+        for row in rows[:HISTORY_ROWS]
+    ]
+    return {"history": shown, "history_totals": totals(rows)}
+
+
+def _drill_context(request: PageRequest, cluster: Cluster) -> dict[str, Any]:
+    """Return the drill of the range in the URL, and why there is none."""
+    values = request.GET.dict()
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    shown = {
+        "from": values.get("from") or f"{now - timedelta(hours=3):%Y-%m-%dT%H:%M}",
+        "to": values.get("to") or f"{now:%Y-%m-%dT%H:%M}",
+    }
+    context: dict[str, Any] = {"drill": None, "drill_fault": "", "drill_range": shown}
+    if not (values.get("from") and values.get("to")):
+        return context
+    try:
+        drill = run_drill(cluster, *_range(shown))
+    except (Invalid, Conflict) as refusal:
+        return context | {"drill_fault": refusal_text(refusal)}
+    return context | {"drill": drill, "least": _least(drill)}
+
+
+def _range(shown: Mapping[str, str]) -> tuple[datetime, datetime]:
+    faults: Fields = {}
+    start, stop = moment(shown["from"], faults), moment(shown["to"], faults)
+    if faults or start is None or stop is None:
+        raise Invalid({"to": ["Enter two times, as 2026-01-31T18:00"]})
+    return start, stop
+
+
+def _least(drill: Drill) -> dict[str, Any] | None:
+    if drill.least is None or drill.least.kept >= 1:
+        return None
+    name = Query.objects.filter(pk=drill.least.query).values_list("name", flat=True).first()
+    return {"name": name, "kept": drill.least.kept, "seconds": drill.least.seconds,
+            "floor": drill.least.floor}  # fmt: skip
+
+
+def _running(cluster: Cluster) -> list[Query]:
+    rows = cluster.queries.filter(state=Query.State.RUNNING)
+    return list(rows.order_by("-shedding_weight", "name")[:MOST_EDITED])
+
+
+def _edited(cluster: Cluster) -> list[dict[str, Any]]:
+    """Return the queries of the form with their weights, and floors in percent."""
+    return [
+        {
+            "query": query,
+            "weight": f"{query.shedding_weight:g}",
+            "floor": f"{100 * query.shedding_floor:g}",
+        }
+        for query in _running(cluster)
+    ]
+
+
+def _submitted(shown: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of the form with the submitted values and their faults."""
+    rows = []
+    for row in shown["edited"]:
+        fields = {name: f"{name}-{row['query'].pk}" for name in ("weight", "floor")}
+        values = {name: shown["values"].get(field, row[name]) for name, field in fields.items()}
+        faults = [
+            f"{name.capitalize()}: {message}"
+            for name, field in fields.items()
+            for message in shown["errors"].get(field, ())
+        ]
+        rows.append(row | values | {"faults": "; ".join(faults)})
+    return rows
+
+
+def _changes(
+    cluster: Cluster, values: Mapping[str, str]
+) -> tuple[list[tuple[Query, float, float]], Fields]:
+    """Return the queries whose submitted values differ, and the faults by field."""
+    changes, faults = [], Fields()
+    for query in _running(cluster):
+        given = []
+        for name, unit in (("weight", 1.0), ("floor", 100.0)):
+            present = query.shedding_weight if name == "weight" else query.shedding_floor
+            field = f"{name}-{query.pk}"
+            text = values.get(field, "").strip()
+            value = number(text) / unit if text else present
+            if not math.isfinite(value):
+                faults[field] = ["Enter a number"]
+            given.append(value)
+        if given != [query.shedding_weight, query.shedding_floor]:
+            changes.append((query, given[0], given[1]))
+    return changes, faults

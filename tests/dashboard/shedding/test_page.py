@@ -1,0 +1,175 @@
+"""The page of load shedding: states, parts, charts, arming, weights, drills, by role."""
+
+import json
+from datetime import datetime, timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.access.roles import Actor
+from controlplane.models import ArmedLadder, Cluster, MetricSample, Query, SheddingInterval
+from controlplane.shedding.arming import arm
+from tests.support import cluster as made
+from tests.support.shedding import busy_cluster
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+PAGE = "/clusters/sf/shedding/"
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
+
+
+@pytest.fixture
+def busy(operator: Actor, now: datetime) -> Cluster:
+    """Streams of 300, 100 and 200 records/s, queries with weights and a floor, measured costs."""
+    return busy_cluster(operator, made.small_cluster(operator), now)
+
+
+def test_a_cluster_without_measurements_is_explained(operator: Actor, operating: Client) -> None:
+    cluster = made.small_cluster(operator)
+    content = operating.get(PAGE).content.decode()
+    assert 'data-reason="no_query"' in content
+    assert "No query runs" in content
+    made.placed(operator, cluster, {"q": ["s0"]})
+    content = operating.get(PAGE).content.decode()
+    assert 'data-reason="no_costs"' in content
+    assert "node 0" in content
+    assert 'id="shedding-tiles"' not in content
+
+
+def test_the_page_before_arming(operating: Client, busy: Cluster) -> None:
+    answer = operating.get(PAGE)
+    content = answer.content.decode()
+    for part in ("finding", "tiles", "rungs", "kept", "history"):
+        assert f'id="shedding-{part}"' in content
+    assert answer.context["status"].what.startswith("Not armed: the input is at")
+    assert 'data-dialog="arm"' in content
+    assert 'data-dialog="disarm"' not in content
+    # Cells of the heat map: a query keeps less on a higher rung.
+    levels = {query.name: [level for _, level in cells] for query, cells in
+              answer.context["queries"]}  # fmt: skip
+    assert levels["low"][0] == 0 < levels["low"][-1]
+    assert f'href="{PAGE}"' in operating.get("/clusters/sf/").content.decode()
+
+
+def test_the_active_rung_and_what_is_kept(
+    operator: Actor, operating: Client, busy: Cluster
+) -> None:
+    arm(operator, busy, "needed")
+    assert "reported no position yet" in operating.get(PAGE).content.decode()
+    sample = MetricSample.objects.filter(cluster=busy).order_by("-t").first()
+    assert sample is not None
+    sample.values |= {"ladder_position": 0.0}
+    sample.save()
+    assert "Armed, nothing is dropped" in operating.get(PAGE).content.decode()
+    sample.values |= {"ladder_position": 0.5}
+    sample.save()
+    answer = operating.get(PAGE + "live/", headers=HTMX | {"HX-Target": "shedding-status"})
+    assert answer.context["status"].what.startswith("Rung 1 of")
+    content = answer.content.decode()
+    assert content.count('hx-swap-oob="true"') == 3
+    assert ">active</span>" in content
+
+
+def test_the_page_is_loaded_again_when_a_ladder_is_possible(
+    operating: Client, busy: Cluster
+) -> None:
+    headers = HTMX | {"HX-Target": "shedding-empty"}
+    assert operating.get(PAGE + "live/", headers=headers)["HX-Refresh"] == "true"
+
+
+def test_an_operator_arms_and_disarms(operating: Client, busy: Cluster) -> None:
+    answer = operating.post(PAGE + "arm/", {"reason": ""}, headers=HTMX)
+    assert (answer.status_code, "Give a reason" in answer.content.decode()) == (422, True)
+    answer = operating.post(PAGE + "arm/", {"reason": "sale"}, headers=HTMX)
+    assert answer["HX-Redirect"] == PAGE
+    assert ArmedLadder.objects.get(cluster=busy).reason == "sale"
+    content = operating.get(PAGE).content.decode()
+    assert "sale" in content
+    assert 'data-dialog="disarm"' in content
+    assert operating.post(PAGE + "disarm/", {"reason": "over"}).status_code == 302
+    assert not ArmedLadder.objects.exists()
+    answer = operating.post(PAGE + "disarm/", {"reason": "over"}, headers=HTMX)
+    assert "No ladder is armed" in answer.content.decode()
+
+
+def test_weights_and_floors_are_edited_together(operating: Client, busy: Cluster) -> None:
+    ids = dict(Query.objects.values_list("name", "pk"))
+    values = {f"weight-{ids['low']}": "2.5", f"floor-{ids['low']}": "40"}
+    wrong = values | {f"floor-{ids['both']}": "140", f"weight-{ids['both']}": "many"}
+    answer = operating.post(PAGE + "weights/", wrong, headers=HTMX)
+    assert (answer.status_code, "Enter a number" in answer.content.decode()) == (422, True)
+    assert 'value="140"' in answer.content.decode()
+    answer = operating.post(
+        PAGE + "weights/", values | {f"floor-{ids['both']}": "140"}, headers=HTMX
+    )
+    assert "Must be 0 to 1" in answer.content.decode()
+    # All or none.
+    assert Query.objects.get(name="low").shedding_weight == 0.1
+    answer = operating.post(PAGE + "weights/", values | {"reason": "revenue"}, headers=HTMX)
+    assert answer["HX-Redirect"] == PAGE
+    low, both = Query.objects.get(name="low"), Query.objects.get(name="both")
+    assert (low.shedding_weight, low.shedding_floor) == (2.5, 0.4)
+    assert (both.shedding_weight, both.shedding_floor) == (1.0, 0.0)
+
+
+def test_viewers_only_look(viewing: Client, busy: Cluster) -> None:
+    content = viewing.get(PAGE).content.decode()
+    assert "data-dialog=" not in content.split("<main")[1].split("</main>")[0]
+    for verb in ("arm", "disarm", "weights"):
+        assert viewing.post(f"{PAGE}{verb}/", {"reason": "why not"}).status_code == 403
+    assert not ArmedLadder.objects.exists()
+
+
+def test_a_drill_of_a_range(operating: Client, busy: Cluster, now: datetime) -> None:
+    start, stop = (f"{now - timedelta(minutes=m):%Y-%m-%dT%H:%M}" for m in (20, 1))
+    answer = operating.get(PAGE, {"from": start, "to": stop})
+    assert answer.context["drill"].above_s == 0
+    content = answer.content.decode()
+    assert f"charts.json?from={start.replace(':', '%3A')}&amp;to=" in content
+    figures = json.loads(
+        operating.get(PAGE + "charts.json", {"from": start, "to": stop}).content
+    )["figures"]  # fmt: skip
+    assert set(figures) == {"feasible", "drill"}
+    kept, arriving, _ = figures["drill"]["data"]
+    assert kept["y"] == arriving["y"]
+    old = {"from": "2026-01-01T00:00", "to": "2026-01-02T00:00"}
+    assert "There is no drill" in operating.get(PAGE, old).content.decode()
+    assert "Enter two times" in operating.get(
+        PAGE, {"from": "yesterday", "to": "today"}
+    ).content.decode()  # fmt: skip
+
+
+def test_feasible_inputs_have_a_border_and_rungs_beyond(operating: Client, busy: Cluster) -> None:
+    figure = json.loads(operating.get(PAGE + "charts.json").content)["figures"]["feasible"]
+    cells, border, *_, present = figure["data"]
+    assert (present["x"], present["y"]) == ([300.0], [200.0])
+    assert cells["z"][0][0] == 0
+    assert cells["z"][-1][-1] > 0
+    # Cells within the border need no rung, cells beyond it do.
+    heights = dict(zip(border["x"], border["y"], strict=True))
+    for row, y in zip(cells["z"], cells["y"], strict=True):
+        for rung, x in zip(row, cells["x"], strict=True):
+            near = min(heights, key=lambda place: abs(place - x))
+            if y < 0.9 * heights[near] and x < 0.9 * max(heights):
+                assert rung == 0
+            if y > 1.1 * heights[near] or x > 1.1 * max(heights):
+                assert rung > 0
+
+
+def test_the_history_names_what_was_dropped(
+    operating: Client, busy: Cluster, now: datetime
+) -> None:
+    stream, query = busy.streams.get(name="s0"), Query.objects.get(name="low")
+    SheddingInterval.objects.create(
+        cluster=busy, rung=1, position=0.7, started_at=now - timedelta(hours=2),
+        ended_at=now - timedelta(hours=1), read=1000, dropped=90,
+        by_edge=[[stream.pk, query.pk, 60], [stream.pk, 0, 30]],
+    )  # fmt: skip
+    content = operating.get(PAGE + "history/", headers=HTMX).content.decode()
+    assert "s0 for low 60" in content
+    assert "input of s0 30" in content
