@@ -101,16 +101,29 @@ def _arrays(matrix: object) -> tuple[Ints, Ints, Floats]:
 @compiled
 def profits(eq: Equations, prices: Floats) -> Floats:
     """Return the profit of a record that each location keeps, float64[d], at prices float64[r]."""
-    result = eq.values.copy()
+    return sized_profits(eq, prices)[0]
+
+
+@compiled
+def sized_profits(eq: Equations, prices: Floats) -> tuple[Floats, Floats]:
+    """Return profits as `profits` does, and the sum of the sizes of their terms, float64[d].
+
+    Profits that are much smaller than that are rounding.
+    """
+    result, size = eq.values.copy(), eq.values.copy()
     for position in range(len(eq.order) - 1, -1, -1):
         place = eq.order[position]
-        total = result[place]
+        total, terms = result[place], size[place]
         for k in range(eq.load_start[place], eq.load_start[place + 1]):
-            total -= eq.load[k] * prices[eq.load_row[k]]
+            cost = eq.load[k] * prices[eq.load_row[k]]
+            total -= cost
+            terms += abs(cost)
         for k in range(eq.fed_start[place], eq.fed_start[place + 1]):
-            total += eq.fed_gain[k] * max(0.0, result[eq.inputs + eq.fed[k]])
-        result[place] = total
-    return result
+            fed = eq.inputs + eq.fed[k]
+            total += eq.fed_gain[k] * max(0.0, result[fed])
+            terms += eq.fed_gain[k] * size[fed]
+        result[place], size[place] = total, terms
+    return result, size
 
 
 @compiled

@@ -18,6 +18,7 @@ from algorithms.shedding.exact.equations import (
     floored_outputs,
     loaded_resources,
     profits,
+    sized_profits,
 )
 from algorithms.shedding.exact.regions import Basis, Regions, region_of
 from algorithms.shedding.flows import FlowModel
@@ -192,8 +193,8 @@ class Part:
     def _basis(
         self, solution: FlowSolution, is_partial: Flags, is_full: Flags, binding: Flags
     ) -> Basis:
-        profit = profits(self.eq, self._prices(solution))
-        size = _TOLERANCE * (self.eq.values + np.abs(profit))
+        profit, size = sized_profits(self.eq, self._prices(solution))
+        size *= _TOLERANCE
         states = np.where(is_full, FULL, DROPPED).astype(np.int32)
         states[profit > size] = FULL
         states[profit < -size] = DROPPED
