@@ -17,6 +17,8 @@ from algorithms.shedding.plan_table.table import PlanTable
 from algorithms.vocabulary import Floats, Progress, silent
 
 MAX_BOXES: Final = 500_000
+# Rates of the corners of boxes, some 500 MB with the optima that are known by corner.
+MAX_COORDINATES: Final = 2_000_000
 DEFAULT_VALUES: Final = 100_000
 MAX_VALUES: Final = 5_000_000
 
@@ -80,7 +82,7 @@ def build_table(
 
     Raises `BadProblem` on bounds that are none, a network with floors, and a distribution of other
     inputs or without probability within the bounds; `TooLarge` if the table needs more boxes, plans
-    or LP values than allowed.
+    or LP values than allowed; `NotProven` if HiGHS does not solve a program.
     """
     if not 0 < epsilon <= 1:
         raise BadProblem("epsilon", f"must be above 0 and at most 1, not {epsilon}")
@@ -126,8 +128,7 @@ class _Division:
                 observe(self._computed, error)
             negative, box = heapq.heappop(self._queue)
             self._total += negative
-            if len(self._tree) + (1 << len(self._space.dimensions)) > MAX_BOXES:
-                raise self._too_large(f"{MAX_BOXES:,} boxes")
+            self._check_boxes()
             self._add(self._tree.divide(box))
             # The error of a part is never larger; only the optima are rounded.
             error = min(error, self._error(epsilon))
@@ -213,6 +214,13 @@ class _Division:
             f"the table of plans needs more than {what}; the error before the last division is "
             f"about {error:.3g}; raise epsilon, or lower the bounds of the rates"
         )
+
+    def _check_boxes(self) -> None:
+        """Raise `TooLarge` unless one more box may be divided."""
+        dimensions = len(self._space.dimensions)
+        most = min(MAX_BOXES, MAX_COORDINATES // max(1, dimensions))
+        if len(self._tree) + (1 << dimensions) > most:
+            raise self._too_large(f"{most:,} boxes")
 
     def _is_feasible(self, box: int) -> bool:
         return isinstance(self._optimum(self._tree.top(box)), float)

@@ -9,8 +9,8 @@ from algorithms.checks import amounts
 from algorithms.errors import BadProblem
 from algorithms.vocabulary import Floats, Ints
 
-# Mean rate in records/s per unit of the paper's lambda, which has no unit there. Figure 10 (b) has a
-# mean error of 1.44 % at lambda = 5 for tables of 5 % error, on average over five crossed chains.
+# Mean rate in records/s per unit of the paper's lambda, which has no unit there. Figure 10 (b) has
+# a mean error of 1.44 % at lambda = 5 for tables of 5 % error, on average over five crossed chains.
 # With costs of (56, 40), (64, 32), ..., (88, 8) ms, of which the text names only the second, and
 # bounds of 60 records/s, that average is 1.42 % at means of 10 records/s.
 RATE_PER_LAMBDA: Final = 2.0

@@ -67,7 +67,7 @@ def check_flows(model: FlowModel, flows: Floats, rates: Floats) -> None:
     assert (flows >= 0).all()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(networks(most_inputs=2, links=True), st.sampled_from([0.3, 0.1]), st.data())
 def test_every_rate_within_bounds_has_a_plan_within_epsilon(
     network: Network, epsilon: float, data: st.DataObject
@@ -324,8 +324,11 @@ def test_too_many_lp_values_boxes_and_flows_are_rejected(monkeypatch: pytest.Mon
     monkeypatch.setattr(division, "MAX_BOXES", 40)
     with pytest.raises(TooLarge, match=r"more than 40 boxes; .* about 0"):
         build_table(model, [60, 60], 0.05)
-    monkeypatch.setattr(division, "MAX_NUMBERS", 30)
-    with pytest.raises(TooLarge, match="plans with 30 flows"):
+    monkeypatch.setattr(division, "MAX_COORDINATES", 20)
+    with pytest.raises(TooLarge, match="more than 10 boxes"):
+        build_table(model, [60, 60], 0.05)
+    monkeypatch.setattr(division, "MAX_NUMBERS", 5)
+    with pytest.raises(TooLarge, match="plans with 5 flows"):
         build_table(model, [60, 60], 0.05)
 
 
