@@ -153,6 +153,26 @@ def test_replayed_batches_decide_alike(cluster: Cluster) -> None:
     assert cluster.counted(FIRST) == cluster.appended - cluster.dropped()[str(STREAM)]
 
 
+def test_an_emulated_node_gets_only_what_a_query_of_it_keeps(cluster: Cluster) -> None:
+    """Its capacity is charged to the edge that keeps the most; the other node's query keeps all."""
+    cost = Cost(STREAM, FIRST, ResourceKind.NODE, 0, 1 / CAPACITY)
+    rungs = tuple(Rung(1 / part, (KeptPart(STREAM, FIRST, part),)) for part in (0.5, 0.25, 0.1))
+    ladder = Ladder(rungs, (cost,))
+    cluster.pipeline.publish(*emulated(), SetLadder(ladder))
+    rows = [cluster.second(records) for records in [60] * 3 + [300] * 20]
+    assert any(row["ladder_dropped"] for row in rows[3:5])
+    assert all(row["waiting"] < CAPACITY for row in rows[10:])
+    taken = [row["nodes"][0]["taken"] for row in rows[10:]]
+    assert sum(taken) >= 0.95 * CAPACITY * len(taken)
+    while cluster.second(0):
+        pass
+    assert cluster.rows[-1]["waiting"] == 0
+    edge = f"{STREAM}>{FIRST}"
+    assert set(cluster.dropped()) == {edge}
+    assert cluster.counted(FIRST) == cluster.appended - cluster.dropped()[edge]
+    assert cluster.counted(SECOND) == cluster.appended
+
+
 def two_edges(seconds: float, **more: Any) -> Ladder:
     """Return a ladder that drops on one query's edge first, then on the input edge."""
     first, second = KeptPart(STREAM, FIRST, 0.0), KeptPart(STREAM, INPUT, 0.25)

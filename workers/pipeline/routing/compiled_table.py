@@ -171,6 +171,32 @@ class CompiledTable:
             for stream in {*whole, *keyed}
         }
 
+    @cached_property
+    def dropping_readers(self) -> dict[int, dict[int, list[tuple[int, Keyed | None]]]]:
+        """Return by stream and node the queries, if the ladder drops records on all their edges.
+
+        Each with its kind of reader, None for a query that needs every record.
+        """
+        result: dict[int, dict[int, list[tuple[int, Keyed | None]]]] = {}
+        if self.ladder is None:
+            return result
+        for query, route in self._routes.items():
+            for stream in self.ladder.query_streams.intersection(route.streams):
+                reader, nodes = self.keyed_reader(query, stream), set(route.owners())
+                is_whole = len(nodes) == 1 and not route.aggregators and not reader.column
+                for node in nodes:
+                    readers = result.setdefault(stream, {}).setdefault(node, [])
+                    readers.append((query, None if is_whole else reader))
+        edges = self.ladder.query_edges.keys() - self.ladder.windows.keys()
+        return {
+            stream: {
+                node: readers
+                for node, readers in by_node.items()
+                if all((stream, query) in edges for query, _ in readers)
+            }
+            for stream, by_node in result.items()
+        }
+
     def keyed_reader(self, query: int, stream: int) -> Keyed:
         """Return how a query's records of a stream find their task."""
         route, computation = self.table.queries[query], self.computations[query]

@@ -20,6 +20,7 @@ from workers.pipeline.engine.hashing import Hashes, hash_rows
 from workers.pipeline.exchange.envelope import EMPTY, TIME_COLUMN, Envelope, join_extras
 from workers.pipeline.routing.compiled_table import CompiledTable, Keyed, Readers
 from workers.pipeline.shedding.drops import NO_DROPS, LadderDrops
+from workers.pipeline.split_nodes.delivery import Delivery, is_unneeded
 from workers.pipeline.split_nodes.key_routing import KeyRouter
 from workers.pipeline.split_nodes.key_sampling import KeySampler, RoutedRecords
 from workers.pipeline.split_nodes.projection import DeadLetterBuffer, Projection, concatenate
@@ -117,7 +118,8 @@ def dispatch(
     """
     per_node: list[list[NodeRecords]] = [[] for _ in range(nodes)]
     edges = InputEdges(table, drops)
-    stage = Routing(router or KeyRouter(table), sampler, probe_first=probe_first)
+    delivery = Delivery(table, drops)
+    stage = Routing(router or KeyRouter(table), delivery, sampler, probe_first=probe_first)
     # In the order of their ids: the states of key groupings depend on it.
     for stream, read in sorted(entries.items()):
         readers = table.readers_of_stream.get(stream)
@@ -127,7 +129,7 @@ def dispatch(
         for node, records in stage.by_node(stream, blocks, readers).items():
             per_node[node].append(NodeRecords(stream, read, records))
     read_ms = max((entry.appended_ms for read in entries.values() for entry in read), default=0)
-    report = dict(source) | edges.report()
+    report = dict(source) | edges.report(delivery)
     report |= stage.router.report() | (sampler.report() if sampler else {})
     sources = {REPORTING_NODE: report}
     envelopes = [_envelopes(p, sources.get(n, {}), read_ms) for n, p in enumerate(per_node)]
@@ -148,11 +150,11 @@ class InputEdges:
     ladder_dropped: dict[int, int] = field(default_factory=dict)
     dead: DeadLetterBuffer = field(default_factory=DeadLetterBuffer)
 
-    def report(self) -> dict[str, Any]:
-        """Return what the report of the split node has of the edges."""
-        parts = {
-            "dropped": self.dropped,
-            "ladder_dropped": self.ladder_dropped,
+    def report(self, delivery: Delivery) -> dict[str, Any]:
+        """Return what the report of the split node has of these edges, and of those to queries."""
+        parts: dict[str, Mapping[Any, Any]] = {
+            "dropped": dict[Any, int](self.dropped) | delivery.dropped,
+            "ladder_dropped": dict[Any, int](self.ladder_dropped) | delivery.ladder_dropped,
             "dead": self.dead.counts,
         }
         return {name: counts for name, counts in parts.items() if counts}
@@ -207,9 +209,10 @@ def _add(counts: dict[int, int], stream: int, records: int) -> None:
 
 @dataclass
 class Routing:
-    """The routing of one batch: what assigns records to tasks, and what samples their keys."""
+    """The routing of one batch: what assigns records to tasks, drops them, and samples keys."""
 
     router: KeyRouter
+    delivery: Delivery
     sampler: KeySampler | None = None
     probe_first: bool = False
 
@@ -217,6 +220,28 @@ class Routing:
         self, stream: int, blocks: StreamRecords, readers: Readers
     ) -> dict[int, StreamRecords]:
         """Return the records of a stream that each node needs."""
+        nodes_of: dict[Keyed, Int64s | None] = {}
+        result = self._readers(stream, blocks, readers, nodes_of)
+        hashes = blocks.extras.get(SAMPLE_HASH)
+        unneeded = self.delivery.unneeded(stream, hashes, blocks.ts_ms, nodes_of)
+        # Nodes with the same records and share get one copy.
+        needed: dict[tuple[int, float], StreamRecords] = {}
+        for node, share in unneeded.items():
+            records = result[node]
+            place = id(records), share
+            if place not in needed:
+                needed[place] = records.where(~is_unneeded(share, records.extras[SAMPLE_HASH]))
+            result[node] = needed[place]
+        return result
+
+    def _readers(
+        self,
+        stream: int,
+        blocks: StreamRecords,
+        readers: Readers,
+        nodes_of: dict[Keyed, Int64s | None],
+    ) -> dict[int, StreamRecords]:
+        """Return the records that each node reads; adds the nodes of their tasks to `nodes_of`."""
         if not readers.keyed and self.sampler is None:
             return dict.fromkeys(readers.whole, blocks)
         evaluator = evaluator_of(stream, blocks.records, blocks.ts_ms, blocks.event_time)
@@ -228,7 +253,7 @@ class Routing:
             return dict.fromkeys(readers.whole, blocks)
         whole = dict.fromkeys(readers.whole)
         chosen: dict[str, NDArray[np.uint64]] = {}
-        nodes_of: list[Int64s] = []
+        targets: list[Int64s] = []
         for keyed, tasks in routed.items():
             task = np.zeros(blocks.records.num_rows, np.int64) if tasks is None else tasks.tasks
             if tasks is None:
@@ -236,9 +261,10 @@ class Routing:
                 whole |= dict.fromkeys(keyed.owners)
             if keyed.column:
                 chosen[keyed.column] = task.astype(np.uint64)
-            nodes_of.append(np.array(keyed.owners)[task])
+            targets.append(np.array(keyed.owners)[task])
+            nodes_of[keyed] = None if tasks is None else targets[-1]
         full = blocks._replace(extras={**blocks.extras, **chosen})
-        return _pieces(full, list(whole), nodes_of, readers.time_readers)
+        return _pieces(full, list(whole), targets, readers.time_readers)
 
     def _routed(
         self, readers: Readers, evaluator: Evaluator, blocks: StreamRecords

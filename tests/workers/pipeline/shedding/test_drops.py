@@ -1,11 +1,14 @@
 """The drop rules of a ladder in one batch, at split nodes and at nodes."""
 
+import json
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from controlplane.wire.log.values import Entry
+from controlplane.wire.query_text import QueryText
 from controlplane.wire.records.record_codec import encode_block
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import AssignStream, SetDropRule, SetLadder
@@ -19,6 +22,7 @@ from controlplane.wire.routing.ladder import (
     WindowDrop,
 )
 from controlplane.wire.routing.query_actions import AddQuery
+from controlplane.wire.routing.route import NO_AGGREGATOR
 from tests.support.schemas import REPORTS
 from tests.support.tables import compiled
 from tests.support.texts import SUMMARY_TEXT
@@ -133,6 +137,52 @@ def test_queries_of_the_same_class_are_aggregated_once() -> None:
     queries = [[item.query for item in group.subscriptions] for group in groups]
     assert sorted(queries) == [[10, 11], [12], [13]]
     assert drops_of(table, 0.0).tasks(table.tasks_of_node(0)) is table.tasks_of_node(0)
+
+
+SPREAD = json.dumps(QueryText({"n": "count(*)"}, key=["car"]).to_json())
+
+
+@pytest.mark.parametrize("grouping", ["", json.dumps({"kind": "two_choices"})])
+@pytest.mark.parametrize("position", [0.0, 0.7, 1.0])
+def test_nodes_get_the_records_that_one_of_their_queries_keeps(
+    grouping: str, position: float
+) -> None:
+    """Of node 0, all queries drop; node 1 has one that keeps all; 20 has tasks on both."""
+    spread = AddQuery(20, 0, 0, (STREAM,), SPREAD, ((0, 0, 2), (1, 2, 4)), grouping,
+                      aggregator=2 if grouping else NO_AGGREGATOR)  # fmt: skip
+    table = compiled(
+        AssignStream(STREAM, 0), spread,
+        AddQuery(10, 0, 0, (STREAM,), SUMMARY_TEXT), AddQuery(13, 0, 1, (STREAM,), SUMMARY_TEXT),
+        SetDropRule(STREAM, 10, DropRule.of(0.5, 9)),
+        SetLadder(ladder_of({(STREAM, INPUT): 0.5, (STREAM, 10): 0.1, (STREAM, 20): 0.25})),
+    )  # fmt: skip
+    drops = drops_of(table, position)
+    nodes = dispatch(ENTRIES, table, 3, {}, drops=drops).envelopes
+    report = nodes[0][0].source
+    lost = report.get("ladder_dropped", {}).get(STREAM, 0)
+    kept, dropped = Counter[int](), Counter[str]()
+    dropped.update(
+        {name: n for name, n in report.get("ladder_dropped", {}).items() if name != STREAM}
+    )
+    dropped.update(report.get("dropped", {}))
+    for number, envelopes in enumerate(nodes):
+        again = [Envelope.decode(envelope.encode()) for envelope in envelopes]
+        tasks = drops.tasks(table.tasks_of_node(number))
+        changes = advance_state(Memory(), tasks, records_of(again), {}, 0)
+        kept.update(counted(changes))
+        for counts in (changes.dropped, changes.ladder_dropped):
+            dropped.update({f"{stream}>{query}": n for (stream, query), n in counts.items()})
+    reached = COUNT - lost
+    assert kept[13] == reached
+    for query, part in ((10, 0.1 * 0.5), (20, 0.25)):
+        assert kept[query] + dropped[f"{STREAM}>{query}"] == reached
+        if position == 1:
+            assert kept[query] / COUNT == pytest.approx(part, abs=0.03)
+    delivered = nodes[0][0].records.num_rows
+    assert nodes[1][0].records.num_rows == reached
+    # Of the records of query 20's tasks on node 0, and all that query 10 keeps.
+    assert delivered / COUNT == pytest.approx(1 - position * 0.75, abs=0.035)
+    assert list(nodes[0][0].newest_ms) == [777, 999]
 
 
 def test_rules_of_an_earlier_ladder_are_of_the_queries_that_have_them() -> None:
