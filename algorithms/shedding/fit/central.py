@@ -16,6 +16,7 @@ from algorithms.shedding.fit.node import (
     summarize,
 )
 from algorithms.shedding.fit.quadtree import PointQuadtree
+from algorithms.shedding.fit.rules import RowRule, kept_rows
 from algorithms.shedding.fit.sampling import ROUNDING
 from algorithms.shedding.fit.table import RowPlans, Table, Weights
 from algorithms.shedding.fit.tree import ClusterTree
@@ -59,8 +60,9 @@ class FitTables:
     nodes: Mapping[str, NodeState]
 
     @classmethod
-    def of(cls, network: Network, epsilon: float, progress: Progress = silent) -> "FitTables":
-        """Return the tables of a network.
+    def of(cls, network: Network, epsilon: float, progress: Progress = silent,
+           rule: RowRule = RowRule.NEEDED) -> "FitTables":  # fmt: skip
+        """Return the tables of a network; `rule`: which rows the roots keep.
 
         Raises `BadProblem` if a network has floors or bandwidths, and `TooLarge` if tables become
         too large.
@@ -73,7 +75,9 @@ class FitTables:
         settings: dict[str, Settings] = {}
         for name, local in reversed(locals_.items()):
             if tree.clusters[name].parent is None:
-                settings[name] = root_settings(summaries[name], epsilon)
+                settings[name] = root_settings(
+                    summaries[name], epsilon, outer=rule is RowRule.NEEDED
+                )
             worths = {child: summaries[child].worth for child in local.cluster.outlets}
             settings.update(child_settings(local, worths, settings[name]))
         nodes: dict[str, NodeState] = {}
@@ -81,7 +85,10 @@ class FitTables:
             worths = {child: summaries[child].worth for child in local.cluster.outlets}
             tables = {child: nodes[child].table for child in local.cluster.outlets}
             table, plans = build_table(local, summaries[name], worths, settings[name], tables)
-            index = PointQuadtree.of(table) if local.cluster.parent is None else None
+            is_root = local.cluster.parent is None
+            # The safe rule was applied when the table was built.
+            rows = None if rule is RowRule.NEEDED else kept_rows(table, rule)
+            index = PointQuadtree.of(table, rows) if is_root else None
             free = local.free_values(local.outlet_values(worths)[1])
             nodes[name] = NodeState(local, free, table, plans, index)
             progress((number + 1) / len(locals_))
@@ -90,7 +97,8 @@ class FitTables:
     @property
     def rows(self) -> int:
         """Return the number of rows in the tables of the roots."""
-        return sum(self.nodes[name].table.size for name in self.tree.roots)
+        indexes = [self.nodes[name].index for name in self.tree.roots]
+        return sum(len(index.rows) for index in indexes if index is not None)
 
     def lookup(self, rates: Floats) -> SheddingPlan:
         """Return a plan for any rates, float64[i], in the order of the inputs."""
@@ -126,7 +134,9 @@ def assemble(
         rates = np.array([problem.rates[name] for name in node.local.cluster.streams])
         request = Request({}, rates)
         if node.index is not None and _is_overloaded(nodes, root, rates):
-            request = Request({node.index.best(rates): 1.0}, np.zeros(len(rates)))
+            row = node.index.best(rates)
+            # A row exists below all infeasible rates, but for rounding.
+            request = Request({row: 1.0} if row >= 0 else {}, np.zeros(len(rates)))
         _collect(nodes, root, request, rates, flows)
     values = [
         max((flows[root][name] for root in tree.roots if name in flows[root]), default=0.0)
@@ -223,8 +233,13 @@ class CFit(Parameters):
     """Feasible input tables of all nodes, computed by a coordinator (section 6)."""
 
     epsilon: float = epsilon_parameter()
+    rule: str = parameter(
+        RowRule.NEEDED.value,
+        help="Rows that tables keep: with pareto or triangle, plans may lose more than epsilon",
+        choices=tuple(RowRule),
+    )
 
     def solve(self, problem: SheddingProblem, progress: Progress = silent) -> FitPlan:
         """Return the plan that the tables have for the rates. Raises `BadProblem`, `TooLarge`."""
-        tables = FitTables.of(problem.network, self.epsilon, progress)
+        tables = FitTables.of(problem.network, self.epsilon, progress, RowRule(self.rule))
         return FitPlan.with_rows(tables.plan(problem), tables.rows)

@@ -99,7 +99,7 @@ def _place(
 
 
 class _Greedy:
-    """The state of the greedy procedure: what a record brings and uses with the drops so far."""
+    """The state of the greedy procedure: what a record yields and uses with the drops so far."""
 
     def __init__(self, model: FlowModel, weights: Floats) -> None:
         self.model = model

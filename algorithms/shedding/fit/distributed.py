@@ -228,7 +228,7 @@ def rows_to_send(known: Table, table: Table, tolerance: float) -> Ints:
     """Return the rows that a parent needs so that results stay within a tolerance (figure 15).
 
     `known`: the table that the parent has. A row is not needed if a known row below it is still
-    feasible, and still brings 1 - tolerance of its results.
+    feasible, and still yields 1 - tolerance of its results.
     """
     index = PointQuadtree.of(table)
     rates, scores = [], []

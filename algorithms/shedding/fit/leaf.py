@@ -12,7 +12,7 @@ from algorithms.shedding.fit.table import RowPlans, Table, Weights, is_needed
 from algorithms.vocabulary import Floats, Ints
 
 NUMBER_BYTES: Final = 8
-# A value that is 0 but for rounding, relative to what a record brings.
+# A value that is 0 but for rounding, relative to what a record yields.
 _ROUNDING = 1e-12
 
 

@@ -14,7 +14,7 @@ from algorithms.vocabulary import Flags, Floats
 
 @dataclass(frozen=True)
 class Worth:
-    """What a record of each stream that enters a subtree brings, float64[e].
+    """What a record of each stream that enters a subtree yields, float64[e].
 
     `values`: weighted results if nothing is dropped; `free`: those that need no resource at all,
     so that no plan drops them.
@@ -67,6 +67,12 @@ class LocalModel:
         return np.asarray((self.gains > 0).any(axis=0))
 
     @property
+    def forced_gains(self) -> Floats:
+        """Return the records at each outlet if all split edges drop everything, float64[x, e]."""
+        outlets = len(self.network.outputs) - len(self.gains)
+        return np.asarray(self.model.results.todense())[outlets:, : self.model.inputs]
+
+    @property
     def is_chain(self) -> bool:
         """Return whether each outlet has the records of one stream, and each stream one outlet."""
         linked = self.gains > 0
@@ -81,7 +87,7 @@ class LocalModel:
         return np.asarray(self.model.results @ flows)[len(self.network.outputs) - len(self.gains) :]
 
     def free_flows(self, free: Floats, rates: Floats) -> Floats:
-        """Return the flows of these rates at locations that bring free results, float64[d]."""
+        """Return the flows of these rates at locations that yield free results, float64[d]."""
         keep = (free > 0).astype(np.float64)
         return self.model.flows(keep, rates) if keep[: len(rates)].any() else np.zeros(len(free))
 
@@ -99,13 +105,13 @@ class LocalModel:
         return np.concatenate([self.model.weights[: -len(outlet_values) or None], outlet_values])
 
     def worth(self, children: Mapping[str, Worth]) -> Worth:
-        """Return what a record of each stream brings in the cluster and below it."""
+        """Return what a record of each stream yields in the cluster and below it."""
         values, free = self.outlet_values(children)
         total = self.output_values(values) @ (self.model.results @ self.unshed)
         return Worth(self.cluster.streams, total, self.free_values(free)[: self.model.inputs])
 
     def free_values(self, outlet_free: Floats) -> Floats:
-        """Return what a record kept at each location brings without any resource, float64[d]."""
+        """Return what a record kept at each location yields without any resource, float64[d]."""
         network = self.network
         weights = dict(zip(network.outputs, self.output_values(outlet_free), strict=True))
         leaving: dict[str, float] = {}
@@ -119,7 +125,7 @@ class LocalModel:
         return np.array([*leaving.values(), *splits], np.float64)
 
     def useful_rates(self, outlet_rates: Floats) -> Floats:
-        """Return rates above which a stream brings no more results than free ones, float64[e].
+        """Return rates above which a stream yields no more results than free ones, float64[e].
 
         `outlet_rates` float64[x]: such rates of the outlets.
         """

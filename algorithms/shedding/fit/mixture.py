@@ -58,15 +58,8 @@ def mixture_table(
 ) -> tuple[Table, RowPlans]:
     """Return the table of any node: of each combination of samples, the best plan below it."""
     tables = [children[child] for child in local.cluster.outlets]
-    tops = local.useful_rates(np.concatenate([np.zeros(0), *(t.rates.max(axis=0) for t in tables)]))
-    levels = levels_of(local, settings, worth, tops)
-    limits = np.vstack([local.forced, settings.limits])
-    rates = at_levels(levels, grid(levels, limits, outer=False))
-    whole = _is_whole(local, rates, tables)
-    scores = rates @ (worth.values - worth.free)
-    if settings.outer:
-        needed = is_needed(Table(rates, scores, whole))
-        rates, scores, whole = rates[needed], scores[needed], whole[needed]
+    samples = _samples(local, settings, worth, tables, worths)
+    rates, scores, whole = samples.rates, samples.scores, samples.whole
     programs = int((~whole).sum())
     if programs > MAX_PROGRAMS:
         raise TooLarge(f"{local.cluster.name}: {programs:,} linear programs, at most "
@@ -86,6 +79,26 @@ def mixture_table(
     order = order[is_undominated(table)]
     table = Table(rates[order], scores[order], whole[order])
     return table, MixturePlans(stored[order], [mixtures[row] for row in order])
+
+
+def _samples(
+    local: LocalModel,
+    settings: Settings,
+    worth: Worth,
+    tables: list[Table],
+    worths: Mapping[str, Worth],
+) -> Table:
+    """Return combinations of samples; scores are those of rows that are whole."""
+    largest = np.concatenate([np.zeros(0), *(table.rates.max(axis=0) for table in tables)])
+    levels = levels_of(local, settings, worth, local.useful_rates(largest))
+    # Without a split on the way, children get no more than their largest rates.
+    bounded = (largest > 0) & (local.outlet_values(worths)[1] == 0)
+    passed = local.forced_gains[bounded] / largest[bounded, None]
+    limits = np.vstack([local.forced, settings.limits, passed])
+    rates = at_levels(levels, grid(levels, limits, outer=False))
+    scores = rates @ (worth.values - worth.free)
+    table = Table(rates, scores, _is_whole(local, rates, tables))
+    return table.take(is_needed(table)) if settings.outer else table
 
 
 def _is_whole(local: LocalModel, rates: Floats, tables: list[Table]) -> Flags:

@@ -72,16 +72,16 @@ def _maps_rows(local: LocalModel, worths: Mapping[str, Worth]) -> bool:
     return local.is_chain and not local.outlet_values(worths)[1].any()
 
 
-def root_settings(summary: Summary, epsilon: float) -> Settings:
+def root_settings(summary: Summary, epsilon: float, *, outer: bool = True) -> Settings:
     """Return the settings with which the plans of a tree lose at most the part epsilon.
 
     Half of it is the spread of samples, which multiplies over stages; the other half are the steps
-    down to 0, which add up over all sampled streams.
+    down to 0, which add up over all sampled streams. `outer`: see `Settings`.
     """
     spread = 1 - (1 - epsilon / 2) ** (1 / summary.stages)
     loss = epsilon / 2 * summary.least / summary.sampled
     streams = len(summary.worth.streams)
-    return Settings(Precision(spread, loss), np.zeros((0, streams)), outer=True)
+    return Settings(Precision(spread, loss), np.zeros((0, streams)), outer)
 
 
 def child_settings(

@@ -6,14 +6,16 @@ best-scored row below the rates is what the division into disjoint regions finds
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from algorithms.compiled import compiled
+from algorithms.errors import TooLarge
 from algorithms.shedding.fit.table import Table
-from algorithms.vocabulary import Floats, Ints
+from algorithms.vocabulary import Flags, Floats, Ints
 
-MAX_STREAMS = 62
+MAX_STREAMS: Final = 62
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +33,14 @@ class PointQuadtree:
     siblings: Ints
 
     @classmethod
-    def of(cls, table: Table) -> "PointQuadtree":
-        """Return the index of a table, of at most 62 streams."""
+    def of(cls, table: Table, rows: Flags | None = None) -> "PointQuadtree":
+        """Return the index of a table, or of some rows; of at most `MAX_STREAMS` streams."""
+        streams = table.rates.shape[1]
+        if streams > MAX_STREAMS:
+            raise TooLarge(f"{streams:,} inputs; an index has at most {MAX_STREAMS}")
         order = np.argsort(-table.scores, kind="stable")
+        if rows is not None:
+            order = order[rows[order]]
         points = np.ascontiguousarray(table.rates[order])
         links = [np.full(len(order), -1, np.int64) for _ in range(4)]
         _insert(points, *links)

@@ -92,8 +92,7 @@ def _scan(
     dims = len(starts) - 1
     place = np.full(dims, -1, np.int64)
     # Loads of the chosen samples, and of the samples next above them, of the first streams.
-    loads = np.zeros((dims + 1, limits.shape[0]))
-    above = np.zeros((dims + 1, limits.shape[0]))
+    loads, above = np.zeros((2, dims + 1, limits.shape[0]))
     has_next = np.zeros(dims + 1, np.bool_)
     has_next[0] = len(flat) > dims
     count, visits, dim = 0, 0, 0
@@ -104,14 +103,11 @@ def _scan(
         if current == stop or not _fits(limits, dim, flat[current], loads):
             dim -= 1
             continue
-        if stop - starts[dim] == 1:
-            has_next[dim + 1] = _fits(limits, dim, flat[current], above) and has_next[dim]
-        else:
-            has_next[dim + 1] = (
-                current + 1 < stop
-                and has_next[dim]
-                and _fits(limits, dim, flat[current + 1], above)
-            )
+        # A stream with one sample has no next one, and needs none.
+        following = current if stop - starts[dim] == 1 else current + 1
+        has_next[dim + 1] = (
+            has_next[dim] and following < stop and _fits(limits, dim, flat[following], above)
+        )
         if dim + 1 < dims:
             dim += 1
             place[dim] = -1

@@ -127,7 +127,7 @@ def is_needed(table: Table) -> Flags:
     A row is not needed if it is whole, and so is a row above it in every stream: an optimum of
     infeasible rates that rounds down to it would be below the other row, and could grow.
     """
-    used = table.rates.max(axis=0) > 0
+    used = table.rates.max(axis=0, initial=0.0) > 0
     if not used.any():
         return np.ones(table.size, np.bool_)
     result = np.ones(table.size, np.bool_)

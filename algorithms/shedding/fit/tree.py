@@ -73,7 +73,7 @@ class ClusterTree:
     def flow_terms(self) -> tuple[tuple[str, Mapping[str, float]] | None, ...]:
         """Return each split edge of the whole network as flows of drop locations of a cluster.
 
-        None for an edge to an operator that brings no weighted result.
+        None for an edge to an operator that yields no weighted result.
         """
         return tuple(self._of_edge(edge) for edge in self.network.split_edges)
 

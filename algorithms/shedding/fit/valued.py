@@ -1,10 +1,10 @@
-"""The part of a query network that brings results with a weight."""
+"""The part of a query network that yields results with a weight."""
 
 from algorithms.shedding.network import Network, Operator, OperatorKind
 
 
 def valued_network(network: Network) -> Network | None:
-    """Return the network without what brings no weighted result; None if nothing does.
+    """Return the network without what yields no weighted result; None if nothing does.
 
     A plan that drops all records before the removed operators loses nothing.
     """
@@ -27,7 +27,7 @@ def valued_network(network: Network) -> Network | None:
 
 
 def _useful(network: Network) -> set[str]:
-    """Return the operators and inputs whose records bring a weighted result."""
+    """Return the operators and inputs whose records yield a weighted result."""
     reached = {*network.inputs}
     for operator in network.order:
         if any(gain > 0 and source in reached for source, gain in _gains(operator)):

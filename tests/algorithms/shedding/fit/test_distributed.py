@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from algorithms.errors import BadProblem, TooLarge
 from algorithms.shedding.fit.central import FitTables
 from algorithms.shedding.fit.distributed import DistributedTables, Traffic, rows_to_send
-from algorithms.shedding.fit.table import Delta, Table
 from algorithms.shedding.network import Network, Operator
 from tests.algorithms.shedding import networks
 from tests.algorithms.shedding.fit.test_central import rate_points
@@ -77,3 +75,77 @@ def test_no_change_sends_nothing(data: st.DataObject) -> None:
     assert nodes.change(network) == Traffic()
     assert nodes.change(Network(dict(network.nodes), network.inputs, network.operators,
                                 dict(network.outputs))) == Traffic()  # fmt: skip
+
+
+def crossed(first: float = 64, second: float = 32, selectivity: float = 1.0) -> Network:
+    """Return the crossed chains with other costs, and a selectivity, of the first chain."""
+    network = networks.crossed(64, 32)
+    upper, lower = network.operators[:2]
+    return Network(
+        network.nodes,
+        network.inputs,
+        (
+            replace(upper, cost=first / 1000),
+            replace(lower, cost=second / 1000, selectivity=selectivity),
+            *network.operators[2:],
+        ),
+        network.outputs,
+    )
+
+
+def test_nodes_send_what_a_change_concerns() -> None:
+    nodes = DistributedTables(crossed(), 0.05)
+    rows = nodes.rows
+    # A summary and the table to the parent, settings to the child.
+    assert (nodes.traffic.messages, nodes.traffic.rows) == (3, rows)
+    # The scores of all rows with the first stream change: its summary, settings and rows.
+    before = nodes.states["n1"].table
+    sent = nodes.change(crossed(selectivity=0.98))
+    after = nodes.states["n1"].table
+    common = {*before.keys} & {*after.keys}
+    assert sent.rows == before.size + after.size - 2 * len(common)
+    assert 0 < len(common) < after.size
+    # Load moves from the parent to the child.
+    sent = nodes.change(crossed(first=62, second=34, selectivity=0.98))
+    assert 2 <= sent.messages <= 3
+    # More capacity than any rates of the table use changes settings alone.
+    assert nodes.traffic.bytes > sent.bytes > 0
+
+
+def test_a_local_change_of_a_parent_that_limits_nothing_sends_no_rows() -> None:
+    operators = (
+        Operator("a", "A", 0.001, 1.0, ("i1",)),
+        Operator("b", "B", 1.0, 1.0, ("a",)),
+    )
+    network = Network({"A": 1.0, "B": 1.0}, ("i1",), operators, {"b": 1.0})
+    nodes = DistributedTables(network, EPSILON)
+    cheaper = (replace(operators[0], cost=0.0005), operators[1])
+    sent = nodes.change(Network(network.nodes, network.inputs, cheaper, network.outputs))
+    # The settings with the new limit; the table of B is as before.
+    assert (sent.messages, sent.rows) == (1, 0)
+
+
+def test_after_an_error_the_next_change_builds_all_tables() -> None:
+    nodes = DistributedTables(crossed(), EPSILON)
+    with pytest.raises(BadProblem):
+        nodes.change(replace(crossed(), floors={"n2_q1": 0.5}))
+    large = networks.crossed(16, 8, pairs=4)
+    with pytest.raises(TooLarge):
+        nodes.change(large)
+    with pytest.raises(TooLarge):
+        nodes.plan(networks.problem(large, *[100.0] * 8))
+    nodes.change(crossed(first=60))
+    assert_equal(nodes, crossed(first=60))
+
+
+def test_fewer_rows_need_sending_with_more_tolerance() -> None:
+    """Figure 15: rows that a parent needs after a change of selectivity."""
+    known = FitTables.of(crossed(), 0.05).nodes["n2"].table
+    assert not len(rows_to_send(known, known, 0.0))
+    table = FitTables.of(crossed(selectivity=0.9), 0.05).nodes["n2"].table
+    counts = [len(rows_to_send(known, table, tolerance)) for tolerance in (0.0, 0.02, 0.05)]
+    assert counts == sorted(counts, reverse=True)
+    assert counts[0] > counts[2]
+    # More moved load needs more rows.
+    far = FitTables.of(crossed(selectivity=0.6), 0.05).nodes["n2"].table
+    assert len(rows_to_send(known, far, 0.02)) > counts[1]
