@@ -27,7 +27,8 @@ from algorithms.shedding.lp import configured_highs
 from algorithms.vocabulary import Flags, Floats
 
 MAX_PROGRAMS: Final = 10_000
-MAX_CHILD_ROWS: Final = 50_000
+# Of the product of linear programs and rows of children: a microsecond each.
+MAX_PROGRAM_ROWS: Final = 5_000_000
 _INFINITY: Final = 1e30
 # Relative difference of a flow from its bound that is rounding.
 _CLOSE: Final = 1e-9
@@ -60,10 +61,7 @@ def mixture_table(
     tables = [children[child] for child in local.cluster.outlets]
     samples = _samples(local, settings, worth, tables, worths)
     rates, scores, whole = samples.rates, samples.scores, samples.whole
-    programs = int((~whole).sum())
-    if programs > MAX_PROGRAMS:
-        raise TooLarge(f"{local.cluster.name}: {programs:,} linear programs, at most "
-                       f"{MAX_PROGRAMS:,}; raise epsilon, or use lp or exact")  # fmt: skip
+    _check_size(local.cluster.name, int((~whole).sum()), sum(table.size for table in tables))
     program = _Program(local, tables, worths)
     stored = rates @ local.unshed.T
     mixtures: list[list[Weights | None]] = [[None] * len(tables) for _ in rates]
@@ -79,6 +77,15 @@ def mixture_table(
     order = order[is_undominated(table)]
     table = Table(rates[order], scores[order], whole[order])
     return table, MixturePlans(stored[order], [mixtures[row] for row in order])
+
+
+def _check_size(where: str, programs: int, rows: int) -> None:
+    if programs > MAX_PROGRAMS or programs * rows > MAX_PROGRAM_ROWS:
+        raise TooLarge(
+            f"{where}: {programs:,} linear programs with {rows:,} rows of children; at most "
+            f"{MAX_PROGRAMS:,}, and {MAX_PROGRAM_ROWS:,} for their product; raise epsilon, or use "
+            "lp or exact"
+        )
 
 
 def _samples(
@@ -119,10 +126,6 @@ class _Program:
     """The best flows of a node and mixture of rows of its children, below any rates."""
 
     def __init__(self, local: LocalModel, tables: list[Table], worths: Mapping[str, Worth]) -> None:
-        rows = sum(table.size for table in tables)
-        if rows > MAX_CHILD_ROWS:
-            raise TooLarge(f"{local.cluster.name}: {rows:,} rows of children to mix, at most "
-                           f"{MAX_CHILD_ROWS:,}; raise epsilon, or use lp or exact")  # fmt: skip
         self.local, self.tables = local, tables
         largest = local.model.loads.max(axis=1).toarray()
         self.unit = float(np.min(local.model.capacities / np.maximum(largest, 1e-300)))
@@ -140,6 +143,10 @@ class _Program:
         places = np.arange(count, dtype=np.int32)
         self.highs.changeColsBounds(count, places, np.zeros(count), rates / self.unit)
         self.highs.run()
+        if self.highs.getModelStatus().name != "kOptimal":
+            # A warm start may end in a basis that is singular but for rounding.
+            self.highs.clearSolver()
+            self.highs.run()
         if self.highs.getModelStatus().name != "kOptimal":
             status = self.highs.getModelStatus().name
             raise NotProven(f"HiGHS found no optimum: {status}")

@@ -145,13 +145,11 @@ def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
         splits.nodes, splits.inputs, (*splits.operators, Operator("x", "front", 1, 1, ("filter",))),
         {**splits.outputs, "x": 0.5},
     )  # fmt: skip
-    monkeypatch.setattr(mixture, "MAX_PROGRAMS", 1)
-    with pytest.raises(TooLarge, match="linear programs, at most 1"):
-        FitTables.of(split_in_front, EPSILON)
-    monkeypatch.setattr(mixture, "MAX_CHILD_ROWS", 1)
-    monkeypatch.setattr(mixture, "MAX_PROGRAMS", 100_000)
-    with pytest.raises(TooLarge, match="rows of children to mix, at most 1"):
-        FitTables.of(split_in_front, EPSILON)
+    for name in ("MAX_PROGRAMS", "MAX_PROGRAM_ROWS"):
+        monkeypatch.setattr(mixture, name, 1)
+        with pytest.raises(TooLarge, match=r"front: .* linear programs with .* rows"):
+            FitTables.of(split_in_front, EPSILON)
+        monkeypatch.undo()
 
 
 def test_reports() -> None:
