@@ -181,14 +181,18 @@ def rates_between(
 ) -> RateHistory:
     """Return the stored rates of streams in a time range, in the shortest periods that cover it.
 
-    Periods that are not stored are NaN; none are returned before the first stored one.
+    Complete periods only. Those that are not stored are NaN; none are returned before the first
+    stored one.
     """
     seconds, known = fitting_period(start, stop), np.array(sorted(streams), np.int64)
     rows: list[StreamArrivals] = []
     # Of the newest records there are no longer periods yet.
     for seconds in sorted((s for s in KEPT if s <= seconds), reverse=True):
         begin = start_of(start, seconds)
-        rows = list(_periods(cluster, seconds).filter(t__gte=begin, t__lt=stop).order_by("t"))
+        length = timedelta(seconds=seconds)
+        stored = _periods(cluster, seconds).filter(t__gte=begin, t__lt=stop).order_by("t")
+        # The newest period is not complete yet.
+        rows = [row for row in stored if row.counted_until >= row.t + length]
         if rows:
             break
     if not rows:

@@ -105,3 +105,26 @@ def test_every_record_counts_once(spans: list[int], counts: list[int], unread: l
     counted = sum(row.columns()[1].sum() for row in StreamArrivals.objects.filter(cluster=cluster))
     cluster.delete()
     assert counted == pytest.approx(total)
+
+
+def test_a_time_range_has_the_shortest_stored_periods(cluster: Cluster) -> None:
+    now = datetime.now(UTC)
+    start = arrivals.start_of(now, 3600) - timedelta(hours=1)
+    rows = [telemetry(start, {})]
+    rows += [telemetry(start + timedelta(seconds=10 * n), {7: 40}) for n in range(1, 121)]
+    rows.append(telemetry(start + timedelta(seconds=1204), {7: 4}))
+    arrivals.count(cluster, rows)
+    known = arrivals.rates_between(cluster, start, now, [7, 9])
+    # The last period is not complete, and no other stream has records.
+    assert (known.seconds, known.starts[0], len(known.starts)) == (10, start, 120)
+    assert set(known.of(7).tolist()) == {4.0}
+    assert set(known.of(9).tolist()) == {0.0}
+    assert arrivals.fitting_period(now - timedelta(hours=24), now) == 300
+    assert arrivals.fitting_period(now - timedelta(days=30), now) == 3600
+    # Nothing is rolled up yet, so a long range has the short periods.
+    whole = arrivals.rates_between(cluster, now - timedelta(days=1), now, [7])
+    assert (whole.seconds, len(whole.starts)) == (10, 121)
+    arrivals.roll_up(now)
+    whole = arrivals.rates_between(cluster, now - timedelta(days=1), now, [7])
+    # The first row only sets the clock, in the period before.
+    assert (whole.seconds, whole.of(7).tolist()) == (300, [0.0, 4.0, 4.0, 4.0, 4.0])

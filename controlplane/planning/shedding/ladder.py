@@ -110,23 +110,24 @@ def _deliveries(network: ClusterNetwork, rungs: Sequence[Rung]) -> list[Cost]:
     A node gets the records that some query keeps. Samples are nested, so that is the largest part:
     that of one query on all rungs, or at most that of the input edge.
     """
+    rows = [{(kept.stream, kept.query): kept.part for kept in rung.kept} for rung in rungs]
     result = []
     for delivery, (leaders, costs) in network.deliveries.items():
-        edge = _largest(delivery.stream, leaders, rungs)
+        edge = _largest(delivery.stream, leaders, rows)
         result += [cost._replace(query=edge) for cost in costs]
     return result
 
 
-def _largest(stream: int, leaders: Sequence[int], rungs: Sequence[Rung]) -> int:
-    rows = [{(kept.stream, kept.query): kept.part for kept in rung.kept} for rung in rungs]
-
-    def part(row: Mapping[Edge, float], query: int) -> float:
-        return row.get((stream, query), row.get((stream, INPUT), 1.0))
-
-    for query in leaders:
-        if all(part(row, query) >= part(row, other) for row in rows for other in leaders):
-            return query
-    return INPUT
+def _largest(stream: int, leaders: Sequence[int], rows: Sequence[Mapping[Edge, float]]) -> int:
+    """Return the query that keeps the most on all rungs, `INPUT` if there is none."""
+    possible = set(leaders)
+    for row in rows:
+        parts = {
+            query: row.get((stream, query), row.get((stream, INPUT), 1.0)) for query in leaders
+        }
+        most = max(parts.values())
+        possible = {query for query in possible if parts[query] == most}
+    return min(possible, default=INPUT)
 
 
 def _windows(network: ClusterNetwork, rungs: Sequence[Rung]) -> tuple[WindowDrop, ...]:
