@@ -82,6 +82,8 @@ class PlanTable:
             return space.model.unshed(rates)
         reduced = space.reduced(rates)
         within = space.full(reduced)
-        if space.is_feasible(within):
+        # A box without a plan is feasible.
+        row = self.rows.get(self.tree.leaf_at(reduced.tolist()))
+        if row is None or space.is_feasible(within):
             return space.model.unshed(within)
-        return np.asarray(self.flows[self.rows[self.tree.leaf_at(reduced.tolist())]])
+        return np.asarray(self.flows[row])
