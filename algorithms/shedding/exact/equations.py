@@ -22,6 +22,8 @@ from algorithms.vocabulary import Floats, Ints, SmallInts
 DROPPED: Final = 0
 FULL: Final = 1
 PARTIAL: Final = 2
+# Outputs with a floor x inputs: their capacities depend on the rates of all inputs.
+MAX_FLOORS: Final = 1_000_000
 
 
 class Equations(NamedTuple):
@@ -66,14 +68,19 @@ def floored_outputs(model: FlowModel) -> Ints:
     return np.flatnonzero(model.floors > 0)
 
 
+def has_floors_of(eq: Equations, model: FlowModel) -> bool:
+    """Return whether the equations have rows for all floors of their model."""
+    return len(eq.capacity) == len(loaded_resources(model)) + len(floored_outputs(model))
+
+
 def equations_of(model: FlowModel) -> Equations:
-    """Return the arrays of a flow model."""
+    """Return the arrays of a flow model, without its floors if they need too much memory."""
     from scipy.sparse import csr_array, vstack  # noqa: PLC0415 - its import takes a fifth of a second
 
     loaded, floored = loaded_resources(model), floored_outputs(model)
     rows = model.loads[loaded]
     capacity, slope = model.capacities[loaded], np.zeros((0, model.inputs))
-    if len(floored):
+    if 0 < len(floored) * model.inputs <= MAX_FLOORS:
         rows = csr_array(vstack([rows, -model.results[floored]]))
         capacity = np.concatenate([capacity, np.zeros(len(floored))])
         each = model.unshed(np.eye(model.inputs))

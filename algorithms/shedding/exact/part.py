@@ -16,6 +16,7 @@ from algorithms.shedding.exact.equations import (
     Equations,
     equations_of,
     floored_outputs,
+    has_floors_of,
     loaded_resources,
     profits,
     sized_profits,
@@ -26,8 +27,6 @@ from algorithms.shedding.lp import FlowProgram, FlowSolution
 from algorithms.shedding.network import Network
 from algorithms.vocabulary import Flags, Floats
 
-# Locations x rows up to which bases are kept; larger parts solve a program per plan.
-MAX_BASIS: Final = 2_000_000
 _TOLERANCE: Final = 1e-9
 
 
@@ -43,11 +42,9 @@ class Part:
         self.eq = equations_of(self.model)
         self.programs = 0
         self._loaded, self._floored = loaded_resources(self.model), floored_outputs(self.model)
-        rows = len(self.eq.capacity)
-        self._thresholds = (
-            thresholds.thresholds_of(self.eq) if rows == 1 and not len(self.eq.slope) else None
-        )
-        self._can_keep = rows * len(self.eq.values) <= MAX_BASIS
+        is_single = len(self._loaded) == 1 and not len(self._floored)
+        self._thresholds = thresholds.thresholds_of(self.eq) if is_single else None
+        self._can_keep = regions.can_keep(self.eq) and has_floors_of(self.eq, self.model)
         self.regions = Regions(self.eq)
 
     @property
@@ -73,7 +70,8 @@ class Part:
 
     @cached_property
     def _arrangement(self) -> arrangement.Arrangement | None:
-        return arrangement.arranged(self.eq) if arrangement.can_arrange(self.eq) else None
+        fits = not len(self._floored) and arrangement.can_arrange(self.eq)
+        return arrangement.arranged(self.eq) if fits else None
 
     @cached_property
     def _program(self) -> FlowProgram:

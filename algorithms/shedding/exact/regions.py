@@ -28,6 +28,8 @@ TOLERANCE: Final = 1e-9
 # Memory of the regions of a part of a network, and how many it has at most.
 MAX_BYTES: Final = 32_000_000
 MAX_REGIONS: Final = 4_096
+# Locations x rows up to which bases are kept; larger parts solve a program per plan.
+MAX_BASIS: Final = 2_000_000
 _FIRST: Final = 16
 
 
@@ -110,12 +112,17 @@ class Table(NamedTuple):
     used: Ints
 
 
+def can_keep(eq: Equations) -> bool:
+    """Return whether a network is small enough for regions; else there are none."""
+    return len(eq.capacity) * len(eq.values) <= MAX_BASIS
+
+
 class Regions:
     """The regions of a part of a network that were used last, at most `most`."""
 
     def __init__(self, eq: Equations) -> None:
         places, rows, inputs = len(eq.values), len(eq.capacity), eq.inputs
-        self._rows, self._width = rows, min(places, rows)
+        self._rows, self._width = rows, min(places, rows) if can_keep(eq) else 0
         each = 8 * (inputs + rows + self._width * (3 + inputs)) + 4 * places + 32
         self.most = max(1, min(MAX_REGIONS, MAX_BYTES // each))
         self.count = 0
