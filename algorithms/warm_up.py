@@ -34,6 +34,11 @@ from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.workloads import bipartite
 from algorithms.placement.workloads.dynamics import comings_and_goings
 from algorithms.registry import PLACEMENT, algorithms
+from algorithms.shedding.exact.planner import ExactPlanner
+from algorithms.shedding.network import Network, Operator
+from algorithms.shedding.planner import SHEDDING
+from algorithms.shedding.problem import SheddingProblem
+from algorithms.shedding.rungs import plan_rungs
 
 # Two sources per query and one: the single-source algorithm has a loop of its own.
 _INSTANCES = ([[0, 1], [0], [1, 2]], [[0], [1], [2]])
@@ -57,6 +62,7 @@ def warm_up() -> None:
     best_fit(zero, np.ones((1, 1)), np.ones((1, 1)), 1.0)
     _admit()
     _partition()
+    _plan_drops()
 
 
 def _partition() -> None:
@@ -71,6 +77,24 @@ def _partition() -> None:
     Recommend(messages=30).solve(RecommendationProblem(stream))
     FrequencyAware().split_keys(Workers.of(2), messages.keys[:1], np.ones(1))
     key_relocations(messages.keys, (0,), (0, 1))
+
+
+def _plan_drops() -> None:
+    """Plan drops for a split on one node, and on two nodes, by every algorithm."""
+    for node in ("A", "B"):
+        operators = (
+            Operator("a", "A", 1.0, 1.0, ("i",)),
+            Operator("b", "A", 1.0, 1.0, ("a",)),
+            Operator("c", node, 1.0, 1.0, ("a",)),
+        )
+        nodes = dict.fromkeys(("A", node), 1.0)
+        problem = SheddingProblem(Network(nodes, ("i",), operators, {"b": 1.0, "c": 1.0}), {"i": 1})
+        for algorithm in algorithms(SHEDDING):
+            algorithm.solve(problem, algorithm.parameters())
+        (part,) = ExactPlanner(problem.network).parts
+        part.all_flows(np.ones((1, 1)))
+        part.cuts()
+        plan_rungs(problem, 4.0)
 
 
 def _admit() -> None:
