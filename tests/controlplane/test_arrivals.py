@@ -127,4 +127,4 @@ def test_a_time_range_has_the_shortest_stored_periods(cluster: Cluster) -> None:
     arrivals.roll_up(now)
     whole = arrivals.rates_between(cluster, now - timedelta(days=1), now, [7])
     # The first row only sets the clock, in the period before.
-    assert (whole.seconds, whole.of(7).tolist()) == (300, [0.0, 4.0, 4.0, 4.0, 4.0])
+    assert (whole.seconds, whole.of(7).tolist()[:5]) == (300, [0.0, *[4.0] * 4])

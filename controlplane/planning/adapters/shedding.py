@@ -94,4 +94,6 @@ ADAPTER: Final = PlannerAdapter(
     ),
     compared=0,
     inputs=frozenset({PlannerInput.SHEDDING}),
+    # Ladders are plans along one mix of rates; tables of plans are for all rates up to bounds.
+    offered=frozenset({"lp"}),
 )  # fmt: skip

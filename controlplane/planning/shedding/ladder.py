@@ -134,7 +134,8 @@ def _windows(network: ClusterNetwork, rungs: Sequence[Rung]) -> tuple[WindowDrop
     """Return the edges on which whole windows are dropped: of queries with short tumbling windows.
 
     Not where records are dropped before, as windows would be incomplete; nor of queries that share
-    their computation or their delivery with others, as windows of several edges differ.
+    their computation with others, as windows of several edges differ; nor on edges to emulated
+    nodes, which get all records of a query with window drops.
     """
     edges = {(kept.stream, kept.query) for rung in rungs for kept in rung.kept}
     readers = Counter(
@@ -143,20 +144,20 @@ def _windows(network: ClusterNetwork, rungs: Sequence[Rung]) -> tuple[WindowDrop
         for query in group.queries
         for stream in query.streams
     )
-    shared = {
-        leader for leaders, _ in network.deliveries.values() if len(leaders) > 1
-        for leader in leaders
-    }  # fmt: skip
+    delivered = {leader for leaders, _ in network.deliveries.values() for leader in leaders}
     result = []
     for group in network.groups.values():
         query = group.leader
-        if len(group.queries) > 1 or len(query.streams) > 1 or query.id in shared:
+        if len(group.queries) > 1 or len(query.streams) > 1:
             continue
         if not query.window_ms == query.slide_ms <= LONGEST_WINDOW_MS:
             continue
         (stream,) = query.streams
-        edge = stream, INPUT if readers[stream] == 1 else query.id
-        if edge in edges and (edge[1] == INPUT or (stream, INPUT) not in edges):
+        is_input = readers[stream] == 1
+        edge = stream, INPUT if is_input else query.id
+        if not is_input and (query.id in delivered or (stream, INPUT) in edges):
+            continue
+        if edge in edges:
             result.append(WindowDrop(*edge, query.window_ms, query.slide_ms))
     return tuple(result)
 

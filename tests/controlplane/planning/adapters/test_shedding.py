@@ -6,8 +6,10 @@ import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
+from controlplane.errors import Invalid
 from controlplane.executions import control, progression
 from controlplane.models import ArmedLadder, Cluster, Node, Proposal, Query
+from controlplane.planning.adapters import adapter_of
 from controlplane.planning.shedding.observation import read_work
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
@@ -141,3 +143,10 @@ def test_the_policy_sets_the_ladder(operator: Actor, sf: Cluster, busy: Query) -
     ladder = action.ladder
     assert (ladder.limit, ladder.hold_ms, len(ladder.rungs) <= 2) == (0.5, 7_000, True)
     assert ladder.rungs[-1].factor == pytest.approx(2.0)
+
+
+def test_only_the_linear_program_plans_ladders(operator: Actor, sf: Cluster, busy: Query) -> None:
+    assert [algorithm.name for algorithm in adapter_of("shedding").algorithms] == ["lp"]
+    with pytest.raises(Invalid) as invalid:
+        requests.request(operator, sf, "c_fit", {}, planner="shedding")
+    assert list(invalid.value.fields) == ["algorithm"]

@@ -152,6 +152,10 @@ def test_short_tumbling_windows_are_dropped_whole() -> None:
     assert WindowDrop(1, INPUT, 5_000, 5_000) in windows
     # Behind an input edge that drops records, windows would be incomplete.
     assert {window.stream for window in windows} <= {1, 3}
+    # An emulated node gets all records of a query with window drops.
+    emulated = SheddingCluster({1: 100.0}, [0.01], frozenset({0}))
+    emulated.add(1, [1], [0], window_ms=5_000).add(2, [1], [0], window_ms=60_000)
+    assert ladder_of(emulated).windows == ()
     random = replace(cluster, settings=SheddingSettings(windows="random"))
     assert ladder_of(random).windows == ()
 
