@@ -77,8 +77,8 @@ def next_state(state: PositionState, needed: Needed, now_ms: int, hold_ms: int) 
     """Return the state after `state`; the position rises to what is needed immediately.
 
     A position that arrivals needed for `SUSTAIN_MS` is held: it falls after less was needed for
-    `hold_ms`, to the highest position that was needed in that time. What a backlog needs beyond
-    the arrivals is never held: a backlog that becomes shorter needs less.
+    `hold_ms`, to the highest position that was needed in that time after `SUSTAIN_MS`. What a
+    backlog needs beyond the arrivals is never held: a backlog that becomes shorter needs less.
     """
     after = state if needed.by_rates is None else _held(state, needed.by_rates, now_ms, hold_ms)
     position = max(after.held, needed.by_rates or 0.0, needed.with_backlogs)
@@ -90,8 +90,11 @@ def _held(state: PositionState, needed: float, now_ms: int, hold_ms: int) -> Pos
     is_above = needed >= state.held
     if is_above != state.is_above or not state.since_ms:
         state = replace(state, is_above=is_above, since_ms=now_ms, extreme=needed)
-    nearest = min if is_above else max
-    extreme = nearest(state.extreme, needed)
-    if now_ms - state.since_ms < (SUSTAIN_MS if is_above else hold_ms):
+    elapsed_ms = now_ms - state.since_ms
+    extreme = min(state.extreme, needed) if is_above else max(state.extreme, needed)
+    if not is_above and elapsed_ms < SUSTAIN_MS:
+        # A load falls within a batch: the rates of this batch are between both loads.
+        extreme = needed
+    if elapsed_ms < (SUSTAIN_MS if is_above else hold_ms):
         return replace(state, extreme=extreme)
     return replace(state, held=extreme, since_ms=now_ms, extreme=needed, is_above=needed >= extreme)

@@ -121,8 +121,13 @@ def test_the_position_follows_after_the_hold_time_and_does_not_oscillate() -> No
     assert positions[1:7] == [2.0] * 6, "immediately"
     assert positions[7:17] == [2.0] * 10
     changes = [low for high, low in pairwise(positions[7:]) if low != high]
-    assert changes == [0.5, 0.2, 0.0]
+    assert changes == [0.5, 0.0]
     assert follow([0.0, 2.0, 0.0, 2.0, 0.0]) == [0.0, 2.0, 0.0, 2.0, 0.0], "too short to be held"
+
+
+def test_a_load_that_falls_within_a_batch_is_held_once() -> None:
+    positions = follow([*[2.0] * 6, 1.1, *[0.0] * 12])
+    assert positions == [2.0] * 16 + [0.0] * 3
 
 
 def test_what_a_backlog_needs_is_not_held() -> None:
