@@ -302,7 +302,7 @@ def _plans(problem: SheddingProblem, program: FlowProgram, points: list[_Point])
         flows = point.flows
         if result:
             capped = _capped(program, rates, before * unshed)
-            if float(model.values @ capped) >= point.value * (1 - _ROUNDING):
+            if float(model.values @ capped) >= point.value * (1 - 10 * _ROUNDING):
                 flows = capped
         keep = dict(zip(model.network.locations, model.keep(flows, rates).tolist(), strict=True))
         # The first rung drops nothing, not even records that no output needs.
