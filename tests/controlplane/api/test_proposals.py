@@ -244,9 +244,10 @@ def test_kinds_of_planners_are_told_with_their_parameters(
         names = {measure["name"] for measure in planner["measures"]}
         assert set(planner["improves"]) <= names
         for algorithm in planner["algorithms"]:
-            first = {parameter["name"] for parameter in algorithm["parameters"][:1]}
-            assert first <= {"nu", "tau", "horizon", "seed"}
-            assert algorithm["parameters"][0]["type"] in ("float", "int")
+            # A ladder has no parameters: the policy has its settings.
+            for parameter in algorithm["parameters"][:1]:
+                assert parameter["name"] in ("nu", "tau", "horizon", "seed")
+                assert parameter["type"] in ("float", "int")
             body = {"planner": planner["name"], "algorithm": algorithm["name"]}
             answer = operating.post(PROPOSALS, json.dumps(body), content_type="application/json")
             assert answer.status_code == 202, answer.content

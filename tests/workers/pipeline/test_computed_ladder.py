@@ -1,0 +1,54 @@
+"""Ladders that the control plane computes, in the pipeline: loads and results as predicted."""
+
+import pytest
+
+from algorithms.shedding.lp import Lp
+from algorithms.shedding.problem import SheddingProblem
+from controlplane.planning.shedding.ladder import compute_ladder
+from controlplane.planning.shedding.problem import network_of
+from controlplane.plans.shedding_input import SheddingSettings
+from controlplane.wire.routing.cluster_actions import SetCapacity, SetLadder
+from tests.support.shedding import SheddingCluster
+from tests.workers.pipeline import test_ladder
+from tests.workers.pipeline.test_ladder import FIRST, SECOND, STREAM, Cluster
+
+cluster = test_ladder.cluster
+CAPACITIES = (120.0, 60.0)
+OVERLOAD = 300
+
+
+def test_two_nodes_process_what_the_optimal_plan_keeps(cluster: Cluster) -> None:
+    """Each node has a query of the stream; the smaller one is full first."""
+    given = SheddingCluster(
+        {STREAM: 50.0},
+        [1 / capacity for capacity in CAPACITIES],
+        frozenset({0, 1}),
+        settings=SheddingSettings(max_factor=8.0, rungs=16, hold_s=8.0),
+    )
+    given.add(FIRST, [STREAM], [0]).add(SECOND, [STREAM], [1], weight=2.0)
+    snapshot = given.snapshot()
+    ladder = compute_ladder(snapshot)
+    assert ladder is not None
+    network = network_of(snapshot).problem.network
+    rates = {f"stream {STREAM}": float(OVERLOAD)}
+    optimum = Lp().solve(SheddingProblem(network, rates)).outcome
+    cluster.pipeline.publish(
+        *(SetCapacity(node, per_s, emulated=True) for node, per_s in enumerate(CAPACITIES)),
+        SetLadder(ladder),
+    )
+    rows = [cluster.second(records) for records in [40] * 3 + [OVERLOAD] * 25]
+    assert any(row["ladder_dropped"] for row in rows[3:5])
+    steady = rows[13:]
+    assert all(row["waiting"] < sum(CAPACITIES) for row in steady)
+    taken = [sum(row["nodes"][node]["taken"] for row in steady) / len(steady) for node in (0, 1)]
+    value = taken[0] + 2 * taken[1]
+    assert value >= 0.95 * optimum.value
+    for node, query in enumerate((FIRST, SECOND)):
+        assert taken[node] == pytest.approx(optimum.results[f"query {query}"], rel=0.1)
+    while cluster.second(0):
+        pass
+    assert cluster.rows[-1]["waiting"] == 0
+    lost = cluster.dropped()
+    for query in (FIRST, SECOND):
+        edge = lost[f"{STREAM}>{query}"] + lost[str(STREAM)]
+        assert cluster.counted(query) == cluster.appended - edge
