@@ -37,6 +37,14 @@ class SheddingProblem:
         """Return the linear equations of the network."""
         return FlowModel.of(self.network)
 
+    def with_rates(self, rates: Floats) -> "SheddingProblem":
+        """Return the same network at other rates, float64[i]; both share the equations."""
+        names = self.network.inputs
+        result = SheddingProblem(self.network, dict(zip(names, rates.tolist(), strict=True)))
+        # Equations do not depend on rates: the other problem has them computed.
+        result.__dict__["model"] = self.model
+        return result
+
     @cached_property
     def vector(self) -> Floats:
         """Return the rates in the order of the inputs, float64[i]."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -102,10 +103,11 @@ class FitTables:
 
     def lookup(self, rates: Floats) -> SheddingPlan:
         """Return a plan for any rates, float64[i], in the order of the inputs."""
-        problem = SheddingProblem(
-            self.tree.network, dict(zip(self.tree.network.inputs, rates.tolist(), strict=True))
-        )
-        return self.plan(problem)
+        return self.plan(self._idle.with_rates(rates))
+
+    @cached_property
+    def _idle(self) -> SheddingProblem:
+        return SheddingProblem(self.tree.network, dict.fromkeys(self.tree.network.inputs, 0.0))
 
     def plan(self, problem: SheddingProblem) -> SheddingPlan:
         """Return a plan for the rates of a problem with the same network."""
@@ -222,7 +224,8 @@ def epsilon_parameter() -> Any:
     """Return the field of the error of plans."""
     return parameter(
         0.05,
-        help="Part of the optimal results that a plan may lose at most; tables grow with 1/epsilon",
+        unit="share",
+        help="The part of the optimal results that a plan may lose; tables grow with 1 / epsilon.",
         minimum=MIN_EPSILON,
         maximum=MAX_EPSILON,
     )
@@ -235,7 +238,7 @@ class CFit(Parameters):
     epsilon: float = epsilon_parameter()
     rule: str = parameter(
         RowRule.NEEDED.value,
-        help="Rows that tables keep: with pareto or triangle, plans may lose more than epsilon",
+        help="Rows that tables keep: with pareto or triangle, plans may lose more than epsilon.",
         choices=tuple(RowRule),
     )
 

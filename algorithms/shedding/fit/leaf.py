@@ -6,6 +6,7 @@ from typing import Final
 import numpy as np
 
 from algorithms.shedding.fit.complementary import DropList
+from algorithms.shedding.fit.cover import COVER_ABOVE, covering_rows
 from algorithms.shedding.fit.local import LocalModel, Worth
 from algorithms.shedding.fit.sampling import Precision, grid, samples
 from algorithms.shedding.fit.table import RowPlans, Table, Weights, is_needed
@@ -22,22 +23,25 @@ class Settings:
 
     `limits` float64[k, e]: parts of upstream resources per record of each stream; other rates
     cannot arrive. `outer`: whether the table may leave out rows by `is_needed`: the node knows
-    the limits of all nodes upstream, or its parent mixes rows.
+    the limits of all nodes upstream, or its parent mixes rows. `epsilon`: the error of plans if the
+    node knows the limits of all nodes upstream and is the only child of each, else 0.
     """
 
     precision: Precision
     limits: Floats
     outer: bool
+    epsilon: float
 
     @property
     def key(self) -> tuple[object, ...]:
         """Return the contents, to compare settings."""
-        return self.precision, self.outer, self.limits.shape, self.limits.tobytes()
+        limits = self.limits
+        return self.precision, self.outer, self.epsilon, limits.shape, limits.tobytes()
 
     @property
     def size(self) -> int:
         """Return the size in bytes."""
-        return (self.limits.size + 2) * NUMBER_BYTES + 1
+        return (self.limits.size + 3) * NUMBER_BYTES + 1
 
 
 def levels_of(local: LocalModel, settings: Settings, worth: Worth, tops: Floats) -> list[Floats]:
@@ -78,9 +82,12 @@ def linear_table(local: LocalModel, settings: Settings, worth: Worth) -> tuple[T
     """Return the table of a leaf without splits: results are linear in the rates."""
     levels = levels_of(local, settings, worth, local.useful_rates(np.zeros(0)))
     limits = np.vstack([local.limits, settings.limits])
-    rates = at_levels(levels, grid(levels, limits, outer=settings.outer))
-    scores = rates @ (worth.values - worth.free)
-    return Table(rates, scores, np.ones(len(rates), np.bool_)), WholePlans(rates)
+    places = grid(levels, limits, outer=settings.outer)
+    values = worth.values - worth.free
+    if settings.epsilon > 0 and len(places) > COVER_ABOVE:
+        places = places[covering_rows(levels, places, limits, values, settings.epsilon)]
+    rates = at_levels(levels, places)
+    return Table(rates, rates @ values, np.ones(len(rates), np.bool_)), WholePlans(rates)
 
 
 @dataclass(frozen=True, eq=False)

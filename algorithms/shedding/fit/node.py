@@ -81,7 +81,8 @@ def root_settings(summary: Summary, epsilon: float, *, outer: bool = True) -> Se
     spread = 1 - (1 - epsilon / 2) ** (1 / summary.stages)
     loss = epsilon / 2 * summary.least / summary.sampled
     streams = len(summary.worth.streams)
-    return Settings(Precision(spread, loss), np.zeros((0, streams)), outer)
+    limits = np.zeros((0, streams))
+    return Settings(Precision(spread, loss), limits, outer, epsilon if outer else 0.0)
 
 
 def child_settings(
@@ -103,11 +104,11 @@ def child_settings(
         if maps:
             streams = gains.argmax(axis=1)
             passed = limits[:, streams] / gains[np.arange(len(pairs)), streams]
-            outer = settings.outer and is_sole
+            outer, epsilon = settings.outer and is_sole, settings.epsilon if is_sole else 0.0
             passed = passed[(passed > 0).any(axis=1)]
         else:
-            passed, outer = np.zeros((0, len(pairs))), True
-        result[child] = Settings(settings.precision, passed, outer)
+            passed, outer, epsilon = np.zeros((0, len(pairs))), True, 0.0
+        result[child] = Settings(settings.precision, passed, outer, epsilon)
     return result
 
 
