@@ -92,9 +92,8 @@ def _held(state: PositionState, needed: float, now_ms: int, hold_ms: int) -> Pos
         state = replace(state, is_above=is_above, since_ms=now_ms, extreme=needed)
     elapsed_ms = now_ms - state.since_ms
     extreme = min(state.extreme, needed) if is_above else max(state.extreme, needed)
-    if not is_above and elapsed_ms < SUSTAIN_MS:
-        # A load falls within a batch: the rates of this batch are between both loads.
-        extreme = needed
     if elapsed_ms < (SUSTAIN_MS if is_above else hold_ms):
-        return replace(state, extreme=extreme)
+        # A load falls within a batch: the rates of this batch are between both loads.
+        counts = is_above or elapsed_ms >= SUSTAIN_MS
+        return replace(state, extreme=extreme if counts else 0.0)
     return replace(state, held=extreme, since_ms=now_ms, extreme=needed, is_above=needed >= extreme)

@@ -128,6 +128,8 @@ def test_the_position_follows_after_the_hold_time_and_does_not_oscillate() -> No
 def test_a_load_that_falls_within_a_batch_is_held_once() -> None:
     positions = follow([*[2.0] * 6, 1.1, *[0.0] * 12])
     assert positions == [2.0] * 16 + [0.0] * 3
+    slow = follow([*[2.0] * 4, 1.1, *[0.0] * 4], every_ms=5_000)
+    assert slow == [2.0] * 6 + [0.0] * 3, "also if a batch takes longer than a load has to last"
 
 
 def test_what_a_backlog_needs_is_not_held() -> None:
