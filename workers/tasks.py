@@ -23,6 +23,7 @@ from controlplane.policies.exclusions import prune_exclusions
 from controlplane.proposals import computation, ledger, staleness
 from controlplane.results import window_retention
 from controlplane.runtime.beats import beat
+from controlplane.shedding import edge_periods
 from controlplane.shedding import history as shedding_history
 from controlplane.task_names import (
     ADVANCE,
@@ -108,6 +109,7 @@ def prune() -> None:
     arrivals.prune(now)
     skew_history.prune(now)
     shedding_history.prune_intervals(now)
+    edge_periods.prune(now)
     retention.prune_queries(now)
     window_retention.prune_windows(now)
     retention.prune_routing()

@@ -17,6 +17,7 @@ from controlplane.events.publish import send_samples
 from controlplane.executions import acknowledgement
 from controlplane.health import failed_queries, skipped_batches
 from controlplane.models import Cluster, MetricSample, Node, RoutingVersion, Stream
+from controlplane.shedding import edge_periods
 from controlplane.shedding import history as shedding_history
 from controlplane.telemetry.samples import PreviousBatch, Row, Sample, moment_of, sample_of
 from controlplane.telemetry.time_series import latest_values
@@ -95,6 +96,7 @@ def store(
         arrivals.count(cluster, rows)
         drop_rule_housekeeping.count(cluster.pk, rows, samples)
         shedding_history.record(cluster, rows, samples)
+        edge_periods.record(cluster, rows)
         _acknowledge(cluster.pk, max(row["version"] for row in rows))
         acknowledgement.acknowledge(cluster, rows, samples)
         failed_queries.end_failed(cluster, rows)

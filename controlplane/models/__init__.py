@@ -19,7 +19,7 @@ from controlplane.models.policy import Blackout, Exclusion, Policy
 from controlplane.models.proposal import Comparison, Proposal
 from controlplane.models.query import Drop, Query, QueryStream, Task
 from controlplane.models.routing import RoutingVersion
-from controlplane.models.shedding import ArmedLadder, SheddingInterval
+from controlplane.models.shedding import ArmedLadder, CountedRange, EdgePeriod, SheddingInterval
 from controlplane.models.snapshot import Snapshot
 from controlplane.models.watching import Decision, LedgerEntry
 from controlplane.models.webhook import Delivery, Webhook
@@ -35,10 +35,12 @@ __all__ = [
     "Cluster",
     "ClusterHealth",
     "Comparison",
+    "CountedRange",
     "Decision",
     "Delivery",
     "DriverRestart",
     "Drop",
+    "EdgePeriod",
     "Exclusion",
     "Execution",
     "Grant",

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from controlplane.models.cluster import Cluster
+from controlplane.models.cluster import Cluster, Stream
 from controlplane.models.snapshot import Snapshot
 from controlplane.wire.routing.ladder import Ladder
 
@@ -64,3 +64,54 @@ class SheddingInterval(models.Model):
 
     def __str__(self) -> str:
         return f"rung {self.rung} of {self.cluster_id} at {self.started_at:%F %T}"
+
+
+class EdgePeriod(models.Model):
+    """The records of an edge in a period of event time, while drop rules may drop some of them.
+
+    `query`, `window_ms`, `slide_ms`, `start_s` (s since the epoch), `seconds`: as in
+    controlplane.wire.drop_counts.DropCount. `arrived`: counted in rows of input edges without
+    windows. `counted_at`: when the row last changed.
+    """
+
+    stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="edge_periods")
+    query = models.BigIntegerField()
+    window_ms = models.PositiveBigIntegerField(default=0)
+    slide_ms = models.PositiveBigIntegerField(default=0)
+    start_s = models.BigIntegerField()
+    seconds = models.PositiveIntegerField()
+    arrived = models.PositiveBigIntegerField(default=0)
+    dropped = models.PositiveBigIntegerField(default=0)
+    counted_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["stream", "query", "start_s", "seconds", "window_ms", "slide_ms"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["stream", "query", "start_s", "seconds", "window_ms", "slide_ms"],
+                name="edge_period_once",
+            ),
+        ]
+        indexes = [models.Index(fields=["counted_at"], name="edge_period_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.stream_id}>{self.query} {self.start_s} s"
+
+
+class CountedRange(models.Model):
+    """A range of event time in which the records of a stream are counted (`EdgePeriod`).
+
+    From `start_s` to `stop_s` (s since the epoch); `is_open`: batches still count. Records before
+    and after were not counted: no rule could drop them.
+    """
+
+    stream = models.ForeignKey(Stream, on_delete=models.CASCADE, related_name="counted_ranges")
+    start_s = models.BigIntegerField()
+    stop_s = models.BigIntegerField()
+    is_open = models.BooleanField(default=True)
+
+    class Meta:
+        ordering = ["stream", "start_s", "id"]
+
+    def __str__(self) -> str:
+        return f"{self.stream_id} {self.start_s} to {self.stop_s} s"

@@ -19,7 +19,8 @@ from controlplane.errors import Conflict, Invalid, TryLater
 from controlplane.models import Cluster, Query
 from controlplane.results.filters import WindowState, cursor_of, cursor_read
 from controlplane.results.pages import raw_of_archived, raw_of_stored
-from controlplane.results.values import KeyedWindow, Names, window_row
+from controlplane.results.sampled import with_estimates
+from controlplane.results.values import KeyedWindow, Names, RawWindow, window_row
 from controlplane.wire.results import feed, final_windows
 from controlplane.wire.results.feed import FeedEntry
 from controlplane.wire.results.places import place_of
@@ -123,7 +124,7 @@ class _FeedReader:
         page = read_places(
             redis_client(), self.cluster.slug, self.query.pk, self.names.computation, places
         )
-        shown = [self.names.shown(raw_of_stored(page, window)) for window in page.windows]
+        shown = self._shown([raw_of_stored(page, window) for window in page.windows])
         # A follower that is disconnected within them receives all of them again.
         events = [
             FeedEvent("changed", before, event)
@@ -138,11 +139,15 @@ class _FeedReader:
         """Return the windows that were archived after a position."""
         least = place.final + b"\x00" if place.final else b""
         rows = archive.read(Part(self.query.pk, least, limit=MOST, newest_first=False))
+        shown = self._shown([raw_of_archived(row) for row in rows])
         events = []
-        for row in rows:
-            window = self.names.shown(raw_of_archived(row))
+        for row, window in zip(rows, shown, strict=True):
             events.append(FeedEvent(str(window.state), replace(place, final=row.place), window))
         return events
+
+    def _shown(self, windows: Sequence[RawWindow]) -> list[KeyedWindow]:
+        shown = [self.names.shown(window) for window in windows]
+        return with_estimates(self.query, self.names.computation, shown)
 
 
 def _names(query: Query) -> Names:

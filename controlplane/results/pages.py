@@ -21,6 +21,7 @@ from controlplane.results.filters import (
     cursor_of,
     key_values,
 )
+from controlplane.results.sampled import with_estimates
 from controlplane.results.values import KeyedWindow, Names, RawWindow
 from controlplane.wire.query import Computation
 from controlplane.wire.results import final_windows
@@ -75,7 +76,8 @@ def _page(cluster: Cluster, query: Query, wanted: WindowFilters) -> tuple[list[K
     if error is not None and not windows:
         raise error
     names = Names(text_of(query), computation, streams)
-    return [names.shown(window) for window in windows], after
+    shown = [names.shown(window) for window in windows]
+    return with_estimates(query, computation, shown), after
 
 
 @dataclass(frozen=True)

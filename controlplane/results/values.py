@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple
 
 from controlplane.archive.values import Raised
+from controlplane.results.estimates import Estimate
 from controlplane.results.filters import WindowState, is_stream
 from controlplane.wire.language.tree import Kind
 from controlplane.wire.query import Computation
@@ -16,6 +17,7 @@ from controlplane.wire.query_text import QueryText
 from controlplane.wire.results.places import start_of
 
 _NO_ERRORS: Final[Mapping[str, str]] = {}
+_NO_ESTIMATES: Final[Mapping[str, Estimate]] = {}
 
 
 class KeyedWindow(NamedTuple):
@@ -23,7 +25,8 @@ class KeyedWindow(NamedTuple):
 
     JSON has no infinities and no NaN: these are the texts Infinity, -Infinity and NaN; decimals are
     texts, too. `errors`: by aggregate why it has no value. `final_at`: since when the window is
-    final, None if it is not.
+    final, None if it is not. `kept`: the fraction of its records that drop rules kept, None if it
+    was not counted; `estimates`: of counts and sums over all records, if it is below 1.
     """
 
     start: datetime
@@ -33,11 +36,15 @@ class KeyedWindow(NamedTuple):
     state: WindowState = WindowState.OPEN
     final_at: datetime | None = None
     errors: Mapping[str, str] = _NO_ERRORS
+    kept: float | None = 1.0
+    estimates: Mapping[str, Estimate] = _NO_ESTIMATES
 
 
 def window_row(window: KeyedWindow) -> dict[str, Any]:
     """Return a window as JSON values of a response."""
     fields = window._asdict()
+    estimates = fields["estimates"].items()
+    fields["estimates"] = {name: estimate._asdict() for name, estimate in estimates}
     return {"window_start": fields.pop("start"), **fields}
 
 

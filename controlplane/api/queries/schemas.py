@@ -264,6 +264,17 @@ class SubmittedOut(Schema):
     names: list[str]
 
 
+class EstimateOut(Schema):
+    """An estimate of a count or sum over all records, from those that drop rules kept.
+
+    low, high: the 95 % confidence interval; null if the results do not bound it.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+
+
 class WindowOut(Schema):
     """One window of one key of a query: key and aggregates by name.
 
@@ -271,7 +282,10 @@ class WindowOut(Schema):
     NaN are texts. batch is the newest micro-batch that changed the window. state is open (records
     may change it), final (complete, since final_at) or incomplete (nothing changes it any more, but
     its query ended before all its records had come, or it was open for too long). errors has for
-    an aggregate without a value the reason.
+    an aggregate without a value the reason. kept is the fraction of the records of the window that
+    drop rules kept: 1 if they dropped none, null if it was not counted. values are those of the
+    kept records; estimates has for counts and sums of a window with kept below 1 an estimate over
+    all records.
     """
 
     window_start: datetime
@@ -281,6 +295,8 @@ class WindowOut(Schema):
     state: str
     final_at: datetime | None = None
     errors: dict[str, str] = {}
+    kept: float | None = 1.0
+    estimates: dict[str, EstimateOut] = {}
 
 
 class WindowPageOut(Schema):

@@ -16,6 +16,7 @@ from controlplane.wire.aggregates.state_schema import (
     schema_named,
     schema_names,
 )
+from controlplane.wire.drop_counts import DropCounter, periods_of
 from controlplane.wire.limits import TimeLimit, time_limit
 from controlplane.wire.results.blocks import Block
 from controlplane.wire.routing.drop_rules import Edge
@@ -60,7 +61,8 @@ class BatchChanges:
     """The changes of a batch on a node: windows by state schema, and measures.
 
     `blocks`: windows that were complete immediately, each once for several queries. `dropped`,
-    `ladder_dropped`: records by edge (stream, query), by its rule or the ladder; `tasks`: rows of
+    `ladder_dropped`: records by edge (stream, query), by its rule or the ladder; `drop_counts`: the
+    same by event time; `tasks`: rows of
     query, task, records imported and bytes of state, of the tasks that were looked at; `state_us`:
     processor time of the state; `faults`: by query what of it could not be computed: nothing of it
     was taken then.
@@ -73,6 +75,7 @@ class BatchChanges:
     state_bytes: int = 0
     dropped: dict[Edge, int] = field(default_factory=dict)
     ladder_dropped: dict[Edge, int] = field(default_factory=dict)
+    drop_counts: DropCounter = field(default_factory=DropCounter)
     tasks: list[Int64s] = field(default_factory=list)
     state_us: int = 0
     faults: dict[int, Fault] = field(default_factory=dict)
@@ -86,6 +89,7 @@ class BatchChanges:
         self.state_bytes = other.state_bytes
         _add(self.dropped, other.dropped)
         _add(self.ladder_dropped, other.ladder_dropped)
+        self.drop_counts.take(other.drop_counts)
         self.tasks += other.tasks
         self.state_us += other.state_us
         self.faults |= other.faults
@@ -264,37 +268,54 @@ def _count(group: Group, taken: _Taken, changes: BatchChanges) -> None:
                       changes.faults, lambda _: sample_of(taken.panes.rows))  # fmt: skip
     # Each part of the queries has the late records of all that share the computation.
     changes.late += counts[0][0] if counts else 0
-    for _, by_rules, by_ladder in counts:
+    for _, by_rules, by_ladder, by_time in counts:
         _add(changes.dropped, by_rules)
         _add(changes.ladder_dropped, by_ladder)
+        changes.drop_counts.take(by_time)
 
 
-def _counted(group: Group, taken: _Taken) -> tuple[int, dict[Edge, int], dict[Edge, int]]:
-    """Return the late records, and by edge those that rules and those that the ladder dropped."""
+class _Counts(NamedTuple):
+    """Late records, and by edge those that rules and the ladder dropped; those by event time."""
+
+    late: int
+    by_rules: dict[Edge, int]
+    by_ladder: dict[Edge, int]
+    by_time: DropCounter
+
+
+def _counted(group: Group, taken: _Taken) -> _Counts:
+    """Return the counts of a group."""
     records, panes, intake = taken.records, taken.panes, group.intake
     late = 0 if panes.late is None else late_records(group, records, panes.late)
+    by_time = DropCounter()
     if panes.dropped is None:
-        return late, {}, {}
-    by_rules = dropped_records(group, records, panes.dropped == BY_RULE, intake.drop_rules)
-    by_ladder = dropped_records(group, records, panes.dropped == BY_LADDER, intake.ladder_rules)
-    return late, by_rules, by_ladder
+        return _Counts(late, {}, {}, by_time)
+    by_rules = dropped_records(group, records, panes.dropped == BY_RULE, intake.drop_rules, by_time)
+    by_ladder = dropped_records(
+        group, records, panes.dropped == BY_LADDER, intake.ladder_rules, by_time
+    )
+    return _Counts(late, by_rules, by_ladder, by_time)
 
 
 def dropped_records(
-    group: Group, records: Records, dropped: Mask, drop_rules: DropRules
+    group: Group, records: Records, dropped: Mask, drop_rules: DropRules, by_time: DropCounter
 ) -> dict[Edge, int]:
     """Return the records that each edge of a group dropped on this node by some drop rules.
 
     `dropped`: bool[n], the records that these rules drop. Records of a query whose task is on
-    another node are counted there.
+    another node are counted there. `by_time` counts them, too.
     """
     result: dict[Edge, int] = {}
-    for stream, _ in drop_rules:
+    for stream, rule in drop_rules:
         rows = np.flatnonzero(dropped & (records.stream == stream))
+        periods = periods_of(records.ts_ms[rows])
         for subscription in group.subscriptions if len(rows) else ():
-            result[stream, subscription.query] = int(
-                _is_here(group, subscription, records, stream)[rows].sum()
-            )
+            query, count, own = subscription.query, len(rows), periods
+            if subscription.routed_tasks > 1:
+                here = rows[_is_here(group, subscription, records, stream)[rows]]
+                count, own = len(here), periods_of(records.ts_ms[here])
+            result[stream, query] = count
+            by_time.drop(stream, query, rule, own)
     return result
 
 

@@ -64,8 +64,9 @@ class NodeReport:
     queries that left the table; `split` those of which other nodes may have tasks, `merged` those
     that an aggregator node combines. `moves` are the tasks that it exported (query, task, bytes of
     state, records that waited); `imported` those it got (query, task). `dropped`, `ladder_dropped`:
-    stream, query and records of its query edges, which rules or else the ladder dropped. `faults`:
-    query, incarnation, reason, stage and sample (JSON) of failed queries, in this batch or before.
+    stream, query and records of its query edges, which rules or else the ladder dropped;
+    `drop_counts`: the same by event time (rows of `wire.drop_counts.DropCount`). `faults`: query,
+    incarnation, reason, stage and sample (JSON) of failed queries, in this batch or before.
     `emitted`: bytes of windows and states. `executor` is where it ran; `elapsed_ms`: since the
     batch before. `merged_rows`: the partial results that it merged as an aggregator node, which
     took `merge_ms` of `busy_ms`.
@@ -97,6 +98,7 @@ class NodeReport:
     elapsed_ms: int | None = None
     dropped: list[list[int]] = field(default_factory=list)
     ladder_dropped: list[list[int]] = field(default_factory=list)
+    drop_counts: list[list[int]] = field(default_factory=list)
     emitted: int = 0
     faults: list[tuple[int, int, str, str, str]] = field(default_factory=list)
     merged_rows: int = 0

@@ -300,6 +300,7 @@ class NodeBatch:
             elapsed_ms=header.elapsed_ms,
             dropped=[[*edge, lost] for edge, lost in changed.dropped.items() if lost],
             ladder_dropped=[[*edge, n] for edge, n in changed.ladder_dropped.items() if n],
+            drop_counts=changed.drop_counts.rows(),
             faults=fault_rows(self.faults),
         )
 

@@ -7,6 +7,7 @@ import numpy as np
 import redis
 
 from controlplane.wire import keys
+from controlplane.wire.drop_counts import merged
 from controlplane.wire.figures import row_from
 from controlplane.wire.log.values import position_key
 from workers.pipeline.exchange.output import NodeReport
@@ -159,12 +160,19 @@ def _split_row(source: dict[str, Any]) -> dict[str, Any]:
 def _shedding(nodes: Sequence[NodeReport], sources: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return the records that each edge dropped, by its rule and by the ladder of drop rules.
 
-    And the position on the armed ladder, and the input factor: None without a ladder.
+    And the same records by event time (rows of `wire.drop_counts.DropCount`), the position on the
+    armed ladder, and the input factor: None without a ladder.
     """
     position, factor = next((s["ladder"] for s in sources if "ladder" in s), (None, None))
     return {
         "dropped": _dropped(nodes, sources, "dropped"),
         "ladder_dropped": _dropped(nodes, sources, "ladder_dropped"),
+        "drop_counts": merged(
+            [
+                *(source.get("drop_counts", ()) for source in sources),
+                *(report.drop_counts for report in nodes),
+            ]
+        ),
         "ladder_position": position,
         "input_factor": factor,
     }

@@ -6,10 +6,12 @@ that an edge to one of its queries drops; the split node counts the others for e
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from controlplane.wire.drop_counts import DropCounter, periods_of
 from controlplane.wire.routing.drop_rules import DropRule
 from workers.pipeline.engine.evaluation.drop_rules import SampleHashes, is_dropped
 from workers.pipeline.engine.evaluation.records import Int64s
@@ -17,6 +19,8 @@ from workers.pipeline.routing.compiled_table import CompiledTable, Keyed
 from workers.pipeline.shedding.drops import NO_DROPS, QUERY_SEED, LadderDrops
 
 Mask = NDArray[np.bool_]
+# Only random samples of a ladder are not delivered, so the share does not matter here.
+_SAMPLE: Final = DropRule.of(0.0, QUERY_SEED)
 # The node of each record's task, int64[records], by kind of reader; None where it is not known.
 NodesOf = Mapping[Keyed, Int64s | None]
 
@@ -27,10 +31,12 @@ class Delivery:
 
     `dropped`, `ladder_dropped`: records by the name of the edge to a query, which a rule of the
     edge, or else the ladder, dropped before they were delivered to the node of their task.
+    `counter`: counts the same records by event time.
     """
 
     table: CompiledTable
     drops: LadderDrops = NO_DROPS
+    counter: DropCounter = field(default_factory=DropCounter)
     dropped: dict[str, int] = field(default_factory=dict)
     ladder_dropped: dict[str, int] = field(default_factory=dict)
 
@@ -65,14 +71,16 @@ class Delivery:
         return 0.0 if rule is None or rule.window_ms else rule.steps[-1][1]
 
     def _count(self, stream: int, query: int, hashes: SampleHashes, ts_ms: Int64s) -> None:
-        name, rule = f"{stream}>{query}", self.table.table.drop_rules.get((stream, query))
-        by_rule = 0 if rule is None else int(is_dropped(rule, hashes, ts_ms).sum())
-        for counts, records in (
-            (self.dropped, by_rule),
-            (self.ladder_dropped, len(hashes) - by_rule),
-        ):
-            if records:
-                counts[name] = counts.get(name, 0) + records
+        edge, rule = (stream, query), self.table.table.drop_rules.get((stream, query))
+        by_rule = np.zeros(len(hashes), np.bool_)
+        if rule is not None:
+            by_rule = is_dropped(rule, hashes, ts_ms)
+        causes = ((self.dropped, rule, by_rule), (self.ladder_dropped, _SAMPLE, ~by_rule))
+        for counts, cause, lost in causes:
+            if cause is not None and lost.any():
+                name = f"{stream}>{query}"
+                counts[name] = counts.get(name, 0) + int(lost.sum())
+                self.counter.drop(*edge, cause, periods_of(ts_ms[lost]))
 
 
 def is_unneeded(share: float, hashes: SampleHashes) -> Mask:

@@ -1,14 +1,17 @@
 """Routing: the entries a split node has read, put into one envelope per node."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from controlplane.wire.drop_counts import DropCounter, periods_of
 from controlplane.wire.language.tree import Expression
 from controlplane.wire.log.values import NO_TIME, Entry
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
@@ -19,6 +22,7 @@ from workers.pipeline.engine.failures.probe import probe_call
 from workers.pipeline.engine.hashing import Hashes, hash_rows
 from workers.pipeline.exchange.envelope import EMPTY, TIME_COLUMN, Envelope, join_extras
 from workers.pipeline.routing.compiled_table import CompiledTable, Keyed, Readers
+from workers.pipeline.shedding.counted_streams import counted_streams
 from workers.pipeline.shedding.drops import NO_DROPS, LadderDrops
 from workers.pipeline.split_nodes.delivery import Delivery, is_unneeded
 from workers.pipeline.split_nodes.key_routing import KeyRouter
@@ -118,21 +122,20 @@ def dispatch(
     """
     per_node: list[list[NodeRecords]] = [[] for _ in range(nodes)]
     edges = InputEdges(table, drops)
-    delivery = Delivery(table, drops)
+    delivery = Delivery(table, drops, edges.counter)
     stage = Routing(router or KeyRouter(table), delivery, sampler, probe_first=probe_first)
     # In the order of their ids: the states of key groupings depend on it.
     for stream, read in sorted(entries.items()):
         readers = table.readers_of_stream.get(stream)
         blocks = edges.read_stream(stream, read)
-        if readers is None or blocks is None:
-            continue
-        for node, records in stage.by_node(stream, blocks, readers).items():
-            per_node[node].append(NodeRecords(stream, read, records))
+        if blocks is not None and readers is not None:
+            for node, records in stage.by_node(stream, blocks, readers).items():
+                per_node[node].append(NodeRecords(stream, read, records))
     read_ms = max((entry.appended_ms for read in entries.values() for entry in read), default=0)
     report = dict(source) | edges.report(delivery)
     report |= stage.router.report() | (sampler.report() if sampler else {})
-    sources = {REPORTING_NODE: report}
-    envelopes = [_envelopes(p, sources.get(n, {}), read_ms) for n, p in enumerate(per_node)]
+    envelopes = [_envelopes(parts, report if node == REPORTING_NODE else {}, read_ms)
+                 for node, parts in enumerate(per_node)]  # fmt: skip
     return Dispatched(envelopes, edges.dead)
 
 
@@ -141,7 +144,7 @@ class InputEdges:
     """The input edges of streams: what they keep, and what was dropped and was unreadable.
 
     `dropped`, `ladder_dropped`: records by stream that a rule of the edge, or else the ladder,
-    dropped.
+    dropped. `counter`: counts by event time of streams that drop rules may drop records of.
     """
 
     table: CompiledTable
@@ -149,13 +152,15 @@ class InputEdges:
     dropped: dict[int, int] = field(default_factory=dict)
     ladder_dropped: dict[int, int] = field(default_factory=dict)
     dead: DeadLetterBuffer = field(default_factory=DeadLetterBuffer)
+    counter: DropCounter = field(default_factory=DropCounter)
 
     def report(self, delivery: Delivery) -> dict[str, Any]:
         """Return what the report of the split node has of these edges, and of those to queries."""
-        parts: dict[str, Mapping[Any, Any]] = {
+        parts: dict[str, Mapping[Any, Any] | list[Any]] = {
             "dropped": dict[Any, int](self.dropped) | delivery.dropped,
             "ladder_dropped": dict[Any, int](self.ladder_dropped) | delivery.ladder_dropped,
             "dead": self.dead.counts,
+            "drop_counts": self.counter.rows(),
         }
         return {name: counts for name, counts in parts.items() if counts}
 
@@ -171,6 +176,9 @@ class InputEdges:
         if rule is None and by_ladder is not None and drops_all(by_ladder):
             # The blocks are not even decoded; their event times travel.
             _add(self.ladder_dropped, stream, sum(entry.records for entry in read))
+            periods = _periods_of_entries(read)
+            self.counter.arrive(stream, periods)
+            self.counter.drop(stream, INPUT, by_ladder, periods)
             none = projection.of((), self.dead)
             return StreamRecords(none.records, {}, np.zeros(len(read), np.int64), none.event_time)
         result = projection.of(read, self.dead)
@@ -182,25 +190,38 @@ class InputEdges:
         blocks = StreamRecords(result.records, extras, result.lengths, result.event_time)
         if result.good is not None:
             blocks = blocks.where(result.good)
-        blocks = _kept(blocks, stream, rule, self.dropped)
-        return _kept(blocks, stream, by_ladder, self.ladder_dropped)
+        if stream in self._counted:
+            self.counter.arrive(stream, periods_of(blocks.ts_ms))
+        blocks = self._kept(blocks, stream, rule, self.dropped)
+        return self._kept(blocks, stream, by_ladder, self.ladder_dropped)
+
+    @cached_property
+    def _counted(self) -> frozenset[int]:
+        return counted_streams(self.table, self.drops)
+
+    def _kept(
+        self, blocks: StreamRecords, stream: int, rule: DropRule | None, dropped: dict[int, int]
+    ) -> StreamRecords:
+        """Return the records that a rule keeps; the number of the others is added to `dropped`."""
+        if rule is None:
+            return blocks
+        is_dropped_row = is_dropped(rule, blocks.extras[SAMPLE_HASH], blocks.ts_ms)
+        _add(dropped, stream, int(is_dropped_row.sum()))
+        self.counter.drop(stream, INPUT, rule, periods_of(blocks.ts_ms[is_dropped_row]))
+        return blocks.where(~is_dropped_row)
+
+
+def _periods_of_entries(read: Sequence[Entry]) -> Counter[int]:
+    """Return the records by period, those of an entry at the newest event time of the entry."""
+    known = [entry for entry in read if entry.newest_ms != NO_TIME]
+    times = np.array([entry.newest_ms for entry in known], np.int64)
+    return periods_of(np.repeat(times, np.array([entry.records for entry in known], np.int64)))
 
 
 def _hashes(stream: int, read: Sequence[Entry], lengths: Int64s) -> NDArray[np.uint64]:
     pairs = zip(read, lengths.tolist(), strict=True)
     hashes = [sample_hashes(stream, entry.position, records) for entry, records in pairs]
     return np.concatenate([np.zeros(0, np.uint64), *hashes])
-
-
-def _kept(
-    blocks: StreamRecords, stream: int, rule: DropRule | None, dropped: dict[int, int]
-) -> StreamRecords:
-    """Return the records that a rule keeps; the number of the others is added to `dropped`."""
-    if rule is None:
-        return blocks
-    is_dropped_row = is_dropped(rule, blocks.extras[SAMPLE_HASH], blocks.ts_ms)
-    _add(dropped, stream, int(is_dropped_row.sum()))
-    return blocks.where(~is_dropped_row)
 
 
 def _add(counts: dict[int, int], stream: int, records: int) -> None:

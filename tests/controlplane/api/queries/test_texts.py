@@ -149,6 +149,8 @@ def test_results_are_windows_by_key(script: Client, sf: Cluster) -> None:
         "state": "open",
         "final_at": None,
         "errors": {},
+        "kept": 1.0,
+        "estimates": {},
     }
     page = script.get(f"{QUERIES}/q/results?limit=1")
     assert len(page.json()["windows"]) == 1

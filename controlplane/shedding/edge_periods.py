@@ -1,0 +1,209 @@
+"""Records that arrived on edges and were dropped, by period of event time.
+
+Micro-batches count them while drop rules may drop records of a stream. The fraction of its records
+that a window keeps follows from them (`results.kept`).
+"""
+
+import math
+from collections.abc import Iterable, Sequence, Set
+from datetime import datetime, timedelta
+from typing import Final, NamedTuple
+
+from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.utils import timezone
+
+from controlplane.models import Cluster, CountedRange, EdgePeriod, Query, Stream
+from controlplane.pagination.chunks import chunks, delete_in_chunks
+from controlplane.telemetry.samples import Row
+from controlplane.wire.drop_counts import OTHERS, DropCount, merged
+from controlplane.wire.routing.drop_rules import INPUT
+
+# Periods of a stream without drops are kept for so long, and beside periods with drops.
+_UNUSED: Final = timedelta(days=1)
+_BESIDE_S: Final = 6 * 3_600
+# Periods of a cluster that are kept: the newest.
+MOST: Final = 1_000_000
+# Periods that are read together; a reader of more gets none.
+MOST_READ: Final = 200_000
+# The least part of the records of the largest period with which a range begins.
+_LEAST_SHARE: Final = 0.1
+
+
+class Counts(NamedTuple):
+    """The records of an edge from `start_s` to `stop_s`; fields as in `DropCount`."""
+
+    stream: int
+    query: int
+    window_ms: int
+    slide_ms: int
+    start_s: int
+    stop_s: int
+    arrived: int
+    dropped: int
+
+
+def record(cluster: Cluster, rows: Sequence[Row]) -> None:
+    """Add the counts of telemetry rows, in the transaction that stores the relay's position."""
+    counts = [DropCount(*row) for row in merged(row.get("drop_counts", ()) for row in rows)]
+    open_ranges = {
+        row.stream_id: row
+        for row in CountedRange.objects.filter(stream__cluster=cluster, is_open=True)
+    }
+    if not counts and not open_ranges:
+        return
+    streams = {count.stream for count in counts}
+    # A batch may end after its stream was deleted.
+    known = set(Stream.objects.filter(cluster=cluster, pk__in=streams).values_list("pk", flat=True))
+    for row in rows:
+        _extend_ranges(open_ranges, row, known)
+    for some in chunks([count for count in counts if count.stream in known]):
+        _add(some)
+
+
+def _extend_ranges(open_ranges: dict[int, CountedRange], row: Row, known: Set[int]) -> None:
+    """Extend the ranges of the streams that a batch counted; close those of others it read."""
+    periods: dict[int, list[DropCount]] = {}
+    for count in (DropCount(*values) for values in row.get("drop_counts", ())):
+        if count.query == INPUT and count.arrived and count.stream in known:
+            periods.setdefault(count.stream, []).append(count)
+    for stream, counts in periods.items():
+        stop_s = max(count.start_s + count.seconds for count in counts)
+        counted = open_ranges.get(stream)
+        if counted is None:
+            # A few late records do not make the time before this batch a counted one.
+            least = max(count.arrived for count in counts) * _LEAST_SHARE
+            start_s = min(count.start_s for count in counts if count.arrived >= least)
+            open_ranges[stream] = CountedRange.objects.create(
+                stream_id=stream, start_s=start_s, stop_s=stop_s
+            )
+        elif stop_s > counted.stop_s:
+            counted.stop_s = stop_s
+            counted.save(update_fields=["stop_s"])
+    for name, records in row["streams"].items():
+        if records and int(name) not in periods and int(name) in open_ranges:
+            counted = open_ranges.pop(int(name))
+            counted.is_open = False
+            counted.save(update_fields=["is_open"])
+
+
+def _add(counts: Sequence[DropCount]) -> None:
+    now = timezone.now()
+    stored = EdgePeriod.objects.filter(
+        stream__in={count.stream for count in counts},
+        query__in={count.query for count in counts},
+        start_s__in={count.start_s for count in counts},
+    )
+    known = {_key(row): row for row in stored}
+    changed, created = [], []
+    for count in counts:
+        row = known.get(count[:6])
+        if row is None:
+            created.append(EdgePeriod(stream_id=count.stream, counted_at=now, **_fields(count)))
+            continue
+        row.arrived += count.arrived
+        row.dropped += count.dropped
+        row.counted_at = now
+        changed.append(row)
+    EdgePeriod.objects.bulk_create(created)
+    EdgePeriod.objects.bulk_update(changed, ["arrived", "dropped", "counted_at"], batch_size=100)
+
+
+def _key(row: EdgePeriod) -> tuple[int, ...]:
+    return row.stream_id, row.query, row.window_ms, row.slide_ms, row.start_s, row.seconds
+
+
+def _fields(count: DropCount) -> dict[str, int]:
+    fields = count._asdict()
+    del fields["stream"]
+    return fields
+
+
+class Ranges(NamedTuple):
+    """The counted ranges of a stream (s), an open one without end, and up to where records came."""
+
+    ranges: Sequence[tuple[float, float]]
+    newest_s: float
+
+
+def ranges_of(streams: Iterable[int]) -> dict[int, Ranges]:
+    """Return the counted ranges of streams that have some."""
+    rows = CountedRange.objects.filter(stream__in=list(streams)).order_by("stream", "start_s")
+    ranges: dict[int, list[CountedRange]] = {}
+    for row in rows:
+        ranges.setdefault(row.stream_id, []).append(row)
+    return {
+        stream: Ranges(
+            [(row.start_s, math.inf if row.is_open else row.stop_s) for row in own],
+            max(row.stop_s for row in own),
+        )
+        for stream, own in ranges.items()
+    }
+
+
+def counts_between(
+    streams: Iterable[int], query: int, start_s: float, stop_s: float
+) -> list[Counts] | None:
+    """Return the counts of the edges before a query that overlap a range of event time.
+
+    Empty if nothing was dropped there; None if there are more than `MOST_READ`.
+    """
+    rows = _overlapping(streams, query, start_s, stop_s)
+    if not rows.filter(dropped__gt=0).exists():
+        return []
+    columns = ("stream_id", "query", "window_ms", "slide_ms", "start_s", "seconds")
+    values = rows.order_by().values_list(*columns, "arrived", "dropped")[: MOST_READ + 1]
+    counts = [
+        Counts(stream, edge, window, slide, start, start + seconds, arrived, dropped)
+        for stream, edge, window, slide, start, seconds, arrived, dropped in values
+    ]
+    return None if len(counts) > MOST_READ else counts
+
+
+def _overlapping(
+    streams: Iterable[int], query: int, start_s: float, stop_s: float
+) -> QuerySet[EdgePeriod]:
+    """Return the rows of the edges; a period starts at most a day before its end."""
+    return EdgePeriod.objects.filter(
+        stream__in=list(streams),
+        query__in=(INPUT, OTHERS, query),
+        start_s__lt=stop_s,
+        start_s__gt=start_s - 86_400,
+    )
+
+
+def prune(now: datetime) -> int:
+    """Delete the periods that no window needs; return how many."""
+    deleted = 0
+    for cluster in Cluster.objects.filter(streams__edge_periods__isnull=False).distinct():
+        rows = EdgePeriod.objects.filter(stream__cluster=cluster)
+        longest = Query.objects.filter(cluster=cluster).aggregate(s=Max("retention_s"))["s"] or 0
+        # A query keeps its windows for its retention while it lives, and again after its end.
+        oldest = now - timedelta(seconds=2 * longest) - _UNUSED
+        deleted += delete_in_chunks(rows.filter(counted_at__lt=oldest).order_by("pk"))
+        deleted += delete_in_chunks(_unused(rows, now).order_by("pk"))
+        newest = rows.order_by("-counted_at", "-pk")
+        boundary = newest.values_list("counted_at", flat=True)[MOST : MOST + 1]
+        for counted_at in boundary:
+            deleted += delete_in_chunks(rows.filter(counted_at__lte=counted_at).order_by("pk"))
+    return deleted + _prune_ranges()
+
+
+def _prune_ranges() -> int:
+    """Delete the ranges whose periods are deleted; return how many."""
+    within = EdgePeriod.objects.filter(
+        stream=OuterRef("stream"), start_s__gte=OuterRef("start_s"), start_s__lt=OuterRef("stop_s")
+    )
+    over = CountedRange.objects.filter(is_open=False)
+    return delete_in_chunks(over.filter(~Exists(within)).order_by("pk"))
+
+
+def _unused(rows: QuerySet[EdgePeriod], now: datetime) -> QuerySet[EdgePeriod]:
+    """Return the old rows without drops nearby: their windows keep all records."""
+    beside = EdgePeriod.objects.filter(
+        stream=OuterRef("stream"),
+        start_s__gte=OuterRef("start_s") - _BESIDE_S,
+        start_s__lte=OuterRef("start_s") + _BESIDE_S,
+        dropped__gt=0,
+    )
+    old = rows.filter(dropped=0, counted_at__lt=now - _UNUSED)
+    return old.filter(~Exists(beside))
