@@ -156,6 +156,12 @@ class KafkaLog:
         """Return nothing: Kafka reports the backlog of all streams together only."""
         return {}
 
+    def records_after(self, start: LogPosition, end: LogPosition) -> int:
+        """Return an estimate of the records after `end`, by the mean of the messages before it."""
+        first, reached = offset_at(start.position), offset_at(end.position)
+        messages = max(0, self._reader.ends()[1] - reached)
+        return round(messages * (end.total - start.total) / max(1, reached - first))
+
     def mark_committed(self, position: LogPosition) -> None:
         """Record that all records up to `position` are processed, here and for Kafka's tools.
 

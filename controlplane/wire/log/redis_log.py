@@ -314,6 +314,11 @@ class RedisLog:
             if rows and count
         }
 
+    def records_after(self, start: LogPosition, end: LogPosition) -> int:
+        """Return how many records were appended after `end`; `start` does not matter here."""
+        newest = cast("list[Any]", self._client.xrevrange(self._index, count=1))
+        return max(0, _position_of(newest[0]).total - end.total) if newest else 0
+
     def mark_committed(self, position: LogPosition) -> None:
         """Record that all records up to `position` are processed, and free their memory."""
         prefix = keys.log_prefix(self.cluster)

@@ -197,6 +197,12 @@ class Log(Protocol):
     def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
         """Return the backlog after `end` by stream, without empty and unknown ones."""
 
+    def records_after(self, start: LogPosition, end: LogPosition) -> int:
+        """Return how many records were appended after `end`.
+
+        In Kafka an estimate, by the mean size of the appends after `start` up to `end`.
+        """
+
     def mark_committed(self, position: LogPosition) -> None:
         """Record that everything up to `position` is processed: no replay requests it any more."""
 

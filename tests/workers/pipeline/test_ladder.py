@@ -31,6 +31,7 @@ from controlplane.wire.routing.ladder import (
 )
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.schema import ColumnSpec, StreamSchema
+from tests.support.kafka import running_kafka
 from tests.support.ladders import input_ladder
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
@@ -106,6 +107,29 @@ def cluster(
         result = Cluster(pipeline, producer)
         monkeypatch.setattr(source, "clock_ms", lambda: result.now_ms)
         yield result
+
+
+def test_a_log_in_kafka_is_measured_too(
+    redis_client: "redis.Redis", redis_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the number of all its records and the mix of recent batches."""
+    with running_kafka() as address:
+        url = f"kafka://{address}/weir-c"
+        pipeline = Pipeline(redis_client, redis_server, log_url=url)
+        query = AddQuery(FIRST, 0, 0, (STREAM,), json.dumps(COUNT.to_json()))
+        ladder = input_ladder(STREAM, 1 / CAPACITY, parts=fine())
+        pipeline.publish(*assigned([STREAM], 1, METER), query, *emulated(), SetLadder(ladder))
+        with Producer(url, "c", schemas={STREAM: METER}) as producer:
+            cluster = Cluster(pipeline, producer)
+            monkeypatch.setattr(source, "clock_ms", lambda: cluster.now_ms)
+            rows = [cluster.second(records) for records in [60] * 4 + [250] * 12]
+            while cluster.second(0):
+                pass
+        assert not any(row["ladder_dropped"] for row in rows[:4])
+        assert any(row["ladder_dropped"] for row in rows[4:6]), "not within two batches"
+        assert rows[-1]["input_factor"] == pytest.approx(2.5, rel=0.1)
+        assert all(row["waiting"] < 2 * CAPACITY for row in rows[10:])
+        assert cluster.counted(FIRST) == cluster.appended - cluster.dropped()[str(STREAM)]
 
 
 def emulated(capacity: float = CAPACITY) -> tuple[SetCapacity, SetCapacity]:

@@ -106,8 +106,9 @@ class MixedTotals:
         """
         every = sum(read.values())
         mix = np.array([read.get(stream, 0) / max(1, every) for stream in streams])
-        if streams != self._streams or total < self._total:
+        if streams != self._streams:
             self._streams, self._by_stream, self._total = streams, np.zeros(len(streams)), total
-        self._by_stream = self._by_stream + mix * (total - self._total)
-        self._total = total
+        # The number of unread records is an estimate: a total may fall, but nothing is unappended.
+        self._by_stream = self._by_stream + mix * max(0, total - self._total)
+        self._total = max(total, self._total)
         return Appended(self._by_stream, mix * unread)

@@ -26,12 +26,13 @@ class Planned:
     """What is known of the batches before and after a planning.
 
     `batch`: the number of the batch before, which ends at `position`, or before in the streams of
-    `delayed`; `former`: its ladder, `before`: its state. `table`: of the next batch; `nodes`: what
-    waits at the nodes. `clock_ms`: when the batch before was planned.
+    `delayed`; `former`: its ladder, `before`: its state. `table`: of the next batch, which ends at
+    `end`; `nodes`: what waits at the nodes. `clock_ms`: when the batch before was planned.
     """
 
     batch: int
     position: LogPosition
+    end: LogPosition
     delayed: Mapping[int, str]
     before: LadderState | None
     former: CompiledLadder | None
@@ -83,8 +84,7 @@ class LadderPlanner:
         self, planned: Planned, ladder: CompiledLadder, rows: list[dict[str, Any]]
     ) -> Appended:
         if self.mixed:
-            waiting = self.log.waiting().records
-            total = self.log.committed_position().total + waiting
+            total = planned.end.total + self.log.records_after(planned.position, planned.end)
             unread = max(0, total - planned.position.total)
             return self._totals.appended(ladder.streams, total, unread, _records_read(rows))
         position = planned.position.position

@@ -156,7 +156,7 @@ class LogReader(DataSourceStreamReader):
             records = self._record_limit(offset.version, table)
             log_position = self._log().position_after(offset.log_position, records, self.max_bytes)
         now_ms = clock_ms()
-        ladder = self._ladder_state(offset, table, feedback.loads, now_ms)
+        ladder = self._ladder_state(offset, log_position, table, feedback.loads, now_ms)
         inputs = BatchInputs(
             log_position,
             version,
@@ -195,9 +195,14 @@ class LogReader(DataSourceStreamReader):
         return LadderPlanner(client, self.cluster, self._log(), mixed=bool(self.log_url))
 
     def _ladder_state(
-        self, offset: Offset, table: CompiledTable | None, nodes: NodeLoads, now_ms: int
+        self,
+        offset: Offset,
+        end: LogPosition,
+        table: CompiledTable | None,
+        nodes: NodeLoads,
+        now_ms: int,
     ) -> LadderState | None:
-        """Return the state of the ladder for the next batch; the present one without a table."""
+        """Return the state of the ladder for the batch up to `end`; as before without a table."""
         before = None if offset.ladder is None else LadderState.from_json(offset.ladder)
         if table is None or (before is None and table.ladder is None):
             return before
@@ -206,8 +211,8 @@ class LogReader(DataSourceStreamReader):
         now_ms = max(now_ms, offset.clock_ms)
         return self._ladder_planner.next_state(
             Planned(
-                offset.batch, offset.log_position, offset.queues.delayed, before, former, table,
-                nodes, offset.clock_ms, now_ms,
+                offset.batch, offset.log_position, end, offset.queues.delayed, before, former,
+                table, nodes, offset.clock_ms, now_ms,
             )
         )  # fmt: skip
 

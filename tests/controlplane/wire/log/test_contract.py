@@ -225,3 +225,19 @@ def test_sequences_may_overtake_each_other(log: Log) -> None:
     for sequence in [*order, *order]:
         log.append({1: one(data=b"%d" % sequence)}, IdempotencyToken("p", sequence))
     assert [int(entry.block) for entry in entries(log, 1)] == order
+
+
+def test_records_after_a_position_are_counted(log: Log) -> None:
+    """Of appends of one size exactly, also by a log that knows their number only."""
+    for _ in range(4):
+        log.append({1: one(10), 2: one(2)})
+    cut = log.position_after(BEGIN, 24)
+    assert cut.total == 24
+    assert log.records_after(BEGIN, cut) == 24
+    end = log.position_after(cut, ALL)
+    assert log.records_after(cut, end) == 0
+    assert log.records_after(end, end) == 0
+
+
+def test_an_empty_log_has_no_records_after_its_start(log: Log) -> None:
+    assert log.records_after(BEGIN, BEGIN) == 0

@@ -83,7 +83,9 @@ def test_a_log_that_counts_all_streams_has_the_mix_of_recent_batches() -> None:
     assert (later.total - first.total).tolist() == [600, 200]
     other = totals.appended(STREAMS, 3_000, 0, {2: 5})
     assert (other.total - later.total).tolist() == [0, 1_000]
-    assert totals.appended(STREAMS, 10, 0, {}).total.tolist() == [0, 0]
+    assert totals.appended(STREAMS, 2_900, 0, {2: 5}).total.tolist() == other.total.tolist()
+    begun = totals.appended((2,), 2_900, 50, {2: 5})
+    assert (begun.total.tolist(), begun.unread.tolist()) == ([0], [50]), "of other streams"
 
 
 def test_records_of_streams_are_counted_without_their_blocks(
