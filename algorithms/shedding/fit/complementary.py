@@ -15,9 +15,6 @@ from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.network import Edge, Network
 from algorithms.vocabulary import Floats, Ints
 
-# Of a sum that is 0 but for rounding.
-_ROUNDING = 1e-12
-
 
 @dataclass(frozen=True, eq=False)
 class DropList:
@@ -141,7 +138,8 @@ class _Greedy:
 
     def _ratio(self, location: Edge | str) -> float:
         value, load = self._state(location)
-        return value / load if load > _ROUNDING * (1 + value) else np.inf
+        # Sums are made again after each drop, so a load of nothing is exactly 0.
+        return value / load if load > 0 else np.inf
 
     def drop_list(self) -> DropList:
         """Return the complete list."""

@@ -143,6 +143,25 @@ class LocalModel:
         with np.errstate(divide="ignore"):
             return np.asarray(np.minimum(rates, 1 / self.forced.max(axis=0)))
 
+    def largest_arrivals(self, upstream: Floats) -> Floats:
+        """Return upper bounds of the rates at each outlet, float64[x]; infinite without one.
+
+        `upstream` float64[k, e]: the parts of other resources that a record of each stream uses.
+        """
+        network = self.network
+        with np.errstate(divide="ignore"):
+            rates = 1 / np.vstack([self.forced, upstream]).max(axis=0)
+        leaving = dict(zip(network.inputs, rates.tolist(), strict=True))
+        for operator in network.order:
+            cost = operator.cost
+            most = network.nodes[operator.node] / cost if cost > 0 else np.inf
+            leaving[operator.name] = sum(
+                gain * min(leaving[source], most)
+                for source, gain in zip(operator.sources, operator.gains, strict=True)
+            )
+        names = list(network.outputs)[len(network.outputs) - len(self.gains) :]
+        return np.array([leaving[name] for name in names], np.float64)
+
     def _useful(self, edge: Edge, leaving: Mapping[str, float]) -> float:
         target = self.network.by_name[edge.target]
         if target.cost > 0:

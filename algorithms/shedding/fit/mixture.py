@@ -127,10 +127,9 @@ class _Program:
 
     def __init__(self, local: LocalModel, tables: list[Table], worths: Mapping[str, Worth]) -> None:
         self.local, self.tables = local, tables
-        largest = local.model.loads.max(axis=1).toarray()
-        self.unit = float(np.min(local.model.capacities / np.maximum(largest, 1e-300)))
-        if not self.unit < _INFINITY:
-            self.unit = 1.0
+        self.largest = np.concatenate([np.zeros(0), *(t.rates.max(axis=0) for t in tables)])
+        self.largest[self.largest == 0] = 1.0
+        self.unit = _unit(local, self.largest)
         free = local.outlet_values(worths)[1]
         weights = np.asarray(local.model.results.T @ local.output_values(free))
         scores = [table.scores / self.unit for table in tables]
@@ -165,7 +164,7 @@ class _Program:
     def _built(self, free: Floats) -> Any:
         """Return the program: rows for resources, split edges, outlets, and each child's mixture.
 
-        Flows are in `unit`, so rows of children are, too.
+        Flows are in `unit`.
         """
         import highspy  # noqa: PLC0415 - most processes plan no shedding
         from scipy import sparse  # noqa: PLC0415 - see above
@@ -179,8 +178,10 @@ class _Program:
         loads = sparse.diags_array(self.unit / model.capacities) @ model.loads
         blocks = [[loads], [own - model.arrivals]]
         if self.tables:
-            exits = model.results[model.results.shape[0] - outlets :]
-            demand = sparse.block_diag([table.rates.T / self.unit for table in self.tables])
+            # In parts of what a child processes at most.
+            scale = sparse.diags_array(1 / self.largest)
+            exits = scale @ model.results[model.results.shape[0] - outlets :] * self.unit
+            demand = scale @ sparse.block_diag([table.rates.T for table in self.tables])
             shares = sparse.block_diag([np.ones((1, table.size)) for table in self.tables])
             blocks = [[*row, None] for row in blocks] + [[exits, -demand], [None, shares]]
         matrix = sparse.csr_array(sparse.block_array(blocks))
@@ -200,3 +201,13 @@ class _Program:
         lp.a_matrix_.start_ = matrix.indptr
         lp.a_matrix_.index_, lp.a_matrix_.value_ = matrix.indices, matrix.data
         return configured_highs(lp)
+
+
+def _unit(local: LocalModel, largest: Floats) -> float:
+    """Return the flow at which the first resource, or child, is used up by one location."""
+    loads = np.asarray(local.model.loads.max(axis=1).todense())
+    results = np.asarray(local.model.results.max(axis=1).todense())
+    limits = np.concatenate([local.model.capacities, largest])
+    coefficients = np.concatenate([loads, results[len(results) - len(largest) :]])
+    used = coefficients > 0
+    return float(np.min(limits[used] / coefficients[used])) if used.any() else 1.0

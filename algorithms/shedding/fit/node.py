@@ -91,23 +91,26 @@ def child_settings(
     """Return the settings of each child.
 
     A node that maps rows passes its limits down, and those from above. If it has one child, and no
-    stream ends on it, then the child knows all limits upstream.
+    stream ends on it, then the child knows all limits upstream. Other nodes pass the largest rates
+    that can arrive.
     """
     result = {}
     maps = _maps_rows(local, worths)
     is_sole = len(local.cluster.outlets) == 1 and bool(local.through.all())
     limits = np.vstack([local.limits, settings.limits])
+    arrivals = local.largest_arrivals(settings.limits)
     first = 0
     for child, pairs in local.cluster.outlets.items():
         gains = local.gains[first : first + len(pairs)]
-        first += len(pairs)
         if maps:
             streams = gains.argmax(axis=1)
             passed = limits[:, streams] / gains[np.arange(len(pairs)), streams]
             outer, epsilon = settings.outer and is_sole, settings.epsilon if is_sole else 0.0
             passed = passed[(passed > 0).any(axis=1)]
         else:
-            passed, outer, epsilon = np.zeros((0, len(pairs))), True, 0.0
+            passed = np.diag(1 / arrivals[first : first + len(pairs)])
+            passed, outer, epsilon = passed[passed.any(axis=1)], True, 0.0
+        first += len(pairs)
         result[child] = Settings(settings.precision, passed, outer, epsilon)
     return result
 

@@ -126,6 +126,27 @@ def test_a_deep_tree_keeps_the_guarantee() -> None:
     assert_guarantee(network, tables, rate_points(network, 5, 200), EPSILON)
 
 
+@pytest.mark.parametrize("scale", [1e-6, 1e6])
+def test_costs_of_very_different_sizes(scale: float) -> None:
+    """A cheap parent with a dear child, and the opposite: programs and plans stay exact."""
+    operators = (
+        Operator("a", "A", scale, 1.0, ("i1",)),
+        Operator("local", "A", 3 * scale, 1.0, ("a",)),
+        Operator("b", "B", 1.0, 1.0, ("a",)),
+        Operator("c", "B", 2.0, 1.0, ("a",)),
+    )
+    network = Network({"A": 1.0, "B": 1e3}, ("i1",), operators,
+                      {"local": 1e-3, "b": 1.0, "c": 1.5})  # fmt: skip
+    tables = FitTables.of(network, EPSILON)
+    assert isinstance(tables.nodes["A"].plans, MixturePlans)
+    for rate in (1e-7, 1.0, 400.0, 1e3, 1e5, 1e7):
+        problem = networks.problem(network, rate)
+        plan = tables.plan(problem)
+        check_plan(problem, plan)
+        optimum = FlowProgram(problem.model).solve(problem.vector).value
+        assert (1 - EPSILON) * optimum <= plan.outcome.value <= optimum * (1 + 1e-6)
+
+
 def test_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     network = two_children()
     monkeypatch.setattr(chain, "MAX_PAIRS", 10)
