@@ -65,8 +65,7 @@ class FitTables:
            rule: RowRule = RowRule.NEEDED) -> "FitTables":  # fmt: skip
         """Return the tables of a network; `rule`: which rows the roots keep.
 
-        Raises `BadProblem` if a network has floors or bandwidths, and `TooLarge` if tables become
-        too large.
+        Raises `BadProblem` if a network has floors, and `TooLarge` if tables become too large.
         """
         tree = ClusterTree.of(network)
         locals_ = {name: LocalModel.of(cluster) for name, cluster in tree.clusters.items()}

@@ -18,6 +18,8 @@ from algorithms.vocabulary import Floats, Ints
 
 MAX_ROWS: Final = 500_000
 MAX_SAMPLES: Final = 5_000
+# Streams whose numbers of samples an error lists.
+MAX_LISTED: Final = 4
 MAX_VISITS: Final = 20_000_000
 # Relative rounding up to which a load counts as within a capacity.
 ROUNDING: Final = 1e-12
@@ -71,6 +73,8 @@ def grid(levels: list[Floats], limits: Floats, *, outer: bool) -> Ints:
     size = _scan(flat, starts, limits, outer, empty, MAX_ROWS, MAX_VISITS)
     if size < 0:
         shape = " x ".join(f"{count:,}" for count in counts)
+        if len(counts) > MAX_LISTED:
+            shape = f"{len(counts):,} streams with up to {counts.max():,}"
         raise TooLarge(f"a table of {shape} samples has more than {MAX_ROWS:,} rows; raise "
                        "epsilon, or use lp or exact, whatever the number of inputs")  # fmt: skip
     out = np.empty((size, len(levels)), np.int64)

@@ -11,6 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from algorithms.errors import BadProblem, TooLarge
+from algorithms.shedding.fit.transfers import with_transfers
 from algorithms.shedding.fit.valued import valued_network
 from algorithms.shedding.network import Edge, Network, Operator
 
@@ -42,27 +43,27 @@ class Cluster:
 class ClusterTree:
     """The clusters of a network by name, children before their parents.
 
-    `network`: the whole network; `valued`: its part with weighted results, None if there is none.
+    `network`: the whole network; `transfers`: the edges on links, and those to the operators that
+    stand for them.
     """
 
     network: Network
-    valued: Network | None
     clusters: Mapping[str, Cluster]
+    transfers: Mapping[Edge, Edge]
 
     @classmethod
     def of(cls, network: Network) -> "ClusterTree":
-        """Return the tree of a network. Raises `BadProblem` on floors and bandwidths."""
+        """Return the tree of a network. Raises `BadProblem` if it has floors, and `TooLarge`."""
         if network.floors:
             raise BadProblem("floors", "are not in feasible input tables; use lp or exact")
-        if network.links:
-            raise BadProblem("links", "are not in feasible input tables; use lp or exact")
         if len(network.nodes) > MAX_NODES_TO_CLUSTER:
             raise TooLarge(f"feasible input tables are for at most {MAX_NODES_TO_CLUSTER:,} nodes")
-        valued = valued_network(network)
+        linked, edges = with_transfers(network)
+        valued = valued_network(linked)
         clusters = {} if valued is None else _clusters(valued)
         if len(clusters) > MAX_CLUSTERS:
             raise TooLarge(f"{len(clusters):,} nodes; at most {MAX_CLUSTERS:,} exchange tables")
-        return cls(network, valued, clusters)
+        return cls(network, clusters, edges)
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -75,7 +76,9 @@ class ClusterTree:
 
         None for an edge to an operator that yields no weighted result.
         """
-        return tuple(self._of_edge(edge) for edge in self.network.split_edges)
+        return tuple(
+            self._of_edge(self.transfers.get(edge, edge)) for edge in self.network.split_edges
+        )
 
     def _of_edge(self, edge: Edge) -> tuple[str, Mapping[str, float]] | None:
         name = self._cluster_of.get(edge.target)

@@ -1,9 +1,11 @@
 """Networks as trees of nodes, and nodes that form no tree as clusters."""
 
+import numpy as np
 import pytest
 
 from algorithms.errors import TooLarge
 from algorithms.shedding.fit import tree
+from algorithms.shedding.fit.central import FitTables
 from algorithms.shedding.fit.tree import ClusterTree
 from algorithms.shedding.network import Network, Operator, OperatorKind
 from tests.algorithms.shedding import networks
@@ -93,6 +95,24 @@ def test_flows_of_split_edges() -> None:
         "b2->useless": None,
         "b2->b3": ("B", {"a->b2": 1.0}),
     }
+
+
+def test_links_are_nodes() -> None:
+    """Each edge on the link counts, so the stream of a passes it twice."""
+    operators = (
+        Operator("a", "A", 0.1, 1.0, ("i1",)),
+        Operator("b1", "B", 0.1, 1.0, ("a",)),
+        Operator("b2", "B", 0.1, 1.0, ("a",)),
+    )
+    weights = {"b1": 1.0, "b2": 2.0}
+    network = Network({"A": 1.0, "B": 1.0}, ("i1",), operators, weights, {("A", "B"): 3.0})
+    link, leaf = "link A to B\n", "B"
+    assert parents(network) == {leaf: link, link: "A", "A": None}
+    plan = FitTables.of(network, 0.01).lookup(np.array([2.0]))
+    assert plan.outcome.value == pytest.approx(5.0, rel=0.01)
+    assert plan.outcome.loads["A->B"] <= 3 + 1e-9
+    assert plan.keep["a->b2"] == pytest.approx(1.0, rel=0.02)
+    assert plan.keep["a->b1"] == pytest.approx(0.5, rel=0.05)
 
 
 def test_too_many_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
