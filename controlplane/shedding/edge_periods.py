@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence, Set
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from django.db.models import Exists, Max, OuterRef, QuerySet
+from django.db.models import Exists, F, Max, OuterRef, QuerySet
 from django.utils import timezone
 
 from controlplane.models import Cluster, CountedRange, EdgePeriod, Query, Stream
 from controlplane.pagination.chunks import chunks, delete_in_chunks
 from controlplane.telemetry.samples import Row
-from controlplane.wire.drop_counts import OTHERS, DropCount, merged
+from controlplane.wire.drop_counts import OTHERS, PERIODS_S, DropCount, merged
 from controlplane.wire.routing.drop_rules import INPUT
 
 # Periods of a stream without drops are kept for so long, and beside periods with drops.
@@ -162,13 +162,13 @@ def counts_between(
 def _overlapping(
     streams: Iterable[int], query: int, start_s: float, stop_s: float
 ) -> QuerySet[EdgePeriod]:
-    """Return the rows of the edges; a period starts at most a day before its end."""
     return EdgePeriod.objects.filter(
         stream__in=list(streams),
         query__in=(INPUT, OTHERS, query),
         start_s__lt=stop_s,
-        start_s__gt=start_s - 86_400,
-    )
+        # The index needs a constant; a period has at most a day.
+        start_s__gt=start_s - PERIODS_S[-1],
+    ).filter(start_s__gt=start_s - F("seconds"))
 
 
 def prune(now: datetime) -> int:

@@ -10,34 +10,46 @@ from typing import Any
 from controlplane.catalog.query_text import OutputColumn
 from controlplane.results.values import KeyedWindow
 from dashboard.forms import number
-from dashboard.numbers import MISSING, result
+from dashboard.numbers import MISSING, percent, result
 
 # More lines are indistinguishable.
 SHOWN_KEYS = 6
 _DRAWN = ("int", "decimal", "float")
+_LARGE = 1_000
+_NEARLY_ALL = 0.99
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A formatted value; numbers are right-aligned."""
+    """A formatted value; numbers are right-aligned. `title`: how far it is an estimate."""
 
     text: str
     is_number: bool = False
     name: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True)
 class ResultRow:
-    """A formatted window of one key: the key, then the aggregates."""
+    """A formatted window of one key: the key, then the aggregates.
+
+    `kept`: the part of its records that drop rules kept, empty for all.
+    """
 
     start: datetime
     cells: list[Cell]
     state: str = "open"
     final_at: datetime | None = None
+    kept: str = ""
 
 
-def result_rows(windows: Sequence[KeyedWindow], columns: Sequence[OutputColumn]) -> list[ResultRow]:
-    """Return the formatted windows, in their order."""
+def result_rows(
+    windows: Sequence[KeyedWindow], columns: Sequence[OutputColumn], *, is_scaled: bool = False
+) -> list[ResultRow]:
+    """Return the formatted windows, in their order.
+
+    `is_scaled`: with estimates of counts and sums in place of those of the kept records.
+    """
     numbers = set(drawn_values(columns))
     return [
         ResultRow(
@@ -45,15 +57,43 @@ def result_rows(windows: Sequence[KeyedWindow], columns: Sequence[OutputColumn])
             [
                 *(Cell(key_text(value), name=name) for name, value in window.key.items()),
                 *(
-                    Cell(window.errors.get(name) or result(value), name in numbers, name)
-                    for name, value in window.values.items()
+                    _value_cell(window, name, is_number=name in numbers, is_scaled=is_scaled)
+                    for name in window.values
                 ),
             ],
             str(window.state),
             window.final_at,
+            _kept(window.kept),
         )
         for window in windows
     ]
+
+
+def _value_cell(window: KeyedWindow, name: str, *, is_number: bool, is_scaled: bool) -> Cell:
+    text = window.errors.get(name) or result(window.values[name])
+    if window.kept == 1:
+        return Cell(text, is_number, name)
+    estimate = window.estimates.get(name) if is_scaled else None
+    if estimate is None:
+        return Cell(text, is_number, name, "Of the kept records only")
+    title = f"{text} in the kept records"
+    if estimate.low is not None and estimate.high is not None:
+        low, high = _rounded(estimate.low), _rounded(estimate.high)
+        title = f"{low} to {high} with 95 % confidence; {title}"
+    return Cell(f"\N{ALMOST EQUAL TO} {_rounded(estimate.value)}", is_number, name, title)
+
+
+def _rounded(value: float) -> str:
+    """Return an estimate: without decimals where they are less than a thousandth of it."""
+    return result(round(value) if abs(value) >= _LARGE else value)
+
+
+def _kept(fraction: float | None) -> str:
+    if fraction is None:
+        return "not counted"
+    if fraction == 1:
+        return ""
+    return "> 99 %" if fraction > _NEARLY_ALL else percent(fraction)
 
 
 def key_text(value: Any) -> str:
@@ -68,11 +108,18 @@ def drawn_values(columns: Sequence[OutputColumn]) -> list[str]:
     ]
 
 
-def lines_of(windows: Sequence[KeyedWindow], value: str) -> dict[str, list[tuple[int, Any]]]:
-    """Return (start in ms, value) by key, oldest first, of the keys that have most windows."""
+def lines_of(
+    windows: Sequence[KeyedWindow], value: str, *, is_scaled: bool = False
+) -> dict[str, list[tuple[int, Any]]]:
+    """Return (start in ms, value) by key, oldest first, of the keys that have most windows.
+
+    `is_scaled`: as in `result_rows`.
+    """
     points: dict[str, list[tuple[int, Any]]] = {}
     for window in windows:
-        point = (round(window.start.timestamp() * 1000), _drawn(window.values[value]))
+        estimate = window.estimates.get(value) if is_scaled else None
+        drawn = _drawn(window.values[value]) if estimate is None else estimate.value
+        point = (round(window.start.timestamp() * 1000), drawn)
         points.setdefault(_name(window.key), []).append(point)
     order = sorted(points, key=lambda name: (-len(points[name]), name))
     return {name: sorted(points[name], key=itemgetter(0)) for name in order[:SHOWN_KEYS]}

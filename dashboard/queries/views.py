@@ -125,8 +125,11 @@ def _results(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, 
         return context | {"results": [], "faults": refusal.fields}
     except Conflict as error:
         return context | {"results": [], "unreadable": str(error)}
+    rows = result_rows(page.windows, columns, is_scaled=_is_scaled(request))
     return context | {
-        "results": result_rows(page.windows, columns),
+        "results": rows,
+        "is_sampled": any(row.kept for row in rows),
+        "is_scaled": _is_scaled(request),
         "columns": columns,
         "drawn": drawn_values(columns),
         "chosen": _chosen(request, columns),
@@ -148,7 +151,13 @@ def _figures(request: PageRequest, cluster: Cluster, query: Query) -> dict[str, 
         windows = keyed_windows(cluster, query, DRAWN_WINDOWS) if value else []
     except (RedisError, Conflict):
         return {}
-    return {value: results_figure(lines_of(windows, value))} if windows else {}
+    lines = lines_of(windows, value, is_scaled=_is_scaled(request))
+    return {value: results_figure(lines)} if windows else {}
+
+
+def _is_scaled(request: PageRequest) -> bool:
+    """Return whether counts and sums of a sample are scaled to estimates: the default."""
+    return request.GET.get("values") != "computed"
 
 
 def _chosen(request: PageRequest, columns: Sequence[OutputColumn]) -> str:

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from controlplane.catalog.query_text import OutputColumn
+from controlplane.results.estimates import Estimate
 from controlplane.results.values import KeyedWindow
 from dashboard.figures.results import results_figure
 from dashboard.queries.results import drawn_values, lines_of, result_rows
@@ -49,3 +50,37 @@ def test_ticks_have_prefixes_for_large_numbers_alone() -> None:
     assert small["layout"]["yaxis"]["tickformat"] == ",.4~g"
     assert results_figure({"a": [(0, -20_000)]})["layout"]["yaxis"]["tickformat"] == "~s"
     assert results_figure({})["layout"]["yaxis"]["tickformat"] == ",.4~g"
+
+
+def sampled(kept: float | None, estimate: Estimate | None = None) -> KeyedWindow:
+    """Return a window whose records were dropped in part."""
+    estimates = {} if estimate is None else {"revenue": estimate}
+    return window(1, "12.90")._replace(kept=kept, estimates=estimates)
+
+
+def test_estimates_are_marked_and_have_their_interval() -> None:
+    windows = [
+        sampled(0.25, Estimate(51.6, 40.0, 1_234.5)), sampled(0.25, Estimate(51.6)),
+        sampled(None), window(1, "12.90"),
+    ]  # fmt: skip
+    rows = result_rows(windows, COLUMNS, is_scaled=True)
+    assert [(row.kept, row.cells[1].text, row.cells[1].title) for row in rows] == [
+        ("25 %", "≈ 51.6", "40 to 1,234 with 95 % confidence; 12.90 in the kept records"),
+        ("25 %", "≈ 51.6", "12.90 in the kept records"),
+        ("not counted", "12.90", "Of the kept records only"),
+        ("", "12.90", ""),
+    ]
+    assert rows[0].cells[2].title == "Of the kept records only", "the largest value"
+    computed = result_rows(windows, COLUMNS)[0].cells[1]
+    assert (computed.text, computed.title) == ("12.90", "Of the kept records only")
+
+
+def test_nearly_all_is_not_all() -> None:
+    rows = result_rows([sampled(part) for part in (0.9999, 0.98, 0.004)], COLUMNS)
+    assert [row.kept for row in rows] == ["> 99 %", "98 %", "0.4 %"]
+
+
+def test_lines_are_of_the_estimates_if_values_are_scaled() -> None:
+    windows = [sampled(0.25, Estimate(51.6))]
+    assert [y for _, y in lines_of(windows, "revenue", is_scaled=True)["Kiel"]] == [51.6]
+    assert [y for _, y in lines_of(windows, "revenue")["Kiel"]] == [12.9]

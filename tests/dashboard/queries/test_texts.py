@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
-from controlplane.models import Cluster, Query
+from controlplane.models import Cluster, CountedRange, EdgePeriod, Query
 from controlplane.topology import placement
 from tests.support.windows import write_windows
 
@@ -163,6 +164,36 @@ def test_results_are_rows_by_key_newest_first(operating: Client, sf: Cluster) ->
         ["1970-01-01 00:01:00", "s1", "2", "12,000", "9", "open"],
         ["1970-01-01 00:00:00", "s1", "1007", "12,000", "41.25", "open"],
     ]
+
+
+def test_values_of_a_sample_are_scaled_or_as_computed(operating: Client, sf: Cluster) -> None:
+    query = submitted(operating)
+    results(query, sf)
+    path = f"/clusters/sf/queries/{query.pk}/results/"
+    assert "Kept" not in operating.get(path).content.decode()
+    stream = sf.streams.get(name="s1")
+    CountedRange.objects.create(stream=stream, start_s=0, stop_s=600)
+    EdgePeriod.objects.create(
+        stream=stream, query=query.pk, start_s=10, seconds=10, dropped=75, counted_at=timezone.now()
+    )
+    EdgePeriod.objects.create(
+        stream=stream, query=0, start_s=10, seconds=10, arrived=100, counted_at=timezone.now()
+    )
+    content = operating.get(path).content.decode()
+    last = re.findall(r"<td[^>]*>([^<]*)", content.split("<tr>")[-1])
+    assert last == ["1970-01-01 00:00:00", "s1", "1007", "≈ 48,000", "41.25", "25 %", "open"]
+    assert re.search(r'title="47,[\d,]+ to 48,[\d,]+ with 95 % confidence; 12,000 in', content)
+    assert "100 %" in content
+    assert "?values=computed#windows" in content
+    content = operating.get(f"{path}?values=computed").content.decode()
+    last = re.findall(r"<td[^>]*>([^<]*)", content.split("<tr>")[-1])
+    assert last == ["1970-01-01 00:00:00", "s1", "1007", "12,000", "41.25", "25 %", "open"]
+    charts = f"/clusters/sf/queries/{query.pk}/charts.json"
+    drawn = [
+        operating.get(f"{charts}?value=n{more}").json()["figures"]["n"]["data"][0]["y"][0]
+        for more in ("", "&values=computed")
+    ]
+    assert drawn == [48_000, 12_000]
 
 
 def test_the_chosen_value_is_drawn_by_key(operating: Client, sf: Cluster) -> None:
