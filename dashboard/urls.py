@@ -126,6 +126,8 @@ _shedding: list[URLPattern] = [
     path("shedding/charts.json", shedding.charts, name="shedding-charts"),
     path("shedding/arm/", shedding.arm, name="shedding-arm"),
     path("shedding/disarm/", shedding.disarm, name="shedding-disarm"),
+    path("shedding/activate/", shedding.activate, name="shedding-activate"),
+    path("shedding/release/", shedding.release, name="shedding-release"),
     path("shedding/weights/", shedding.set_weights, name="shedding-weights"),
 ]
 _lab: list[URLPattern] = [

@@ -6,6 +6,7 @@ from datetime import datetime
 from controlplane.health import skipped_batches
 from controlplane.health.losses.repair import is_publication_blocked, request_decision
 from controlplane.models import Cluster, Query
+from controlplane.shedding import activation
 from controlplane.topology import drop_rule_housekeeping, placement, publishing, queries
 from controlplane.wire.errors import RoutingTaken
 
@@ -23,7 +24,10 @@ def reconcile_all(now: datetime) -> None:
 
 
 def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
-    """End overdue queries, place pending ones, publish routing versions, repair Redis."""
+    """End overdue queries, place pending ones, publish routing versions, repair Redis.
+
+    And end activations of rungs whose time is over.
+    """
     queries.end_overdue(cluster.pk, now)
     stuck = cluster.queries.filter(state__in=(Query.State.PENDING, Query.State.ENDING))
     if stuck.exists():
@@ -31,6 +35,7 @@ def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
     if not is_publication_blocked(cluster):
         publish(cluster)
     drop_rule_housekeeping.settle(cluster)
+    activation.end_expired(cluster, now)
     skipped_batches.publish_pending(cluster)
 
 

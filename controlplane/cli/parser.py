@@ -358,6 +358,13 @@ def _shedding(group: Any) -> None:
     about = "disarm the ladder: records wait instead of being dropped"
     sub = _cluster_command(group, "disarm", "shedding.disarm_ladder", about)
     sub.add_argument("--reason", required=True, help="kept in the audit log")
+    about = "keep at least the position of a rung for some minutes"
+    sub = _cluster_command(group, "activate", "shedding.activate_rung", about)
+    sub.add_argument("rung", type=int)
+    sub.add_argument("--minutes", type=int, default=15, metavar="N", help="up to a day (15)")
+    sub.add_argument("--reason", required=True, help="kept in the audit log")
+    about = "end the activation of a rung"
+    _cluster_command(group, "release", "shedding.release_rung", about, reason=True)
     about = "change the weight and the floor of a query"
     sub = _cluster_command(group, "weights", "shedding.set_weights", about, "name", reason=True)
     sub.add_argument("--weight", type=float, metavar="W", help="value of one of its records")

@@ -12,6 +12,8 @@ class ArmedLadder(models.Model):
 
     The row exists as long as the routing table has a ladder. `snapshot`: that from which the ladder
     was computed, null if it is not known. `set_by`: a user name as text.
+    `active_until`: the end of the activation of a rung, null without one; `active_by`,
+    `active_reason`: who activated it, and why.
     """
 
     cluster = models.OneToOneField(Cluster, on_delete=models.CASCADE, related_name="armed_ladder")
@@ -23,6 +25,9 @@ class ArmedLadder(models.Model):
     set_by = models.CharField(max_length=150, blank=True)
     set_at = models.DateTimeField()
     reason = models.TextField(blank=True)
+    active_until = models.DateTimeField(null=True, blank=True)
+    active_by = models.CharField(max_length=150, blank=True)
+    active_reason = models.TextField(blank=True)
 
     class Meta:
         ordering = ["cluster"]

@@ -1,7 +1,7 @@
 """Arming a ladder of drop rules now, and disarming it."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.utils import timezone
 
@@ -20,7 +20,8 @@ from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing.cluster_actions import SetLadder
 from controlplane.wire.routing.ladder import Ladder
 
-NEEDS_REASON = "Give a reason: it is kept in the audit log"
+NEEDS_REASON: Final = "Give a reason: it is kept in the audit log"
+NOT_ARMED: Final = "No ladder is armed on this cluster"
 
 
 @dataclass(frozen=True)
@@ -74,27 +75,32 @@ def arm(actor: Actor, cluster: Cluster, reason: str) -> ArmedLadder:
         snapshot=keep_snapshot(computed.snapshot).digest,
     )
     if replaced is not None and replaced.value == computed.ladder:
-        _confirm(actor, replaced, change)
+        _record(actor, cluster, change)
     else:
         apply(present, [SetLadder(computed.ladder)], change, actor=actor)
+    # A ladder that is armed already is also that of the newer snapshot.
+    columns = {
+        "snapshot_id": change.snapshot,
+        "set_by": actor.name,
+        "set_at": timezone.now(),
+        "reason": change.reason,
+    }
+    ArmedLadder.objects.filter(cluster=cluster).update(**columns)
     return ArmedLadder.objects.get(cluster=cluster)
 
 
-def _confirm(actor: Actor, row: ArmedLadder, change: Change) -> None:
-    """Record that the armed ladder is also that of a newer snapshot."""
-    row.snapshot_id = change.snapshot
-    row.set_by, row.set_at, row.reason = actor.name, timezone.now(), change.reason
-    row.save()
+def _record(actor: Actor, cluster: Cluster, change: Change) -> None:
+    """Record that a ladder which is armed already was computed again."""
     audit.record(
         actor,
         change.action,
         change.subject,
-        cluster=row.cluster,
+        cluster=cluster,
         reason=change.reason,
         before=change.before,
         after=change.after,
     )
-    announce(row.cluster_id, event("state", change.summary))
+    announce(cluster.pk, event("state", change.summary))
 
 
 @retry_when_moved
@@ -108,7 +114,7 @@ def disarm(actor: Actor, cluster: Cluster, reason: str) -> None:
     present = Cluster.objects.get(pk=cluster.pk)
     row = ArmedLadder.objects.filter(cluster=cluster).first()
     if row is None:
-        raise Conflict("not_armed", "No ladder is armed on this cluster")
+        raise Conflict("not_armed", NOT_ARMED)
     change = Change(
         f"{actor.name} disarmed the ladder",
         "ladder.disarm",

@@ -81,6 +81,7 @@ class LadderReport:
     there is no ladder. `position`: the one that the data plane reports, None if it reports none;
     `factor`: the input over what the cluster can process. `input_per_s`: records/s of the streams
     that queries read. `capacity_per_s`: records/s of this mix that the cluster can process.
+    `active_rung`: the one that a person activated, 0 for none, until `active_until`.
     """
 
     armed: bool
@@ -88,6 +89,10 @@ class LadderReport:
     set_at: datetime | None = None
     reason: str = ""
     since_version: int = 0
+    active_rung: int = 0
+    active_until: datetime | None = None
+    active_by: str = ""
+    active_reason: str = ""
     missing_code: str = ""
     missing: str = ""
     position: float | None = None
@@ -132,7 +137,9 @@ def ladder_report(cluster: Cluster) -> LadderReport:
     facts = {
         "armed": True, "set_by": row.set_by, "set_at": row.set_at, "reason": row.reason,
         "since_version": row.since_version, "drift": drift, "tolerated": policy.shedding_drift,
-        "position": sample.get("ladder_position"),
+        "position": sample.get("ladder_position"), "active_rung": int(row.value.least),
+        "active_until": row.active_until, "active_by": row.active_by,
+        "active_reason": row.active_reason,
     }  # fmt: skip
     return _report(row.value, then or now, now, facts)
 

@@ -6,7 +6,7 @@ that this changes follow from the difference. Only `topology.apply` writes throu
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from django.db.models import QuerySet
@@ -72,7 +72,7 @@ def write_rows(cluster: Cluster, before: TableDraft, after: TableDraft, writer: 
     if before.drop_rules != after.drop_rules:
         _write_drop_rules(cluster, before, after, writer)
     if before.ladder != after.ladder:
-        _write_ladder(cluster, after.ladder, writer)
+        _write_ladder(cluster, before.ladder, after.ladder, writer)
 
 
 def _write_counts(cluster: Cluster, before: TableDraft, after: TableDraft) -> None:
@@ -298,16 +298,22 @@ def _rule(edge: Edge) -> QuerySet[Drop]:
     return Drop.objects.filter(stream=stream, query=query or None)
 
 
-def _write_ladder(cluster: Cluster, ladder: Ladder | None, writer: Writer) -> None:
+def _write_ladder(
+    cluster: Cluster, before: Ladder | None, ladder: Ladder | None, writer: Writer
+) -> None:
+    rows = ArmedLadder.objects.filter(cluster=cluster)
     if ladder is None:
-        ArmedLadder.objects.filter(cluster=cluster).delete()
+        rows.delete()
         return
-    columns = {
-        "ladder": ladder.to_json(),
+    columns = {"ladder": ladder.to_json(), "since_version": writer.version, "active_until": None}
+    # A ladder of which a rung is activated is still that of its author.
+    if before is not None and replace(before, least=ladder.least) == ladder:
+        rows.update(**columns)
+        return
+    author = {
         "snapshot_id": writer.snapshot,
-        "since_version": writer.version,
         "set_by": writer.actor,
         "set_at": timezone.now(),
         "reason": writer.reason,
     }
-    ArmedLadder.objects.update_or_create(cluster=cluster, defaults=columns)
+    ArmedLadder.objects.update_or_create(cluster=cluster, defaults=columns | author)

@@ -12,22 +12,24 @@ from django_htmx.http import HttpResponseClientRefresh
 from controlplane.catalog.query_shedding import FLOOR, WEIGHT, set_shedding
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Query
-from controlplane.shedding import arming
+from controlplane.shedding import activation, arming
 from controlplane.shedding.drill import Drill, run_drill
 from controlplane.shedding.feasible import feasible_inputs
 from controlplane.shedding.history import intervals, totals
 from controlplane.shedding.report import LadderReport, ladder_report
-from dashboard.dialog_forms import cluster_dialog
+from dashboard.dialog_forms import cluster_dialog, whole_numbers
 from dashboard.figures.parts import Figure
 from dashboard.figures.shedding import drill_figure, feasible_figure
 from dashboard.forms import moment, number
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.responses import refusal_text, render_page
+from dashboard.responses import cluster_change, refusal_text, render_page
 from dashboard.shedding.status import FACTOR, SHOWN_QUERIES, drops_text, level_of, status_of
 
 # The time of the history on the page, and its rows.
 HISTORY: Final = timedelta(days=7)
 HISTORY_ROWS: Final = 20
+# Minutes for which a rung can be activated, on the page.
+DURATIONS: Final = {5: "5 minutes", 15: "15 minutes", 60: "1 hour", 480: "8 hours"}
 # The queries whose weights one form changes.
 MOST_EDITED: Final = 200
 
@@ -89,6 +91,25 @@ def disarm(request: PageRequest, cluster: Cluster) -> str:
 
 
 @cluster_dialog(
+    "shedding", form="_shedding_activate_form.html", field="reason",
+    context=lambda _: {"durations": DURATIONS},
+)  # fmt: skip
+def activate(request: PageRequest, cluster: Cluster) -> str:
+    """Activate a rung for a bounded time."""
+    values = whole_numbers(request.POST.dict(), "rung", "minutes")
+    reason = request.POST.get("reason", "")
+    row = activation.activate(request.actor, cluster, values["rung"], values["minutes"], reason)
+    return f"Rung {values['rung']} is active until {row.active_until:%H:%M} UTC."
+
+
+@cluster_change("shedding")
+def release(request: PageRequest, cluster: Cluster) -> str:
+    """End the activation of a rung."""
+    activation.release(request.actor, cluster, request.POST.get("reason", ""))
+    return "No rung is activated: the pipeline chooses by the load alone."
+
+
+@cluster_dialog(
     "shedding", form="_shedding_weights_form.html", field="reason",
     context=lambda cluster: {"edited": _edited(cluster)},
     refused=lambda shown: {"edited": _submitted(shown)},
@@ -128,6 +149,7 @@ def _live_context(report: LadderReport) -> dict[str, Any]:
             (query, [(part, level_of(part)) for part in query.kept])
             for query in report.queries[:SHOWN_QUERIES]
         ],
+        "durations": DURATIONS,
         "more_queries": max(0, len(report.queries) - SHOWN_QUERIES),
     }
 

@@ -5,11 +5,12 @@ from typing import Any, Final
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, StrictInt
 
 from controlplane.api.common.schemas import ReasonIn, columns_of, fields_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.models import SheddingInterval
+from controlplane.shedding import activation
 from controlplane.shedding.arming import arm, disarm
 from controlplane.shedding.drill import Drill, DrillPoint, LeastKept, run_drill
 from controlplane.shedding.history import intervals
@@ -63,7 +64,8 @@ class LadderOut(
 
     missing_code, missing: why there is none. position: of the newest batch, null without one.
     factor: the input over what the cluster can process without drops; headroom: how much more of
-    the same mix it can process, as a share.
+    the same mix it can process, as a share. active_rung: the one that a person activated, until
+    active_until; 0: none.
     """
 
     rung: int | None
@@ -96,6 +98,13 @@ class DrillOut(fields_of(Drill, without="points least")):  # type: ignore[misc]
     largest_factor: float
     least: LeastKeptOut | None
     points: list[DrillPointOut]
+
+
+class ActivationIn(ReasonIn):
+    """A rung to activate for so many minutes, and the reason, which is required."""
+
+    rung: StrictInt
+    minutes: StrictInt
 
 
 class RangeIn(Schema):
@@ -132,6 +141,22 @@ def disarm_ladder(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
     """Disarm the ladder: from the next batch on, records wait instead; the reason is required."""
     actor, cluster = caller(request), cluster_of(request)
     disarm(actor, cluster, body.reason)
+    return ladder_report(cluster)
+
+
+@router.post("/{slug}/shedding/activate", response=LadderOut)
+def activate_rung(request: HttpRequest, slug: str, body: ActivationIn) -> Any:
+    """Keep at least the position of a rung for some minutes; the reason is required."""
+    actor, cluster = caller(request), cluster_of(request)
+    activation.activate(actor, cluster, body.rung, body.minutes, body.reason)
+    return ladder_report(cluster)
+
+
+@router.post("/{slug}/shedding/release", response=LadderOut)
+def release_rung(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
+    """End the activation of a rung now."""
+    actor, cluster = caller(request), cluster_of(request)
+    activation.release(actor, cluster, body.reason)
     return ladder_report(cluster)
 
 

@@ -117,6 +117,9 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         "Smaller batches": {"max_records": 50_000, "max_batch_mb": 16},
         "By size alone": {"max_batch_mb": 8, "reason": "long texts"},
     },
+    "ActivationIn": {
+        "Rung 2 for half an hour": {"rung": 2, "minutes": 30, "reason": "a test of the sale"},
+    },
     "SheddingIn": {
         "Never below half": {"shedding_weight": 5.0, "shedding_floor": 0.5, "reason": "revenue"},
         "Dropped first": {"shedding_weight": 0.0},

@@ -17,6 +17,7 @@ from controlplane.cli.output import (
     values_of,
 )
 from controlplane.models import Cluster
+from controlplane.shedding import activation
 from controlplane.shedding.arming import arm, disarm
 from controlplane.shedding.drill import Drill, run_drill
 from controlplane.shedding.history import intervals
@@ -56,6 +57,21 @@ def disarm_ladder(given: Namespace) -> None:
     actor, cluster = viewed(given)
     disarm(actor, cluster, given.reason)
     print_answer(given, {"armed": False}, f"no ladder is armed on {cluster.slug}")
+
+
+def activate_rung(given: Namespace) -> None:
+    """Keep at least the position of a rung for some minutes."""
+    actor, cluster = viewed(given)
+    row = activation.activate(actor, cluster, given.rung, given.minutes, given.reason)
+    text = f"rung {given.rung} is active until {row.active_until:%H:%M} UTC"
+    print_answer(given, {"rung": given.rung, "until": row.active_until}, text)
+
+
+def release_rung(given: Namespace) -> None:
+    """End the activation of a rung."""
+    actor, cluster = viewed(given)
+    activation.release(actor, cluster, given.reason)
+    print_answer(given, {"rung": 0}, "no rung is activated")
 
 
 def set_weights(given: Namespace) -> None:

@@ -81,7 +81,8 @@ class Ladder:
 
     Position 0 is no drop at all, position k is rung k. `costs`: of edges; the load of a resource
     may be at most `limit`. `windows`: edges with window drops. The position falls only after the
-    input allowed it for `hold_ms`; a backlog is to be worked off within `drain_ms`.
+    input allowed it for `hold_ms`; a backlog is to be worked off within `drain_ms`. The position is
+    at least `least`.
     """
 
     rungs: tuple[Rung, ...]
@@ -90,6 +91,7 @@ class Ladder:
     limit: float = 1.0
     hold_ms: int = 30_000
     drain_ms: int = 5_000
+    least: float = 0.0
 
     def __copy__(self) -> "Ladder":
         """Return the ladder: tables that follow each other share it, compiled once."""
@@ -106,6 +108,8 @@ class Ladder:
             raise InconsistentDelta(f"a ladder needs at most {MAX_COSTS:,} costs of at least 0 s")
         if not 0 < self.limit <= 1 or self.hold_ms < 0 or self.drain_ms < 1:
             raise InconsistentDelta("a ladder needs a limit from 0 to 1 and times above 0")
+        if not 0 <= self.least <= len(factors):
+            raise InconsistentDelta("the least position of a ladder must be on the ladder")
         self._check_parts()
         self._check_windows()
 
@@ -147,6 +151,7 @@ class Ladder:
             "limit": self.limit,
             "hold_ms": self.hold_ms,
             "drain_ms": self.drain_ms,
+            "least": self.least,
         }
 
     @classmethod
@@ -161,4 +166,5 @@ class Ladder:
             row["limit"],
             row["hold_ms"],
             row["drain_ms"],
+            row.get("least", 0.0),
         )

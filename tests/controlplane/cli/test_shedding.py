@@ -52,3 +52,12 @@ def test_history_and_drill(weir: Weir, by: dict[str, Any]) -> None:
 
 def test_what_is_missing_is_named(weir: Weir, operator: Actor, sf: Cluster) -> None:
     assert "No query runs" in weir("shedding", "show", "sf", user=operator.name).out
+
+
+def test_a_rung_is_activated_and_released(weir: Weir, by: dict[str, Any], sf: Cluster) -> None:
+    weir("shedding", "arm", "sf", "--reason", "needed", **by)
+    done = weir("shedding", "activate", "sf", "1", "--minutes", "5", "--reason", "a test", **by)
+    assert "rung 1 is active until" in done.out, done.err
+    assert ArmedLadder.objects.get(cluster=sf).value.least == 1.0
+    assert "no rung is activated" in weir("shedding", "release", "sf", **by).out
+    assert ArmedLadder.objects.get(cluster=sf).value.least == 0.0

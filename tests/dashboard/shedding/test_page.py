@@ -173,3 +173,20 @@ def test_the_history_names_what_was_dropped(
     content = operating.get(PAGE + "history/", headers=HTMX).content.decode()
     assert "s0 for low 60" in content
     assert "input of s0 30" in content
+
+
+def test_a_rung_is_activated_and_released(
+    operator: Actor, operating: Client, busy: Cluster
+) -> None:
+    arm(operator, busy, "needed")
+    assert 'data-dialog="activate-1"' in operating.get(PAGE).content.decode()
+    values = {"rung": "1", "minutes": "15", "reason": ""}
+    answer = operating.post(PAGE + "activate/", values, headers=HTMX)
+    assert (answer.status_code, "Give a reason" in answer.content.decode()) == (422, True)
+    answer = operating.post(PAGE + "activate/", values | {"reason": "a test"}, headers=HTMX)
+    assert answer["HX-Redirect"] == PAGE
+    content = operating.get(PAGE).content.decode()
+    assert "a-operator activated rung 1 until" in content
+    assert "Release rung 1" in content
+    operating.post(PAGE + "release/")
+    assert ArmedLadder.objects.get(cluster=busy).value.least == 0.0

@@ -269,7 +269,7 @@ def test_tasks_of_split_queries_are_planned_by_the_migration_planner(
 
 @pytest.mark.parametrize(
     ("values", "fault"),
-    [({"planner": "shedding"}, "Must be one of placement, migration, admission"),
+    [({"planner": "weather"}, "Must be one of placement, migration, admission"),
      ({"planner": "migration", "algorithm": "mms"}, "no algorithm")],
 )  # fmt: skip
 def test_a_planner_that_is_not_there_is_refused(

@@ -1,5 +1,7 @@
 """Ladders that the control plane computes, in the pipeline: loads and results as predicted."""
 
+from dataclasses import replace
+
 import pytest
 
 from algorithms.shedding.lp import Lp
@@ -8,6 +10,7 @@ from controlplane.planning.shedding.ladder import compute_ladder
 from controlplane.planning.shedding.problem import network_of
 from controlplane.plans.shedding_input import SheddingSettings
 from controlplane.wire.routing.cluster_actions import SetCapacity, SetLadder
+from tests.support.ladders import input_ladder
 from tests.support.shedding import SheddingCluster
 from tests.workers.pipeline import test_ladder
 from tests.workers.pipeline.test_ladder import FIRST, SECOND, STREAM, Cluster
@@ -52,3 +55,16 @@ def test_two_nodes_process_what_the_optimal_plan_keeps(cluster: Cluster) -> None
     for query in (FIRST, SECOND):
         edge = lost[f"{STREAM}>{query}"] + lost[str(STREAM)]
         assert cluster.counted(query) == cluster.appended - edge
+
+
+def test_an_activated_rung_drops_without_an_overload(cluster: Cluster) -> None:
+    ladder = input_ladder(STREAM, 1 / CAPACITIES[0], parts=(0.5, 0.25))
+    cluster.pipeline.publish(SetLadder(ladder))
+    for _ in range(3):
+        assert cluster.second(40)["ladder_position"] == 0
+    cluster.pipeline.publish(SetLadder(replace(ladder, least=1.0)))
+    rows = [cluster.second(40) for _ in range(10)]
+    assert {row["ladder_position"] for row in rows[1:]} == {1.0}
+    assert sum(row["ladder_dropped"][str(STREAM)] for row in rows) == pytest.approx(200, rel=0.2)
+    cluster.pipeline.publish(SetLadder(ladder))
+    assert [cluster.second(40)["ladder_position"] for _ in range(3)][-1] == 0

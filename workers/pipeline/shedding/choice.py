@@ -143,7 +143,7 @@ def needed_positions(ladder: CompiledLadder, measured: Measured) -> Needed:
     fixed = _waiting_loads(ladder, measured, _WAITING_INTERVALS * interval_ms)
     if excess.any():
         loads = ladder.loads(per_s + excess * (1000 / drain_ms))
-    with_backlogs = least_position(loads, fixed, limit)
+    with_backlogs = max(least_position(loads, fixed, limit), ladder.ladder.least)
     factor = float(loads[:, 0].max(initial=0.0)) / limit
     return Needed(by_rates, with_backlogs, round(factor, 6))
 

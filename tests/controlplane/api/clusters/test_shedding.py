@@ -85,3 +85,14 @@ def test_history_and_drill(client: Client, sf: Cluster, now: datetime) -> None:
     assert drill["points"][0]["input_per_s"] == pytest.approx(600)
     assert get(client, f"{SHEDDING}/drill?{past}&{stop}").json()["code"] == "no_history"
     assert get(client, f"{SHEDDING}/drill?start=yesterday").status_code == 422
+
+
+def test_a_rung_is_activated_and_released(client: Client) -> None:
+    post(client, f"{SHEDDING}/arm", {"reason": "needed"})
+    wanted = {"rung": 1, "minutes": 30, "reason": "a test"}
+    body = post(client, f"{SHEDDING}/activate", wanted).json()
+    assert (body["active_rung"], body["active_reason"]) == (1, "a test")
+    answer = post(client, f"{SHEDDING}/activate", wanted | {"rung": 50, "minutes": 0})
+    assert (answer.status_code, set(answer.json()["fields"])) == (422, {"rung", "minutes"})
+    assert post(client, f"{SHEDDING}/release").json()["active_rung"] == 0
+    assert post(client, f"{SHEDDING}/release").json()["code"] == "not_active"

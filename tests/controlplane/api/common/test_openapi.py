@@ -12,6 +12,7 @@ from controlplane.api.common.examples import BODIES
 MODULES = (
     "common.schemas",
     "clusters.routes",
+    "clusters.shedding",
     "queries.schemas",
     "clusters.health",
     "streams.records",
