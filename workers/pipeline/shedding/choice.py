@@ -138,13 +138,13 @@ def needed_positions(ladder: CompiledLadder, measured: Measured) -> Needed:
     interval_ms = 0 if rates is None else rates.interval_ms
     loads = ladder.loads(per_s)
     by_rates = None if rates is None else least_position(loads, none, limit)
+    factor = float(loads[:, 0].max(initial=0.0)) / limit
     usual_s = min(_UNREAD_INTERVALS * interval_ms, drain_ms / 2) / 1000
     excess = np.maximum(0.0, measured.appended.unread - per_s * usual_s)
     fixed = _waiting_loads(ladder, measured, _WAITING_INTERVALS * interval_ms)
     if excess.any():
         loads = ladder.loads(per_s + excess * (1000 / drain_ms))
     with_backlogs = max(least_position(loads, fixed, limit), ladder.ladder.least)
-    factor = float(loads[:, 0].max(initial=0.0)) / limit
     return Needed(by_rates, with_backlogs, round(factor, 6))
 
 

@@ -99,7 +99,7 @@ def test_a_backlog_counts_as_a_rate_that_works_it_off() -> None:
     """Less than what arrives within one and a half batches is no backlog."""
     assert needed_positions(LADDER, measured(100, unread=150)).with_backlogs == 0
     needed = needed_positions(LADDER, measured(100, unread=150 + 500))
-    assert needed.by_rates == 0
+    assert (needed.by_rates, needed.factor) == (0, 1)
     assert needed.with_backlogs == pytest.approx(1)
     waiting = needed_positions(LADDER, measured(80, waiting=50 + 250)).with_backlogs
     assert waiting == pytest.approx(2 * (1 - 0.5 / 0.8)), "half the node's time is left for 80/s"
