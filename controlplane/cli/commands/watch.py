@@ -17,6 +17,7 @@ from controlplane.cli.proposal_rows import execution_row
 from controlplane.models import Cluster, Proposal, RoutingVersion
 from controlplane.proposals.listing import proposal_by_id
 from controlplane.results.feed import FeedEvent, FeedPlace, event_row, feed_events, feed_start
+from controlplane.results.values import KeyedWindow
 from controlplane.telemetry.time_series import latest_values
 from controlplane.wire.figures import figure_of
 
@@ -168,4 +169,17 @@ def _window_text(event: FeedEvent) -> str:
     window = event.window
     key = " ".join(f"{name}={value}" for name, value in window.key.items())
     values = " ".join(f"{name}={value}" for name, value in window.values.items())
-    return f"{window.start:%Y-%m-%d %H:%M:%S}  {key}  {values}"
+    return f"{window.start:%Y-%m-%d %H:%M:%S}  {key}  {values}{_sample_text(window)}"
+
+
+def _sample_text(window: KeyedWindow) -> str:
+    """Return what was kept of a window and its estimates, empty if all records were kept."""
+    if window.kept == 1:
+        return ""
+    kept = "not counted" if window.kept is None else f"{window.kept:.4g}"
+    estimates = [
+        f"{name}\N{ALMOST EQUAL TO}{value:.6g}"
+        + ("" if low is None or high is None else f" ({low:.6g} to {high:.6g})")
+        for name, (value, low, high) in window.estimates.items()
+    ]
+    return "  ".join(["", f"kept {kept}", *estimates])

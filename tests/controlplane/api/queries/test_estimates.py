@@ -1,11 +1,14 @@
 """Results and the change feed with the fraction kept, and estimates of counts and sums."""
 
+import json
+
 import pytest
 from django.test import Client
 from django.utils import timezone
 
 from controlplane.access import tokens
 from controlplane.access.roles import Actor
+from controlplane.cli.main import main
 from controlplane.models import Cluster, CountedRange, EdgePeriod, Query
 from controlplane.query_spec import QuerySpec
 from controlplane.results.estimates import scaled_count
@@ -82,3 +85,19 @@ def test_the_change_feed_has_estimates(sf: Cluster, query: Query) -> None:
     assert (rows[0]["kept"], rows[0]["estimates"]) == (1.0, {})
     assert rows[1]["kept"] == 0.5
     assert rows[1]["estimates"]["n"]["value"] == 200.0
+
+
+def test_a_tail_prints_estimates(
+    operator: Actor, sf: Cluster, query: Query, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = feed_start(sf, query)
+    write(query)
+    call = ["tail", "sf", "q", "--for", "0", "--after", str(place), "--as", operator.name]
+    assert main([*call, "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["kept"] for line in lines] == [1.0, 0.5]
+    assert lines[1]["estimates"]["n"]["value"] == 200.0
+    assert main(call) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert "kept" not in first
+    assert second.endswith("kept 0.5  n≈200 (174.136 to 229.705)  total≈800")
