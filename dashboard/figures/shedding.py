@@ -1,10 +1,19 @@
 """The charts of load shedding: feasible inputs, and what a drill would have dropped."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from controlplane.shedding.drill import Drill
 from controlplane.shedding.feasible import FeasibleInputs
-from dashboard.figures.parts import Figure, figure, number_axis, scatter, time_axis, value_axis
+from dashboard.figures.parts import (
+    Figure,
+    Trace,
+    figure,
+    number_axis,
+    scatter,
+    time_axis,
+    value_axis,
+)
 
 _MARGIN: Final = {"l": 60, "r": 12, "t": 24, "b": 44}
 # From no drops to the last rung.
@@ -13,7 +22,27 @@ _COLORS: Final = ("--surface", "--chart-1")
 
 def feasible_figure(inputs: FeasibleInputs, rungs: int) -> Figure:
     """Return the rung that each pair of rates needs, the border without drops, and the present."""
-    cells: dict[str, Any] = {
+    finding = (
+        f"Rung by the rates of {inputs.x} and {inputs.y}; now {inputs.now[0]:,.0f} and"
+        f" {inputs.now[1]:,.0f} records/s"
+    )
+    return figure(
+        [_cells(inputs, rungs), *_lines(inputs)],
+        xaxis=number_axis(f"{inputs.x}, records/s", tickformat="~s", rangemode="tozero"),
+        yaxis=value_axis(f"{inputs.y}, records/s", tickformat="~s"),
+        hovermode="closest",
+        margin=_MARGIN | {"t": 34},
+        showlegend=True,
+        meta={"finding": finding},
+    )
+
+
+def _cells(inputs: FeasibleInputs, rungs: int) -> Trace:
+    colorbar = {
+        "title": {"text": "rung", "side": "right"}, "thickness": 8, "outlinewidth": 0,
+        "tickvals": list(range(rungs + 1)),
+    }  # fmt: skip
+    return {
         "type": "heatmap",
         "x": list(inputs.x_rates),
         "y": list(inputs.y_rates),
@@ -24,47 +53,29 @@ def feasible_figure(inputs: FeasibleInputs, rungs: int) -> Figure:
         "opacity": 0.75,
         "xgap": 1,
         "ygap": 1,
-        "colorbar": {
-            "title": {"text": "rung", "side": "right"}, "thickness": 8, "outlinewidth": 0,
-            "tickvals": list(range(rungs + 1)),
-        },
+        "colorbar": colorbar,
         "hovertemplate": "%{x:,.3~s} and %{y:,.3~s} records/s: rung %{z}<extra></extra>",
-    }  # fmt: skip
-    traces = [
-        cells,
-        scatter(
-            "nothing is dropped below", [x for x, _ in inputs.border],
-            [y for _, y in inputs.border], line={"color": "--bad", "width": 1.6, "dash": "dash"},
-            hoverinfo="skip",
-        ),
-    ]  # fmt: skip
-    if inputs.track:
-        traces.append(
-            scatter(
-                "the last 24 h", [x for x, _ in inputs.track], [y for _, y in inputs.track],
-                line={"color": "--muted", "width": 1, "dash": "dot"}, hoverinfo="skip",
-            )
-        )  # fmt: skip
-    traces.append(
-        scatter(
-            "now", [inputs.now[0]], [inputs.now[1]], "markers",
-            marker={"color": "--ink", "size": 9},
-            hovertemplate="now: %{x:,.3~s} and %{y:,.3~s} records/s<extra></extra>",
-        )
+    }
+
+
+def _lines(inputs: FeasibleInputs) -> list[Trace]:
+    """Return the border without drops, the rates of the last day if they are known, and now."""
+    border = _path("nothing is dropped below", inputs.border, "--bad", "dash", 1.6)
+    day = _path("the last 24 h", inputs.track, "--muted", "dot", 1.0)
+    now = scatter(
+        "now", [inputs.now[0]], [inputs.now[1]], "markers",
+        marker={"color": "--ink", "size": 9},
+        hovertemplate="now: %{x:,.3~s} and %{y:,.3~s} records/s<extra></extra>",
     )  # fmt: skip
-    finding = (
-        f"Rung by the rates of {inputs.x} and {inputs.y}; now {inputs.now[0]:,.0f} and"
-        f" {inputs.now[1]:,.0f} records/s"
-    )
-    return figure(
-        traces,
-        xaxis=number_axis(f"{inputs.x}, records/s", tickformat="~s", rangemode="tozero"),
-        yaxis=value_axis(f"{inputs.y}, records/s", tickformat="~s"),
-        hovermode="closest",
-        margin=_MARGIN | {"t": 34},
-        showlegend=True,
-        meta={"finding": finding},
-    )
+    return [border, *([day] if inputs.track else []), now]
+
+
+def _path(
+    name: str, pairs: Sequence[tuple[float, float]], color: str, dash: str, width: float
+) -> Trace:
+    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
+    look = {"color": color, "width": width, "dash": dash}
+    return scatter(name, xs, ys, line=look, hoverinfo="skip")
 
 
 def drill_figure(drill: Drill) -> Figure:
