@@ -51,7 +51,7 @@ def levels_of(local: LocalModel, settings: Settings, worth: Worth, tops: Floats)
     with np.errstate(divide="ignore"):
         upstream = 1 / settings.limits.max(axis=0, initial=0.0)
     return [
-        samples(float(top), settings.precision, float(loss), f"inputs.{name}")
+        samples(float(top), settings.precision, float(loss), f"inputs.{name.strip()}")
         for name, top, loss in zip(
             local.cluster.streams, np.minimum(tops, upstream), losses, strict=True
         )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from algorithms.shedding.network import Edge, Network, Operator
+from algorithms.shedding.network import ARROW, Edge, Network, Operator
 
 
 def with_transfers(network: Network) -> tuple[Network, Mapping[Edge, Edge]]:
@@ -22,7 +22,7 @@ def with_transfers(network: Network) -> tuple[Network, Mapping[Edge, Edge]]:
                 sources.append(source)
                 continue
             # The line break keeps it apart from names of operators.
-            transfer = f"{source}\n{operator.name}"
+            transfer = f"{source} to {operator.name}\n"
             edges[Edge(source, operator.name)] = Edge(source, transfer)
             operators.append(Operator(transfer, _node(pair), 1.0, 1.0, (source,)))
             sources.append(transfer)
@@ -39,4 +39,4 @@ def _link(network: Network, source: str, operator: Operator) -> tuple[str, str]:
 
 
 def _node(pair: tuple[str, str]) -> str:
-    return f"link {pair[0]} to {pair[1]}\n"
+    return ARROW.join(pair)

@@ -106,7 +106,7 @@ def test_links_are_nodes() -> None:
     )
     weights = {"b1": 1.0, "b2": 2.0}
     network = Network({"A": 1.0, "B": 1.0}, ("i1",), operators, weights, {("A", "B"): 3.0})
-    link, leaf = "link A to B\n", "B"
+    link, leaf = "A->B", "B"
     assert parents(network) == {leaf: link, link: "A", "A": None}
     plan = FitTables.of(network, 0.01).lookup(np.array([2.0]))
     assert plan.outcome.value == pytest.approx(5.0, rel=0.01)
