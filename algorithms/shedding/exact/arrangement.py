@@ -2,9 +2,11 @@
 
 The dual of section 3 of paper 003 minimises p . capacity + sum_i r_i max(0, value_i - load_i . p)
 over prices p >= 0 in two dimensions. Its slope changes only on the lines load_i . p = value_i, so a
-vertex of their arrangement with the axes is an optimum for any rates. A vertex is the only optimum
-for some rates if and only if the capacities are strictly within the cone of the loads of the inputs
-on its lines and of those with a profit, and of the axes on which it stands (room left there).
+vertex of their arrangement with the axes is an optimum for any rates. A vertex is an optimum for
+some rates if and only if the capacities are within the cone of the loads of the inputs on its lines
+and of those with a profit, and of the axes on which it stands (room left there). If they are
+strictly within it, it is the only optimum; on the border of the cone, as where an input loads both
+resources in proportion to their capacities, optima are the whole way between two vertices.
 """
 
 from typing import Final, NamedTuple
@@ -78,11 +80,14 @@ def arranged(eq: Equations) -> Arrangement:
     profit = eq.values - points @ loads.T
     size = _TOLERANCE * (eq.values + points @ loads.T)
     profit[np.abs(profit) <= size] = 0.0
-    only = _is_only_optimum(normals, profit > 0, lines)
-    points, lines, profit = points[only], lines[only], profit[only]
+    best = _is_optimum(normals, profit > 0, lines)
+    points, lines, profit = points[best], lines[best], profit[best]
     _, kept = np.unique(rounded(points), axis=0, return_index=True)
-    points, lines, profit = points[kept], lines[kept], profit[kept]
-    cuts = Cuts(points.sum(axis=1), np.maximum(profit, 0.0), points / eq.capacity)
+    points, lines, slope = points[kept], lines[kept], np.maximum(profit[kept], 0.0)
+    functions = rounded(np.column_stack([points.sum(axis=1), slope]))
+    _, kept = np.unique(functions, axis=0, return_index=True)
+    points, lines, slope = points[kept], lines[kept], slope[kept]
+    cuts = Cuts(points.sum(axis=1), slope, points / eq.capacity)
     return Arrangement(cuts, lines - 2)
 
 
@@ -108,8 +113,8 @@ def _crossings(normals: Floats, levels: Floats, first: Ints, second: Ints) -> tu
     return points, crosses
 
 
-def _is_only_optimum(normals: Floats, gains: Flags, lines: Ints) -> Flags:
-    """Return whether the capacities, (1, 1), are strictly in the cone of loads of each vertex."""
+def _is_optimum(normals: Floats, gains: Flags, lines: Ints) -> Flags:
+    """Return whether the capacities, (1, 1), are in the cone of loads of each vertex."""
     total = normals.sum(axis=1)
     # The direction of a load, from 0 to 1; those without a load have none.
     direction = np.divide(normals[:, 1], total, out=np.full(len(total), np.nan), where=total > 0)
@@ -119,4 +124,4 @@ def _is_only_optimum(normals: Floats, gains: Flags, lines: Ints) -> Flags:
     low = np.fmin(own.min(axis=1), np.where(has, inputs, np.inf).min(axis=1, initial=np.inf))
     high = np.fmax(own.max(axis=1), np.where(has, inputs, -np.inf).max(axis=1, initial=-np.inf))
     half = 0.5
-    return np.asarray((low < half - _TOLERANCE) & (high > half + _TOLERANCE))
+    return np.asarray((low <= half + _TOLERANCE) & (high >= half - _TOLERANCE))

@@ -158,6 +158,29 @@ def test_cuts_of_the_crossed_chains() -> None:
     assert lines[order] == approx(np.array(expected)[np.lexsort(np.array(expected).T)])
 
 
+def test_cuts_of_parallel_chains() -> None:
+    """Both nodes are full at once, so their prices can be exchanged: no optimum is the only one."""
+    planner = ExactPlanner(chain_network([[0.064, 0.064], [0.032, 0.032]]))
+    assert planner.cuts == 3
+    points = np.array([[5.0, 5.0], [20.0, 5.0], [1.0, 30.0], [60.0, 60.0]])
+    best = [5 + 5, 5 + 0.84 / 0.064, 30 + 0.04 / 0.064, 1 / 0.032]
+    assert planner.values(points) == approx(best)
+    assert [planner.flows(point).sum() for point in points] == approx(best)
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_chains_on_two_nodes_with_costs_in_proportion(data: st.DataObject) -> None:
+    """Loads on the border of the cone of the capacities, in closed form."""
+    cost = st.sampled_from([0.0, 1.0, 2.0, 3.0, 4.0])
+    count = data.draw(st.integers(1, 5))
+    network = chain_network([[data.draw(cost), data.draw(cost)] for _ in range(count)], [1.0, 2.0])
+    points = np.array([data.draw(rates_of(network)) for _ in range(4)])
+    program = FlowProgram(FlowModel.of(network))
+    best = [program.solve(point).value for point in points]
+    assert ExactPlanner(network).values(points) == approx(best)
+
+
 def test_cuts_of_figure_7() -> None:
     """The upper branch has the threshold 1 / 2, where the input is off: no cut of its own."""
     (part,) = ExactPlanner(figure_7()).parts
