@@ -13,7 +13,7 @@ from typing import Final
 from algorithms.errors import BadProblem, TooLarge
 from algorithms.shedding.fit.transfers import with_transfers
 from algorithms.shedding.fit.valued import valued_network
-from algorithms.shedding.network import Edge, Network, Operator
+from algorithms.shedding.network import ARROW, Edge, Network, Operator
 
 MAX_CLUSTERS: Final = 500
 MAX_NODES_TO_CLUSTER: Final = 2_000
@@ -150,7 +150,8 @@ def _cluster(
 ) -> Cluster:
     nodes = {node: capacity for node, capacity in network.nodes.items() if cluster_of[node] == name}
     outlets = {
-        child: tuple((stream, f"{stream} to {child}\n") for stream in needed)
+        # Line breaks keep names apart from those of operators; a link has an arrow in its name.
+        child: tuple((stream, _outlet(stream, child)) for stream in needed)
         for child, needed in children.items()
     }
     exits = [
@@ -163,6 +164,10 @@ def _cluster(
     local = Network(nodes, tuple(streams), (*operators, *exits),
                     {**outputs, **dict.fromkeys((item.name for item in exits), 0.0)})  # fmt: skip
     return Cluster(name, parent, local, outlets)
+
+
+def _outlet(stream: str, child: str) -> str:
+    return f"{stream}\n{child}".replace(ARROW, "\n")
 
 
 def _tree_partition(network: Network) -> dict[str, str]:
