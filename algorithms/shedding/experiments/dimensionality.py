@@ -74,7 +74,7 @@ class Converging(Planned):
         10_000, help="Linear programs of the whole course; more are not solved.",
         minimum=100, maximum=200_000,
     )  # fmt: skip
-    mean: float = parameter(
+    mean_rate: float = parameter(
         3.0, unit="records/s", help="Mean of the exponential rate of each input.",
         minimum=0.1, maximum=1_000.0,
     )  # fmt: skip
@@ -108,7 +108,7 @@ def converge(parameters: Converging, inputs: int) -> Course:
             model,
             np.full(inputs, parameters.most_rate),
             LEAST_EXPECTED,
-            distribution=ExponentialRates(np.full(inputs, parameters.mean)),
+            distribution=ExponentialRates(np.full(inputs, parameters.mean_rate)),
             lp_values=parameters.lp_values,
             observe=observe,
         )
@@ -145,7 +145,7 @@ def _of_exact(parameters: Converging, inputs: int, seed: int) -> Measures:
     """Return the mean error of the exact planner at random rates of the distribution."""
     network = wide(inputs)
     generator = np.random.default_rng(seed)
-    points = generator.exponential(parameters.mean, (parameters.points, inputs))
+    points = generator.exponential(parameters.mean_rate, (parameters.points, inputs))
     compile_planners()
     started = time.process_time()
     planner = ExactPlanner(network)
@@ -153,7 +153,7 @@ def _of_exact(parameters: Converging, inputs: int, seed: int) -> Measures:
     seconds = time.process_time() - started
     best = RandomRates.of(network, points).best
     return {
-        EXPECTED.name: PERCENT * float(np.mean(1 - given / best)),
+        EXPECTED.name: PERCENT * float(np.mean(np.abs(1 - given / best))),
         SECONDS.name: seconds,
         LP_VALUES.name: planner.programs,
     }

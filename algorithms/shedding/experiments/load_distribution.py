@@ -72,7 +72,7 @@ class Distributed(Guaranteed):
         help="crossed: each chain has the larger cost on another node; parallel: one chain has it "
         "on both nodes.",
     )  # fmt: skip
-    mean: float = parameter(
+    mean_rate: float = parameter(
         5.0, unit="records/s", help="Mean of the exponential rate of each input; of Solver-W.",
         minimum=0.1, maximum=1_000.0,
     )  # fmt: skip
@@ -90,7 +90,7 @@ def compare_planners(
 ) -> Iterator[tuple[str, Measures]]:
     """Yield the measures of each series; Solver-W guarantees the expected error of Solver."""
     network = parameters.network()
-    distribution = ExponentialRates(np.full(2, parameters.mean))
+    distribution = ExponentialRates(np.full(2, parameters.mean_rate))
     case = Case.of(network, parameters, parameters.epsilon, distribution)
     expected = expected_of_solver(case)
     rates = RandomRates.drawn(network, parameters, seed)
@@ -132,7 +132,7 @@ _ON_NETWORKS: Final = {
 class ByMean(Planned):
     """Exponential rates of different means on the five networks."""
 
-    mean: float = parameter(
+    mean_rate: float = parameter(
         5.0, unit="records/s", help="Mean of the exponential rate of each input; the paper's "
         "lambda.",
         minimum=0.1, maximum=1_000.0,
@@ -148,7 +148,7 @@ def compare_networks(
 ) -> Iterator[tuple[str, Measures]]:
     """Yield the measures of a planner on each network, with the provision level."""
     compile_planners()
-    distribution = ExponentialRates(np.full(2, parameters.mean))
+    distribution = ExponentialRates(np.full(2, parameters.mean_rate))
     for number, name in enumerate(series):
         report(number / len(series))
         planner, larger = _ON_NETWORKS[name]
@@ -193,7 +193,7 @@ FIG11A: Final = Experiment(
     "exponential rates. The paper does not state the expected error; here that of section 8.2.1. "
     f"provision: the part of the rates that need no drops. {_LAMBDA_TEXT} {CHAIN_TEXT} "
     f"{MEASURE_TEXT}",
-    x=Axis("mean", "Mean rate", "records/s"),
+    x=Axis("mean_rate", "Mean rate", "records/s"),
     panels=(
         Panel("Plan generation time", SECONDS),
         Panel("LP values", LP_VALUES),
