@@ -56,7 +56,7 @@ class SheddingSettings:
     where it can, "random" drops records always.
     """
 
-    limit: float = 0.95
+    limit: float = 0.9
     hold_s: float = 30.0
     drain_s: float = 5.0
     max_factor: float = 4.0

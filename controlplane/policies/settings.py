@@ -218,7 +218,7 @@ class PolicySettings(BaseModel):
 
     shedding_limit: Annotated[float, Field(ge=0.1, le=1)] = _shedding(
         "Largest load",
-        default=0.95,
+        default=0.9,
         unit="%",
         hint="Of the time of a node: above it, records are dropped if a ladder is armed.",
     )

@@ -20,8 +20,10 @@ NO_COSTS: Final = (
 LOSS: Final = 1e-3
 # Longer windows would delay the effect of a rung too much: a drop begins with a window to come.
 LONGEST_WINDOW_MS: Final = 10_000
-# Decimals of a kept part; smaller differences are rounding.
-_DECIMALS: Final = 9
+# Decimals of a kept part and significant digits of a cost: a routing version has many of them.
+_DECIMALS: Final = 6
+_DIGITS: Final = 7
+# Smaller differences of parts are rounding.
 _SAME: Final = 1e-7
 AUTO: Final = "auto"
 
@@ -47,7 +49,7 @@ def compute_ladder(snapshot: ClusterSnapshot) -> Ladder | None:
         return None
     ladder = Ladder(
         rungs,
-        (*network.costs, *_deliveries(network, rungs)),
+        tuple(map(_rounded, (*network.costs, *_deliveries(network, rungs)))),
         _windows(network, rungs) if settings.windows == AUTO else (),
         settings.limit,
         round(settings.hold_s * 1000),
@@ -60,6 +62,10 @@ def compute_ladder(snapshot: ClusterSnapshot) -> Ladder | None:
             "too_large", f"The ladder of this cluster is not possible: {error}"
         ) from None
     return ladder
+
+
+def _rounded(cost: Cost) -> Cost:
+    return cost._replace(seconds=float(f"{cost.seconds:.{_DIGITS}g}"))
 
 
 def _parts(network: ClusterNetwork, plans: RungLadder) -> list[dict[Edge, float]]:
@@ -92,7 +98,7 @@ def _rungs(plans: RungLadder, parts: Sequence[Mapping[Edge, float]]) -> tuple[Ru
     first = plans.rungs[0].factor
     return tuple(
         Rung(
-            round(plan.factor / first, _DECIMALS),
+            round(plan.factor / first, 9),
             tuple(KeptPart(*edge, min(row[edge], _before(row, edge))) for edge in wanted),
         )
         for plan, row in zip(plans.rungs[1:], parts, strict=True)

@@ -18,7 +18,7 @@ from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.routing.ladder import Ladder, WindowDrop
 from tests.support.shedding import SheddingCluster, loads_of, part_of
 
-CAPACITY = pytest.approx(0.95)
+CAPACITY = pytest.approx(0.9)
 
 
 def ladder_of(cluster: SheddingCluster) -> Ladder:
@@ -68,7 +68,7 @@ def test_every_rung_keeps_the_loads_within_the_limit(cluster: SheddingCluster) -
         rates = {stream: rung.factor * rate for stream, rate in at_limit.items()}
         for load in loads_of(ladder, parts, rates).values():
             # A delivery is charged to the input edge if no query keeps the most on all rungs.
-            limit = 0.95 * (1 + 1e-6) if not cluster.emulated else 1.5
+            limit = 0.9 + 1e-4 if not cluster.emulated else 1.5
             assert load <= limit
         for stream, query in parts:
             assert part_of(parts, stream, query) <= part_of(parts, stream, INPUT) + 1e-9
