@@ -5,7 +5,9 @@ import pytest
 from algorithms.partitioning.catalog import GROUPINGS, grouping_text
 from controlplane.planning.action_text import Names, action_text
 from controlplane.plans.plan import OtherAction
+from controlplane.wire.routing.cluster_actions import SetLadder
 from controlplane.wire.routing.query_actions import SetKeyGrouping
+from tests.support.ladders import input_ladder
 
 KEY = GROUPINGS["key"].title
 PARTIAL = GROUPINGS["partial_key"].title
@@ -28,3 +30,13 @@ def test_a_key_grouping_has_its_title_and_the_parameters_that_are_given(
     text = action_text(planned, Names(queries={3: "hot"}))
     assert (text.kind, text.title, text.object) == ("set_key_grouping", "Key grouping", "hot")
     assert (text.before, text.after) == texts
+
+
+def test_a_ladder_has_its_rungs_and_its_last_factor() -> None:
+    ladder = input_ladder(1, 0.01, parts=(0.5, 0.25))
+    text = action_text(OtherAction(SetLadder(ladder), (SetLadder(),)), Names())
+    assert (text.kind, text.title, text.object) == (
+        "set_ladder", "Ladder of drop rules", "the cluster",
+    )  # fmt: skip
+    assert text.before == "not armed"
+    assert text.after == "2 rungs, up to 4 times what the cluster can process"

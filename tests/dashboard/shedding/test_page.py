@@ -190,3 +190,9 @@ def test_a_rung_is_activated_and_released(
     assert "Release rung 1" in content
     operating.post(PAGE + "release/")
     assert ArmedLadder.objects.get(cluster=busy).value.least == 0.0
+
+
+def test_a_query_names_its_weight_and_floor(operating: Client, busy: Cluster) -> None:
+    query = Query.objects.get(name="high")
+    content = operating.get(f"/clusters/sf/queries/{query.pk}/").content.decode()
+    assert "keeps at least 50 %" in content
