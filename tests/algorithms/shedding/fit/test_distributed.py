@@ -14,7 +14,7 @@ from tests.algorithms.shedding import networks
 from tests.algorithms.shedding.fit.test_central import rate_points
 
 EPSILON = 0.4
-TREES = networks.networks(tree=True, most_inputs=2, most_nodes=4)
+TREES = networks.networks(tree=True, most_inputs=2, most_nodes=4, links=True)
 
 
 @st.composite
@@ -37,7 +37,7 @@ def changed(draw: st.DrawFn, network: Network) -> Network:
         nodes[draw(st.sampled_from(sorted(nodes)))] *= factor
     else:
         operators[number] = replace(operator, node=draw(st.sampled_from(sorted(nodes))))
-    return Network(nodes, network.inputs, tuple(operators), outputs)
+    return Network(nodes, network.inputs, tuple(operators), outputs, network.links)
 
 
 def assert_equal(nodes: DistributedTables, network: Network) -> None:
@@ -81,8 +81,7 @@ def test_no_change_sends_nothing(data: st.DataObject) -> None:
     network = data.draw(TREES)
     nodes = small_nodes(network)
     assert nodes.change(network) == Traffic()
-    assert nodes.change(Network(dict(network.nodes), network.inputs, network.operators,
-                                dict(network.outputs))) == Traffic()  # fmt: skip
+    assert nodes.change(replace(network, outputs=dict(network.outputs))) == Traffic()
 
 
 def crossed(first: float = 64, second: float = 32, selectivity: float = 1.0) -> Network:
