@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.db import transaction
 from django.utils import timezone
 
 from algorithms.errors import PlanningError
@@ -16,7 +17,7 @@ from controlplane.planning.shedding.ladder import compute_ladder
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
 from controlplane.topology.apply import Change, apply
-from controlplane.topology.versions import retry_when_moved
+from controlplane.topology.versions import retry, retry_when_moved
 from controlplane.wire.routing.cluster_actions import SetLadder
 from controlplane.wire.routing.ladder import Ladder
 
@@ -52,7 +53,7 @@ def ladder_of(snapshot: ClusterSnapshot) -> Ladder:
     return ladder
 
 
-@retry_when_moved
+@retry
 def arm(actor: Actor, cluster: Cluster, reason: str) -> ArmedLadder:
     """Compute the ladder and arm it, in place of an armed one. Requires a reason.
 
@@ -60,16 +61,21 @@ def arm(actor: Actor, cluster: Cluster, reason: str) -> ArmedLadder:
     """
     require_operator(actor, cluster)
     _require_reason(reason)
+    # Outside of the transaction: the plan of a large cluster takes seconds.
     computed = compute(cluster)
+    return _arm(actor, cluster, computed, reason.strip())
+
+
+@transaction.atomic
+def _arm(actor: Actor, cluster: Cluster, computed: ComputedLadder, reason: str) -> ArmedLadder:
     present = Cluster.objects.get(pk=cluster.pk)
     present.routing_version = computed.snapshot.version
     replaced = ArmedLadder.objects.filter(cluster=cluster).first()
-    rungs = len(computed.ladder.rungs)
     change = Change(
-        f"{actor.name} armed a ladder of {rungs} rungs",
+        f"{actor.name} armed a ladder of {len(computed.ladder.rungs)} rungs",
         "ladder.arm",
         cluster.slug,
-        reason=reason.strip(),
+        reason=reason,
         before=_summary(None if replaced is None else replaced.value),
         after=_summary(computed.ladder),
         snapshot=keep_snapshot(computed.snapshot).digest,

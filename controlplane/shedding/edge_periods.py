@@ -9,11 +9,12 @@ from collections.abc import Iterable, Sequence, Set
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from django.db import connection
 from django.db.models import Exists, F, Max, OuterRef, QuerySet
 from django.utils import timezone
 
 from controlplane.models import Cluster, CountedRange, EdgePeriod, Query, Stream
-from controlplane.pagination.chunks import chunks, delete_in_chunks
+from controlplane.pagination.chunks import delete_in_chunks
 from controlplane.telemetry.samples import Row
 from controlplane.wire.drop_counts import OTHERS, PERIODS_S, DropCount, merged
 from controlplane.wire.routing.drop_rules import INPUT
@@ -27,6 +28,9 @@ MOST: Final = 1_000_000
 MOST_READ: Final = 200_000
 # The least part of the records of the largest period with which a range begins.
 _LEAST_SHARE: Final = 0.1
+# The columns of a row in the order of `DropCount`.
+_KEY: Final = ("stream_id", "query", "window_ms", "slide_ms", "start_s", "seconds")
+_SUMS: Final = ("arrived", "dropped")
 
 
 class Counts(NamedTuple):
@@ -56,8 +60,7 @@ def record(cluster: Cluster, rows: Sequence[Row]) -> None:
     known = set(Stream.objects.filter(cluster=cluster, pk__in=streams).values_list("pk", flat=True))
     for row in rows:
         _extend_ranges(open_ranges, row, known)
-    for some in chunks([count for count in counts if count.stream in known]):
-        _add(some)
+    _add([count for count in counts if count.stream in known])
 
 
 def _extend_ranges(open_ranges: dict[int, CountedRange], row: Row, known: Set[int]) -> None:
@@ -87,35 +90,19 @@ def _extend_ranges(open_ranges: dict[int, CountedRange], row: Row, known: Set[in
 
 
 def _add(counts: Sequence[DropCount]) -> None:
-    now = timezone.now()
-    stored = EdgePeriod.objects.filter(
-        stream__in={count.stream for count in counts},
-        query__in={count.query for count in counts},
-        start_s__in={count.start_s for count in counts},
+    """Add counts to their rows, and create those that do not exist."""
+    now = connection.ops.adapt_datetimefield_value(timezone.now())
+    names = [*_KEY, *_SUMS, "counted_at"]
+    table = connection.ops.quote_name(EdgePeriod._meta.db_table)  # noqa: SLF001 - public API
+    sums = [f"{name} = {table}.{name} + excluded.{name}" for name in _SUMS]
+    # One statement per row, prepared once: Django's bulk operations cannot add to columns.
+    statement = (
+        f"INSERT INTO {table} ({', '.join(names)}) "  # noqa: S608 - names of columns
+        f"VALUES ({', '.join(['%s'] * len(names))}) ON CONFLICT ({', '.join(_KEY)}) "
+        f"DO UPDATE SET {', '.join(sums)}, counted_at = excluded.counted_at"
     )
-    known = {_key(row): row for row in stored}
-    changed, created = [], []
-    for count in counts:
-        row = known.get(count[:6])
-        if row is None:
-            created.append(EdgePeriod(stream_id=count.stream, counted_at=now, **_fields(count)))
-            continue
-        row.arrived += count.arrived
-        row.dropped += count.dropped
-        row.counted_at = now
-        changed.append(row)
-    EdgePeriod.objects.bulk_create(created)
-    EdgePeriod.objects.bulk_update(changed, ["arrived", "dropped", "counted_at"], batch_size=100)
-
-
-def _key(row: EdgePeriod) -> tuple[int, ...]:
-    return row.stream_id, row.query, row.window_ms, row.slide_ms, row.start_s, row.seconds
-
-
-def _fields(count: DropCount) -> dict[str, int]:
-    fields = count._asdict()
-    del fields["stream"]
-    return fields
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, [[*count, now] for count in counts])
 
 
 class Ranges(NamedTuple):

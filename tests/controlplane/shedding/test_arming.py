@@ -6,8 +6,11 @@ from controlplane.access.roles import Actor
 from controlplane.catalog.query_shedding import set_shedding
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.models import ArmedLadder, AuditEntry, Cluster, Query
-from controlplane.shedding.arming import arm, compute, disarm
+from controlplane.shedding import arming
+from controlplane.shedding.arming import ComputedLadder, arm, compute, disarm
+from controlplane.topology.apply import Change, apply
 from controlplane.topology.rows import current_table
+from controlplane.wire.routing.cluster_actions import SetCapacity
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -58,3 +61,25 @@ def test_what_cannot_be_armed_is_named(operator: Actor, sf: Cluster) -> None:
     with pytest.raises(Conflict) as conflict:
         disarm(operator, sf, "not needed")
     assert conflict.value.code == "not_armed"
+
+
+def test_a_change_while_it_is_computed_is_noticed(
+    operator: Actor, busy: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer is first once: the ladder is then computed for the later version."""
+    computed: list[int] = []
+
+    def compute_late(cluster: Cluster) -> ComputedLadder:
+        result = compute(cluster)
+        if not computed:
+            apply(
+                Cluster.objects.get(pk=cluster.pk), [SetCapacity(3, 700.0, emulated=False)],
+                Change("another change"),
+            )  # fmt: skip
+        computed.append(result.snapshot.version)
+        return result
+
+    monkeypatch.setattr(arming, "compute", compute_late)
+    row = arm(operator, busy, "needed")
+    assert (len(computed), row.since_version) == (2, computed[0] + 2)
+    assert AuditEntry.objects.filter(action="ladder.arm").count() == 1
