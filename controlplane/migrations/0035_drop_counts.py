@@ -40,7 +40,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['stream', 'query', 'start_s', 'seconds', 'window_ms', 'slide_ms'],
-                'indexes': [models.Index(fields=['counted_at'], name='edge_period_by_age')],
+                'indexes': [models.Index(fields=['counted_at'], name='edge_period_by_age'), models.Index(condition=models.Q(('dropped__gt', 0)), fields=['stream', 'start_s'], name='edge_period_drops')],
                 'constraints': [models.UniqueConstraint(fields=('stream', 'query', 'start_s', 'seconds', 'window_ms', 'slide_ms'), name='edge_period_once')],
             },
         ),

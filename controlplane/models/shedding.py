@@ -97,7 +97,14 @@ class EdgePeriod(models.Model):
                 name="edge_period_once",
             ),
         ]
-        indexes = [models.Index(fields=["counted_at"], name="edge_period_by_age")]
+        indexes = [
+            models.Index(fields=["counted_at"], name="edge_period_by_age"),
+            models.Index(
+                fields=["stream", "start_s"],
+                condition=models.Q(dropped__gt=0),
+                name="edge_period_drops",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.stream_id}>{self.query} {self.start_s} s"
