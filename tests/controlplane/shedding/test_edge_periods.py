@@ -14,7 +14,7 @@ from controlplane.wire.drop_counts import OTHERS, DropCount
 from controlplane.wire.routing.drop_rules import INPUT
 from tests.support.cluster import placed, telemetry
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 INFINITY = float("inf")
 
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,14 +19,16 @@ from controlplane.wire.drop_counts import DropCount
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import Window, computation_of
 from controlplane.wire.query_text import QueryText
-from controlplane.wire.routing.cluster_actions import SetDropRule, SetLadder
+from controlplane.wire.routing.cluster_actions import SetCapacity, SetDropRule, SetLadder
 from controlplane.wire.routing.drop_rules import ALWAYS, INPUT, DropRule
+from controlplane.wire.routing.ladder import Cost, KeptPart, Ladder, ResourceKind, Rung
 from controlplane.wire.routing.query_actions import AddQuery
 from controlplane.wire.schema import ColumnSpec, StreamSchema
 from tests.support.ladders import input_ladder
 from tests.support.pipeline import Pipeline
 from tests.support.schemas import assigned
 from tests.support.whole_results import read_windows
+from workers.pipeline.split_nodes import source
 
 METER = StreamSchema(
     (ColumnSpec("read_at", "timestamp(ms)", nullable=False), ColumnSpec("n", "int64")),
@@ -47,19 +50,24 @@ class Counted:
 
     pipeline: Pipeline
     producer: Producer
+    # Ahead of the clock of the log: an idle node's capacity counts from the first append on.
+    now_ms: int = field(default_factory=lambda: time.time_ns() // 1_000_000 + 3_600_000)
     counts: list[DropCount] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
     records: Counter[int] = field(default_factory=Counter)
     total: Counter[int] = field(default_factory=Counter)
 
     def second(self, second: int, records: int, stream: int = STREAM, repeat: int = 1) -> None:
         """Append the records of a second, with values 1, 2, 3, and process a batch."""
-        times = [START + timedelta(seconds=second, milliseconds=i) for i in range(records)]
+        times = [START + timedelta(seconds=second, milliseconds=i % 1_000) for i in range(records)]
         block = [{"read_at": time, "n": i % 3 + 1} for i, time in enumerate(times)]
         self.producer.append({stream: block})
         start = second // 20 * 20
         self.records[start] += records
         self.total[start] += sum(row["n"] for row in block)  # type: ignore[misc]
+        self.now_ms += 1_000
         row = self.pipeline.batch(repeat)
+        self.rows.append(row)
         self.counts += [DropCount(*values) for values in row["drop_counts"]]
 
     def totals(self, query: int) -> tuple[int, int]:
@@ -88,7 +96,9 @@ class Counted:
 
 
 @pytest.fixture
-def counted(redis_client: "redis.Redis", redis_server: str) -> Iterator[Counted]:
+def counted(
+    redis_client: "redis.Redis", redis_server: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Counted]:
     """Two queries of one stream on two nodes, the second one on two streams."""
     pipeline = Pipeline(redis_client, redis_server)
     text = json.dumps(TEXT.to_json())
@@ -98,7 +108,9 @@ def counted(redis_client: "redis.Redis", redis_server: str) -> Iterator[Counted]
         AddQuery(SECOND, 0, 1, (STREAM, OTHER), text),
     )
     with Producer(redis_server, pipeline.cluster) as producer:
-        yield Counted(pipeline, producer)
+        result = Counted(pipeline, producer)
+        monkeypatch.setattr(source, "clock_ms", lambda: result.now_ms)
+        yield result
 
 
 def test_nothing_is_counted_without_drop_rules(counted: Counted) -> None:
@@ -201,3 +213,30 @@ def test_streams_of_a_ladder_are_counted_before_it_drops(counted: Counted) -> No
     assert [(count.stream, count.arrived, count.dropped) for count in rows] == [
         (STREAM, 50, 0), (OTHER, 30, 0),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("edge", [INPUT, FIRST])
+def test_the_fraction_is_exact_while_a_ladder_rises_and_falls(counted: Counted, edge: int) -> None:
+    """Records wait at the emulated node, so a later batch than the one that reads them drops."""
+    parts = tuple(1 - step / 20 for step in range(1, 21))
+    rungs = tuple(
+        Rung(1 / part if part else 1000.0, (KeptPart(STREAM, edge, part),)) for part in parts
+    )
+    cost = Cost(STREAM, edge, ResourceKind.NODE, 0, 1 / 100)
+    counted.pipeline.publish(
+        SetCapacity(0, 100, emulated=True),
+        SetCapacity(1, 10_000, emulated=True),
+        SetLadder(Ladder(rungs, (cost,), hold_ms=3_000)),
+    )
+    for second in range(100):
+        counted.second(second, 250 if 30 <= second < 55 else 60, repeat=1 + (second % 10 == 0))
+    dropped = sum(row["ladder_dropped"].get(f"{STREAM}>{edge}", 0) for row in counted.rows)
+    dropped += sum(row["ladder_dropped"].get(str(STREAM), 0) for row in counted.rows)
+    assert counted.totals(edge)[1] == dropped > 0
+    windows, kept = counted.windows(FIRST), counted.kept(FIRST, list(range(0, 100, 20)))
+    shares = {start: row["records"] / counted.records[start] for start, row in windows.items()}
+    assert {start: 1.0 if start not in kept else kept[start].fraction for start in shares} == {
+        start: pytest.approx(share) for start, share in shares.items()
+    }
+    assert min(shares.values()) < 0.8
+    assert shares[0] == 1.0, "before the overload"
