@@ -23,9 +23,11 @@ import redis
 from pytest_django import Settings
 
 from controlplane.wire import keys
+from controlplane.wire.drop_counts import DropCount
 from controlplane.wire.producer import Producer
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import SetCapacity, SetSplitCapacity
+from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.routing.query_actions import MoveTasks
 from tests.support.driver import Driver
 from tests.support.redis_server import RedisServer
@@ -221,6 +223,8 @@ def _check(schedule: Schedule) -> None:
     for batch in batches:
         dropped.update(batch["dropped"])
         by_ladder.update(batch["ladder_dropped"])
+        every = Counter[str](batch["dropped"]) + Counter(batch["ladder_dropped"])
+        assert _dropped_by_time(batch) == every
     assert dict(+dropped) == world.dropped_records(rows)
     assert dict(+by_ladder) == world.ladder_dropped_records(rows)
     assert by_ladder.total(), "the ladder dropped nothing"
@@ -229,6 +233,15 @@ def _check(schedule: Schedule) -> None:
     moved = [move for batch in batches for move in batch["moves"]]
     assert moved
     assert sum(batch["taken_in"] for batch in batches) == len(moved)
+
+
+def _dropped_by_time(batch: dict[str, Any]) -> Counter[str]:
+    """Return the records that each edge dropped as they are counted by event time."""
+    result = Counter[str]()
+    for count in (DropCount(*row) for row in batch["drop_counts"]):
+        edge = str(count.stream) if count.query == INPUT else f"{count.stream}>{count.query}"
+        result[edge] += count.dropped
+    return +result
 
 
 def _said(query: int, wrong: set[Any], measured: Any, wanted: Any) -> str:
