@@ -147,7 +147,7 @@ class _FeedReader:
 
     def _shown(self, windows: Sequence[RawWindow]) -> list[KeyedWindow]:
         shown = [self.names.shown(window) for window in windows]
-        return with_estimates(self.query, self.names.computation, shown)
+        return with_estimates(self.query, self.names, shown)
 
 
 def _names(query: Query) -> Names:

@@ -15,7 +15,7 @@ from algorithms.vocabulary import Floats
 from controlplane.models import Query
 from controlplane.shedding.edge_periods import Counts, Ranges, counts_between, ranges_of
 from controlplane.wire.drop_counts import OTHERS, PERIODS_S
-from controlplane.wire.query import Computation, Window
+from controlplane.wire.query import Window
 from controlplane.wire.routing.drop_rules import INPUT
 
 
@@ -38,9 +38,7 @@ EXACT: Final = Kept(1.0)
 UNKNOWN: Final = Kept(None, is_random=False)
 
 
-def kept_of_windows(
-    query: Query, computation: Computation, starts_s: Iterable[float]
-) -> dict[float, Kept]:
+def kept_of_windows(query: Query, window: Window, starts_s: Iterable[float]) -> dict[float, Kept]:
     """Return what was kept of the windows of a query that start at these times (s).
 
     Windows that are absent kept all their records. Windows that a rule dropped whole have no
@@ -50,13 +48,12 @@ def kept_of_windows(
     if not starts:
         return {}
     streams = list(query.streams.values_list("pk", flat=True))
-    size_s = computation.window.size_ms / 1000
-    counts = counts_between(streams, query.pk, starts[0], starts[-1] + size_s)
+    counts = counts_between(streams, query.pk, starts[0], starts[-1] + window.size_ms / 1000)
     if counts is None:
         return dict.fromkeys(starts, UNKNOWN)
     if not counts:
         return {}
-    return fractions(counts, ranges_of(streams), query.pk, computation.window, starts)
+    return fractions(counts, ranges_of(streams), query.pk, window, starts)
 
 
 def fractions(

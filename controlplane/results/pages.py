@@ -77,7 +77,7 @@ def _page(cluster: Cluster, query: Query, wanted: WindowFilters) -> tuple[list[K
         raise error
     names = Names(text_of(query), computation, streams)
     shown = [names.shown(window) for window in windows]
-    return with_estimates(query, computation, shown), after
+    return with_estimates(query, names, shown), after
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,8 @@
 """Results and the change feed with the fraction kept, and estimates of counts and sums."""
 
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from django.test import Client
@@ -8,11 +10,14 @@ from django.utils import timezone
 
 from controlplane.access import tokens
 from controlplane.access.roles import Actor
+from controlplane.catalog.computations import text_of
 from controlplane.cli.main import main
 from controlplane.models import Cluster, CountedRange, EdgePeriod, Query
 from controlplane.query_spec import QuerySpec
 from controlplane.results.estimates import scaled_count
 from controlplane.results.feed import event_row, feed_events, feed_start
+from controlplane.results.sampled import with_estimates
+from controlplane.results.values import KeyedWindow, Names
 from controlplane.topology import queries
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.drop_rules import INPUT
@@ -75,6 +80,17 @@ def test_a_fraction_that_was_not_counted_is_null(script: Client, query: Query) -
     second, first = script.get(RESULTS).json()["windows"]
     assert (first["kept"], first["estimates"]) == (None, {})
     assert second["kept"] == 0.5
+
+
+def test_the_fraction_is_known_without_the_functions_of_the_query(
+    sf: Cluster, query: Query
+) -> None:
+    """Archived windows are shown although nothing more can be computed."""
+    text = replace(text_of(query), aggregates={"n": "gone_by_now(speed)"})
+    start = datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
+    window = KeyedWindow(start, {}, {"n": 3}, 1)
+    (sampled,) = with_estimates(query, Names(text, None, {}), [window])
+    assert sampled == window._replace(kept=0.5)
 
 
 def test_the_change_feed_has_estimates(sf: Cluster, query: Query) -> None:
