@@ -226,9 +226,9 @@ FIG15A: Final = Experiment(
     title="Rows of D-FIT by error and load",
     about="Paper 003, section 8.2.5, figure 15(a): the rows that the child sends to its parent, by "
     "the largest error, for all costs of the chains and parts of them. split: on the child node, "
-    "half of the cost of each chain is in two branches with results of their own, one of which "
-    "costs three times the other. cuts, beyond the paper: those of the exact planner, which do not "
-    "depend on an error.",
+    "each operator is replaced by a shared one and two branches with results of their own, of an "
+    "eighth, two and five eighths of its cost, as in figure 7; the paper does not state it. cuts, "
+    "beyond the paper: those of the exact planner, which do not depend on an error.",
     x=Axis("epsilon", "Largest error allowed", log=True),
     panels=(Panel("Rows", ROWS), Panel("Bytes", BYTES)),
     parameters=Sent,

@@ -81,8 +81,8 @@ def with_moved_load(network: Network, parent: str, child: str, moved_ms: float) 
 def with_split(network: Network, node: str) -> Network:
     """Return the network with branches on a node, as figure 15(a) discusses.
 
-    Each operator of the node keeps half of its cost and feeds two branches, with an eighth and
-    three eighths of the cost. Both have results with the weight of the operator.
+    Each operator of the node keeps an eighth of its cost and feeds two branches, with two and five
+    eighths of the cost, as in figure 7. Both have results with the weight of the operator.
     """
     operators: list[Operator] = []
     outputs = dict(network.outputs)
@@ -91,8 +91,8 @@ def with_split(network: Network, node: str) -> Network:
             operators.append(item)
             continue
         weight = outputs.pop(item.name, 0.0)
-        operators.append(replace(item, cost=item.cost / 2))
-        for branch, part in (("a", 1 / 8), ("b", 3 / 8)):
+        operators.append(replace(item, cost=item.cost / 8))
+        for branch, part in (("a", 2 / 8), ("b", 5 / 8)):
             name = f"{item.name}{branch}"
             operators.append(Operator(name, node, item.cost * part, 1.0, (item.name,)))
             outputs[name] = weight

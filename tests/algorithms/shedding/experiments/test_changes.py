@@ -44,6 +44,12 @@ def test_a_larger_error_needs_fewer_rows() -> None:
         assert rows[0] > 10 * rows[-1]
 
 
+def test_complementary_plans_need_more_rows() -> None:
+    """Drops at branches make higher rates feasible."""
+    split, plain = (series_of("fig15a", name, "rows") for name in ("split", "load_100"))
+    assert all(first > second for first, second in zip(split, plain, strict=True))
+
+
 def test_cuts_do_not_depend_on_the_error() -> None:
     assert series_of("fig15a", "load_50", "cuts") == [4] * 6
     assert series_of("fig15a", "split", "cuts") == [None] * 6
