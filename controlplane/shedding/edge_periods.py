@@ -5,16 +5,16 @@ that a window keeps follows from them (`results.kept`).
 """
 
 import math
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Exists, F, Max, OuterRef, QuerySet
 from django.utils import timezone
 
 from controlplane.models import Cluster, CountedRange, EdgePeriod, Query, Stream
-from controlplane.pagination.chunks import delete_in_chunks
+from controlplane.pagination.chunks import chunks, delete_in_chunks
 from controlplane.telemetry.samples import Row
 from controlplane.wire.drop_counts import OTHERS, PERIODS_S, DropCount, merged
 from controlplane.wire.routing.drop_rules import INPUT
@@ -22,6 +22,11 @@ from controlplane.wire.routing.drop_rules import INPUT
 # Periods of a stream without drops are kept for so long, and beside periods with drops.
 _UNUSED: Final = timedelta(days=1)
 _BESIDE_S: Final = 6 * 3_600
+# Periods without drops nearby become periods of so many seconds after this time.
+_MERGED_S: Final = PERIODS_S[2]
+_MERGED_AFTER: Final = timedelta(hours=1)
+# Periods that one pass merges at most; the next one continues.
+MOST_MERGED: Final = 50_000
 # Periods of a cluster that are kept: the newest.
 MOST: Final = 1_000_000
 # Periods that are read together; a reader of more gets none.
@@ -58,13 +63,19 @@ def record(cluster: Cluster, rows: Sequence[Row]) -> None:
     streams = {count.stream for count in counts}
     # A batch may end after its stream was deleted.
     known = set(Stream.objects.filter(cluster=cluster, pk__in=streams).values_list("pk", flat=True))
+    changed: dict[int, CountedRange] = {}
     for row in rows:
-        _extend_ranges(open_ranges, row, known)
+        changed |= {id(extended): extended for extended in _extended(open_ranges, row, known)}
+    former = [counted for counted in changed.values() if counted.pk is not None]
+    CountedRange.objects.bulk_create(item for item in changed.values() if item.pk is None)
+    CountedRange.objects.bulk_update(former, ["stop_s", "is_open"], batch_size=100)
     _add([count for count in counts if count.stream in known])
 
 
-def _extend_ranges(open_ranges: dict[int, CountedRange], row: Row, known: Set[int]) -> None:
-    """Extend the ranges of the streams that a batch counted; close those of others it read."""
+def _extended(
+    open_ranges: dict[int, CountedRange], row: Row, known: Set[int]
+) -> Iterator[CountedRange]:
+    """Yield the ranges that a batch changes: of streams that it counted, and of others it read."""
     periods: dict[int, list[DropCount]] = {}
     for count in (DropCount(*values) for values in row.get("drop_counts", ())):
         if count.query == INPUT and count.arrived and count.stream in known:
@@ -76,17 +87,16 @@ def _extend_ranges(open_ranges: dict[int, CountedRange], row: Row, known: Set[in
             # A few late records do not make the time before this batch a counted one.
             least = max(count.arrived for count in counts) * _LEAST_SHARE
             start_s = min(count.start_s for count in counts if count.arrived >= least)
-            open_ranges[stream] = CountedRange.objects.create(
-                stream_id=stream, start_s=start_s, stop_s=stop_s
-            )
-        elif stop_s > counted.stop_s:
+            counted = CountedRange(stream_id=stream, start_s=start_s, stop_s=start_s)
+            open_ranges[stream] = counted
+        if stop_s > counted.stop_s:
             counted.stop_s = stop_s
-            counted.save(update_fields=["stop_s"])
+            yield counted
     for name, records in row["streams"].items():
         if records and int(name) not in periods and int(name) in open_ranges:
             counted = open_ranges.pop(int(name))
             counted.is_open = False
-            counted.save(update_fields=["is_open"])
+            yield counted
 
 
 def _add(counts: Sequence[DropCount]) -> None:
@@ -159,7 +169,7 @@ def _overlapping(
 
 
 def prune(now: datetime) -> int:
-    """Delete the periods that no window needs; return how many."""
+    """Merge and delete periods that no window needs in full; return how many rows are deleted."""
     deleted = 0
     for cluster in Cluster.objects.filter(streams__edge_periods__isnull=False).distinct():
         rows = EdgePeriod.objects.filter(stream__cluster=cluster)
@@ -167,12 +177,54 @@ def prune(now: datetime) -> int:
         # A query keeps its windows for its retention while it lives, and again after its end.
         oldest = now - timedelta(seconds=2 * longest) - _UNUSED
         deleted += delete_in_chunks(rows.filter(counted_at__lt=oldest).order_by("pk"))
-        deleted += delete_in_chunks(_unused(rows, now).order_by("pk"))
-        newest = rows.order_by("-counted_at", "-pk")
-        boundary = newest.values_list("counted_at", flat=True)[MOST : MOST + 1]
-        for counted_at in boundary:
-            deleted += delete_in_chunks(rows.filter(counted_at__lte=counted_at).order_by("pk"))
+        deleted += delete_in_chunks(_without_drops(rows, now - _UNUSED, _BESIDE_S).order_by("pk"))
+        fine = _without_drops(rows, now - _MERGED_AFTER, _MERGED_S)
+        deleted += _merge(fine.filter(query=INPUT, seconds__lt=_MERGED_S), _MERGED_S, INPUT)
+        deleted += _cut(rows)
     return deleted + _prune_ranges()
+
+
+def _cut(rows: QuerySet[EdgePeriod]) -> int:
+    """Reduce the rows to the newest ones; what earlier windows kept is then unknown."""
+    newest = rows.order_by("-counted_at", "-pk")
+    boundary = newest.values_list("counted_at", flat=True)[MOST : MOST + 1]
+    deleted = 0
+    for counted_at in boundary:
+        old = rows.filter(counted_at__lte=counted_at)
+        deleted += _merge(old.filter(dropped__gt=0), PERIODS_S[-1], OTHERS)
+        deleted += delete_in_chunks(old.filter(dropped=0).order_by("pk"))
+    return deleted
+
+
+def _merge(rows: QuerySet[EdgePeriod], seconds: int, query: int) -> int:
+    """Replace rows by longer periods of an edge, `MOST_MERGED` at most; return how many."""
+    merging = list(rows.order_by("counted_at", "pk")[:MOST_MERGED])
+    parts = [
+        [row.stream_id, query, 0, 0, _start(row, seconds), seconds, row.arrived, row.dropped]
+        for row in merging
+    ]
+    with transaction.atomic():
+        _add([DropCount(*row) for row in merged([parts])])
+        for some in chunks([row.pk for row in merging]):
+            EdgePeriod.objects.filter(pk__in=some).delete()
+    return len(merging)
+
+
+def _start(row: EdgePeriod, seconds: int) -> int:
+    return row.start_s // seconds * seconds
+
+
+def _without_drops(
+    rows: QuerySet[EdgePeriod], before: datetime, beside_s: int
+) -> QuerySet[EdgePeriod]:
+    """Return the rows of an earlier time whose stream has no drops within `beside_s`."""
+    beside = EdgePeriod.objects.filter(
+        stream=OuterRef("stream"),
+        start_s__gte=OuterRef("start_s") - beside_s,
+        start_s__lte=OuterRef("start_s") + beside_s,
+        dropped__gt=0,
+    )
+    return rows.filter(~Exists(beside), dropped=0, counted_at__lt=before)
 
 
 def _prune_ranges() -> int:
@@ -182,15 +234,3 @@ def _prune_ranges() -> int:
     )
     over = CountedRange.objects.filter(is_open=False)
     return delete_in_chunks(over.filter(~Exists(within)).order_by("pk"))
-
-
-def _unused(rows: QuerySet[EdgePeriod], now: datetime) -> QuerySet[EdgePeriod]:
-    """Return the old rows without drops nearby: their windows keep all records."""
-    beside = EdgePeriod.objects.filter(
-        stream=OuterRef("stream"),
-        start_s__gte=OuterRef("start_s") - _BESIDE_S,
-        start_s__lte=OuterRef("start_s") + _BESIDE_S,
-        dropped__gt=0,
-    )
-    old = rows.filter(dropped=0, counted_at__lt=now - _UNUSED)
-    return old.filter(~Exists(beside))

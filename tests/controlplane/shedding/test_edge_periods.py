@@ -136,11 +136,36 @@ def test_periods_far_from_drops_are_deleted_earlier(
     assert [start // hour for start in kept] == list(range(4, 17))
 
 
-def test_the_number_of_periods_is_bounded(
+def test_periods_without_drops_nearby_are_merged(
+    operator: Actor, sf: Cluster, stream: Stream, now: datetime
+) -> None:
+    """Into ten minutes, with all their records; again if more follow."""
+    placed(operator, sf, {"q": ["s0"]})
+    ingest(sf, now, *(batch(stream, 10 * n, 5, int(n == 200)) for n in range(300)))
+    hours = timedelta(hours=2)
+    edge_periods.prune(now + timedelta(minutes=50))
+    assert EdgePeriod.objects.count() == 300
+    edge_periods.prune(now + hours)
+    ingest(sf, now, batch(stream, 10, 7))
+    edge_periods.prune(now + hours)
+    rows = EdgePeriod.objects.filter(seconds=600).order_by("start_s")
+    merged = [(row.start_s, row.arrived, row.dropped) for row in rows]
+    assert merged == [(0, 307, 0), (600, 300, 0), (1_200, 100, 0), (2_400, 195, 0)]
+    fine = EdgePeriod.objects.filter(seconds=10)
+    assert fine.count() == 121, "those within ten minutes of the drop"
+    assert sum(row.arrived for row in EdgePeriod.objects.all()) == 1_507
+
+
+def test_what_is_beyond_the_bound_becomes_unknown(
     sf: Cluster, stream: Stream, now: datetime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And no window of that day counts as complete."""
     monkeypatch.setattr(edge_periods, "MOST", 3)
     for number in range(6):
-        ingest(sf, now, batch(stream, 10 * number, 5, 1))
+        ingest(sf, now, batch(stream, 86_400 * (number // 3) + 10 * number, 5, 1))
     edge_periods.prune(now)
-    assert list(EdgePeriod.objects.values_list("start_s", flat=True)) == [30, 40, 50]
+    rows = EdgePeriod.objects.order_by("query", "start_s")
+    assert [(row.query, row.start_s, row.seconds, row.dropped) for row in rows] == [
+        (OTHERS, 0, 86_400, 3), (INPUT, 86_430, 10, 1), (INPUT, 86_440, 10, 1),
+        (INPUT, 86_450, 10, 1),
+    ]  # fmt: skip
