@@ -15,6 +15,8 @@ from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
 from dashboard.queries import changes, keys, submission
 from dashboard.queries import views as queries
+from dashboard.shedding import files as shedding_files
+from dashboard.shedding import history as shedding_history
 from dashboard.shedding import views as shedding
 from dashboard.streams import admission, dead_letters, stream_schema
 from dashboard.streams import views as streams
@@ -122,7 +124,9 @@ _policies: list[URLPattern] = [
 _shedding: list[URLPattern] = [
     path("shedding/", shedding.index, name="shedding"),
     path("shedding/live/", shedding.live, name="shedding-live"),
-    path("shedding/history/", shedding.history, name="shedding-history"),
+    path("shedding/history/", shedding_history.history, name="shedding-history"),
+    path("shedding/ladder.csv", shedding_files.ladder_csv, name="shedding-ladder-csv"),
+    path("shedding/kept.csv", shedding_files.kept_csv, name="shedding-kept-csv"),
     path("shedding/charts.json", shedding.charts, name="shedding-charts"),
     path("shedding/arm/", shedding.arm, name="shedding-arm"),
     path("shedding/disarm/", shedding.disarm, name="shedding-disarm"),

@@ -46,7 +46,8 @@ class SheddingInterval(models.Model):
 
     `rung`: the position on the ladder, rounded up, from 1; `position`: the largest one. `read`:
     records of all streams, `dropped`: records of all edges, `by_edge`: dropped records as rows of
-    (stream, query, records), query 0 for the input edge.
+    (stream, query, records), query 0 for the input edge. `by_stream`: records read as rows of
+    (stream, records), of the streams with the most; empty in rows of earlier releases.
     """
 
     cluster = models.ForeignKey(
@@ -59,6 +60,7 @@ class SheddingInterval(models.Model):
     read = models.PositiveBigIntegerField(default=0)
     dropped = models.PositiveBigIntegerField(default=0)
     by_edge = models.JSONField(default=list)
+    by_stream = models.JSONField(default=list)
 
     class Meta:
         ordering = ["cluster", "-started_at", "-id"]

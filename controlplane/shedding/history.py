@@ -13,8 +13,9 @@ from controlplane.wire.routing.drop_rules import INPUT, Edge
 # An interval ends when nothing was dropped for so long.
 LONGEST_GAP: Final = timedelta(seconds=60)
 KEPT: Final = timedelta(days=90)
-# The edges of an interval that are stored: those that drop the most.
+# The edges of an interval that are stored: those that drop the most; streams: the largest.
 MOST_EDGES: Final = 1_000
+MOST_STREAMS: Final = 1_000
 
 
 def record(cluster: Cluster, rows: Sequence[Row], samples: Sequence[Sample]) -> None:
@@ -28,6 +29,7 @@ def record(cluster: Cluster, rows: Sequence[Row], samples: Sequence[Sample]) -> 
         newest = newest or SheddingInterval.objects.filter(cluster=cluster).first()
         newest = _extended(cluster, newest, row, sample, max(1, ceil(position)))
         _add(newest, position, row["read"], dropped)
+        _add_streams(newest, row["streams"])
         newest.save()
 
 
@@ -56,6 +58,15 @@ def _add(
     interval.position = max(interval.position, position)
     interval.read += read
     interval.dropped += sum(dropped.values())
+
+
+def _add_streams(interval: SheddingInterval, read: Mapping[str, int]) -> None:
+    """Add the records read of each stream, by its id as text."""
+    totals = dict(interval.by_stream)
+    for name, records in read.items():
+        totals[int(name)] = totals.get(int(name), 0) + records
+    largest = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:MOST_STREAMS]
+    interval.by_stream = [[stream, records] for stream, records in largest if records]
 
 
 def _edge(name: str) -> Edge:

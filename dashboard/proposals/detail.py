@@ -1,6 +1,5 @@
 """The page of a proposal: measures, execution, charts, and actions as a file."""
 
-import csv
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
@@ -26,6 +25,7 @@ from controlplane.plans.proposal_states import ACTIVE
 from controlplane.policies.auto_approval import decide_auto_approval
 from controlplane.proposals import drift
 from controlplane.proposals.listing import proposal_by_id
+from dashboard.csv_files import csv_file
 from dashboard.figures.proposal import StepShown, balance_of_steps, proposal_figures
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.proposals.measure_rows import measure_rows, shown_outcome, shown_review
@@ -80,27 +80,16 @@ def actions_json(request: PageRequest, cluster: Cluster, pk: int) -> JsonRespons
 @cluster_page
 def actions_csv(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return the actions as a file, each with its status."""
-    headers = {"Content-Disposition": f'attachment; filename="proposal-{pk}-actions.csv"'}
-    answer = HttpResponse(content_type="text/csv; charset=utf-8", headers=headers)
     proposal = proposal_by_id(cluster, pk)
     action_statuses = statuses(proposal, steps_of(proposal))
-    writer = csv.writer(answer)
-    writer.writerow(ACTION_COLUMNS)
-    for row in actions_page(proposal, action_statuses, 1, max(1, len(action_statuses))).rows:
-        writer.writerow([_cell(value) for value in _columns(row)])
-    return answer
+    rows = actions_page(proposal, action_statuses, 1, max(1, len(action_statuses))).rows
+    return csv_file(f"proposal-{pk}-actions.csv", ACTION_COLUMNS, map(_columns, rows))
 
 
 def _columns(row: ActionRow) -> tuple[Any, ...]:
     text, status = row.text, row.status
     changed = (text.kind, text.object, row.task, text.before, text.after, row.bytes)
     return (*changed, status.status, status.step, status.code)
-
-
-def _cell(value: Any) -> Any:
-    """Return the value, escaped if a spreadsheet would read it as a formula."""
-    text = "" if value is None else str(value)
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
 
 
 def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:

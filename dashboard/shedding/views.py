@@ -15,7 +15,6 @@ from controlplane.models import Cluster, Query
 from controlplane.shedding import activation, arming
 from controlplane.shedding.drill import Drill, run_drill
 from controlplane.shedding.feasible import feasible_inputs
-from controlplane.shedding.history import intervals, totals
 from controlplane.shedding.report import LadderReport, ladder_report
 from dashboard.dialog_forms import cluster_dialog, whole_numbers
 from dashboard.figures.parts import Figure
@@ -23,11 +22,9 @@ from dashboard.figures.shedding import drill_figure, feasible_figure
 from dashboard.forms import moment, number
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import cluster_change, refusal_text, render_page
+from dashboard.shedding.history import history_context
 from dashboard.shedding.status import FACTOR, SHOWN_QUERIES, drops_text, level_of, status_of
 
-# The time of the history on the page, and its rows.
-HISTORY: Final = timedelta(days=7)
-HISTORY_ROWS: Final = 20
 # Minutes for which a rung can be activated, on the page.
 DURATIONS: Final = {5: "5 minutes", 15: "15 minutes", 60: "1 hour", 480: "8 hours"}
 # The queries whose weights one form changes.
@@ -41,7 +38,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     `from`, `to`: the range of a drill.
     """
     report = ladder_report(cluster)
-    context = _live_context(report) | _history_context(cluster) | _drill_context(request, cluster)
+    context = _live_context(report) | history_context(cluster) | _drill_context(request, cluster)
     context["edited"] = _edited(cluster)
     return render_page(request, "shedding.html", context)
 
@@ -53,12 +50,6 @@ def live(request: PageRequest, cluster: Cluster) -> HttpResponse:
     if bool(report.missing) != (request.htmx.target == "shedding-empty"):
         return HttpResponseClientRefresh()
     return render_page(request, "_shedding_live.html", _live_context(report))
-
-
-@cluster_page
-def history(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Return the table of the history."""
-    return render_page(request, "_shedding_history.html", _history_context(cluster))
 
 
 @cluster_page
@@ -152,31 +143,6 @@ def _live_context(report: LadderReport) -> dict[str, Any]:
         "durations": DURATIONS,
         "more_queries": max(0, len(report.queries) - SHOWN_QUERIES),
     }
-
-
-def _history_context(cluster: Cluster) -> dict[str, Any]:
-    stop = datetime.now(UTC)
-    rows = intervals(cluster, stop - HISTORY, stop)
-    names = dict(cluster.streams.values_list("id", "name"))
-    queries = {query for row in rows[:HISTORY_ROWS] for _, query, _ in row.by_edge[:3]}
-    readers = dict(Query.objects.filter(pk__in=queries).values_list("id", "name"))
-    shown = [
-        {
-            "row": row,
-            "seconds": (row.ended_at - row.started_at).total_seconds(),
-            "share": row.dropped / row.read if row.read else None,
-            "edges": [
-                {
-                    "stream": names.get(stream, f"stream {stream}"),
-                    "query": readers.get(query, ""),
-                    "records": records,
-                }
-                for stream, query, records in row.by_edge[:3]
-            ],
-        }
-        for row in rows[:HISTORY_ROWS]
-    ]
-    return {"history": shown, "history_totals": totals(rows)}
 
 
 def _drill_context(request: PageRequest, cluster: Cluster) -> dict[str, Any]:

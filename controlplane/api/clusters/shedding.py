@@ -14,6 +14,7 @@ from controlplane.shedding import activation
 from controlplane.shedding.arming import arm, disarm
 from controlplane.shedding.drill import Drill, DrillPoint, LeastKept, run_drill
 from controlplane.shedding.history import intervals
+from controlplane.shedding.interval_costs import IntervalCost, QueryCost, interval_costs
 from controlplane.shedding.report import (
     EdgeDrop,
     LadderReport,
@@ -25,6 +26,9 @@ from controlplane.shedding.staleness import LadderDrift, StaleReason
 
 router = Router(tags=["shedding"])
 _DAY: Final = timedelta(days=1)
+_INTERVAL_COLUMNS: Final = (
+    "rung", "position", "started_at", "ended_at", "read", "dropped", "by_edge", "by_stream",
+)  # fmt: skip
 
 
 class EdgeDropOut(fields_of(EdgeDrop)):  # type: ignore[misc]
@@ -75,12 +79,27 @@ class LadderOut(
     queries: list[QueryKeptOut]
 
 
+class QueryCostOut(fields_of(QueryCost)):  # type: ignore[misc]
+    """A query that lost records in an interval; kept: the part of arrived that the ladder kept."""
+
+
 class IntervalOut(
     columns_of(  # type: ignore[misc]
-        SheddingInterval, "rung position started_at ended_at read dropped", by_edge=list[list[int]]
+        SheddingInterval,
+        "rung position started_at ended_at read dropped",
+        by_edge=list[list[int]],
+        by_stream=list[list[int]],
     )
 ):
-    """A time without a change of the rung; by_edge: rows of stream, query (0: input), records."""
+    """A time without a change of the rung; by_edge: rows of stream, query (0: input), records.
+
+    by_stream: rows of stream and records read. quality_lost: the part of the value of all records,
+    null if it is not known; lossy_queries: how many queries lost records; queries: at most 100.
+    """
+
+    quality_lost: float | None
+    lossy_queries: int
+    queries: list[QueryCostOut]
 
 
 class LeastKeptOut(fields_of(LeastKept)):  # type: ignore[misc]
@@ -162,8 +181,21 @@ def release_rung(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
 
 @router.get("/{slug}/shedding/history", response=list[IntervalOut])
 def list_intervals(request: HttpRequest, slug: str, given: RangeIn = _RANGE) -> Any:
-    """Return when which rung dropped records in a time range, the newest first, at most 200."""
-    return intervals(viewed_cluster(request), *given.times())
+    """Return when which rung dropped records in a time range, and what it cost each query.
+
+    The newest first, at most 200.
+    """
+    cluster = viewed_cluster(request)
+    costs = interval_costs(cluster, intervals(cluster, *given.times()))
+    return [_interval(cost) for cost in costs]
+
+
+def _interval(cost: IntervalCost) -> dict[str, Any]:
+    return {name: getattr(cost.row, name) for name in _INTERVAL_COLUMNS} | {
+        "quality_lost": cost.quality_lost,
+        "lossy_queries": cost.lossy_queries,
+        "queries": cost.queries,
+    }
 
 
 @router.get("/{slug}/shedding/drill", response=DrillOut)

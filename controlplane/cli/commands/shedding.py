@@ -21,6 +21,7 @@ from controlplane.shedding import activation
 from controlplane.shedding.arming import arm, disarm
 from controlplane.shedding.drill import Drill, run_drill
 from controlplane.shedding.history import intervals
+from controlplane.shedding.interval_costs import IntervalCost, interval_costs
 from controlplane.shedding.report import EdgeDrop, LadderReport, RungReport, ladder_report
 
 _RUNG_COLUMNS: Final = {
@@ -34,6 +35,7 @@ _QUERY_COLUMNS: Final = {
 _INTERVAL_COLUMNS: Final = {
     "from": ("started_at", "moment"), "to": ("ended_at", "moment"), "rung": ("rung", "number"),
     "read": ("read", "number"), "dropped": ("dropped", "number"),
+    "quality lost %": ("lost_percent", "number"), "kept": ("kept", "text"),
 }  # fmt: skip
 # The edges of a rung that a row of a table names.
 _NAMED: Final = 2
@@ -84,14 +86,34 @@ def set_weights(given: Namespace) -> None:
 
 
 def list_history(given: Namespace) -> None:
-    """Print when which rung dropped records, the newest first."""
+    """Print when which rung dropped records and what each query kept, the newest first."""
     _, cluster = viewed(given)
     stop = datetime.now(UTC)
     rows = intervals(cluster, stop - timedelta(hours=given.hours), stop)
-    names = "started_at ended_at rung position read dropped by_edge"
-    values = [values_of(row, names) for row in rows]
+    costs = interval_costs(cluster, rows)
+    values = [_interval(cost) | ({} if given.json else _cells(cost)) for cost in costs]
     empty = f"nothing was dropped in the last {given.hours:g} hours"
     print_rows(given, values, _INTERVAL_COLUMNS, empty)
+
+
+def _interval(cost: IntervalCost) -> dict[str, Any]:
+    names = "started_at ended_at rung position read dropped by_edge by_stream"
+    return values_of(cost.row, names) | {
+        "quality_lost": cost.quality_lost,
+        "lossy_queries": cost.lossy_queries,
+        "queries": [asdict(query) for query in cost.queries],
+    }
+
+
+def _cells(cost: IntervalCost) -> dict[str, Any]:
+    """Return the cost of an interval as it is in a table."""
+    named = [f"{query.name} {100 * query.kept:.0f} %" for query in cost.queries[:_NAMED]]
+    more = cost.lossy_queries - len(named)
+    lost = cost.quality_lost
+    return {
+        "lost_percent": None if lost is None else _percent(lost),
+        "kept": ", ".join([*named, *[f"{more} more"] * (more > 0)]),
+    }
 
 
 def drill(given: Namespace) -> None:

@@ -1,12 +1,13 @@
 """Load shedding at the terminal."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import ArmedLadder, Cluster, Query
+from controlplane.models import ArmedLadder, Cluster, Query, SheddingInterval
 from tests.controlplane.cli.conftest import Weir
 from tests.support.shedding import busy_cluster
 
@@ -48,6 +49,19 @@ def test_history_and_drill(weir: Weir, by: dict[str, Any]) -> None:
     assert weir("shedding", "drill", "sf", "--json", **by).json["dropped"] == 0
     past = weir("shedding", "drill", "sf", "--from", "2026-01-01", "--to", "2026-01-02", **by)
     assert past.code != 0
+
+
+def test_the_history_has_costs(weir: Weir, by: dict[str, Any], sf: Cluster) -> None:
+    now, stream = timezone.now(), sf.streams.get(name="s0").pk
+    SheddingInterval.objects.create(
+        cluster=sf, rung=1, position=0.7, started_at=now - timedelta(minutes=9),
+        ended_at=now - timedelta(minutes=8), read=1000, dropped=400,
+        by_edge=[[stream, Query.objects.get(name="low").pk, 400]], by_stream=[[stream, 1000]],
+    )  # fmt: skip
+    Query.objects.update(placed_at=now - timedelta(hours=1))
+    assert "low 60 %" in weir("shedding", "history", "sf", **by).out
+    (row,) = weir("shedding", "history", "sf", "--json", **by).json
+    assert (row["queries"][0]["dropped"], row["lossy_queries"], "kept" in row) == (400, 1, False)
 
 
 def test_what_is_missing_is_named(weir: Weir, operator: Actor, sf: Cluster) -> None:

@@ -35,6 +35,7 @@ def test_an_interval_lasts_as_long_as_its_rung(sf: Cluster, now: datetime) -> No
     second, first = intervals(sf, start, now)
     assert (first.rung, first.position, first.dropped, first.read) == (1, 1.0, 35, 160)
     assert first.by_edge == [[1, 0, 30], [1, 7, 5]]
+    assert first.by_stream == []
     assert (first.ended_at - first.started_at).total_seconds() == 2
     assert (second.rung, second.dropped) == (2, 9)
     assert second.started_at == first.ended_at
@@ -53,6 +54,13 @@ def test_windows_may_drop_after_the_position_fell(sf: Cluster, now: datetime) ->
     ingest(sf, now - timedelta(seconds=9), at(0.4, e1=1), at(0.0, e1=3))
     (row,) = SheddingInterval.objects.all()
     assert (row.rung, row.dropped) == (1, 4)
+
+
+def test_the_records_of_each_stream_are_added(sf: Cluster, now: datetime) -> None:
+    rows = [at(0.5, e1=10) | {"streams": {"1": 50, "2": 30, "3": 0}} for _ in range(2)]
+    ingest(sf, now - timedelta(seconds=9), *rows, at(0.0) | {"streams": {"1": 80}})
+    (row,) = SheddingInterval.objects.all()
+    assert row.by_stream == [[1, 100], [2, 60]]
 
 
 def test_old_intervals_are_deleted(sf: Cluster, now: datetime) -> None:

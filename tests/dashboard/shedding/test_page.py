@@ -1,5 +1,6 @@
 """The page of load shedding: states, parts, charts, arming, weights, drills, by role."""
 
+import csv
 import json
 from datetime import datetime, timedelta
 
@@ -10,6 +11,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.models import ArmedLadder, Cluster, MetricSample, Query, SheddingInterval
 from controlplane.shedding.arming import arm
+from controlplane.shedding.report import ladder_report
 from tests.support import cluster as made
 from tests.support.shedding import busy_cluster
 
@@ -168,11 +170,17 @@ def test_the_history_names_what_was_dropped(
     SheddingInterval.objects.create(
         cluster=busy, rung=1, position=0.7, started_at=now - timedelta(hours=2),
         ended_at=now - timedelta(hours=1), read=1000, dropped=90,
-        by_edge=[[stream.pk, query.pk, 60], [stream.pk, 0, 30]],
+        by_edge=[[stream.pk, query.pk, 60], [stream.pk, 0, 30]], by_stream=[[stream.pk, 1000]],
     )  # fmt: skip
-    content = operating.get(PAGE + "history/", headers=HTMX).content.decode()
+    Query.objects.update(placed_at=now - timedelta(hours=3))
+    answer = operating.get(PAGE + "history/", headers=HTMX)
+    content = answer.content.decode()
     assert "s0 for low 60" in content
     assert "input of s0 30" in content
+    (shown,) = answer.context["history"]
+    assert {query.name: query.kept for query in shown["queries"]} == {"low": 0.91, "high": 0.97}
+    assert "and 1 further query" in content
+    assert "30 of 1,000 dropped" in content
 
 
 def test_a_rung_is_activated_and_released(
@@ -190,6 +198,39 @@ def test_a_rung_is_activated_and_released(
     assert "Release rung 1" in content
     operating.post(PAGE + "release/")
     assert ArmedLadder.objects.get(cluster=busy).value.least == 0.0
+
+
+def test_the_ladder_is_a_csv_file(operating: Client, busy: Cluster) -> None:
+    report = ladder_report(busy)
+    content = operating.get(PAGE).content.decode()
+    assert f'href="{PAGE}ladder.csv"' in content
+    answer = operating.get(PAGE + "ladder.csv")
+    assert answer["Content-Disposition"] == 'attachment; filename="sf-ladder.csv"'
+    rows = list(csv.DictReader(answer.content.decode().splitlines()))
+    assert [int(row["rung"]) for row in rows] == [rung.number for rung in report.rungs]
+    assert [float(row["quality_lost"]) for row in rows] == pytest.approx(
+        [rung.quality_lost for rung in report.rungs], abs=1e-6
+    )
+    assert rows[0]["dropped"] == ""
+    assert "for low" in rows[-1]["dropped"]
+
+
+def test_what_each_query_keeps_is_a_csv_file(operating: Client, busy: Cluster) -> None:
+    Query.objects.filter(name="both").update(name="=both()")
+    answer = operating.get(PAGE + "kept.csv")
+    rows = {row["query"]: row for row in csv.DictReader(answer.content.decode().splitlines())}
+    # A spreadsheet would read the name as a formula.
+    assert set(rows) == {"low", "high", "'=both()"}
+    for query in ladder_report(busy).queries:
+        row = rows[query.name if query.name[0] != "=" else f"'{query.name}"]
+        assert float(row["floor"]) == query.floor
+        parts = [float(row[f"rung_{number}"]) for number in range(len(query.kept))]
+        assert parts == pytest.approx(query.kept, abs=1e-6)
+
+
+def test_without_a_ladder_there_is_no_file(operator: Actor, operating: Client) -> None:
+    made.small_cluster(operator)
+    assert operating.get(PAGE + "ladder.csv").status_code == 404
 
 
 def test_a_query_names_its_weight_and_floor(operating: Client, busy: Cluster) -> None:

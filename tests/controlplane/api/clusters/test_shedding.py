@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import ArmedLadder, Cluster, SheddingInterval
+from controlplane.models import ArmedLadder, Cluster, Query, SheddingInterval
 from tests.controlplane.api.callers import get, post, scripted
 from tests.support.cluster import actor
 from tests.support.shedding import busy_cluster
@@ -70,12 +70,19 @@ def test_weights_and_floors(client: Client) -> None:
 
 
 def test_history_and_drill(client: Client, sf: Cluster, now: datetime) -> None:
+    stream = sf.streams.get(name="s0").pk
     SheddingInterval.objects.create(
         cluster=sf, rung=2, position=1.5, started_at=now - timedelta(hours=2),
-        ended_at=now - timedelta(hours=1), read=100, dropped=9, by_edge=[[1, 0, 9]],
+        ended_at=now - timedelta(hours=1), read=100, dropped=9,
+        by_edge=[[stream, 0, 9]], by_stream=[[stream, 100]],
     )  # fmt: skip
+    Query.objects.update(placed_at=now - timedelta(hours=3))
     (row,) = get(client, f"{SHEDDING}/history").json()
-    assert (row["rung"], row["dropped"], row["by_edge"]) == (2, 9, [[1, 0, 9]])
+    assert (row["rung"], row["dropped"], row["by_edge"]) == (2, 9, [[stream, 0, 9]])
+    assert (row["lossy_queries"], row["quality_lost"]) == (2, pytest.approx(0.09))
+    assert [(query["name"], query["kept"]) for query in row["queries"]] == [
+        ("high", pytest.approx(0.91)), ("low", pytest.approx(0.91)),
+    ]  # fmt: skip
     past = f"start={(now - timedelta(days=9)):%Y-%m-%dT%H:%M:%SZ}"
     stop = f"stop={(now - timedelta(days=8)):%Y-%m-%dT%H:%M:%SZ}"
     assert get(client, f"{SHEDDING}/history?{past}&{stop}").json() == []
