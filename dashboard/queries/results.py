@@ -76,16 +76,16 @@ def _value_cell(window: KeyedWindow, name: str, *, is_number: bool, is_scaled: b
     estimate = window.estimates.get(name) if is_scaled else None
     if estimate is None:
         return Cell(text, is_number, name, "Of the kept records only")
+    is_whole = isinstance(window.values[name], int)
+
+    def rounded(number: float) -> str:
+        return result(round(number) if is_whole or abs(number) >= _LARGE else number)
+
     title = f"{text} in the kept records"
     if estimate.low is not None and estimate.high is not None:
-        low, high = _rounded(estimate.low), _rounded(estimate.high)
+        low, high = rounded(estimate.low), rounded(estimate.high)
         title = f"{low} to {high} with 95 % confidence; {title}"
-    return Cell(f"\N{ALMOST EQUAL TO} {_rounded(estimate.value)}", is_number, name, title)
-
-
-def _rounded(value: float) -> str:
-    """Return an estimate: without decimals where they are less than a thousandth of it."""
-    return result(round(value) if abs(value) >= _LARGE else value)
+    return Cell(f"\N{ALMOST EQUAL TO} {rounded(estimate.value)}", is_number, name, title)
 
 
 def _kept(fraction: float | None) -> str:

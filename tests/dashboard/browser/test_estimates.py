@@ -1,0 +1,63 @@
+"""Estimates on the page of a query in a real browser."""
+
+import re
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from controlplane.models import Cluster, CountedRange, EdgePeriod, Query
+from controlplane.query_spec import QuerySpec
+from controlplane.topology import queries
+from controlplane.wire.query_text import QueryText
+from controlplane.wire.routing.drop_rules import INPUT
+from tests.dashboard.browser.conftest import apart, log_in
+from tests.support import cluster as made
+from tests.support.windows import write_windows
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def query(web: str) -> Query:
+    """Two windows of a minute; a quarter of the records of the second one was kept."""
+    return apart(_query)
+
+
+def _query() -> Query:
+    by = made.actor("operator")
+    cluster: Cluster = made.small_cluster(by)
+    text = QueryText({"n": "count(*)", "fast": "max(speed)"}, 60.0, key=("car",))
+    query = queries.submit(by, cluster, QuerySpec("trips", ("s0",), text))
+    stream = query.streams.get()
+    CountedRange.objects.create(stream=stream, start_s=0, stop_s=120)
+    for start_s, lost in ((0, 0), (60, 600)):
+        EdgePeriod.objects.create(
+            stream=stream, query=INPUT, start_s=start_s, seconds=10, arrived=800, dropped=lost,
+            counted_at=timezone.now(),
+        )  # fmt: skip
+    row = {"stream": stream.pk, "k0": 1007, "s0": 200, "s1": 41}
+    write_windows(query, 3, [row, row | {"pane": 60_000}])
+    return query
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_estimates_can_be_switched_off(page: Page, web: str, query: Query, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    log_in(page, web, "a-operator")
+    page.goto(f"/clusters/sf/queries/{query.pk}/")
+    rows = page.locator("#results tbody tr")
+    expect(rows.first).to_contain_text("≈ 800")
+    expect(rows.first).to_contain_text("25 %")
+    expect(rows.nth(1)).to_contain_text("100 %")
+    title = rows.first.locator("td[data-label=n]").get_attribute("title") or ""
+    assert re.fullmatch(r"\d+ to \d+ with 95 % confidence; 200 in the kept records", title)
+    wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth"
+    assert not page.evaluate(wide)
+    page.get_by_role("link", name="Show values as computed").click()
+    expect(rows.first.locator("td[data-label=n]")).to_have_text("200")
+    page.locator("#window-state").select_option("open")
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(rows.first.locator("td[data-label=n]")).to_have_text("200")
+    page.get_by_role("link", name="Show scaled estimates").click()
+    expect(rows.first.locator("td[data-label=n]")).to_have_text("≈ 800")
