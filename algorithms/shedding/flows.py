@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from algorithms.shedding.network import Edge, Network
-from algorithms.vocabulary import Floats
+from algorithms.vocabulary import Floats, Ints
 
 # Coefficients of flows, by place of the drop location.
 _Terms = dict[int, float]
@@ -88,8 +88,8 @@ class FlowModel:
         """Return the flows if locations keep these fractions, float64[d]; `rates`: as above."""
         flows = np.zeros((len(self.values), *rates.shape[1:]))
         flows[: self.inputs] = (rates.T * keep[: self.inputs]).T
-        for place, row in self._split_rows:
-            flows[place] = keep[place] * sum(factor * flows[other] for other, factor in row)
+        for places, arrivals in self._split_levels:
+            flows[places] = ((arrivals @ flows).T * keep[places]).T
         return flows
 
     def keep(self, flows: Floats, rates: Floats) -> Floats:
@@ -101,16 +101,21 @@ class FlowModel:
         return result
 
     @cached_property
-    def _split_rows(self) -> list[tuple[int, list[tuple[int, float]]]]:
-        """Return place and arriving flows of each split edge, sources before their consumers."""
+    def _split_levels(self) -> list[tuple[Ints, Any]]:
+        """Return places of split edges and what arrives there, by the split edges before them.
+
+        A split edge whose records pass at most n others before it is in level n.
+        """
+        starts, terms = self.arrivals.indptr.tolist(), self.arrivals.indices.tolist()
+        level = [-1] * self.inputs + [0] * self.arrivals.shape[0]
         order = {operator.name: index for index, operator in enumerate(self.network.order)}
-        rows = [
-            (order.get(edge.source, -1), self.inputs + number,
-             list(zip(self.arrivals[[number]].indices.tolist(),
-                      self.arrivals[[number]].data.tolist(), strict=True)))
-            for number, edge in enumerate(self.network.split_edges)
-        ]  # fmt: skip
-        return [(place, row) for _, place, row in sorted(rows, key=lambda item: item[0])]
+        sources = [order.get(edge.source, -1) for edge in self.network.split_edges]
+        for row in sorted(range(len(sources)), key=sources.__getitem__):
+            before = terms[starts[row] : starts[row + 1]]
+            level[self.inputs + row] = 1 + max((level[place] for place in before), default=-1)
+        levels = np.array(level, np.int64)
+        places = (np.flatnonzero(levels == number) for number in range(max(level) + 1))
+        return [(each, self.arrivals[each - self.inputs]) for each in places]
 
 
 def _arriving(edge: Edge, leaving: Mapping[str, _Terms], place: Mapping[str, int]) -> _Terms:
