@@ -28,6 +28,11 @@ _TITLES = {
     "BlackoutPart": "blackouts",
     "ExclusionPart": "exclusions",
     "DropPart": "drops",
+    "LadderPart": "ladder",
+    "RungPart": "ladder: rungs",
+    "KeptEdgePart": "ladder: rungs: kept",
+    "EdgeCostPart": "ladder: costs",
+    "EdgeWindowPart": "ladder: windows",
 }
 
 

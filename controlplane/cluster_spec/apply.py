@@ -23,6 +23,7 @@ from controlplane.cluster_spec.document import (
     PolicyPart,
 )
 from controlplane.cluster_spec.export import description_of
+from controlplane.cluster_spec.ladder import apply_ladder
 from controlplane.cluster_spec.report import ImportReport, errors_at
 from controlplane.clusters import changes
 from controlplane.errors import Invalid
@@ -85,6 +86,7 @@ def _import(
     apply_queries(actor, cluster, description, before, report)
     apply_drop_rules(actor, cluster, description.drops, before.drops, report)
     _policy(actor, cluster, description.policy, report, reason)
+    apply_ladder(actor, cluster, description.ladder, before.ladder, report)
     apply_blackouts(actor, cluster, description.blackouts, before.blackouts, report, now)
     apply_exclusions(actor, cluster, description.exclusions, before.exclusions, report, now)
     if not report.changes:

@@ -1,9 +1,14 @@
-"""Queries of a described cluster: new ones are submitted and placed, live ones not changed."""
+"""Queries of a described cluster: new ones are submitted and placed.
+
+Of live queries, weights and floors of load shedding are updated.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from controlplane.access.roles import Actor
+from controlplane.catalog.queries import query_by_name
+from controlplane.catalog.query_shedding import FLOOR, WEIGHT, set_shedding
 from controlplane.cluster_spec.document import BadDescription, ClusterDescription, QueryPart
 from controlplane.cluster_spec.report import ImportReport, count_text, errors_at
 from controlplane.groupings import PARAMETERS, stored_parameters
@@ -27,10 +32,29 @@ def apply_queries(
     for chunk in chunks(new, queries.MAX_BULK):
         with errors_at("queries", [index for index, _ in chunk]):
             queries.submit_many(actor, cluster, [spec_of(part) for _, part in chunk])
+    _set_shedding(actor, cluster, description.queries, live, report)
     report.left += _unapplied(description, before)
     report.placed = _place(cluster, description, [part for _, part in new])
     for _, part in new:
         report.note("queries", part.name)
+
+
+def _set_shedding(
+    actor: Actor,
+    cluster: Cluster,
+    parts: Sequence[QueryPart],
+    live: Mapping[str, QueryPart],
+    report: ImportReport,
+) -> None:
+    """Update the weights and floors of live queries."""
+    for index, part in enumerate(parts):
+        known = live.get(part.name)
+        given = part.shedding_weight, part.shedding_floor
+        if known is None or given == (known.shedding_weight, known.shedding_floor):
+            continue
+        with errors_at("queries", [index]):
+            set_shedding(actor, query_by_name(cluster, part.name), *given)
+        report.note("queries", part.name, is_new=False)
 
 
 def _unapplied(description: ClusterDescription, before: ClusterDescription) -> list[str]:
@@ -76,6 +100,7 @@ def _refuse_changed(parts: Sequence[QueryPart], live: Mapping[str, QueryPart]) -
 def _computed(part: QueryPart) -> QueryPart:
     """Return the fields of a query that an import compares; defaults count as left out."""
     changed: dict[str, Any] = {"measured": None, "aggregator": None, "more_aggregators": []}
+    changed |= {WEIGHT: 0.0, FLOOR: 0.0}
     changed[PARAMETERS] = stored_parameters(part.key_grouping, part.key_grouping_parameters)
     compared: QueryPart = part.model_copy(update=changed)
     return compared

@@ -19,6 +19,7 @@ from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.query_models import query_fields, text_fields
 from controlplane.errors import WeirError
 from controlplane.policies.settings import optional_fields
+from controlplane.wire.routing.ladder import MAX_COSTS, MAX_RUNGS, MAX_WINDOWS
 from controlplane.wire.schema import (
     DEFAULT_IDLE_AFTER_S,
     DEFAULT_MAX_FUTURE_S,
@@ -43,6 +44,7 @@ FORMAT: Final = 1
 MAX_RATE: Final = 1e9
 MAX_CAPACITY: Final = 1e7
 _SMALL: Final = 32_767
+_DAY_S: Final = 86_400
 Moment = Annotated[AwareDatetime, Field(strict=False)]
 
 
@@ -294,6 +296,61 @@ class DropPart(Part):
         return self.stream, self.query
 
 
+class LadderEdge(Part):
+    """An edge of a ladder."""
+
+    stream: str
+    query: str = Field("", description="of the split edge to this query; empty: the input edge")
+
+    @property
+    def edge(self) -> tuple[str, str]:
+        """Return the names of the stream and the query."""
+        return self.stream, self.query
+
+
+class KeptEdgePart(LadderEdge):
+    """The part of the stream's records that a rung keeps up to an edge."""
+
+    part: Share
+
+
+class EdgeCostPart(LadderEdge):
+    """The time of a resource that a record on an edge takes."""
+
+    resource: Literal["split", "node", "aggregator"]
+    number: int = Field(ge=0, le=_SMALL, description="of the split node; else the node's index")
+    seconds: float = Field(ge=0, description="per record")
+
+
+class EdgeWindowPart(LadderEdge):
+    """An edge on which whole windows are dropped instead of records."""
+
+    window_s: float = Field(gt=0, description="their length")
+    slide_s: float | None = Field(None, gt=0, description="null: one behind the other")
+    batch: int = Field(1, ge=1, description="how many neighbours are dropped together")
+
+
+class RungPart(Part):
+    """A rung of a ladder."""
+
+    factor: float = Field(gt=0, description="input over what the cluster can process; ascending")
+    kept: list[KeptEdgePart] = Field(description="other edges keep all that reaches them")
+
+
+class LadderPart(Part):
+    """The armed ladder of load shedding: what the cluster drops in an overload."""
+
+    rungs: list[RungPart] = Field(min_length=1, max_length=MAX_RUNGS)
+    costs: list[EdgeCostPart] = Field(
+        default_factory=list, max_length=MAX_COSTS, description="as measured there"
+    )
+    windows: list[EdgeWindowPart] = Field(default_factory=list, max_length=MAX_WINDOWS)
+    limit: float = Field(1.0, gt=0, le=1, description="the largest load of a resource")
+    hold_s: float = Field(30.0, ge=0, le=_DAY_S, description="steps down after so much less input")
+    drain_s: float = Field(5.0, ge=0.001, le=_DAY_S, description="works off a backlog within")
+    reason: str = ""
+
+
 class ClusterDescription(Part):
     """A cluster: nodes, streams, queries and where these are, policy, exceptions and drops."""
 
@@ -309,6 +366,7 @@ class ClusterDescription(Part):
     blackouts: list[BlackoutPart] = Field(default_factory=list)
     exclusions: list[ExclusionPart] = Field(default_factory=list)
     drops: list[DropPart] = Field(default_factory=list)
+    ladder: LadderPart | None = Field(None, description="left out: the armed one stays")
 
     def task_ranges(self, query: QueryPart) -> list[TaskRangePart]:
         """Return which node has which tasks of a query, nothing where it is not placed."""

@@ -27,6 +27,7 @@ from controlplane.cluster_spec.document import (
     TaskRangePart,
     TextPart,
 )
+from controlplane.cluster_spec.ladder import ladder_part
 from controlplane.models import (
     Blackout,
     Cluster,
@@ -79,6 +80,7 @@ def description_of(cluster: Cluster, *, measures: bool = True) -> ClusterDescrip
             Exclusion.Kind.STREAM: set(names.values()),
         }),
         drops=_drop_rules(cluster, {None, *(query.pk for query in queries)}),
+        ladder=ladder_part(cluster, names, {query.pk: query.name for query in queries}),
     )  # fmt: skip
 
 

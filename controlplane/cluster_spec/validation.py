@@ -1,9 +1,15 @@
 """Consistency checks of a description, with the place of each fault."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import pairwise
 
-from controlplane.cluster_spec.document import ClusterDescription, QueryPart, TaskRangePart
+from controlplane.cluster_spec.document import (
+    ClusterDescription,
+    LadderEdge,
+    QueryPart,
+    TaskRangePart,
+)
 from controlplane.topology.key_groupings import key_grouping_faults
 
 Path = tuple[int | str, ...]
@@ -23,6 +29,7 @@ def faults_of(description: ClusterDescription) -> dict[Path, list[str]]:
         _aggregators,
         _exclusions,
         _drop_rules,
+        _ladder,
     ):
         for path, fault in check(description):
             faults.setdefault(path, []).append(fault)
@@ -165,12 +172,49 @@ def _drop_rules(whole: ClusterDescription) -> Iterator[Fault]:
     streams = {stream.name for stream in whole.streams}
     reads = {query.name: set(query.reads) for query in whole.queries}
     for index, drop in enumerate(whole.drops):
-        if drop.stream not in streams:
-            yield ("drops", index, "stream"), f"There is no stream {drop.stream}"
-        elif drop.query and drop.query not in reads:
-            yield ("drops", index, "query"), f"There is no query {drop.query}"
-        elif drop.query and drop.stream not in reads[drop.query]:
-            yield ("drops", index, "query"), f"{drop.query} does not read {drop.stream}"
+        yield from _edge(("drops", index), drop.edge, streams, reads)
+
+
+def _edge(
+    path: Path, edge: tuple[str, str], streams: Set[str], reads: Mapping[str, Set[str]]
+) -> Iterator[Fault]:
+    stream, query = edge
+    if stream not in streams:
+        yield (*path, "stream"), f"There is no stream {stream}"
+    elif query and query not in reads:
+        yield (*path, "query"), f"There is no query {query}"
+    elif query and stream not in reads[query]:
+        yield (*path, "query"), f"{query} does not read {stream}"
+
+
+def _ladder(whole: ClusterDescription) -> Iterator[Fault]:
+    if whole.ladder is None:
+        return
+    ladder = whole.ladder
+    streams = {stream.name for stream in whole.streams}
+    reads = {query.name: set(query.reads) for query in whole.queries}
+    lists: list[tuple[Path, Sequence[LadderEdge]]] = [
+        (("ladder", "costs"), ladder.costs),
+        (("ladder", "windows"), ladder.windows),
+        *((("ladder", "rungs", n, "kept"), rung.kept) for n, rung in enumerate(ladder.rungs)),
+    ]
+    for path, rows in lists:
+        for index, row in enumerate(rows):
+            yield from _edge((*path, index), row.edge, streams, reads)
+    factors = [rung.factor for rung in ladder.rungs]
+    for index, (low, high) in enumerate(pairwise(factors), start=1):
+        if high <= low:
+            yield ("ladder", "rungs", index, "factor"), f"Must be above {low:g}, the one before"
+    nodes = {node.index for node in whole.nodes}
+    for index, cost in enumerate(ladder.costs):
+        known = (
+            cost.number < whole.cluster.splits
+            if cost.resource == "split"
+            else (cost.number in nodes)
+        )
+        if not known:
+            kind = "split node" if cost.resource == "split" else "node"
+            yield ("ladder", "costs", index, "number"), f"There is no {kind} {cost.number}"
 
 
 def _duplicates(part: str, field: str, names: Sequence[str]) -> Iterator[Fault]:

@@ -76,8 +76,8 @@ def _arm(actor: Actor, cluster: Cluster, computed: ComputedLadder, reason: str) 
         "ladder.arm",
         cluster.slug,
         reason=reason,
-        before=_summary(None if replaced is None else replaced.value),
-        after=_summary(computed.ladder),
+        before=ladder_summary(None if replaced is None else replaced.value),
+        after=ladder_summary(computed.ladder),
         snapshot=keep_snapshot(computed.snapshot).digest,
     )
     if replaced is not None and replaced.value == computed.ladder:
@@ -126,7 +126,7 @@ def disarm(actor: Actor, cluster: Cluster, reason: str) -> None:
         "ladder.disarm",
         cluster.slug,
         reason=reason.strip(),
-        before=_summary(row.value),
+        before=ladder_summary(row.value),
     )
     apply(present, [SetLadder(None)], change, actor=actor)
 
@@ -136,7 +136,7 @@ def _require_reason(reason: str) -> None:
         raise Invalid({"reason": [NEEDS_REASON]})
 
 
-def _summary(ladder: Ladder | None) -> dict[str, Any]:
+def ladder_summary(ladder: Ladder | None) -> dict[str, Any]:
     """Return what the audit log keeps of a ladder."""
     if ladder is None:
         return {}

@@ -55,6 +55,19 @@ drops:
 - {stream: level, query: e, share: 0.1}
 """
 )
+LADDER = """\
+ladder:
+  rungs:
+  - {factor: 1.5, kept: [{stream: level, query: c, part: 0.5}]}
+  - {factor: 2.5, kept: [{stream: level, query: c, part: 0}, {stream: flow, part: 0.8}]}
+  costs:
+  - {stream: level, query: c, resource: node, number: 1, seconds: 0.002}
+  - {stream: flow, resource: split, number: 0, seconds: 0.0005}
+  windows:
+  - {stream: level, query: c, window_s: 10}
+  limit: 0.9
+  reason: the sale
+"""
 
 
 def soon(days: int = 30) -> str:
@@ -140,6 +153,7 @@ def descriptions(draw: st.DrawFn) -> ClusterDescription:
             "node": [f"node {at}" for at in range(nodes)], "query": names, "stream": streams,
         })),
         "drops": draw(_drops(streams, [query for query in queries if query["name"] in placement])),
+        "ladder": draw(st.none() | _ladders(streams, queries, nodes, splits)),
     }  # fmt: skip
     for query in queries:
         if query.get("key_grouping") and query["name"] in placement:
@@ -233,6 +247,41 @@ def _exclusions(draw: st.DrawFn, subjects: dict[str, list[str]]) -> list[dict[st
         }
         for kind, subject in sorted(chosen)
     ]  # fmt: skip
+
+
+@st.composite
+def _ladders(
+    draw: st.DrawFn, streams: list[str], queries: list[dict[str, Any]], nodes: int, splits: int
+) -> dict[str, Any]:
+    edges = [(stream, "") for stream in streams]
+    edges += [(stream, query["name"]) for query in queries for stream in query["streams"]]
+
+    def rows(values: dict[str, Any]) -> list[dict[str, Any]]:
+        some = draw(st.lists(st.sampled_from(edges), unique=True, max_size=3))
+        return [
+            {"stream": stream, "query": query} | draw(st.fixed_dictionaries(values))
+            for stream, query in some
+        ]
+
+    factors = draw(st.lists(st.floats(1, 100), unique=True, min_size=1, max_size=4))
+    seconds = st.floats(0, 10)
+    costs = [
+        row | {"resource": kind, "number": draw(st.integers(0, most - 1))}
+        for kind, most in (("split", splits), ("node", nodes), ("aggregator", nodes))
+        for row in rows({"seconds": seconds})
+    ]
+    windows = [
+        row | {"slide_s": draw(st.none() | st.integers(1, round(row["window_s"]) * 1000 - 1).map(
+            lambda ms: ms / 1000))}
+        for row in rows({"window_s": st.integers(1, 10).map(float), "batch": st.integers(1, 9)})
+    ]  # fmt: skip
+    return {
+        "rungs": [{"factor": factor, "kept": rows({"part": st.floats(0, 1)})}
+                  for factor in sorted(factors)],
+        "costs": costs, "windows": windows, "limit": draw(st.floats(0.1, 1)),
+        "hold_s": draw(st.integers(0, 10**6)) / 1000,
+        "drain_s": draw(st.integers(1, 10**6)) / 1000, "reason": draw(TEXTS),
+    }  # fmt: skip
 
 
 @st.composite
