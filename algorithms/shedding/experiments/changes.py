@@ -21,6 +21,7 @@ from algorithms.shedding.experiments.networks import (
 from algorithms.shedding.experiments.setup import PERCENT
 from algorithms.shedding.fit.central import MAX_EPSILON, FitTables, NodeState
 from algorithms.shedding.fit.distributed import DistributedTables
+from algorithms.shedding.fit.quadtree import PointQuadtree
 from algorithms.shedding.fit.rules import RowRule
 from algorithms.shedding.fit.sampling import ROUNDING
 from algorithms.shedding.fit.table import Delta, Table
@@ -103,6 +104,9 @@ class Tolerated(Sent):
     tolerance: float = parameter(
         0.05, unit="share", help="Tolerated difference of results.", minimum=0.0, maximum=0.9
     )
+    epsilon: float = parameter(
+        0.05, help="The largest error of plans.", minimum=0.02, maximum=MAX_EPSILON
+    )
     rule: str = parameter(
         RowRule.NEEDED.value, choices=(RowRule.NEEDED, RowRule.ALL),
         help="Rows of tables: needed leaves out those that the guarantee does not need, all keeps "
@@ -158,14 +162,10 @@ def lacking_rows(known: Table, child: NodeState, tolerance: float) -> list[int]:
     loads = known.rates @ child.local.limits.T
     rates = known.rates[(loads <= 1 + ROUNDING).all(axis=1)]
     scores = rates @ child.local.worth({}).values
-    result = []
-    for row, (upper, score) in enumerate(
-        zip(child.table.rates, child.table.scores.tolist(), strict=True)
-    ):
-        given = scores[(rates <= upper).all(axis=1)].max(initial=0.0)
-        if given < (1 - tolerance) * score - ROUNDING:
-            result.append(row)
-    return result
+    index = PointQuadtree.of(Table(rates, scores, np.ones(len(rates), np.bool_)))
+    best = [index.best(upper) for upper in child.table.rates]
+    given = np.array([scores[row] if row >= 0 else 0.0 for row in best])
+    return np.flatnonzero(given < (1 - tolerance) * child.table.scores - ROUNDING).tolist()
 
 
 def changed_cuts(known: Floats, cuts: Floats, tolerance: float) -> float:

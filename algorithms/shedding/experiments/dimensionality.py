@@ -89,7 +89,7 @@ class Course(NamedTuple):
 
 
 # One run reads one course per series at all its points.
-@lru_cache(maxsize=12)
+@lru_cache(maxsize=len(INPUTS))
 def converge(parameters: Converging, inputs: int) -> Course:
     """Return the course of Solver-W until its programs are used up."""
     compile_planners()
@@ -171,7 +171,7 @@ class ByEpsilon(Guaranteed):
     )
     points: int = parameter(
         100, unit="rates", help="Random rates at which errors are measured.",
-        minimum=10, maximum=10_000,
+        minimum=10, maximum=2_000,
     )  # fmt: skip
 
 

@@ -40,7 +40,7 @@ class Shared(Planned):
     )  # fmt: skip
     points: int = parameter(
         100, unit="rates", help="Random rates at which errors are measured.",
-        minimum=10, maximum=10_000,
+        minimum=10, maximum=1_000,
     )  # fmt: skip
     epsilon: float = parameter(
         0.01, help="The largest error that is allowed.", minimum=0.005, maximum=0.5
