@@ -17,7 +17,7 @@ from controlplane.policies.blackouts import blackout_until, cron_text
 from controlplane.policies.description import summary
 from controlplane.policies.settings import PolicySettings, optional_fields
 from controlplane.policies.store import policy_row, stored_settings, update_policy
-from controlplane.watch.decision import CODES
+from controlplane.watch.codes import CODES
 from controlplane.watch.decision_log import (
     DecisionFilters,
     decisions_listing,

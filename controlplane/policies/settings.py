@@ -190,6 +190,12 @@ class PolicySettings(BaseModel):
         unit="%",
         hint="The load of the fullest task of a split query over that of all, of their capacity.",
     )
+    watch_ladder_s: Seconds = _watch(
+        "Ladder stale for",
+        default=300,
+        unit="seconds",
+        hint="Then a plan computes the armed ladder of load shedding again; see “Recompute after”.",
+    )
     dead_band: Share = _watch(
         "Resolved when below by",
         default=0.1,

@@ -15,12 +15,7 @@ from controlplane.plans.shedding_input import SheddingInput, SheddingQuery
 from controlplane.plans.snapshot import PlannerInput
 from controlplane.policies.store import policy_of
 from controlplane.shedding.arming import ladder_of
-from controlplane.shedding.staleness import (
-    LadderDrift,
-    StaleCode,
-    StaleReason,
-    drift_since,
-)
+from controlplane.shedding.staleness import LadderDrift, drift_of
 from controlplane.telemetry.time_series import latest_values
 from controlplane.wire.routing.compiled_ladder import compiled_ladder, rates_of
 from controlplane.wire.routing.drop_rules import INPUT
@@ -31,7 +26,6 @@ MOST_PREVIEWED: Final = 300
 NOT_COMPUTED: Final = (
     f"A cluster of more than {MOST_PREVIEWED:,} queries: request a plan, or arm a ladder"
 )
-UNKNOWN: Final = "the snapshot from which it was computed is not stored any more"
 
 
 @dataclass(frozen=True)
@@ -128,11 +122,7 @@ def ladder_report(cluster: Cluster) -> LadderReport:
     now, policy = read_work(cluster), policy_of(cluster)
     snapshot = None if row.snapshot is None else row.snapshot.value()
     then = None if snapshot is None else snapshot.shedding
-    drift = (
-        LadderDrift(0.0, 0.0, 0.0, (StaleReason(StaleCode.UNKNOWN, UNKNOWN),))
-        if then is None
-        else drift_since(then, now, policy.shedding_drift)
-    )
+    drift = drift_of(row, now, policy.shedding_drift)
     sample = latest_values(cluster) or {}
     facts = {
         "armed": True, "set_by": row.set_by, "set_at": row.set_at, "reason": row.reason,

@@ -3,8 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
+from controlplane.models import ArmedLadder
 from controlplane.plans.shedding_input import SheddingInput
+
+UNKNOWN: Final = "the snapshot from which it was computed is not stored"
 
 
 class StaleCode(StrEnum):
@@ -31,14 +35,28 @@ class LadderDrift:
     """The changes since a ladder was computed.
 
     `rates`: of the sum of all rates, as a share; `mix`: half the sum of the changes of the streams'
-    shares of it, from 0 to 1; `costs`: the largest change of a cost. `reasons`: those that are not
-    tolerated.
+    shares of it, from 0 to 1; `costs`: the largest change of a cost; `queries`: those that ended or
+    are new, as a share of all then. `reasons`: those that are not tolerated.
     """
 
     rates: float
     mix: float
     costs: float
     reasons: tuple[StaleReason, ...]
+    queries: float = 0.0
+
+    @property
+    def largest(self) -> float:
+        """Return the largest change that makes a ladder stale, as a share."""
+        return max(self.mix, self.costs, self.queries)
+
+
+def drift_of(row: ArmedLadder, now: SheddingInput, tolerated: float) -> LadderDrift:
+    """Return the changes since the snapshot of an armed ladder."""
+    then = None if row.snapshot is None else row.snapshot.value().shedding
+    if then is None:
+        return LadderDrift(0.0, 0.0, 0.0, (StaleReason(StaleCode.UNKNOWN, UNKNOWN),))
+    return drift_since(then, now, tolerated)
 
 
 def drift_since(then: SheddingInput, now: SheddingInput, tolerated: float) -> LadderDrift:
@@ -53,6 +71,7 @@ def drift_since(then: SheddingInput, now: SheddingInput, tolerated: float) -> La
         mix,
         costs,
         tuple(_reasons(then, now, (mix, costs), tolerated)),
+        _query_change(then, now),
     )
 
 
@@ -79,6 +98,11 @@ def _reasons(
         yield StaleReason(StaleCode.WEIGHTS, text)
     if then.settings != now.settings:
         yield StaleReason(StaleCode.SETTINGS, "the settings of load shedding changed")
+
+
+def _query_change(then: SheddingInput, now: SheddingInput) -> float:
+    before, after = ({query.id for query in given.queries} for given in (then, now))
+    return len(before ^ after) / max(1, len(before))
 
 
 def _mix_change(then: SheddingInput, now: SheddingInput) -> float:

@@ -1,7 +1,7 @@
 """Watch loops: periodic checks of a cluster's measures, which request plans and apply them."""
 
+from controlplane.watch.codes import CODES, Code
 from controlplane.watch.cycle import watch_all, watch_cluster
-from controlplane.watch.decision import CODES, Code
 from controlplane.watch.decision_log import prune
 from controlplane.watch.loops import ALL_LOOPS
 from controlplane.watch.review import review_proposal

@@ -9,7 +9,8 @@ from django.db.models import F, Subquery
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Decision
 from controlplane.pagination.listing import Filters, Listing, choice_filter
-from controlplane.watch.decision import CODES, Outcome, is_calm
+from controlplane.watch.codes import CODES, is_calm
+from controlplane.watch.decision import Outcome
 from controlplane.watch.loops import ALL_LOOPS
 
 # The retention of samples of a minute.

@@ -12,6 +12,7 @@ import numpy as np
 
 from controlplane.planning import measures
 from controlplane.policies.settings import PolicySettings
+from controlplane.watch.ladder import LADDER, STALE
 from controlplane.watch.observation import Observation, ObservedNode
 from controlplane.wire.figures import Unit
 
@@ -249,6 +250,22 @@ def _added(observed: Observation) -> Reading:
     return _excluded(Reading(len(empty), 0, text, NODES, trouble=True), empty)
 
 
+def _ladder(observed: Observation) -> Reading:
+    """Return the reading of the armed ladder: stale for long enough is above the limit."""
+    policy = observed.policy
+    ladder, limit = observed.ladder(), policy.shedding_drift
+    if ladder is None:
+        return Reading(0.0, limit, "No ladder of load shedding is armed")
+    number, reasons = ladder.drift.largest, ladder.reasons(limit)
+    if not reasons:
+        text = f"The armed ladder is up to date: changes of at most {number:.0%}"
+        return Reading(number, limit, text, near=number > limit * (1 - policy.dead_band))
+    text = f"The armed ladder is stale: {'; '.join(reasons)}"
+    if ladder.is_trouble or ladder.stale_s >= policy.watch_ladder_s:
+        return Reading(number, limit, text, trouble=True)
+    return Reading(number, limit, text, calm=STALE)
+
+
 def _excluded(reading: Reading, nodes: list[ObservedNode]) -> Reading:
     """Return the reading, blocked if all these nodes are excluded."""
     if not reading.trouble or not all(node.excluded for node in nodes):
@@ -287,6 +304,7 @@ LOOPS: Final = (
     Loop("imbalance", "most loaded node above the mean", _imbalance, IMBALANCE),
     Loop("replication", "records delivered to several nodes", _replication, REPLICATION),
     Loop("node added", "an active node without tasks", _added, IMBALANCE),
+    Loop(LADDER, "an armed ladder of load shedding for other rates, costs or queries", _ladder),
 )  # fmt: skip
 # It redirects streams automatically, or requests a proposal of its own planner (`watch.admission`).
 ADMISSION: Final = Loop(

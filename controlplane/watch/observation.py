@@ -17,6 +17,7 @@ from controlplane.planning.measures import measures
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.settings import PolicySettings
+from controlplane.watch.ladder import ObservedLadder, ladder_of
 from controlplane.wire.figures import figure_of
 
 # The period of medians, so that one slow batch is no problem.
@@ -96,6 +97,10 @@ class Observation:
     def replication(self) -> Replication | None:
         """Return the replication factor that placement can change, and its lower bound."""
         return replication_of(self.cluster, self.now)
+
+    def ladder(self) -> ObservedLadder | None:
+        """Return the armed ladder with its drift, None if none is armed."""
+        return ladder_of(self.cluster, self.policy, self.now)
 
 
 def series(samples: Sequence[Mapping[str, Any]], name: str, index: int) -> list[float]:

@@ -9,6 +9,7 @@ from django.utils import timezone
 from controlplane.access.roles import Automatic
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Decision, Proposal
+from controlplane.planning.adapters import adapters
 from controlplane.planning.measures import IMBALANCE
 from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
 from controlplane.policies.gains import gain_of, worsened
@@ -17,7 +18,8 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions
 from controlplane.proposals.drift import drift_of
 from controlplane.proposals.staleness import mark_stale
-from controlplane.watch.decision import Outcome, is_calm
+from controlplane.watch.codes import is_calm
+from controlplane.watch.decision import Outcome
 from controlplane.watch.decision_log import last_decision, record_decision
 from controlplane.watch.loops import BY_NAME, LOOPS, MOVES, RATIO, SHARE
 from controlplane.watch.planner_request import WATCH
@@ -95,7 +97,10 @@ def _affected_loops(proposal: Proposal, asker: str) -> list[str]:
 def _propose(proposal: Proposal, policy: PolicySettings, loop: str, now: datetime) -> Outcome:
     """Approve a plan, or recommend it."""
     gain = gain_of(proposal, BY_NAME[loop].measure if loop in BY_NAME else "")
-    message = f"Proposal {proposal.pk}: {gain}, {len(proposal.actions)} actions"
+    adapter = adapters().get(proposal.planner)
+    # The plans of some planners lower no measure: they are needed.
+    about = gain if adapter is None or adapter.improves else adapter.effect
+    message = f"Proposal {proposal.pk}: {about}, {len(proposal.actions)} actions"
     decision = decide_auto_approval(proposal, policy, now) if policy.watch == "act" else None
     if decision is None:
         code, note = "recommended", "the watch loops only recommend"

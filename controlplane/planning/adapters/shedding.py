@@ -6,7 +6,12 @@ from typing import Any, Final
 from algorithms.errors import PlanningError
 from algorithms.shedding.planner import PLANNER
 from controlplane.errors import Conflict
-from controlplane.planning.adapter import PlannerAdapter, PlannerResult, PlanRequest
+from controlplane.planning.adapter import (
+    PlannerAdapter,
+    PlannerResult,
+    PlanRequest,
+    WatchSupport,
+)
 from controlplane.planning.measures import Better, Measure, Unit
 from controlplane.planning.shedding.ladder import compute_ladder, input_factor
 from controlplane.planning.shedding.problem import network_of
@@ -96,4 +101,7 @@ ADAPTER: Final = PlannerAdapter(
     inputs=frozenset({PlannerInput.SHEDDING}),
     # Ladders are plans along one mix of rates; tables of plans are for all rates up to bounds.
     offered=frozenset({"lp"}),
+    watch=WatchSupport(
+        frozenset({"ladder"}), order=3, needs=lambda whole, split: whole + split > 0
+    ),
 )  # fmt: skip

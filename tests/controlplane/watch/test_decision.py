@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.policies.settings import PolicySettings, settings_of
-from controlplane.watch.decision import CODES, Outcome, Situation, decide
+from controlplane.watch.codes import CODES
+from controlplane.watch.decision import Outcome, Situation, decide
 from controlplane.watch.loops import Reading
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)

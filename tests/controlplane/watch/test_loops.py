@@ -8,6 +8,8 @@ import pytest
 from controlplane.models import Cluster
 from controlplane.partitioning.skew_history import QuerySkew
 from controlplane.policies.settings import PolicySettings
+from controlplane.shedding.staleness import LadderDrift, StaleCode, StaleReason
+from controlplane.watch.ladder import ObservedLadder
 from controlplane.watch.loops import BY_NAME, Reading
 from controlplane.watch.observation import Observation, ObservedNode, Replication
 
@@ -19,6 +21,9 @@ class Looked(Observation):
 
     def replication(self) -> Replication:
         return Replication(1, NOW, 1.8, 1.25)
+
+    def ladder(self) -> ObservedLadder | None:
+        return None
 
 
 def node(index: int, **changed: Any) -> ObservedNode:
@@ -33,13 +38,13 @@ def sample(second: int, **changed: Any) -> dict[str, Any]:
     } | changed  # fmt: skip
 
 
-def looked(**changed: Any) -> Looked:
+def looked(kind: type[Looked] = Looked, **changed: Any) -> Looked:
     values: dict[str, Any] = {
         "cluster": Cluster(slug="sf"), "policy": PolicySettings(), "now": NOW,
         "whole_queries": 10, "split_queries": 0,
         "nodes": [node(0), node(1)], "samples": [sample(at) for at in range(20)], "trend": [],
     } | changed  # fmt: skip
-    return Looked(**values)
+    return kind(**values)
 
 
 def read(name: str, **changed: Any) -> Reading:
@@ -178,6 +183,50 @@ def test_the_most_skewed_query_counts() -> None:
     assert (near.trouble, near.near) == (False, True)
     policy = PolicySettings(watch_skew=0.3)
     assert not read("skew", split_queries=2, skews=skews, policy=policy).trouble
+
+
+def ladder_reading(
+    *reasons: StaleCode, stale_s: float = 0.0, is_trouble: bool = False, **changes: float
+) -> Reading:
+    drift = LadderDrift(
+        0.5, changes.get("mix", 0.0), 0.0,
+        tuple(StaleReason(code, f"{code} changed") for code in reasons),
+        changes.get("queries", 0.0),
+    )  # fmt: skip
+    ladder = ObservedLadder(drift, stale_s, is_trouble)
+
+    class Armed(Looked):
+        def ladder(self) -> ObservedLadder:
+            return ladder
+
+    return BY_NAME["ladder"].read(looked(kind=Armed))
+
+
+def test_a_ladder_is_stale_for_some_time_before_a_plan() -> None:
+    fresh = ladder_reading(mix=0.05)
+    assert (fresh.number, fresh.limit, fresh.trouble, fresh.near) == (0.05, 0.1, False, False)
+    assert fresh.calm == "within"
+    assert ladder_reading(mix=0.095).near
+    young = ladder_reading(StaleCode.RATES, mix=0.4, stale_s=299.0)
+    assert (young.trouble, young.calm, young.number) == (False, "stale", 0.4)
+    assert young.text == "The armed ladder is stale: rates changed"
+    assert ladder_reading(StaleCode.RATES, mix=0.4, stale_s=300.0).trouble
+    # A plan was requested: it is stale until it is armed.
+    assert ladder_reading(StaleCode.RATES, mix=0.4, is_trouble=True).trouble
+
+
+def test_single_queries_make_no_ladder_stale() -> None:
+    few = ladder_reading(StaleCode.QUERIES, queries=0.02, is_trouble=True)
+    assert (few.trouble, few.number, few.calm) == (False, 0.02, "within")
+    assert ladder_reading(StaleCode.QUERIES, queries=0.2, is_trouble=True).trouble
+    both = ladder_reading(StaleCode.QUERIES, StaleCode.WEIGHTS, queries=0.02, is_trouble=True)
+    assert both.trouble
+    assert both.text == "The armed ladder is stale: weights changed"
+
+
+def test_without_an_armed_ladder_there_is_nothing_to_compute() -> None:
+    reading = read("ladder")
+    assert (reading.trouble, reading.near, reading.number) == (False, False, 0.0)
 
 
 def test_excluded_skewed_queries_block_only_together() -> None:

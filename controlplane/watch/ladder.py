@@ -1,0 +1,82 @@
+"""The staleness of an armed ladder, as the watch loop `ladder` reads it."""
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from controlplane.models import ArmedLadder, Cluster, Decision
+from controlplane.planning.shedding.observation import read_work
+from controlplane.policies.settings import PolicySettings
+from controlplane.shedding.staleness import LadderDrift, StaleCode, drift_of
+from controlplane.watch.codes import is_calm
+
+LADDER: Final = "ladder"
+STALE: Final = "stale"
+# At most a twentieth of the time goes into the comparison with the snapshot.
+KEEP_TIMES: Final = 20.0
+
+
+@dataclass(frozen=True)
+class ObservedLadder:
+    """An armed ladder: its drift, and for how many seconds the loop has read that it is stale.
+
+    `is_trouble`: the last decision of the loop was about a ladder that was stale for long enough.
+    """
+
+    drift: LadderDrift
+    stale_s: float
+    is_trouble: bool
+
+    def reasons(self, tolerated: float) -> list[str]:
+        """Return why a plan is needed; single queries that end or are new need none."""
+        few = self.drift.queries <= tolerated
+        return [
+            reason.text
+            for reason in self.drift.reasons
+            if not (few and reason.code == StaleCode.QUERIES)
+        ]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """A drift, the moments of the ladder and of its computation, and its duration."""
+
+    set_at: datetime
+    computed_at: datetime
+    took_s: float
+    drift: LadderDrift
+
+
+# By cluster and its time of creation, as a new database reuses ids.
+_KEPT: Final[dict[tuple[int, datetime], _Kept]] = {}
+
+
+def ladder_of(cluster: Cluster, policy: PolicySettings, now: datetime) -> ObservedLadder | None:
+    """Return the armed ladder of a cluster with its drift, None if none is armed."""
+    row = ArmedLadder.objects.filter(cluster=cluster).select_related("snapshot").first()
+    if row is None:
+        _KEPT.pop((cluster.pk, cluster.created_at), None)
+        return None
+    last = Decision.objects.filter(cluster=cluster, loop=LADDER).order_by("-last_at", "-id").first()
+    waited = last is not None and last.code == STALE
+    return ObservedLadder(
+        _drift(cluster, row, policy, now),
+        (now - last.first_at).total_seconds() if waited and last is not None else 0.0,
+        last is not None and not is_calm(last.code),
+    )
+
+
+def _drift(
+    cluster: Cluster, row: ArmedLadder, policy: PolicySettings, now: datetime
+) -> LadderDrift:
+    key = cluster.pk, cluster.created_at
+    kept = _KEPT.get(key)
+    if kept is not None and kept.set_at == row.set_at:
+        age = (now - kept.computed_at).total_seconds()
+        if 0 <= age < KEEP_TIMES * kept.took_s:
+            return kept.drift
+    started = time.monotonic()
+    drift = drift_of(row, read_work(cluster, now), policy.shedding_drift)
+    _KEPT[key] = _Kept(row.set_at, now, time.monotonic() - started, drift)
+    return drift
