@@ -16,6 +16,8 @@ from algorithms.vocabulary import Flags, Floats, Parameters, Progress, silent
 
 _INFINITY: Final = 1e30
 _TOLERANCE: Final = 1e-9
+# Smaller prices by the value of a flow may be rounding.
+_PRICE: Final = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,19 @@ class FlowSolution:
     is_floor_binding: Flags
 
 
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """Optimal flows float64[d], their value, and the price of each resource, float64[r].
+
+    `is_unique`: no other flows are optimal; False if that is not sure.
+    """
+
+    flows: Floats
+    value: float
+    prices: Floats
+    is_unique: bool
+
+
 class FlowProgram:
     """The linear program of a network, for any input rates."""
 
@@ -60,6 +75,37 @@ class FlowProgram:
         of the value without them. With floors, no flows may be feasible: then `NotProven` is
         raised, too.
         """
+        self._run(rates, most)
+        return self._solution(rates)
+
+    def optimum(self, rates: Floats, most: Floats | None = None) -> Optimum:
+        """Return an optimum without the certificate of `solve`. Arguments and errors as there.
+
+        A vertex is the only optimum if whatever is on its bound has a price (strict
+        complementarity).
+        """
+        self._run(rates, most)
+        solution, model = self._highs.getSolution(), self.model
+        flows, columns = np.array(solution.col_value), np.array(solution.col_dual)
+        rows, duals = np.array(solution.row_value), np.array(solution.row_dual)
+        resources, splits = len(model.capacities), len(model.network.split_edges)
+        free = _PRICE * float(np.max(model.values, initial=0.0))
+        at_bound = flows <= _TOLERANCE
+        at_bound[: model.inputs] |= flows[: model.inputs] >= rates / self._unit - _TOLERANCE
+        tight = np.concatenate(
+            [rows[:resources] >= 1 - _TOLERANCE, rows[resources : resources + splits] > -_TOLERANCE]
+        )
+        shared = (at_bound & (np.abs(columns) <= free)).any()
+        shared |= (tight & (np.abs(duals[: len(tight)]) <= free)).any() or most is not None
+        flows = np.maximum(flows, 0.0) * self._unit
+        flows[: model.inputs] = np.minimum(flows[: model.inputs], rates)
+        prices = np.maximum(duals[:resources], 0.0) * self._unit / model.capacities
+        # Floors have bounds of their own.
+        is_unique = not (shared or model.floors.any())
+        return Optimum(flows, float(model.values @ flows), prices, is_unique)
+
+    def _run(self, rates: Floats, most: Floats | None) -> None:
+        """Solve the program at rates, within bounds of all flows."""
         model, highs = self.model, self._highs
         count = len(model.values)
         upper = np.full(count, _INFINITY) if most is None else most / self._unit
@@ -72,7 +118,6 @@ class FlowProgram:
         highs.run()
         if highs.getModelStatus().name != "kOptimal":
             raise NotProven(f"HiGHS found no optimum: {highs.getModelStatus().name}")
-        return self._solution(rates)
 
     def _set_floors(self, rates: Floats) -> None:
         model = self.model

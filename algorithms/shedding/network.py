@@ -16,6 +16,9 @@ MAX_NODES: Final = 10_000
 # Sums and products of a thousand of these stay finite.
 MAX_NUMBER: Final = 1e12
 ARROW: Final = "->"
+# In place of the number of a drop site: every record is a result, no record is.
+ALL: Final = -1
+NOTHING: Final = -2
 
 
 class OperatorKind(StrEnum):
@@ -64,6 +67,19 @@ class Edge(NamedTuple):
         return f"{self.source}{ARROW}{self.target}"
 
 
+class DropSite(NamedTuple):
+    """The split edges of an input or operator, which are drop locations.
+
+    `places`: theirs in `Network.locations`. `behind`: of each edge, the number in
+    `Network.drop_sites` of what splits its records next; `ALL` if they become results first, and
+    `NOTHING` if they never do. `is_output`: whether the records of the operator are results.
+    """
+
+    places: tuple[int, ...]
+    behind: tuple[int, ...]
+    is_output: bool
+
+
 @dataclass(frozen=True)
 class Network:
     """A query network. Raises `BadProblem`, which names the faulty operator.
@@ -105,7 +121,7 @@ class Network:
         for operator in self.operators:
             for source in operator.sources:
                 result[source].append(operator.name)
-        return {name: tuple(dict.fromkeys(targets)) for name, targets in result.items()}
+        return {name: tuple(targets) for name, targets in result.items()}
 
     @cached_property
     def order(self) -> tuple[Operator, ...]:
@@ -136,6 +152,28 @@ class Network:
     def locations(self) -> tuple[str, ...]:
         """Return the names of the drop locations: the inputs, then the split edges."""
         return (*self.inputs, *(edge.name for edge in self.split_edges))
+
+    @cached_property
+    def drop_sites(self) -> tuple[tuple[DropSite, ...], tuple[int, ...]]:
+        """Return the drop sites, consumers before their sources, and what each input leads to.
+
+        The second are numbers as in `DropSite.behind`.
+        """
+        place = {name: index for index, name in enumerate(self.locations)}
+        sites: list[DropSite] = []
+        number: dict[str, int] = {}
+        for name in (*(operator.name for operator in reversed(self.order)), *self.inputs):
+            targets, is_output = self.consumers[name], name in self.outputs
+            if len(targets) + is_output > 1:
+                places = tuple(place[Edge(name, target).name] for target in targets)
+                behind = tuple(number[target] for target in targets)
+                sites.append(DropSite(places, behind, is_output))
+                number[name] = ALL if is_output else len(sites) - 1
+            elif targets:
+                number[name] = number[targets[0]]
+            else:
+                number[name] = ALL if is_output else NOTHING
+        return tuple(sites), tuple(number[name] for name in self.inputs)
 
     @cached_property
     def resources(self) -> tuple[str, ...]:

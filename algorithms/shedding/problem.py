@@ -115,34 +115,24 @@ def check_plan(problem: SheddingProblem, plan: SheddingPlan) -> None:
 
 
 def trimmed(network: Network, keep: Mapping[str, float]) -> dict[str, float]:
-    """Return fractions of equal results that drop as early as possible.
+    """Return fractions of equal results that drop as early as possible; `keep`: all locations.
 
     What all split edges of an input or operator drop that is no output itself is dropped before it.
     """
-    result = dict(keep)
-    needed: dict[str, float] = {}
-    for operator in reversed(network.order):
-        needed[operator.name] = _needed(network, operator.name, result, needed)
-    for name in network.inputs:
-        result[name] *= _needed(network, name, result, needed)
-    return result
-
-
-def _needed(
-    network: Network, source: str, keep: dict[str, float], needed: Mapping[str, float]
-) -> float:
-    """Return the part of what leaves a source that its consumers need; changes its split edges."""
-    edges = {Edge(source, target).name: target for target in network.consumers[source]}
-    split = [name for name in edges if name in keep]
-    for name in split:
-        keep[name] *= needed[edges[name]]
-    if source in network.outputs:
-        return 1.0
-    parts = [keep[name] if name in keep else needed[target] for name, target in edges.items()]
-    most = max(parts, default=0.0)
-    for name in split:
-        keep[name] = keep[name] / most if most > 0 else 1.0
-    return most
+    parts = [keep[name] for name in network.locations]
+    sites, leads = network.drop_sites
+    # The needed part of what arrives at each site; the last ones are of NOTHING and ALL.
+    needed = [*[0.0] * len(sites), 0.0, 1.0]
+    for number, (places, behind, is_output) in enumerate(sites):
+        kept = [parts[place] * needed[site] for place, site in zip(places, behind, strict=True)]
+        if not is_output:
+            most = needed[number] = max(kept)
+            kept = [part / most if most > 0 else 1.0 for part in kept]
+        for place, part in zip(places, kept, strict=True):
+            parts[place] = part
+    for place, site in enumerate(leads):
+        parts[place] *= needed[site]
+    return dict(zip(network.locations, parts, strict=True))
 
 
 @dataclass(frozen=True)

@@ -19,32 +19,23 @@ better stream 3, stream 2 is dropped, and A has room for stream 1 again (tests h
 optimal.
 """
 
-import heapq
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from algorithms.compiled import compiled
 from algorithms.errors import BadProblem, NotProven
+from algorithms.shedding.bends import MARGIN, ROUNDING, Bends, Point, thinned
 from algorithms.shedding.flows import FlowModel
 from algorithms.shedding.kept_parts import KeptRows, maximize
 from algorithms.shedding.lp import FlowProgram
 from algorithms.shedding.network import check_number
-from algorithms.shedding.problem import Outcome, SheddingProblem, outcome_of, trimmed
+from algorithms.shedding.problem import Outcome, SheddingProblem, trimmed
 from algorithms.vocabulary import Floats
 
 MAX_RUNGS: Final = 64
-# Linear programs per ladder; the parts with the largest possible loss are refined first.
-MAX_SOLVES: Final = 300
-# Relative differences of values that count as rounding.
-_ROUNDING: Final = 1e-11
-# Relative distance to the factor at which floors become infeasible, above HiGHS' tolerance.
-_MARGIN: Final = 1e-7
-_TINY: Final = 1e-300
 
 
 class LadderEnd(StrEnum):
@@ -107,9 +98,12 @@ def plan_rungs(
 ) -> RungLadder:
     """Return the ladder along the mix of the problem's rates, up to `max_factor` times them.
 
-    Rungs stand where V bends. It has the fewest of them with which interpolated plans lose at most
-    `loss` of the optimal value, and never more than `most`; then `RungLadder.loss` is the least
-    that so many allow. Raises `BadProblem`, and `NotProven` if HiGHS does not solve a program.
+    It has the fewest rungs with which interpolated plans lose at most `loss` of the optimal value,
+    and never more than `most`; then `RungLadder.loss` is the least that so many allow. If V has
+    too many bends to compute all, that holds within about 10 % of the loss. With a `loss` of 0,
+    rungs stand where V bends.
+
+    Raises `BadProblem`, and `NotProven` if HiGHS does not solve a program.
     """
     check_number("max_factor", max_factor, above_zero=True)
     check_number("loss", loss)
@@ -122,9 +116,9 @@ def plan_rungs(
         return RungLadder((), LadderEnd.NO_OVERLOAD, 0.0)
     last, end = _end(model, base, max_factor)
     program = FlowProgram(model)
-    bends = _Bends(program, base)
-    points = bends.points(first, max(first, last))
-    kept, lost = _thinned(points, most, max(loss, 10 * _ROUNDING))
+    bends = Bends(program, base)
+    points = bends.points(first, max(first, last), most, loss)
+    kept, lost = thinned(points, most, loss - bends.unresolved)
     return RungLadder(tuple(_plans(problem, program, kept)), end, lost + bends.unresolved)
 
 
@@ -169,158 +163,52 @@ def _end(model: FlowModel, base: Floats, max_factor: float) -> tuple[float, Ladd
     last = last_feasible_factor(model, base)
     if last >= max_factor:
         return max_factor, LadderEnd.MAX_FACTOR
-    return last * (1 - _MARGIN), LadderEnd.FLOORS
+    return last * (1 - MARGIN), LadderEnd.FLOORS
 
 
-class _Point(NamedTuple):
-    """V at a factor: its value, a slope of V there, and optimal flows float64[d]."""
-
-    factor: float
-    value: float
-    slope: float
-    flows: Floats
-
-
-class _Interval(NamedTuple):
-    """Two points: minus the largest relative loss of their chord, and where their lines meet."""
-
-    minus_loss: float
-    order: int
-    factor: float
-    bound: float
-    left: _Point
-    right: _Point
-
-
-class _Bends:
-    """Finds where V bends: the lines at two factors meet at a bend, or V is below them there.
-
-    `unresolved`: bound of the relative loss between the points because of `MAX_SOLVES`.
-    """
-
-    def __init__(self, program: FlowProgram, base: Floats) -> None:
-        self._program, self._base = program, base
-        self.unresolved = 0.0
-
-    def points(self, first: float, last: float) -> list[_Point]:
-        """Return points by ascending factor, among them all bends of V from first to last.
-
-        Nothing is dropped at the first, where the slope is the value without drops.
-        """
-        flows = self._program.model.unshed(first * self._base)
-        value = float(self._program.model.values @ flows)
-        start = _Point(first, value, value / first, flows)
-        if last <= first * (1 + _MARGIN):
-            return [start]
-        points = [start, self._solved(last)]
-        queue = [_interval(0, *points)]
-        while queue and -queue[0].minus_loss > _ROUNDING:
-            if len(points) >= MAX_SOLVES:
-                self.unresolved = -queue[0].minus_loss
-                break
-            item = heapq.heappop(queue)
-            middle = self._solved(item.factor)
-            points.append(middle)
-            if middle.value < item.bound - _ROUNDING * abs(item.bound):
-                order = 2 * len(points)
-                heapq.heappush(queue, _interval(order, item.left, middle))
-                heapq.heappush(queue, _interval(order + 1, middle, item.right))
-        return sorted(points, key=lambda point: point.factor)
-
-    def _solved(self, factor: float) -> _Point:
-        model = self._program.model
-        solution = self._program.solve(factor * self._base)
-        # V = prices x capacities + what is proportional to the factor: rates and floors.
-        slope = (solution.value - float(solution.prices @ model.capacities)) / factor
-        return _Point(factor, solution.value, slope, solution.flows)
-
-
-def _interval(order: int, left: _Point, right: _Point) -> _Interval:
-    width = right.factor - left.factor
-    bend = left.slope - right.slope
-    chord = (right.value - left.value) / width
-    if bend <= 0 or width <= _ROUNDING * right.factor:
-        return _Interval(0.0, order, left.factor, left.value, left, right)
-    rise = width * min(1.0, max(0.0, (chord - right.slope) / bend))
-    bound = left.value + left.slope * rise
-    loss = max(0.0, (left.slope - chord) * rise / max(bound, _TINY))
-    return _Interval(-loss, order, left.factor + rise, bound, left, right)
-
-
-def _thinned(points: list[_Point], most: int, loss: float) -> tuple[list[_Point], float]:
-    """Return the fewest points between which chords lose at most `loss`, and what they lose.
-
-    A chord from i to j loses more the farther j is, V being concave, so the farthest j that is
-    allowed is best. With more than `most` points the loss that is allowed is the least at which
-    there are so many.
-    """
-    factors = np.array([point.factor for point in points])
-    values = np.array([point.value for point in points])
-    lost = _losses(factors, values)
-    chosen = _farthest(lost, loss)
-    if len(chosen) > most:
-        levels = np.unique(lost)
-        low, high = int(np.searchsorted(levels, loss)), len(levels) - 1
-        while low < high:
-            middle = (low + high) // 2
-            fits = len(_farthest(lost, float(levels[middle]))) <= most
-            low, high = (low, middle) if fits else (middle + 1, high)
-        chosen = _farthest(lost, float(levels[low]))
-    worst = max((float(lost[i, j]) for i, j in pairwise(chosen)), default=0.0)
-    return [points[index] for index in chosen], worst
-
-
-@compiled
-def _losses(factors: Floats, values: Floats) -> Floats:
-    """Return the largest relative loss of the chord from point i to j > i, float64[n, n]."""
-    count = len(factors)
-    lost = np.zeros((count, count))
-    for i in range(count):
-        for j in range(i + 2, count):
-            slope = (values[j] - values[i]) / (factors[j] - factors[i])
-            for k in range(i + 1, j):
-                chord = values[i] + slope * (factors[k] - factors[i])
-                lost[i, j] = max(lost[i, j], (values[k] - chord) / max(values[k], _TINY))
-    return lost
-
-
-def _farthest(lost: Floats, loss: float) -> list[int]:
-    chosen = [0]
-    while chosen[-1] < len(lost) - 1:
-        allowed = np.flatnonzero(lost[chosen[-1]] <= loss)
-        chosen.append(int(allowed[-1]))
-    return chosen
-
-
-def _plans(problem: SheddingProblem, program: FlowProgram, points: list[_Point]) -> list[RungPlan]:
+def _plans(problem: SheddingProblem, program: FlowProgram, points: list[Point]) -> list[RungPlan]:
     """Return the plans of points, each with no more kept than the one before if that is optimal."""
     model, result = program.model, list[RungPlan]()
-    before = np.ones(len(model.values))
+    names = model.network.locations
+    before = np.ones(len(names))
     for point in points:
         rates = point.factor * problem.vector
         unshed = model.unshed(rates)
         flows = point.flows
         if result:
-            capped = _capped(program, rates, before * unshed)
-            if float(model.values @ capped) >= point.value * (1 - 10 * _ROUNDING):
-                flows = capped
-        keep = dict(zip(model.network.locations, model.keep(flows, rates).tolist(), strict=True))
+            flows = _capped(program, point, rates, before * unshed)
+            keep = dict(zip(names, model.keep(flows, rates).tolist(), strict=True))
+            early = trimmed(model.network, keep)
+            flows = model.flows(np.array(list(early.values())), rates)
         # The first rung drops nothing, not even records that no output needs.
-        early = trimmed(model.network, keep) if result else keep
-        flows = model.flows(np.array(list(early.values())), rates)
         before = np.divide(flows, unshed, out=np.ones(len(flows)), where=unshed > 0)
-        kept = dict(zip(model.network.locations, before.tolist(), strict=True))
-        outcome = outcome_of(_scaled(problem, point.factor), early)
-        result.append(RungPlan(point.factor, kept, outcome))
+        kept = dict(zip(names, before.tolist(), strict=True))
+        result.append(RungPlan(point.factor, kept, _outcome(model, flows, unshed)))
     return result
 
 
-def _capped(program: FlowProgram, rates: Floats, most: Floats) -> Floats:
-    """Return the best flows within bounds; zeros if no flows within them keep the floors."""
+def _capped(program: FlowProgram, point: Point, rates: Floats, most: Floats) -> Floats:
+    """Return the flows of a point, or others within bounds that are optimal, too."""
+    if point.is_unique:
+        return point.flows
     try:
-        return program.solve(rates, most).flows
+        best = program.optimum(rates, most)
     except NotProven:
-        return np.zeros(len(most))
+        # No flows within the bounds keep the floors.
+        return point.flows
+    return best.flows if best.value >= point.value * (1 - 10 * ROUNDING) else point.flows
+
+
+def _outcome(model: FlowModel, flows: Floats, unshed: Floats) -> Outcome:
+    """Return what flows give, by the linear equations."""
+    network, results, full = model.network, model.results @ flows, model.results @ unshed
+    kept = np.divide(results, full, out=np.ones(len(full)), where=full > 0)
+    return Outcome(
+        float(model.weights @ results),
+        dict(zip(network.resources, (model.loads @ flows).tolist(), strict=True)),
+        dict(zip(network.outputs, results.tolist(), strict=True)),
+        dict(zip(network.outputs, kept.tolist(), strict=True)),
+    )
 
 
 def _scaled(problem: SheddingProblem, factor: float) -> SheddingProblem:
