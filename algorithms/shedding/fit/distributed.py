@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
-
 from algorithms.errors import PlanningError
 from algorithms.shedding.fit.central import (
     FitPlan,
@@ -32,7 +30,7 @@ from algorithms.shedding.fit.table import Delta, Table, empty_table
 from algorithms.shedding.fit.tree import Cluster, ClusterTree
 from algorithms.shedding.network import Network
 from algorithms.shedding.problem import SheddingPlan, SheddingProblem
-from algorithms.vocabulary import Ints, Parameters, Progress, silent
+from algorithms.vocabulary import Parameters, Progress, silent
 
 
 @dataclass(frozen=True)
@@ -222,26 +220,6 @@ class DistributedTables:
 def _sum(first: Traffic, second: Traffic) -> Traffic:
     return Traffic(first.messages + second.messages, first.rows + second.rows,
                    first.bytes + second.bytes)  # fmt: skip
-
-
-def rows_to_send(known: Table, table: Table, tolerance: float) -> Ints:
-    """Return the rows that a parent needs so that results stay within a tolerance (figure 15).
-
-    `known`: the table that the parent has. A row is not needed if a known row below it is still
-    feasible, and still yields 1 - tolerance of its results.
-    """
-    index = PointQuadtree.of(table)
-    rates, scores = [], []
-    for row in known.rates:
-        if (table.rates >= row).all(axis=1).any():
-            rates.append(row)
-            scores.append(table.scores[index.best(row)])
-    if not rates:
-        return np.arange(table.size)
-    useful = PointQuadtree.of(Table(np.array(rates), np.array(scores), np.ones(len(rates), bool)))
-    best = [useful.best(row) for row in table.rates]
-    values = np.array([scores[place] if place >= 0 else -1.0 for place in best])
-    return np.flatnonzero(values < (1 - tolerance) * table.scores)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from algorithms.errors import BadProblem, TooLarge
 from algorithms.shedding.fit.central import FitTables
-from algorithms.shedding.fit.distributed import DistributedTables, Traffic, rows_to_send
+from algorithms.shedding.fit.distributed import DistributedTables, Traffic
 from algorithms.shedding.network import Network, Operator
 from tests.algorithms.shedding import networks
 from tests.algorithms.shedding.fit.test_central import rate_points
@@ -143,16 +143,3 @@ def test_after_an_error_the_next_change_builds_all_tables() -> None:
         nodes.plan(networks.problem(large, *[100.0] * 8))
     nodes.change(crossed(first=60))
     assert_equal(nodes, crossed(first=60))
-
-
-def test_fewer_rows_need_sending_with_more_tolerance() -> None:
-    """Figure 15: rows that a parent needs after a change of selectivity."""
-    known = FitTables.of(crossed(), 0.05).nodes["n2"].table
-    assert not len(rows_to_send(known, known, 0.0))
-    table = FitTables.of(crossed(selectivity=0.9), 0.05).nodes["n2"].table
-    counts = [len(rows_to_send(known, table, tolerance)) for tolerance in (0.0, 0.02, 0.05)]
-    assert counts == sorted(counts, reverse=True)
-    assert counts[0] > counts[2]
-    # More moved load needs more rows.
-    far = FitTables.of(crossed(selectivity=0.6), 0.05).nodes["n2"].table
-    assert len(rows_to_send(known, far, 0.02)) > counts[1]
