@@ -1,6 +1,5 @@
 """What a ladder keeps of each query, and the quality that it loses, at a position or a factor."""
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -69,22 +68,6 @@ def part_of(parts: Mapping[Edge, float], stream: int, query: int) -> float:
     return parts.get((stream, query), parts.get((stream, INPUT), 1.0))
 
 
-def position_of_factor(ladder: Ladder, factor: float) -> float:
-    """Return the position whose plan is optimal at an input factor of the ladder's mix.
-
-    Kept parts are affine in 1 / factor between two rungs (algorithms.shedding.rungs); the position
-    is the number of the last rung from there on.
-    """
-    factors = [1.0, *(rung.factor for rung in ladder.rungs)]
-    if factor <= 1:
-        return 0.0
-    if factor >= factors[-1]:
-        return float(len(ladder.rungs))
-    rung = bisect_right(factors, factor) - 1
-    low, high = 1 / factors[rung], 1 / factors[rung + 1]
-    return rung + (low - 1 / factor) / (low - high)
-
-
 def parts_at(ladder: Ladder, position: float) -> dict[Edge, float]:
     """Return the kept part of each edge of a ladder at a position, interpolated between rungs."""
     compiled = compiled_ladder(ladder)
@@ -93,5 +76,7 @@ def parts_at(ladder: Ladder, position: float) -> dict[Edge, float]:
 
 def kept_at_factor(ladder: Ladder | None, given: SheddingInput, factor: float) -> Kept:
     """Return what a ladder keeps at an input factor; without a ladder, nothing is dropped."""
-    parts = {} if ladder is None else parts_at(ladder, position_of_factor(ladder, factor))
+    if ladder is None:
+        return kept_by({}, given.queries, given.rates)
+    parts = parts_at(ladder, compiled_ladder(ladder).position_of(factor))
     return kept_by(parts, given.queries, given.rates)

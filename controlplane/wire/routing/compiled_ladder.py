@@ -136,17 +136,25 @@ class CompiledLadder:
         return frozenset(stream for stream, _ in self.query_edges)
 
     @cached_property
-    def _factors(self) -> Floats:
+    def _input(self) -> Floats:
+        """Return minus the inverse of the factor of each position from 0, which rises."""
         factors = [rung.factor for rung in self.ladder.rungs]
-        return np.array([_NO_OVERLOAD if factors[0] > _NO_OVERLOAD else 0.0, *factors])
+        # Position 0 is below the first rung, also if that drops without overload.
+        start = _NO_OVERLOAD if factors[0] > _NO_OVERLOAD else factors[0] / 2
+        return -1 / np.array([start, *factors])
 
     def factor_of(self, position: float) -> float:
-        """Return the input factor for which a position is the optimal plan."""
-        return float(np.interp(position, np.arange(self.rungs + 1), self._factors))
+        """Return the input factor for which a position is the optimal plan.
+
+        Between two rungs, optimal kept parts are affine in 1 / factor (algorithms.shedding.rungs).
+        """
+        return float(-1 / np.interp(position, np.arange(self.rungs + 1), self._input))
 
     def position_of(self, factor: float) -> float:
         """Return the position whose input factor is `factor`, the nearest one beyond the ends."""
-        return float(np.interp(factor, self._factors, np.arange(self.rungs + 1)))
+        if factor <= 0:
+            return 0.0
+        return float(np.interp(-1 / factor, self._input, np.arange(self.rungs + 1)))
 
 
 class _Identity:

@@ -12,8 +12,9 @@ from algorithms.shedding.rungs import first_full_factor
 from controlplane.errors import Conflict
 from controlplane.planning.shedding.ladder import compute_ladder, input_factor
 from controlplane.planning.shedding.problem import network_of
-from controlplane.planning.shedding.quality import kept_by, parts_at, position_of_factor
+from controlplane.planning.shedding.quality import kept_by, parts_at
 from controlplane.plans.shedding_input import SheddingSettings
+from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT
 from controlplane.wire.routing.ladder import Ladder, WindowDrop
 from tests.support.shedding import SheddingCluster, loads_of, part_of
@@ -91,7 +92,9 @@ def test_positions_between_rungs_keep_the_optimal_value(
     given_ = snapshot.shedding
     assert given_ is not None
     scaled = {stream: factor * full * rate for stream, rate in given_.rates.items()}
-    kept = kept_by(parts_at(ladder, position_of_factor(ladder, factor)), given_.queries, scaled)
+    kept = kept_by(
+        parts_at(ladder, compiled_ladder(ladder).position_of(factor)), given_.queries, scaled
+    )
     whole = sum(
         query.weight * scaled[stream] for query in given_.queries for stream in query.streams
     )

@@ -87,6 +87,25 @@ def test_a_position_has_the_factor_that_leads_to_it(ladder: Ladder, fraction: fl
     assert abs(compiled.position_of(compiled.factor_of(position)) - position) < 1e-6
 
 
+def test_kept_parts_between_rungs_are_affine_in_the_inverse_of_the_factor() -> None:
+    """With parts of 1 / factor on all rungs, every position keeps 1 / factor: no more fits."""
+    compiled = compiled_ladder(input_ladder(7, 0.01, parts=(0.5, 0.25, 0.1)))
+    for position in np.linspace(0, 3, 31).tolist():
+        factor = compiled.factor_of(position)
+        assert abs(compiled.part((7, INPUT), position) - 1 / factor) < 1e-9
+    for factor in np.linspace(1, 10, 31).tolist():
+        part = compiled.part((7, INPUT), compiled.position_of(factor))
+        assert abs(part - 1 / factor) < 1e-9
+
+
+def test_factors_beyond_the_rungs_have_the_nearest_position() -> None:
+    compiled = compiled_ladder(input_ladder(7, 0.01, parts=(0.5, 0.25)))
+    assert [compiled.position_of(factor) for factor in (0.0, 0.5, 1.0)] == [0.0] * 3
+    assert [compiled.position_of(factor) for factor in (4.0, 1e9)] == [2.0] * 2
+    early = compiled_ladder(input_ladder(7, 0.01, parts=(1.0, 0.5)))
+    assert early.factor_of(0.0) < early.factor_of(1.0) == 1.0
+
+
 def test_edges_without_a_part_keep_what_reaches_them() -> None:
     compiled = compiled_ladder(input_ladder(7, 0.01, parts=(0.5, 0.25)))
     assert compiled.part((7, 3), 1.0) == 0.5
