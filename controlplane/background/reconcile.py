@@ -6,7 +6,7 @@ from datetime import datetime
 from controlplane.health import skipped_batches
 from controlplane.health.losses.repair import is_publication_blocked, request_decision
 from controlplane.models import Cluster, Query
-from controlplane.shedding import activation
+from controlplane.shedding import activation, arming
 from controlplane.topology import drop_rule_housekeeping, placement, publishing, queries
 from controlplane.wire.errors import RoutingTaken
 
@@ -26,7 +26,7 @@ def reconcile_all(now: datetime) -> None:
 def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
     """End overdue queries, place pending ones, publish routing versions, repair Redis.
 
-    And end activations of rungs whose time is over.
+    And end activations of rungs whose time is over, and arm ladders that are due.
     """
     queries.end_overdue(cluster.pk, now)
     stuck = cluster.queries.filter(state__in=(Query.State.PENDING, Query.State.ENDING))
@@ -36,6 +36,7 @@ def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
         publish(cluster)
     drop_rule_housekeeping.settle(cluster)
     activation.end_expired(cluster, now)
+    arming.arm_due(cluster, now)
     skipped_batches.publish_pending(cluster)
 
 

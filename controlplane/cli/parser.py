@@ -357,6 +357,8 @@ def _shedding(group: Any) -> None:
     sub.add_argument("--reason", required=True, help="kept in the audit log")
     about = "disarm the ladder: records wait instead of being dropped"
     sub = _cluster_command(group, "disarm", "shedding.disarm_ladder", about)
+    about = "arm it again after so many, up to a week (0: never)"
+    sub.add_argument("--minutes", type=int, default=0, metavar="N", help=about)
     sub.add_argument("--reason", required=True, help="kept in the audit log")
     about = "keep at least the position of a rung for some minutes"
     sub = _cluster_command(group, "activate", "shedding.activate_rung", about)

@@ -19,7 +19,13 @@ from controlplane.models.policy import Blackout, Exclusion, Policy
 from controlplane.models.proposal import Comparison, Proposal
 from controlplane.models.query import Drop, Query, QueryStream, Task
 from controlplane.models.routing import RoutingVersion
-from controlplane.models.shedding import ArmedLadder, CountedRange, EdgePeriod, SheddingInterval
+from controlplane.models.shedding import (
+    ArmedLadder,
+    CountedRange,
+    DisarmedLadder,
+    EdgePeriod,
+    SheddingInterval,
+)
 from controlplane.models.snapshot import Snapshot
 from controlplane.models.watching import Decision, LedgerEntry
 from controlplane.models.webhook import Delivery, Webhook
@@ -38,6 +44,7 @@ __all__ = [
     "CountedRange",
     "Decision",
     "Delivery",
+    "DisarmedLadder",
     "DriverRestart",
     "Drop",
     "EdgePeriod",

@@ -41,6 +41,35 @@ class ArmedLadder(models.Model):
         return Ladder.from_json(self.ladder)
 
 
+class DisarmedLadder(models.Model):
+    """A ladder that a person disarmed for a bounded time: Weir arms it again at `arm_at`.
+
+    `ladder`, `snapshot`: as in `ArmedLadder`. The row is deleted when any ladder is armed.
+    """
+
+    cluster = models.OneToOneField(
+        Cluster, on_delete=models.CASCADE, related_name="disarmed_ladder"
+    )
+    ladder = models.JSONField()
+    snapshot = models.ForeignKey(
+        Snapshot, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    arm_at = models.DateTimeField()
+    disarmed_by = models.CharField(max_length=150, blank=True)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["cluster"]
+
+    def __str__(self) -> str:
+        return f"disarmed ladder of {self.cluster_id}"
+
+    @property
+    def value(self) -> Ladder:
+        """Return the ladder as the wire's value."""
+        return Ladder.from_json(self.ladder)
+
+
 class SheddingInterval(models.Model):
     """A time without a change of the rung, in which a ladder dropped records.
 

@@ -1,6 +1,7 @@
-"""Arming a ladder of drop rules now, and disarming it."""
+"""Arming a ladder of drop rules now, and disarming it, perhaps for a bounded time."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
@@ -9,9 +10,9 @@ from django.utils import timezone
 from algorithms.errors import PlanningError
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
-from controlplane.errors import Conflict, Invalid
+from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.events.publish import announce, event
-from controlplane.models import ArmedLadder, Cluster
+from controlplane.models import ArmedLadder, Cluster, DisarmedLadder
 from controlplane.planning.adapters.shedding import NO_PLAN
 from controlplane.planning.shedding.ladder import compute_ladder
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
@@ -23,6 +24,8 @@ from controlplane.wire.routing.ladder import Ladder
 
 NEEDS_REASON: Final = "Give a reason: it is kept in the audit log"
 NOT_ARMED: Final = "No ladder is armed on this cluster"
+# The longest time after which a ladder is armed again.
+MOST_MINUTES: Final = 7 * 24 * 60
 
 
 @dataclass(frozen=True)
@@ -110,25 +113,69 @@ def _record(actor: Actor, cluster: Cluster, change: Change) -> None:
 
 
 @retry_when_moved
-def disarm(actor: Actor, cluster: Cluster, reason: str) -> None:
+def disarm(actor: Actor, cluster: Cluster, reason: str, minutes: int = 0) -> DisarmedLadder | None:
     """Disarm the ladder: from the next batch on, nothing is dropped by it. Requires a reason.
 
-    Raises `Forbidden`, `Invalid`, and `Conflict` not_armed.
+    `minutes`: Weir arms the same ladder again after so many, 0: never. A ladder that is disarmed
+    for a bounded time already gets the new time. Raises `Forbidden`, `Invalid` per field, and
+    `Conflict` not_armed.
     """
     require_operator(actor, cluster)
-    _require_reason(reason)
+    _check_disarming(reason, minutes)
     present = Cluster.objects.get(pk=cluster.pk)
     row = ArmedLadder.objects.filter(cluster=cluster).first()
-    if row is None:
+    known = row or DisarmedLadder.objects.filter(cluster=cluster).first()
+    if known is None:
         raise Conflict("not_armed", NOT_ARMED)
+    arm_at = timezone.now() + timedelta(minutes=minutes) if minutes else None
+    until = "" if arm_at is None else f" until {arm_at:%d %b %H:%M} UTC"
     change = Change(
-        f"{actor.name} disarmed the ladder",
+        f"{actor.name} disarmed the ladder{until}",
         "ladder.disarm",
         cluster.slug,
         reason=reason.strip(),
-        before=ladder_summary(row.value),
+        before=ladder_summary(known.value),
+        after={"minutes": minutes} if minutes else {},
     )
-    apply(present, [SetLadder(None)], change, actor=actor)
+    if row is None:
+        _record(actor, cluster, change)
+    else:
+        apply(present, [SetLadder(None)], change, actor=actor)
+    if arm_at is None:
+        DisarmedLadder.objects.filter(cluster=cluster).delete()
+        return None
+    columns = {
+        # The activation of a rung is over.
+        "ladder": replace(known.value, least=0.0).to_json(),
+        "snapshot_id": known.snapshot_id,
+        "arm_at": arm_at,
+        "disarmed_by": actor.name,
+        "reason": change.reason,
+    }
+    return DisarmedLadder.objects.update_or_create(cluster=cluster, defaults=columns)[0]
+
+
+@retry_when_moved
+def arm_due(cluster: Cluster, now: datetime) -> bool:
+    """Arm a ladder again whose time without it is over; return whether there was one."""
+    present = Cluster.objects.get(pk=cluster.pk)
+    row = DisarmedLadder.objects.filter(cluster=cluster, arm_at__lte=now).first()
+    if row is None:
+        return False
+    summary = f"the ladder that {row.disarmed_by} disarmed is armed again"
+    change = Change(summary, reason=row.reason, snapshot=row.snapshot_id)
+    apply(present, [SetLadder(row.value)], change)
+    return True
+
+
+def _check_disarming(reason: str, minutes: int) -> None:
+    faults: Fields = {}
+    if not 0 <= minutes <= MOST_MINUTES:
+        faults["minutes"] = [f"Must be 0 to {MOST_MINUTES:,}"]
+    if not reason.strip():
+        faults["reason"] = [NEEDS_REASON]
+    if faults:
+        raise Invalid(faults)
 
 
 def _require_reason(reason: str) -> None:

@@ -1,13 +1,13 @@
 """The report on the ladder of a cluster: its rungs, what they keep, its position and its age."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from math import ceil
 from typing import Final
 
 from controlplane.errors import Conflict
-from controlplane.models import ArmedLadder, Cluster, Query
+from controlplane.models import ArmedLadder, Cluster, DisarmedLadder, Query
 from controlplane.planning.shedding.observation import read_work
 from controlplane.planning.shedding.quality import Kept, kept_by, parts_at
 from controlplane.planning.snapshots import take_snapshot
@@ -75,7 +75,8 @@ class LadderReport:
     there is no ladder. `position`: the one that the data plane reports, None if it reports none;
     `factor`: the input over what the cluster can process. `input_per_s`: records/s of the streams
     that queries read. `capacity_per_s`: records/s of this mix that the cluster can process.
-    `active_rung`: the one that a person activated, 0 for none, until `active_until`.
+    `active_rung`: the one that a person activated, 0 for none, until `active_until`. `arm_at`: when
+    Weir arms the ladder again that `disarmed_by` disarmed, None: never.
     """
 
     armed: bool
@@ -87,6 +88,8 @@ class LadderReport:
     active_until: datetime | None = None
     active_by: str = ""
     active_reason: str = ""
+    arm_at: datetime | None = None
+    disarmed_by: str = ""
     missing_code: str = ""
     missing: str = ""
     position: float | None = None
@@ -118,7 +121,11 @@ def ladder_report(cluster: Cluster) -> LadderReport:
     """Return the report on the armed ladder, or on the one that would be armed now."""
     row = ArmedLadder.objects.filter(cluster=cluster).select_related("snapshot").first()
     if row is None:
-        return _preview(cluster)
+        preview = _preview(cluster)
+        waiting = DisarmedLadder.objects.filter(cluster=cluster).first()
+        if waiting is None:
+            return preview
+        return replace(preview, arm_at=waiting.arm_at, disarmed_by=waiting.disarmed_by)
     now, policy = read_work(cluster), policy_of(cluster)
     snapshot = None if row.snapshot is None else row.snapshot.value()
     then = None if snapshot is None else snapshot.shedding

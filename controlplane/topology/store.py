@@ -18,6 +18,7 @@ from controlplane.groupings import columns_of
 from controlplane.models import (
     ArmedLadder,
     Cluster,
+    DisarmedLadder,
     Drop,
     Node,
     Query,
@@ -305,6 +306,7 @@ def _write_ladder(
     if ladder is None:
         rows.delete()
         return
+    DisarmedLadder.objects.filter(cluster=cluster).delete()
     columns = {"ladder": ladder.to_json(), "since_version": writer.version, "active_until": None}
     # A ladder of which a rung is activated is still that of its author.
     if before is not None and replace(before, least=ladder.least) == ladder:

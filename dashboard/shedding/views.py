@@ -27,6 +27,8 @@ from dashboard.shedding.status import FACTOR, SHOWN_QUERIES, drops_text, level_o
 
 # Minutes for which a rung can be activated, on the page.
 DURATIONS: Final = {5: "5 minutes", 15: "15 minutes", 60: "1 hour", 480: "8 hours"}
+# Minutes after which a disarmed ladder is armed again, on the page.
+PAUSES: Final = {0: "never", 60: "in 1 hour", 480: "in 8 hours", 1440: "in 1 day"}
 # The queries whose weights one form changes.
 MOST_EDITED: Final = 200
 
@@ -74,10 +76,17 @@ def arm(request: PageRequest, cluster: Cluster) -> str:
     return f"A ladder of {len(row.value.rungs)} rungs is armed from the next batch on."
 
 
-@cluster_dialog("shedding", form="_shedding_disarm_form.html", field="reason")
+@cluster_dialog(
+    "shedding", form="_shedding_disarm_form.html", field="reason",
+    context=lambda _: {"pauses": PAUSES},
+)  # fmt: skip
 def disarm(request: PageRequest, cluster: Cluster) -> str:
-    """Disarm the ladder."""
-    arming.disarm(request.actor, cluster, request.POST.get("reason", ""))
+    """Disarm the ladder, or change when it is armed again."""
+    values = {"minutes": "0"} | request.POST.dict()
+    minutes = whole_numbers(values, "minutes")["minutes"]
+    row = arming.disarm(request.actor, cluster, request.POST.get("reason", ""), minutes)
+    if row is not None:
+        return f"No ladder is armed until {row.arm_at:%d %b %H:%M} UTC."
     return "No ladder is armed: from the next batch on, nothing is dropped by it."
 
 
@@ -141,6 +150,7 @@ def _live_context(report: LadderReport) -> dict[str, Any]:
             for query in report.queries[:SHOWN_QUERIES]
         ],
         "durations": DURATIONS,
+        "pauses": PAUSES,
         "more_queries": max(0, len(report.queries) - SHOWN_QUERIES),
     }
 

@@ -69,7 +69,7 @@ class LadderOut(
     missing_code, missing: why there is none. position: of the newest batch, null without one.
     factor: the input over what the cluster can process without drops; headroom: how much more of
     the same mix it can process, as a share. active_rung: the one that a person activated, until
-    active_until; 0: none.
+    active_until; 0: none. arm_at: when Weir arms the disarmed ladder again, null: never.
     """
 
     rung: int | None
@@ -126,6 +126,12 @@ class ActivationIn(ReasonIn):
     minutes: StrictInt
 
 
+class DisarmIn(ReasonIn):
+    """The reason, which is required; minutes: Weir arms the ladder again after them, 0: never."""
+
+    minutes: StrictInt = 0
+
+
 class RangeIn(Schema):
     """A time range, by default the last day."""
 
@@ -156,10 +162,10 @@ def arm_ladder(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
 
 
 @router.post("/{slug}/shedding/disarm", response=LadderOut)
-def disarm_ladder(request: HttpRequest, slug: str, body: ReasonIn) -> Any:
+def disarm_ladder(request: HttpRequest, slug: str, body: DisarmIn) -> Any:
     """Disarm the ladder: from the next batch on, records wait instead; the reason is required."""
     actor, cluster = caller(request), cluster_of(request)
-    disarm(actor, cluster, body.reason)
+    disarm(actor, cluster, body.reason, body.minutes)
     return ladder_report(cluster)
 
 

@@ -57,8 +57,11 @@ def arm_ladder(given: Namespace) -> None:
 def disarm_ladder(given: Namespace) -> None:
     """Disarm the ladder."""
     actor, cluster = viewed(given)
-    disarm(actor, cluster, given.reason)
-    print_answer(given, {"armed": False}, f"no ladder is armed on {cluster.slug}")
+    row = disarm(actor, cluster, given.reason, given.minutes)
+    arm_at = None if row is None else row.arm_at
+    until = "" if arm_at is None else f"; it is armed again at {arm_at:%d %b %H:%M} UTC"
+    text = f"no ladder is armed on {cluster.slug}{until}"
+    print_answer(given, {"armed": False, "arm_at": arm_at}, text)
 
 
 def activate_rung(given: Namespace) -> None:
@@ -173,6 +176,7 @@ def _facts(report: LadderReport) -> dict[str, Any]:
     reasons = "; ".join(reason.text for reason in report.drift.reasons) if report.drift else ""
     return {
         "ladder": f"armed by {report.set_by or 'Weir'}" if report.armed else "not armed",
+        "armed again": report.arm_at and f"{report.arm_at:%d %b %H:%M} UTC",
         "input factor": None if report.factor is None else round(report.factor, 3),
         "rung": report.rung,
         "records/s": round(report.input_per_s, 1),

@@ -34,6 +34,15 @@ def test_a_ladder_is_shown_armed_and_disarmed(weir: Weir, by: dict[str, Any], sf
     assert not ArmedLadder.objects.exists()
 
 
+def test_a_ladder_is_disarmed_for_an_hour(weir: Weir, by: dict[str, Any]) -> None:
+    weir("shedding", "arm", "sf", "--reason", "sale", **by)
+    arguments = ("shedding", "disarm", "sf", "--minutes", "60", "--reason", "a test")
+    done = weir(*arguments, **by)
+    assert "it is armed again at" in done.out, done.err
+    assert "armed again" in weir("shedding", "show", "sf", **by).out
+    assert weir(*arguments, "--json", **by).json["arm_at"]
+
+
 def test_weights(weir: Weir, by: dict[str, Any]) -> None:
     arguments = ("shedding", "weights", "sf", "low", "--weight", "3", "--floor", "0.25")
     assert weir(*arguments, **by).code == 0

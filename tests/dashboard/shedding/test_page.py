@@ -9,7 +9,14 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
-from controlplane.models import ArmedLadder, Cluster, MetricSample, Query, SheddingInterval
+from controlplane.models import (
+    ArmedLadder,
+    Cluster,
+    DisarmedLadder,
+    MetricSample,
+    Query,
+    SheddingInterval,
+)
 from controlplane.shedding.arming import arm
 from controlplane.shedding.report import ladder_report
 from tests.support import cluster as made
@@ -97,6 +104,24 @@ def test_an_operator_arms_and_disarms(operating: Client, busy: Cluster) -> None:
     assert not ArmedLadder.objects.exists()
     answer = operating.post(PAGE + "disarm/", {"reason": "over"}, headers=HTMX)
     assert "No ladder is armed" in answer.content.decode()
+
+
+def test_a_ladder_is_disarmed_for_an_hour(
+    operator: Actor, operating: Client, busy: Cluster
+) -> None:
+    arm(operator, busy, "needed")
+    values = {"reason": "a test", "minutes": "60"}
+    wrong = operating.post(PAGE + "disarm/", values | {"minutes": "soon"}, headers=HTMX)
+    assert (wrong.status_code, "Enter a whole number" in wrong.content.decode()) == (422, True)
+    assert 'value="480"' in wrong.content.decode()
+    assert operating.post(PAGE + "disarm/", values, headers=HTMX)["HX-Redirect"] == PAGE
+    row = DisarmedLadder.objects.get(cluster=busy)
+    content = operating.get(PAGE).content.decode()
+    assert "a-operator disarmed the ladder until" in content
+    assert 'data-dialog="disarm"' in content
+    operating.post(PAGE + "disarm/", {"reason": "never", "minutes": "0"})
+    assert not DisarmedLadder.objects.filter(pk=row.pk).exists()
+    assert 'data-dialog="disarm"' not in operating.get(PAGE).content.decode()
 
 
 def test_weights_and_floors_are_edited_together(operating: Client, busy: Cluster) -> None:

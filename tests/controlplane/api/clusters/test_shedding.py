@@ -43,6 +43,17 @@ def test_the_ladder_before_and_after_arming(client: Client) -> None:
     assert not ArmedLadder.objects.exists()
 
 
+def test_a_disarmed_ladder_is_armed_again(client: Client, now: datetime) -> None:
+    post(client, f"{SHEDDING}/arm", {"reason": "needed"})
+    body = post(client, f"{SHEDDING}/disarm", {"reason": "a test", "minutes": 30}).json()
+    arm_at = datetime.fromisoformat(body["arm_at"])
+    assert timedelta(minutes=30) <= arm_at - now < timedelta(minutes=35)
+    assert (body["armed"], body["disarmed_by"]) == (False, "a-operator")
+    answer = post(client, f"{SHEDDING}/disarm", {"reason": "a test", "minutes": -1})
+    assert (answer.status_code, list(answer.json()["fields"])) == (422, ["minutes"])
+    assert post(client, f"{SHEDDING}/disarm", {"reason": "never"}).json()["arm_at"] is None
+
+
 def test_refusals_are_problem_details(client: Client, viewer: Actor) -> None:
     answer = post(client, f"{SHEDDING}/arm", {"reason": ""})
     assert (answer.status_code, list(answer.json()["fields"])) == (422, ["reason"])
