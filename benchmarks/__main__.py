@@ -28,7 +28,8 @@ SMALLEST: Final[Mapping[str, str]] = {
     "planners.grouping_overhead": "--rounds 4 --warm 1 --records 5000",
     "planners.shedding_pipeline": "--policies coordinated --seconds 4",
     "planners.grouping_throughput": "--groupings key --slow 0 --seconds 4 --settle 1",
-    "planners.shedding_speed": "--points 200 --valued 200 --inputs 8 --branches 16 --repeats 1",
+    "planners.shedding_speed": "--points 200 --valued 200 --inputs 8 --branches 16 --repeats 1 "
+    "--cluster 60 8 4",
     "migration_gap": "--steps 10 --tasks 12",
     "planners.measuring_cost": "--batches 6",
     "placing_speed": "--live 100 --streams 50 --posts 3",

@@ -1,17 +1,21 @@
 """How fast the planners of load shedding are, against the targets of docs/benchmarks.md.
 
-    python -m benchmarks.planners.shedding_speed [--points 10000] [--repeats 5]
+    python -m benchmarks.planners.shedding_speed [--points 10000] [--repeats 5] [--large]
 
 Times are the best of the repeats, on one core, without compiling. `exact`: valuing all points of 8
 inputs on two nodes with the planning, all cuts of many inputs, look-ups of plans, a tree of nodes,
 and a fan-out on one node. Then Solver and C-FIT on the crossed chains (64, 32) of paper 003,
-figure 9, with the largest error at random infeasible points.
+figure 9, with the largest error at random infeasible points. At last `compute_ladder` on snapshots
+of clusters: 1,200 queries of 64 streams on 16 nodes, and with --large 10,000 of 300 on 40. Every
+fifth query has two streams, every tenth runs on three nodes; popularity is Zipf's.
 """
 
 import argparse
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -26,6 +30,7 @@ from algorithms.shedding.plan_table.network_table import build_network_table
 from algorithms.shedding.problem import SheddingProblem
 from algorithms.shedding.rungs import plan_rungs
 from algorithms.vocabulary import Floats
+from benchmarks.planners.popularity import distinct_draws
 
 # Section 8.2.4 of paper 003: costs in ms, and the rates of its figures.
 EIGHT: Final = ((0.016, 0.008), (0.008, 0.016)) * 4
@@ -35,6 +40,9 @@ EPSILON: Final = 0.05
 TREE_NODES: Final = 20
 TREE_INPUTS: Final = 32
 TREE_EDGES: Final = 134
+# Queries, streams and nodes of a cluster.
+CLUSTER: Final = (1_200, 64, 16)
+LARGE_CLUSTER: Final = (10_000, 300, 40)
 
 
 def main() -> None:
@@ -45,6 +53,8 @@ def main() -> None:
     _report_tree(options, generator)
     _report_fan_out(options, generator)
     _report_crossed(options, generator)
+    for sizes in (options.cluster, LARGE_CLUSTER) if options.large else (options.cluster,):
+        _report_cluster(options, *sizes)
 
 
 def chains(costs: Sequence[Sequence[float]]) -> Network:
@@ -239,6 +249,47 @@ def _report_crossed(options: argparse.Namespace, generator: np.random.Generator)
     )
 
 
+def _report_cluster(options: argparse.Namespace, queries: int, streams: int, nodes: int) -> None:
+    from controlplane.planning.shedding.ladder import compute_ladder  # noqa: PLC0415 - see below
+
+    for what, weights in (("random weights", None), ("5 weights", (0.1, 0.5, 1.0, 2.0, 5.0))):
+        snapshot = cluster_snapshot(queries, streams, nodes, weights)
+        repeats = 1 if queries > CLUSTER[0] else options.repeats
+        seconds, ladder = _best(repeats, partial(compute_ladder, snapshot))
+        print(
+            f"ladder of {queries:,} queries, {streams} streams, {nodes} nodes, {what}: "
+            f"{seconds:.2f} s, {len(ladder.rungs)} rungs, {len(ladder.edges):,} edges"
+        )
+
+
+def cluster_snapshot(
+    queries: int, streams: int, nodes: int, weights: Sequence[float] | None
+) -> Any:
+    """Return the snapshot of a cluster with measured costs; `weights`: None for random ones."""
+    import django  # noqa: PLC0415 - the other figures do not need it
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+    django.setup()
+    from tests.support.shedding import SheddingCluster  # noqa: PLC0415 - needs Django
+
+    draw = np.random.default_rng(1)
+    cluster = SheddingCluster(
+        dict(enumerate(draw.uniform(20, 500, streams).tolist(), 1)),
+        draw.uniform(2e-5, 8e-5, nodes).tolist(),
+        split_seconds=1e-5, merge_s=1e-5, partials_per_record=0.05,
+    )  # fmt: skip
+    popularity = 1 / np.arange(1.0, streams + 1)
+    pairs = 1 + distinct_draws(draw, popularity / popularity.sum(), queries, 2)
+    for query, pair in enumerate(pairs.tolist(), 1):
+        places = draw.choice(nodes, 3 if query % 10 == 0 else 1, replace=False).tolist()
+        cluster.add(
+            query, sorted(pair) if query % 5 == 0 else pair[:1], places,
+            weight=float(draw.uniform(0.1, 5) if weights is None else draw.choice(weights)),
+            aggregators=places[:1] if len(places) > 1 else (),
+        )  # fmt: skip
+    return cluster.snapshot()
+
+
 def _best(repeats: int, run: Callable[[], Any]) -> tuple[float, Any]:
     """Return the least time in seconds, after a first run that compiles, and the last result."""
     result, seconds = run(), []
@@ -255,6 +306,9 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--valued", type=int, default=4_000, help="points of 8 inputs")
     parser.add_argument("--inputs", type=int, default=64, help="of the network of all cuts")
     parser.add_argument("--branches", type=int, default=512, help="of the fan-out")
+    parser.add_argument("--cluster", type=int, nargs=3, default=CLUSTER, metavar="NUMBER",
+                        help="queries, streams and nodes of the cluster")  # fmt: skip
+    parser.add_argument("--large", action="store_true", help="a cluster of 10,000 queries as well")
     parser.add_argument("--repeats", type=int, default=5)
     return parser.parse_args(arguments)
 
