@@ -144,15 +144,21 @@ def disarm(actor: Actor, cluster: Cluster, reason: str, minutes: int = 0) -> Dis
     if arm_at is None:
         DisarmedLadder.objects.filter(cluster=cluster).delete()
         return None
+    return _keep_until(arm_at, known, actor, change.reason)
+
+
+def _keep_until(
+    arm_at: datetime, known: ArmedLadder | DisarmedLadder, actor: Actor, reason: str
+) -> DisarmedLadder:
+    """Store a ladder that is armed again at a moment, without the activation of a rung."""
     columns = {
-        # The activation of a rung is over.
         "ladder": replace(known.value, least=0.0).to_json(),
         "snapshot_id": known.snapshot_id,
         "arm_at": arm_at,
         "disarmed_by": actor.name,
-        "reason": change.reason,
+        "reason": reason,
     }
-    return DisarmedLadder.objects.update_or_create(cluster=cluster, defaults=columns)[0]
+    return DisarmedLadder.objects.update_or_create(cluster=known.cluster, defaults=columns)[0]
 
 
 @retry_when_moved
