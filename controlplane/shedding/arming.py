@@ -12,7 +12,7 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.events.publish import announce, event
-from controlplane.models import ArmedLadder, Cluster, DisarmedLadder
+from controlplane.models import ArmedLadder, Cluster, DisarmedLadder, Proposal
 from controlplane.planning.adapters.shedding import NO_PLAN
 from controlplane.planning.shedding.ladder import compute_ladder
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
@@ -96,6 +96,20 @@ def _arm(actor: Actor, cluster: Cluster, computed: ComputedLadder, reason: str) 
     }
     ArmedLadder.objects.filter(cluster=cluster).update(**columns)
     return ArmedLadder.objects.get(cluster=cluster)
+
+
+def confirm_ladder(proposal: Proposal) -> bool:
+    """Let the armed ladder refer to the snapshot of a plan that computed the same ladder again.
+
+    Return False if another ladder was armed meanwhile.
+    """
+    row = ArmedLadder.objects.filter(cluster=proposal.cluster).first()
+    if row is None or row.ladder != proposal.snapshot.ladder:
+        return False
+    ArmedLadder.objects.filter(pk=row.pk, since_version=row.since_version).update(
+        snapshot=proposal.snapshot_row
+    )
+    return True
 
 
 def _record(actor: Actor, cluster: Cluster, change: Change) -> None:

@@ -40,9 +40,9 @@ class ObservedLadder:
 
 @dataclass(frozen=True)
 class _Kept:
-    """A drift, the moments of the ladder and of its computation, and its duration."""
+    """The drift from a snapshot, the moment of its computation, and the duration (s)."""
 
-    set_at: datetime
+    snapshot: str | None
     computed_at: datetime
     took_s: float
     drift: LadderDrift
@@ -72,11 +72,11 @@ def _drift(
 ) -> LadderDrift:
     key = cluster.pk, cluster.created_at
     kept = _KEPT.get(key)
-    if kept is not None and kept.set_at == row.set_at:
+    if kept is not None and kept.snapshot == row.snapshot_id:
         age = (now - kept.computed_at).total_seconds()
         if 0 <= age < KEEP_TIMES * kept.took_s:
             return kept.drift
     started = time.monotonic()
     drift = drift_of(row, read_work(cluster, now), policy.shedding_drift)
-    _KEPT[key] = _Kept(row.set_at, now, time.monotonic() - started, drift)
+    _KEPT[key] = _Kept(row.snapshot_id, now, time.monotonic() - started, drift)
     return drift

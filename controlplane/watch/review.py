@@ -18,9 +18,11 @@ from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions
 from controlplane.proposals.drift import drift_of
 from controlplane.proposals.staleness import mark_stale
+from controlplane.shedding.arming import confirm_ladder
 from controlplane.watch.codes import is_calm
 from controlplane.watch.decision import Outcome
 from controlplane.watch.decision_log import last_decision, record_decision
+from controlplane.watch.ladder import LADDER
 from controlplane.watch.loops import BY_NAME, LOOPS, MOVES, RATIO, SHARE
 from controlplane.watch.planner_request import WATCH
 
@@ -76,6 +78,8 @@ def _review(proposal: Proposal, now: datetime) -> tuple[str, Outcome]:
     """Reject, approve or recommend a proposal; return the loop and the outcome."""
     policy = policy_of(proposal.cluster)
     asker = loop_of(proposal)
+    if asker == LADDER and not proposal.actions:
+        confirm_ladder(proposal)
     faults = {loop: _rejection(proposal, policy, loop) for loop in _affected_loops(proposal, asker)}
     helped = next((loop for loop, fault in faults.items() if fault is None), None)
     fault = faults[asker]

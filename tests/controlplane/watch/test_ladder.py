@@ -11,7 +11,7 @@ from controlplane.models import ArmedLadder, Cluster, Decision, Proposal, Query
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of, update_policy
 from controlplane.proposals import computation
-from controlplane.shedding.arming import arm, disarm
+from controlplane.shedding.arming import arm, confirm_ladder, disarm
 from controlplane.shedding.staleness import StaleCode
 from controlplane.watch import review_proposal, watch_cluster
 from controlplane.watch.ladder import ladder_of
@@ -114,6 +114,37 @@ def test_a_ladder_without_a_snapshot_is_stale(armed: Cluster, now: datetime) -> 
     assert observed is not None
     assert [reason.code for reason in observed.drift.reasons] == [StaleCode.UNKNOWN]
     assert (observed.stale_s, observed.is_trouble) == (0.0, False)
+
+
+def test_the_same_ladder_again_has_the_newer_snapshot(armed: Cluster, now: datetime) -> None:
+    before = ArmedLadder.objects.get(cluster=armed)
+    ArmedLadder.objects.update(snapshot=None)
+    assert watch(armed, now).code == "stale"
+    assert watch(armed, now + timedelta(seconds=300)).code == "asked"
+    proposal = Proposal.objects.get(cluster=armed)
+    computation.compute(proposal.pk)
+    review_proposal(proposal.pk)
+    proposal.refresh_from_db()
+    assert (proposal.actions, newest(armed, "ladder").code) == ([], "no_gain")
+    row = ArmedLadder.objects.get(cluster=armed)
+    assert (row.value, row.snapshot_id) == (before.value, proposal.snapshot_row_id)
+    assert row.set_at == before.set_at
+    assert watch(armed, now + timedelta(seconds=310)).code == "within"
+
+
+def test_a_ladder_that_was_armed_meanwhile_is_not_confirmed(
+    operator: Actor, armed: Cluster, now: datetime
+) -> None:
+    ArmedLadder.objects.update(snapshot=None)
+    watch(armed, now)
+    watch(armed, now + timedelta(seconds=300))
+    proposal = Proposal.objects.get(cluster=armed)
+    computation.compute(proposal.pk)
+    proposal.refresh_from_db()
+    set_shedding(operator, Query.objects.get(name="low"), weight=5.0)
+    other = arm(operator, armed, "by hand")
+    assert not confirm_ladder(proposal)
+    assert ArmedLadder.objects.get(cluster=armed).snapshot_id == other.snapshot_id
 
 
 def test_no_armed_ladder_is_not_watched(operator: Actor, armed: Cluster, now: datetime) -> None:
