@@ -24,7 +24,7 @@ ROUNDING: Final = 1e-11
 MARGIN: Final = 1e-7
 # V is known to this part of the loss of the chosen chords.
 _PRECISION: Final = 0.05
-# Programs before the first refinement, by falling factors.
+# Programs before the first refinement.
 _FIRST: Final = 8
 # Of the largest loss: intervals that may lose less wait for the next pass.
 _WAITING: Final = 0.1
@@ -66,6 +66,8 @@ class Bends:
     def __init__(self, program: FlowProgram, base: Floats) -> None:
         self._program, self._base = program, base
         self.unresolved = 0.0
+        # The factor of the program before.
+        self._before = float("inf")
 
     def points(self, first: float, last: float, most: int, loss: float) -> list[Point]:
         """Return points from first to last, for `thinned` to choose from.
@@ -78,10 +80,9 @@ class Bends:
         points = [Point(first, value, value / first, flows, is_unique=False)]
         if last <= first * (1 + MARGIN):
             return points
-        factors = np.geomspace(last, first, _FIRST + 1)[:-1].tolist()
-        points += [self._solved(factor) for factor in factors][::-1]
+        points += self._sweep(np.geomspace(last, first, _FIRST + 1)[:-1].tolist())
+        points.sort(key=lambda point: point.factor)
         intervals = [_interval(left, right) for left, right in pairwise(points)]
-        is_rising = True
         while True:
             self.unresolved = max((item.loss for item in intervals), default=0.0)
             chosen = thinned(points, most, loss)[1]
@@ -89,16 +90,13 @@ class Bends:
             if self.unresolved <= enough or len(points) >= MAX_SOLVES:
                 return points + self._between(points, most, loss)
             wide = _widest(intervals, enough, MAX_SOLVES - len(points))
-            # The solver continues from the program before, which should be near.
-            wide.sort(key=lambda item: item.factor, reverse=not is_rising)
             intervals = [item for item in intervals if item not in wide]
+            middles = {point.factor: point for point in self._sweep([i.factor for i in wide])}
             for item in wide:
-                middle = self._solved(item.factor)
-                points.append(middle)
+                middle = middles[item.factor]
                 if middle.value < item.bound - ROUNDING * abs(item.bound):
                     intervals += [_interval(item.left, middle), _interval(middle, item.right)]
-            points.sort(key=lambda point: point.factor)
-            is_rising = not is_rising
+            points = sorted([*points, *middles.values()], key=lambda point: point.factor)
 
     def _between(self, points: list[Point], most: int, loss: float) -> list[Point]:
         """Return the points that a smooth curve through the others suggests as rungs."""
@@ -107,12 +105,23 @@ class Bends:
         factors, values = _curve(points)
         chosen, _ = _choice(factors, values, most, loss - self.unresolved)
         known = {point.factor for point in points}
-        wanted = [float(factors[index]) for index in reversed(chosen)]
-        return [self._solved(factor) for factor in wanted if factor not in known]
+        return self._sweep(sorted({float(factors[index]) for index in chosen} - known))
+
+    def _sweep(self, factors: list[float]) -> list[Point]:
+        """Return V at monotone factors: from the end that is nearer to the program before.
+
+        The solver continues from the optimum before: its steps are the bends in between.
+        """
+        if not factors:
+            return []
+        low, high = min(factors), max(factors)
+        is_falling = abs(high - self._before) <= abs(low - self._before)
+        return [self._solved(factor) for factor in sorted(factors, reverse=is_falling)]
 
     def _solved(self, factor: float) -> Point:
         model = self._program.model
         best = self._program.optimum(factor * self._base)
+        self._before = factor
         # V = prices x capacities + what is proportional to the factor: rates and floors.
         slope = (best.value - float(best.prices @ model.capacities)) / factor
         return Point(factor, best.value, slope, best.flows, best.is_unique)
