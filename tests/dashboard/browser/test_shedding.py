@@ -3,10 +3,13 @@
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from controlplane.models import ArmedLadder, Cluster
+from controlplane.access.roles import Actor
+from controlplane.models import ArmedLadder, Cluster, Query, SheddingInterval
+from controlplane.shedding.arming import arm
 from tests.dashboard.browser.conftest import apart, log_in
 from tests.support import cluster as made
 from tests.support.shedding import busy_cluster
@@ -24,6 +27,23 @@ def busy(page: Page, web: str) -> None:
 def _busy() -> Cluster:
     by = made.actor("operator")
     return busy_cluster(by, made.small_cluster(by), timezone.now())
+
+
+def _arm() -> None:
+    by = Actor(User.objects.get(username="a-operator"), "192.0.2.7")
+    arm(by, Cluster.objects.get(), "needed")
+
+
+def _interval() -> None:
+    """Store an interval in which s0 lost a tenth at the input, and `low` 300 records more."""
+    cluster, now = Cluster.objects.get(), timezone.now()
+    stream, query = cluster.streams.get(name="s0").pk, Query.objects.get(name="low").pk
+    Query.objects.update(placed_at=now - timedelta(hours=1))
+    SheddingInterval.objects.create(
+        cluster=cluster, rung=1, position=0.7, started_at=now - timedelta(minutes=9),
+        ended_at=now - timedelta(minutes=8), read=1000, dropped=400,
+        by_edge=[[stream, query, 300], [stream, 0, 100]], by_stream=[[stream, 1000]],
+    )  # fmt: skip
 
 
 def test_a_ladder_is_armed_and_drilled(page: Page, busy: None) -> None:
@@ -45,6 +65,31 @@ def test_a_ladder_is_armed_and_drilled(page: Page, busy: None) -> None:
     page.get_by_role("button", name="Run drill").click()
     expect(page.locator("#drill")).to_contain_text("Time above capacity")
     expect(page.locator('[data-figure="drill"] .scatterlayer')).to_have_count(1)
+
+
+def test_a_ladder_is_disarmed_for_an_hour(page: Page, busy: None) -> None:
+    apart(_arm)
+    page.goto("/clusters/sf/shedding/")
+    page.locator("body[data-ready]").wait_for(state="attached")
+    page.get_by_role("button", name="Disarm…").click()
+    dialog = page.locator("#disarm")
+    dialog.get_by_label("Arm again").select_option("in 1 hour")
+    dialog.get_by_label("Reason").fill("a load test")
+    dialog.get_by_role("button", name="Disarm ladder").click()
+    expect(page.locator(".message")).to_contain_text("No ladder is armed until")
+    expect(page.locator("#shedding-finding")).to_contain_text("a-operator disarmed the ladder")
+
+
+def test_the_history_shows_what_each_query_kept(page: Page, busy: None) -> None:
+    apart(_interval)
+    page.set_viewport_size({"width": 400, "height": 900})
+    page.goto("/clusters/sf/shedding/")
+    page.locator("body[data-ready]").wait_for(state="attached")
+    row = page.locator("#shedding-history tbody tr")
+    expect(row).to_contain_text("low 60 %")
+    row.locator("summary").click()
+    expect(row).to_contain_text("high 90 %, floor 50 %: 100 of 1,000 dropped")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
 
 
 def test_a_narrow_window_does_not_scroll_sideways(page: Page, busy: None) -> None:

@@ -17,7 +17,7 @@ from controlplane.models import (
     Query,
     SheddingInterval,
 )
-from controlplane.shedding.arming import arm
+from controlplane.shedding.arming import arm, disarm
 from controlplane.shedding.report import ladder_report
 from tests.support import cluster as made
 from tests.support.shedding import busy_cluster
@@ -122,6 +122,19 @@ def test_a_ladder_is_disarmed_for_an_hour(
     operating.post(PAGE + "disarm/", {"reason": "never", "minutes": "0"})
     assert not DisarmedLadder.objects.filter(pk=row.pk).exists()
     assert 'data-dialog="disarm"' not in operating.get(PAGE).content.decode()
+
+
+def test_a_ladder_that_is_armed_again_later_is_named_without_measurements(
+    operator: Actor, operating: Client, busy: Cluster
+) -> None:
+    arm(operator, busy, "needed")
+    disarm(operator, busy, "a test", 60)
+    MetricSample.objects.all().delete()
+    content = operating.get(PAGE).content.decode()
+    assert 'data-reason="no_costs"' in content
+    assert "a-operator disarmed the ladder until" in content
+    assert 'data-dialog="disarm"' in content
+    assert 'id="disarm"' in content
 
 
 def test_weights_and_floors_are_edited_together(operating: Client, busy: Cluster) -> None:
