@@ -21,9 +21,8 @@ from controlplane.integrations import attached_housekeeping, deliveries, idempot
 from controlplane.partitioning import skew_history
 from controlplane.policies.exclusions import prune_exclusions
 from controlplane.proposals import computation, ledger, staleness
-from controlplane.results import window_retention
+from controlplane.results import edge_periods, window_retention
 from controlplane.runtime.beats import beat
-from controlplane.shedding import edge_periods
 from controlplane.shedding import history as shedding_history
 from controlplane.task_names import (
     ADVANCE,

@@ -1,7 +1,7 @@
 """The input of the shedding planner in a snapshot: rates, queries with weights, measured costs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple, Self
 
 
@@ -62,6 +62,12 @@ class SheddingSettings:
     max_factor: float = 4.0
     rungs: int = 8
     windows: str = "auto"
+
+    @classmethod
+    def of_policy(cls, stored: Mapping[str, Any]) -> "SheddingSettings":
+        """Return the settings of a policy's stored ones, whose names begin with `shedding_`."""
+        names = {field.name: f"shedding_{field.name}" for field in fields(cls)}
+        return cls(**{name: stored[key] for name, key in names.items() if key in stored})
 
 
 @dataclass(frozen=True)

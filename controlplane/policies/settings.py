@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 
 from controlplane.errors import Fields, Invalid
 from controlplane.planning.adapters import adapters
+from controlplane.plans.shedding_input import SheddingSettings
 
 DAY_NAMES: Final = (
     "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday",
@@ -107,6 +108,10 @@ _admission = partial(_setting, Section.ADMISSION)
 _shedding = partial(_setting, Section.SHEDDING)
 _drift = partial(_setting, Section.DRIFT)
 _speed = partial(_setting, Section.SPEED)
+
+
+# The defaults of ladders.
+_LADDERS: Final = SheddingSettings()
 
 
 class PolicySettings(BaseModel):
@@ -224,25 +229,25 @@ class PolicySettings(BaseModel):
 
     shedding_limit: Annotated[float, Field(ge=0.1, le=1)] = _shedding(
         "Largest load",
-        default=0.9,
+        default=_LADDERS.limit,
         unit="%",
         hint="Of the time of a node: above it, records are dropped if a ladder is armed.",
     )
     shedding_hold_s: Annotated[float, Field(ge=0, le=3600)] = _shedding(
-        "Steps down after", default=30.0, unit="s", hint="Of less input."
+        "Steps down after", default=_LADDERS.hold_s, unit="s", hint="Of less input."
     )
     shedding_drain_s: Annotated[float, Field(ge=0.1, le=3600)] = _shedding(
-        "Works off a backlog within", default=5.0, unit="s", hint="By dropping more."
+        "Works off a backlog within", default=_LADDERS.drain_s, unit="s", hint="By dropping more."
     )
     shedding_max_factor: Annotated[float, Field(ge=1.1, le=100)] = _shedding(
-        "Last rung for", default=4.0, unit="times what the cluster can process"
+        "Last rung for", default=_LADDERS.max_factor, unit="times what the cluster can process"
     )
     shedding_rungs: Annotated[int, Field(ge=2, le=32), BeforeValidator(_whole)] = _shedding(
-        "Rungs, at most", default=8
+        "Rungs, at most", default=_LADDERS.rungs
     )
     shedding_windows: WindowDrops = _shedding(
         "Windows",
-        default="auto",
+        default=_LADDERS.windows,
         hint="Auto: of queries with short windows, whole windows are dropped; else records.",
     )
     shedding_drift: Fraction = _shedding(

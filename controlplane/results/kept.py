@@ -1,6 +1,6 @@
 """The fraction of its records that a window keeps under drop rules.
 
-Counts by event time (`shedding.edge_periods`) have the records that arrived for a stream and those
+Counts by event time (`results.edge_periods`) have the records that arrived for a stream and those
 that its input edge and its edge to the query dropped. Within a period of counts, records are spread
 evenly; where they were not counted, no rule dropped any, and their rate is that of the rest of the
 window.
@@ -13,7 +13,7 @@ import numpy as np
 
 from algorithms.vocabulary import Floats
 from controlplane.models import Query
-from controlplane.shedding.edge_periods import Counts, Ranges, counts_between, ranges_of
+from controlplane.results.edge_periods import Counts, Ranges, counts_between, ranges_of
 from controlplane.wire.drop_counts import OTHERS, PERIODS_S
 from controlplane.wire.query import Window
 from controlplane.wire.routing.drop_rules import INPUT

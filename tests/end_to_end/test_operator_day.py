@@ -192,7 +192,7 @@ def test_a_planner_that_is_installed_has_its_place_everywhere(
     """No product file knows it: pages, API and command line offer it, and it is compared."""
     page.goto("/clusters/sf/proposals/?planner=mixed")
     expect(page.locator("#planner option")).to_have_text(
-        ["placement", "migration", "admission", "partitioning", "mixed"]
+        ["placement", "migration", "admission", "partitioning", "shedding", "mixed"]
     )
     planners = {one["name"]: one for one in read_api(page, "planners")}
     assert planners["mixed"]["measures"][-1]["name"] == "relief"

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from controlplane.arrivals import PERIOD_S, history
 from controlplane.groupings import route_text
-from controlplane.models import Cluster, MetricSample, Query, QueryStream, Stream
+from controlplane.models import Cluster, MetricSample, Policy, Query, QueryStream, Stream
 from controlplane.planning.admission.costs import (
     merge_seconds,
     partials_per_record,
@@ -26,7 +26,6 @@ from controlplane.plans.shedding_input import (
     SheddingSettings,
     SheddingStream,
 )
-from controlplane.policies.store import policy_of
 from controlplane.wire.query_text import QueryText
 
 # Rates are means of this time; samples of it give the costs.
@@ -61,15 +60,8 @@ def read_work(cluster: Cluster, now: datetime | None = None) -> SheddingInput:
 
 def shedding_settings(cluster: Cluster) -> SheddingSettings:
     """Return the settings of ladders in the policy of a cluster."""
-    policy = policy_of(cluster)
-    return SheddingSettings(
-        policy.shedding_limit,
-        policy.shedding_hold_s,
-        policy.shedding_drain_s,
-        policy.shedding_max_factor,
-        policy.shedding_rungs,
-        policy.shedding_windows,
-    )
+    stored = Policy.objects.filter(cluster=cluster).values_list("settings", flat=True).first()
+    return SheddingSettings.of_policy(stored or {})
 
 
 def measured_rates(cluster: Cluster, streams: Sequence[int]) -> dict[int, float]:

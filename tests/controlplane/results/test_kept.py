@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controlplane.results.edge_periods import Counts, Ranges
 from controlplane.results.kept import UNKNOWN, Kept, fractions
-from controlplane.shedding.edge_periods import Counts, Ranges
 from controlplane.wire.drop_counts import OTHERS
 from controlplane.wire.query import Window
 from controlplane.wire.routing.drop_rules import INPUT

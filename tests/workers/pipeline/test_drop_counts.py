@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import redis
 
+from controlplane.results.edge_periods import Counts, Ranges
 from controlplane.results.estimates import estimates_of
 from controlplane.results.kept import Kept, fractions
-from controlplane.shedding.edge_periods import Counts, Ranges
 from controlplane.wire.drop_counts import DropCount
 from controlplane.wire.producer import Producer
 from controlplane.wire.query import Window, computation_of

@@ -8,8 +8,8 @@ import pytest
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion
 from controlplane.models import Cluster, CountedRange, EdgePeriod, Query, Stream
-from controlplane.shedding import edge_periods
-from controlplane.shedding.edge_periods import Counts, counts_between, ranges_of
+from controlplane.results import edge_periods
+from controlplane.results.edge_periods import Counts, counts_between, ranges_of
 from controlplane.wire.drop_counts import OTHERS, DropCount
 from controlplane.wire.routing.drop_rules import INPUT
 from tests.support.cluster import placed, telemetry
