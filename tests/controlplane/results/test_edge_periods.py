@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion
@@ -16,6 +17,11 @@ from tests.support.cluster import placed, telemetry
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 INFINITY = float("inf")
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
 
 
 @pytest.fixture
