@@ -16,8 +16,6 @@ from algorithms.vocabulary import Flags, Floats, Parameters, Progress, silent
 
 _INFINITY: Final = 1e30
 _TOLERANCE: Final = 1e-9
-# The rule of Dantzig, in HiGHS.
-_LARGEST: Final = 0
 # Smaller prices by the value of a flow may be rounding.
 _PRICE: Final = 1e-7
 
@@ -60,21 +58,15 @@ class Optimum:
 
 
 class FlowProgram:
-    """The linear program of a network, for any input rates.
+    """The linear program of a network, for any input rates."""
 
-    `largest_first`: of the violated bounds, the simplex method takes the one with the largest
-    violation, without weights for it. Each step costs less, which pays for many similar programs.
-    """
-
-    def __init__(self, model: FlowModel, *, largest_first: bool = False) -> None:
+    def __init__(self, model: FlowModel) -> None:
         self.model = model
         largest = model.loads.max(axis=1).toarray() if model.loads.nnz else np.zeros(1)
         used = largest > 0
         # Flows in a unit in which the tightest resource allows about one.
         self._unit = float(np.min(model.capacities[used] / largest[used])) if used.any() else 1.0
         self._highs = self._built()
-        if largest_first:
-            self._highs.setOptionValue("simplex_dual_edge_weight_strategy", _LARGEST)
 
     def solve(self, rates: Floats, most: Floats | None = None) -> FlowSolution:
         """Return an optimum at these input rates, float64[i]. Raises `NotProven`.

@@ -115,7 +115,7 @@ def plan_rungs(
     if first >= max_factor:
         return RungLadder((), LadderEnd.NO_OVERLOAD, 0.0)
     last, end = _end(model, base, max_factor)
-    program = FlowProgram(model, largest_first=True)
+    program = FlowProgram(model)
     bends = Bends(program, base)
     points = bends.points(first, max(first, last), most, loss)
     kept, lost = thinned(points, most, loss - bends.unresolved)

@@ -252,7 +252,7 @@ def _report_crossed(options: argparse.Namespace, generator: np.random.Generator)
 def _report_cluster(options: argparse.Namespace, queries: int, streams: int, nodes: int) -> None:
     from controlplane.planning.shedding.ladder import compute_ladder  # noqa: PLC0415 - see below
 
-    for what, weights in (("random weights", None), ("5 weights", (0.1, 0.5, 1.0, 2.0, 5.0))):
+    for what, weights in (("random weights", None), ("equal weights", (1.0,))):
         snapshot = cluster_snapshot(queries, streams, nodes, weights)
         repeats = 1 if queries > CLUSTER[0] else options.repeats
         seconds, ladder = _best(repeats, partial(compute_ladder, snapshot))
