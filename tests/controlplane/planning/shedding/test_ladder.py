@@ -149,7 +149,7 @@ def test_floors_end_the_ladder() -> None:
 
 def test_short_tumbling_windows_are_dropped_whole() -> None:
     cluster = SheddingCluster({1: 100.0, 2: 100.0, 3: 100.0}, [0.01])
-    cluster.add(1, [1], [0], window_ms=5_000).add(2, [2], [0], window_ms=60_000)
+    cluster.add(1, [1], [0], window_ms=5_000).add(2, [2], [0], window_ms=60_000, weight=2)
     cluster.add(3, [3], [0], window_ms=5_000).add(4, [3], [0], window_ms=5_000, weight=0.5)
     windows = ladder_of(cluster).windows
     assert WindowDrop(1, INPUT, 5_000, 5_000) in windows
