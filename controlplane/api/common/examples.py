@@ -117,6 +117,10 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         "Smaller batches": {"max_records": 50_000, "max_batch_mb": 16},
         "By size alone": {"max_batch_mb": 8, "reason": "long texts"},
     },
+    "DisarmIn": {
+        "Until it is armed again": {"reason": "load test"},
+        "For an hour": {"reason": "load test", "minutes": 60},
+    },
     "ActivationIn": {
         "Rung 2 for half an hour": {"rung": 2, "minutes": 30, "reason": "a test of the sale"},
     },

@@ -20,6 +20,7 @@ from controlplane.wire.routing.cluster_actions import (
     SetLadder,
     SetSplitCapacity,
 )
+from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT, DropRule
 from controlplane.wire.routing.ladder import (
     Cost,
@@ -152,8 +153,10 @@ def test_drops_begin_within_two_batches_of_the_overload_and_end_after_it(cluster
     assert any(active[:2]), "not within two batches"
     assert all(active[2:])
     assert all(row["waiting"] < CAPACITY for row in overloaded[10:]), "no second's worth waits"
-    kept = [250 - row["ladder_dropped"][str(STREAM)] for row in overloaded[10:]]
-    assert sum(kept) >= 0.95 * CAPACITY * len(kept)
+    # What positions keep on average: the records of a second alone are a random sample.
+    compiled = compiled_ladder(ladder)
+    parts = [compiled.part((STREAM, INPUT), row["ladder_position"]) for row in overloaded[10:]]
+    assert 250 * sum(parts) >= 0.95 * CAPACITY * len(parts)
     assert overloaded[-1]["input_factor"] == pytest.approx(2.5, rel=0.1)
     after = [cluster.second(60) for _ in range(30)]
     positions = [row["ladder_position"] for row in after]
