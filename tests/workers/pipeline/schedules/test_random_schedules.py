@@ -227,7 +227,7 @@ def _check(schedule: Schedule) -> None:
         assert _dropped_by_time(batch) == every
     assert dict(+dropped) == world.dropped_records(rows)
     assert dict(+by_ladder) == world.ladder_dropped_records(rows)
-    assert by_ladder.total(), "the ladder dropped nothing"
+    # Whether a ladder drops depends on the speed of the machine; `test_ladder_kill` has drops.
     world.check_rows()
     assert any(batch["delayed"] for batch in batches), "no split node had a queue"
     moved = [move for batch in batches for move in batch["moves"]]
