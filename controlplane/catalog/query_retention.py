@@ -1,10 +1,8 @@
 """Retention of a query's windows: checks, and changes of a live query."""
 
-from django.db import transaction
-
-from controlplane.access import audit
-from controlplane.access.roles import Actor, require_operator
-from controlplane.errors import Fields, Invalid
+from controlplane.access.roles import Actor
+from controlplane.catalog.query_settings import change_settings
+from controlplane.errors import Fields
 from controlplane.models import Query
 from controlplane.query_spec import DECLARED
 
@@ -31,23 +29,7 @@ def set_retention(
     None leaves a value as it is. What is kept no longer is deleted within minutes. Raises
     `Forbidden`, `Invalid`.
     """
-    require_operator(actor, query.cluster)
-    with transaction.atomic():
-        query.refresh_from_db(fields=["retention_s", "retention_windows"])
-        before = {"retention_s": query.retention_s, "retention_windows": query.retention_windows}
-        given = {"retention_s": seconds, "retention_windows": windows}
-        after = before | {name: value for name, value in given.items() if value is not None}
-        if faults := retention_faults(**after):
-            raise Invalid(faults)
-        Query.objects.filter(pk=query.pk).update(**after)
-        audit.record(
-            actor,
-            "query.retain",
-            query.name,
-            cluster=query.cluster,
-            reason=reason,
-            before=before,
-            after=after,
-        )
-    query.refresh_from_db()
-    return query
+    given = {"retention_s": seconds, "retention_windows": windows}
+    return change_settings(
+        actor, query, given, lambda after: retention_faults(**after), "query.retain", reason
+    )

@@ -2,11 +2,9 @@
 
 import math
 
-from django.db import transaction
-
-from controlplane.access import audit
-from controlplane.access.roles import Actor, require_operator
-from controlplane.errors import Fields, Invalid
+from controlplane.access.roles import Actor
+from controlplane.catalog.query_settings import change_settings
+from controlplane.errors import Fields
 from controlplane.models import Query
 from controlplane.query_spec import DECLARED
 
@@ -35,23 +33,8 @@ def set_shedding(
 
     They take effect when the ladder is computed again. Raises `Forbidden`, `Invalid`.
     """
-    require_operator(actor, query.cluster)
-    with transaction.atomic():
-        query.refresh_from_db(fields=[WEIGHT, FLOOR])
-        before = {WEIGHT: query.shedding_weight, FLOOR: query.shedding_floor}
-        given = {WEIGHT: weight, FLOOR: floor}
-        after = before | {name: value for name, value in given.items() if value is not None}
-        if faults := shedding_faults(after[WEIGHT], after[FLOOR]):
-            raise Invalid(faults)
-        Query.objects.filter(pk=query.pk).update(**after)
-        audit.record(
-            actor,
-            "query.shedding",
-            query.name,
-            cluster=query.cluster,
-            reason=reason,
-            before=before,
-            after=after,
-        )
-    query.refresh_from_db()
-    return query
+    given = {WEIGHT: weight, FLOOR: floor}
+    return change_settings(
+        actor, query, given, lambda after: shedding_faults(after[WEIGHT], after[FLOOR]),
+        "query.shedding", reason,
+    )  # fmt: skip
