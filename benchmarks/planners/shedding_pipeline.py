@@ -101,6 +101,10 @@ class Course:
         wait(self.application, self._is_empty)
         self.publish(*_capacities(emulated=True))
 
+    def has_version(self, rows: Sequence[Any]) -> bool:
+        """Return whether a micro-batch had the newest routing version."""
+        return bool(rows[-1]["version"] == self.version)
+
     def _is_empty(self, rows: Sequence[Any]) -> bool:
         read = sum(row["in"] for row in rows) >= self.sent
         return bool(read and rows[-1]["version"] == self.version and not rows[-1]["waiting"])
@@ -131,7 +135,8 @@ def report(policy: str, course: Course, counts: Any, window_s: float, options: A
     if policy in ladders:
         ladder = replace(ladders[policy](base), hold_ms=round(options.hold * 1000))
         course.publish(SetLadder(ladder))
-        time.sleep(3.0)
+        course.replay(np.full((20, 2), 10), STEP_S)
+        wait(course.application, course.has_version)
     since = len(course.application.telemetry())
     before = course.sent
     course.replay(counts, window_s)
