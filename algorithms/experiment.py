@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from algorithms.errors import BadParameters
 from algorithms.tables import Table
@@ -11,6 +11,10 @@ from algorithms.vocabulary import Parameters, Progress, parameter, portion, sile
 Measures = Mapping[str, Any]
 # (parameters with x at one of its values, seed, series, progress) -> (series, its measures)
 Trial = Callable[[Any, int, Sequence[str], Progress], Iterator[tuple[str, Measures]]]
+
+
+# A hundred times the seeds of the papers.
+MAX_SEEDS: Final = 1_000
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Repeated(Parameters):
         help="How many workloads are drawn per point, with the seeds 0, 1, 2, ...; the paper "
         "averages 10.",
         minimum=1,
+        maximum=MAX_SEEDS,
     )
 
 

@@ -33,6 +33,8 @@ def portion(progress: Progress, first: float, share: float) -> Progress:
     return lambda done: progress(min(1.0, first + share * done))
 
 
+# Seeds that every generator of random numbers takes, and every database stores.
+MAX_SEED: Final = 2**32 - 1
 # With a slack of 1 a node may have twice its share; more than ten times is no balance at all.
 MAX_SLACK: Final = 10.0
 
@@ -55,6 +57,8 @@ class ParameterField:
     """One parameter as a form, an API schema or a command line shows it.
 
     `optional`: None is a value too, and the help explains it. `choices`: the values of a text.
+    Raises `TypeError` for a number without bounds and for a text without choices: the declaration
+    bounds what a request may cost.
     """
 
     name: str
@@ -66,6 +70,12 @@ class ParameterField:
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     optional: bool = False
+
+    def __post_init__(self) -> None:
+        if self.type in (int, float) and None in (self.minimum, self.maximum):
+            raise TypeError(f"{self.name}: a number needs a minimum and a maximum")
+        if self.type is str and not self.choices:
+            raise TypeError(f"{self.name}: a text needs choices")
 
     def problem_with(self, value: object) -> str | None:
         """Return the reason why `value` is invalid, None if it is valid."""

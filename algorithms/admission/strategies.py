@@ -20,7 +20,7 @@ class Strategy(Parameters):
     """Skeleton of Algorithm 1."""
 
     latency_s: float = parameter(
-        5.0, unit="s", minimum=0.0,
+        5.0, unit="s", minimum=0.0, maximum=3_600.0,
         help="A split node with a longer latency is overloaded.",
     )  # fmt: skip
     foresee: bool = parameter(

@@ -8,7 +8,16 @@ import numpy as np
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measure_assignment
 from algorithms.optimizers import best_assignment
-from algorithms.vocabulary import Floats, Ints, Parameters, Progress, SmallInts, parameter, silent
+from algorithms.vocabulary import (
+    MAX_SEED,
+    Floats,
+    Ints,
+    Parameters,
+    Progress,
+    SmallInts,
+    parameter,
+    silent,
+)
 
 
 @dataclass(frozen=True)
@@ -26,7 +35,7 @@ class ConsistentHashing(Parameters):
     balanced: bool = parameter(
         default=True, help="Whether a node refuses tasks beyond its share, rounded up."
     )
-    seed: int = parameter(0, help="Same seed, same ring.", minimum=0)
+    seed: int = parameter(0, help="Same seed, same ring.", minimum=0, maximum=MAX_SEED)
 
     def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Assign every task to its node on the ring; the last of equal nodes leave."""

@@ -28,7 +28,11 @@ class Free(Parameters):
     """
 
     seconds: float = parameter(
-        10.0, unit="s", help="Time for the integer program, where one is needed.", minimum=0.1
+        10.0,
+        unit="s",
+        help="Time for the integer program, where one is needed.",
+        minimum=0.1,
+        maximum=3_600.0,
     )
 
     def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:

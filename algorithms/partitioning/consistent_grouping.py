@@ -20,7 +20,6 @@ from algorithms.errors import BadParameters
 from algorithms.partitioning.grouping import Feedback, Grouping, Hashes, Messages, State, Workers
 from algorithms.partitioning.groupings.hash_choice import WORD, mixed_word
 from algorithms.partitioning.groupings.random_choices import PAIRS_PER_WORKER
-from algorithms.partitioning.groupings.two_choices import MAX_SEED
 from algorithms.partitioning.packed_views import packed_state, unpacked_state
 from algorithms.partitioning.virtual_workers import (
     Rules,
@@ -31,7 +30,7 @@ from algorithms.partitioning.virtual_workers import (
     receive_signal,
     signal_workers,
 )
-from algorithms.vocabulary import MAX_SLACK, Floats, Ints, parameter
+from algorithms.vocabulary import MAX_SEED, MAX_SLACK, Floats, Ints, parameter
 
 # Virtual workers of all workers together, so that the packed state stays small.
 MAX_VIRTUAL: Final = 2_048

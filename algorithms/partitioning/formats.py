@@ -10,7 +10,6 @@ import numpy as np
 from algorithms.checks import as_integers, object_fields
 from algorithms.errors import BadProblem
 from algorithms.partitioning.grouping import Hashes, Messages, Workers
-from algorithms.partitioning.groupings.two_choices import MAX_SEED
 from algorithms.partitioning.problem import (
     ListedStream,
     PartitioningPlan,
@@ -18,7 +17,7 @@ from algorithms.partitioning.problem import (
     StreamSource,
     ZipfStream,
 )
-from algorithms.vocabulary import Parameters, is_finite, parameter
+from algorithms.vocabulary import MAX_SEED, Parameters, is_finite, parameter
 
 MAX_LISTED: Final = 1_000_000
 MAX_MESSAGES: Final = 50_000_000

@@ -20,7 +20,7 @@ from algorithms.partitioning.replay import (
     draw_messages,
     replay_drawn,
 )
-from algorithms.vocabulary import Parameters, Progress, parameter, silent
+from algorithms.vocabulary import MAX_SEED, Parameters, Progress, parameter, silent
 
 # Panes divide time, whatever the keys, so they are no candidates.
 VARIANTS: Final[Sequence[tuple[str, Mapping[str, Any]]]] = (
@@ -113,7 +113,7 @@ class Recommend(Parameters):
         30_000, minimum=BATCHES, maximum=MAX_MESSAGES,
         help="The number of messages that are drawn from the sample and measured.",
     )  # fmt: skip
-    seed: int = parameter(0, minimum=0, help="The seed of the drawn messages.")
+    seed: int = parameter(0, minimum=0, maximum=MAX_SEED, help="The seed of the drawn messages.")
 
     def solve(self, problem: RecommendationProblem, progress: Progress = silent) -> Recommendation:
         """Return the recommendation for a stream. Raises the errors of the present grouping."""

@@ -30,7 +30,11 @@ class Exact(OfflinePlacement):
     """
 
     seconds: float = parameter(
-        60.0, unit="s", help="Time for the proof; without one there is no plan.", minimum=0.1
+        60.0,
+        unit="s",
+        help="Time for the proof; without one there is no plan.",
+        minimum=0.1,
+        maximum=3_600.0,
     )
 
     def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:

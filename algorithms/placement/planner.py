@@ -18,14 +18,14 @@ from algorithms.placement.online import (
 from algorithms.placement.problem import PlacementProblem, relative_slack
 from algorithms.placement.refine import Refined
 from algorithms.planner import Algorithm, Planner
-from algorithms.vocabulary import MAX_SLACK, Ints, Parameters
+from algorithms.vocabulary import Ints, Parameters
 
 
 @dataclass(frozen=True)
 class Balance(Parameters):
     """How evenly servers must be loaded, section 2."""
 
-    nu: float = relative_slack(MAX_SLACK)
+    nu: float = relative_slack()
 
 
 _ALGORITHMS: Final = (

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -16,13 +16,16 @@ from algorithms.placement.balance import relative_caps, smallest_slack
 from algorithms.placement.bounds import cover_bound, pair_bound
 from algorithms.placement.types import QueryTypes, collapse
 from algorithms.rows import boundaries, normalise_rows
-from algorithms.vocabulary import Floats, Ints, SmallInts, parameter
+from algorithms.vocabulary import MAX_SLACK, Floats, Ints, SmallInts, parameter
+
+# More than a server of the largest problem may hold.
+MAX_ALPHA: Final = 1e7
 
 
-def relative_slack(maximum: float | None = None) -> Any:
+def relative_slack() -> Any:
     """Declare the parameter nu, the relative slack."""
     text = "Relative slack: a server hosts at most (1 + nu) times the mean load."
-    return parameter(0.05, help=text, minimum=0.0, maximum=maximum)
+    return parameter(0.05, help=text, minimum=0.0, maximum=MAX_SLACK)
 
 
 @dataclass(frozen=True, eq=False)

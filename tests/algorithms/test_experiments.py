@@ -26,7 +26,7 @@ from algorithms.vocabulary import Progress, parameter
 class Doubling(Repeated):
     """Parameters of the experiment below."""
 
-    size: int = parameter(3, unit="", help="What is doubled.", minimum=1)
+    size: int = parameter(3, unit="", help="What is doubled.", minimum=1, maximum=1_000)
 
 
 def doubled(

@@ -28,5 +28,5 @@ def test_the_list_is_plain_json() -> None:
 def test_choices_and_bounds_are_readable() -> None:
     text = as_text(PLANNERS)
     assert "--param start=least_cost  (one of least_cost, ic, mms, better) What is refined" in text
-    assert "--param alpha=10.0  (number [queries], at least 0) " in text
+    assert "--param alpha=10.0  (number [queries], at least 0, at most 10,000,000) " in text
     assert "at most 1,000,000) " in text

@@ -10,14 +10,14 @@ from algorithms.vocabulary import Parameters, Progress, parameter
 
 @dataclass(frozen=True)
 class Bound(Parameters):
-    limit: float = parameter(1.0, help="The problem's own parameter.", minimum=0.0)
+    limit: float = parameter(1.0, help="The problem's own parameter.", minimum=0.0, maximum=1e3)
 
 
 @dataclass(frozen=True)
 class Adding(Parameters):
     """Adds up what it is given, within the limit."""
 
-    step: int = parameter(1, help="What is added to each.")
+    step: int = parameter(1, help="What is added to each.", minimum=-100, maximum=100)
 
     def solve(self, problem: Any, progress: Progress | None = None) -> float:
         numbers, limit = problem
@@ -30,7 +30,7 @@ class Adding(Parameters):
 class Sharing(Adding):
     """Knows the limit itself, as an online algorithm does."""
 
-    limit: float = parameter(1.0, help="The same as the problem's.", minimum=0.0)
+    limit: float = parameter(1.0, help="The same as the problem's.", minimum=0.0, maximum=1e3)
 
     def solve(self, problem: Any, progress: Progress | None = None) -> float:
         return self.limit

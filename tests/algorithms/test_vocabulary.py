@@ -13,7 +13,7 @@ from algorithms.vocabulary import Parameters, parameter
 def test_fields_describe_themselves() -> None:
     """A form needs name, type, default, unit, help and range, and nothing else."""
     nu, alpha = LeastSource.fields()
-    assert (nu.name, nu.type, nu.default, nu.minimum, nu.maximum) == ("nu", float, 0.05, 0.0, None)
+    assert (nu.name, nu.type, nu.default, nu.minimum, nu.maximum) == ("nu", float, 0.05, 0.0, 10.0)
     assert (alpha.name, alpha.unit, alpha.default) == ("alpha", "queries", 10.0)
 
 
@@ -63,7 +63,9 @@ class Mixed(Parameters):
 
     flag: bool = parameter(default=True, help="Yes or no.")
     rule: str = parameter("ic", help="One of two.", choices=("ic", "mms"))
-    count: int | None = parameter(None, unit="queries", help="None is no limit.", minimum=1)
+    count: int | None = parameter(
+        None, unit="queries", help="None is no limit.", minimum=1, maximum=100
+    )
     share: float | None = parameter(None, help="None is all.", minimum=0.0, maximum=1.0)
 
 

@@ -15,9 +15,11 @@ class Mixed(Parameters):
 
     flag: bool = parameter(default=True, help="Yes or no.")
     rule: str = parameter("mms", help="One of two.", choices=("ic", "mms"))
-    limit: int | None = parameter(None, unit="queries", help="None is no limit.", minimum=1)
-    sweeps: int = parameter(1_000_000, help="How many moves.")
-    share: float = parameter(0.123456789, help="How much.")
+    limit: int | None = parameter(
+        None, unit="queries", help="None is no limit.", minimum=1, maximum=100
+    )
+    sweeps: int = parameter(1_000_000, help="How many moves.", minimum=0, maximum=2_000_000)
+    share: float = parameter(0.123456789, help="How much.", minimum=-1.0, maximum=1.0)
 
 
 def fields() -> list[ParameterField]:

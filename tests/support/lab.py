@@ -17,8 +17,8 @@ PLANNER, NAME = "placement", "small"
 class Small(Repeated):
     """Two numbers and a word."""
 
-    width: float = parameter(1.0, unit="m", help="Swept.", minimum=0.0)
-    height: int = parameter(2, unit="m", help="Fixed.", minimum=1)
+    width: float = parameter(1.0, unit="m", help="Swept.", minimum=0.0, maximum=1e6)
+    height: int = parameter(2, unit="m", help="Fixed.", minimum=1, maximum=100)
     shape: str = parameter("square", help="One of three.", choices=("square", "round", "flat"))
     hollow: bool = parameter(default=False, help="Yes or no.")
 

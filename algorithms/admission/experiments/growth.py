@@ -112,7 +112,9 @@ class StaticCluster(Strategy):
     The streams start in decreasing order of their average rates, each on the least loaded node.
     """
 
-    count: int = parameter(32, unit="split nodes", help="Number of split nodes.", minimum=1)
+    count: int = parameter(
+        32, unit="split nodes", help="Number of split nodes.", minimum=1, maximum=1_024
+    )
 
     def solve(self, problem: AdmissionProblem, progress: Progress = silent) -> AdmissionPlan:
         """Return the plan: new streams are placed, the others stay."""

@@ -9,7 +9,7 @@ import numpy as np
 from algorithms.errors import BadParameters
 from algorithms.experiment import Axis, Experiment, Measures, Panel, Repeated, part
 from algorithms.migration.experiments.chains import History, mean_delay, policy_of, run_policy
-from algorithms.migration.future.planners import Mtm
+from algorithms.migration.future.planners import MAX_PATHS, MAX_ROUNDS, Mtm
 from algorithms.migration.future.transitions import Transitions
 from algorithms.migration.result import MigrationPlan
 from algorithms.migration.workloads import (
@@ -19,7 +19,7 @@ from algorithms.migration.workloads import (
     node_numbers,
     word_count,
 )
-from algorithms.vocabulary import Progress, parameter, portion
+from algorithms.vocabulary import MAX_SLACK, Progress, parameter, portion
 
 MOVED: Final = Axis("moved", "State moved per migration", "% of all")
 SECONDS: Final = Axis("seconds", "Time per plan", "ms", log=True)
@@ -56,8 +56,9 @@ class Migrating(Repeated):
         1.2,
         help="A node does at most (1 + tau) times its share of the work.",
         minimum=0.0,
+        maximum=MAX_SLACK,
     )
-    tasks: int = parameter(64, unit="tasks", help="Number of tasks, m.", minimum=16)
+    tasks: int = parameter(64, unit="tasks", help="Number of tasks, m.", minimum=16, maximum=16_384)
     application: str = parameter(
         "word_count",
         help="word_count: uneven work, even state. frequent_patterns: both about even.",
@@ -68,6 +69,7 @@ class Migrating(Repeated):
         unit="s",
         help="Sliding window of frequent_patterns; its state grows with it.",
         minimum=1.0,
+        maximum=86_400.0,
     )
     demand: str = parameter(
         DAILY,
@@ -76,19 +78,26 @@ class Migrating(Repeated):
         choices=(DAILY, *RECORDED),
     )
     migrations: int = parameter(
-        100, unit="migrations", help="Consecutive migrations that are averaged.", minimum=1
+        100,
+        unit="migrations",
+        help="Consecutive migrations that are averaged.",
+        minimum=1,
+        maximum=100_000,
     )
     known: int = parameter(
         300,
         unit="migrations",
         help="Changes before the first migration that the transition matrix is counted from.",
         minimum=2,
+        maximum=100_000,
     )
     gamma: float = parameter(
         0.8, help="Discount of migrations to come, for mtm.", minimum=0.0, maximum=0.99
     )
-    rounds: int = parameter(6, help="Rounds of learning, for mtm.", minimum=1)
-    paths: int = parameter(128, help="Futures that mtm plays out a decision on.", minimum=1)
+    rounds: int = parameter(6, help="Rounds of learning, for mtm.", minimum=1, maximum=MAX_ROUNDS)
+    paths: int = parameter(
+        128, help="Futures that mtm plays out a decision on.", minimum=1, maximum=MAX_PATHS
+    )
 
     def history(self, seed: int) -> History:
         """Draw the history of one seed; each seed has its own start in the recorded demand.
@@ -125,7 +134,7 @@ class Responding(Migrating):
         choices=("word_count", "frequent_patterns"),
     )
     bandwidth: float = parameter(
-        125e6, unit="bytes/s", help="What a node's link carries.", minimum=1.0
+        125e6, unit="bytes/s", help="What a node's link carries.", minimum=1.0, maximum=1e12
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from algorithms.errors import BadParameters, PlanningError
 from algorithms.experiment import Axis, Experiment, Measures, Panel, Repeated, part
-from algorithms.vocabulary import Progress, parameter
+from algorithms.vocabulary import MAX_SLACK, Progress, parameter
 
 # The program that runs a pipeline of its own and measures it. It is named, not imported: what it
 # needs (a cluster, a log) does not belong to the planners. It gets its request as JSON on standard
@@ -34,14 +34,24 @@ class Changing(Repeated):
     )  # fmt: skip
     minutes: int = parameter(13, help="How long is measured.", minimum=3, maximum=60)
     minute_s: float = parameter(
-        10.0, unit="s", help="What a minute lasts: the paper's 60 s, or quicker.", minimum=2.0
+        10.0,
+        unit="s",
+        help="What a minute lasts: the paper's 60 s, or quicker.",
+        minimum=2.0,
+        maximum=600.0,
     )
     present: int = parameter(10, help="Nodes before.", minimum=1, maximum=32)
     nodes: int = parameter(8, help="Nodes after.", minimum=1, maximum=32)
     tasks: int = parameter(64, help="Tasks of the query.", minimum=1, maximum=1024)
-    keys: int = parameter(20_000, help="Different keys: what the state grows to.", minimum=1)
-    rate: float = parameter(5_000.0, unit="records/s", help="Records that come.", minimum=1.0)
-    tau: float = parameter(0.4, help="How far a node may be above its share.", minimum=0.0)
+    keys: int = parameter(
+        20_000, help="Different keys: what the state grows to.", minimum=1, maximum=10_000_000
+    )
+    rate: float = parameter(
+        5_000.0, unit="records/s", help="Records that come.", minimum=1.0, maximum=1e6
+    )
+    tau: float = parameter(
+        0.4, help="How far a node may be above its share.", minimum=0.0, maximum=MAX_SLACK
+    )
 
 
 def _trial(

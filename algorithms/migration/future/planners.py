@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -19,8 +20,11 @@ from algorithms.migration.future.transitions import Transitions, futures
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.result import MigrationPlan, measure
 from algorithms.random_numbers import new_state
-from algorithms.vocabulary import Ints, Parameters, Progress, parameter, portion, silent
+from algorithms.vocabulary import MAX_SEED, Ints, Parameters, Progress, parameter, portion, silent
 
+# Bounds of the parameters of `Mtm`.
+MAX_ROUNDS: Final = 100
+MAX_PATHS: Final = 10_000
 # How much of the learned values candidates are made with: 0 is the single step.
 _BOLDNESS = (0.0, 0.5, 1.0, 1.6)
 # The largest share of progress that learning takes; deciding takes the rest.
@@ -69,14 +73,14 @@ class Mtm(Parameters):
         help="How costs are projected: exact, learned, or auto, exact where that is possible.",
         choices=("auto", "exact", "learned"),
     )
-    rounds: int = parameter(6, help="Rounds of learning.", minimum=1, maximum=100)
+    rounds: int = parameter(6, help="Rounds of learning.", minimum=1, maximum=MAX_ROUNDS)
     paths: int = parameter(
-        128, help="Sampled futures that a decision is played out on.", minimum=1, maximum=10_000
+        128, help="Sampled futures that a decision is played out on.", minimum=1, maximum=MAX_PATHS
     )
     horizon: int = parameter(
         20, unit="migrations", help="How far a sampled future looks.", minimum=1, maximum=1_000
     )
-    seed: int = parameter(0, help="Same seed, same plan.", minimum=0)
+    seed: int = parameter(0, help="Same seed, same plan.", minimum=0, maximum=MAX_SEED)
 
     def solve(self, foreseen: ForeseenProblem, progress: Progress = silent) -> MigrationPlan:
         """Project costs and plan one migration.

@@ -26,9 +26,8 @@ from algorithms.partitioning.groupings.load_state import (
     LoadState,
     room_per_message,
 )
-from algorithms.partitioning.groupings.two_choices import MAX_SEED
 from algorithms.random_numbers import mixed
-from algorithms.vocabulary import MAX_SLACK, Floats, Ints, parameter
+from algorithms.vocabulary import MAX_SEED, MAX_SLACK, Floats, Ints, parameter
 
 # Pairs of attempts per worker before all workers are looked at in turn. With a single worker with
 # room, each attempt misses it with probability 1 - 1/n, so all of them with probability 2 %.

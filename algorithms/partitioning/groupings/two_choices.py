@@ -18,9 +18,7 @@ from algorithms.partitioning.groupings.key import slot_table
 from algorithms.partitioning.groupings.load_state import LoadGrouping, LoadState
 from algorithms.partitioning.groupings.partial_key import add_to_less_loaded
 from algorithms.random_numbers import mixed
-from algorithms.vocabulary import Floats, Ints, parameter
-
-MAX_SEED: Final = 2**32 - 1
+from algorithms.vocabulary import MAX_SEED, Floats, Ints, parameter
 
 _STEP: Final = 0x9E3779B97F4A7C15
 _STEP_WORD = np.uint64(_STEP)

@@ -52,28 +52,35 @@ class Departing(setup.Synthetic):
 
     alpha: float = setup.absolute_slack()
     steps: int = parameter(
-        1_000_000, unit="steps", help="How many time steps are simulated, tau.", minimum=1
+        1_000_000,
+        unit="steps",
+        help="How many time steps are simulated, tau.",
+        minimum=1,
+        maximum=100_000_000,
     )
     arrivals: float = parameter(
         1.0,
         unit="queries/step",
         help="Mean number of arrivals per time step, which is Poisson distributed.",
         minimum=0.0,
+        maximum=1_000.0,
     )
     lifetime: float = parameter(
-        100_000.0, unit="steps", help="Mean lifetime of a query.", minimum=0.0
+        100_000.0, unit="steps", help="Mean lifetime of a query.", minimum=0.0, maximum=1e9
     )
     lifetime_shape: float = parameter(
         0.0,
         help="0 for exponential lifetimes, which the paper shows; above 1 for Pareto lifetimes of "
         "this shape.",
         minimum=0.0,
+        maximum=100.0,
     )
     samples: int = parameter(
         50,
         help="At how many moments of the second half of the run the replication factor is taken; "
         "their mean is shown.",
         minimum=1,
+        maximum=100_000,
     )
 
     def __post_init__(self) -> None:
@@ -108,6 +115,7 @@ class Churning(Departing):
         help="After how many steps a server is added (probability 1/2) or else a random one "
         "removed, gamma.",
         minimum=1,
+        maximum=100_000_000,
     )
 
     def history(self, seed: int) -> History:

@@ -4,11 +4,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from algorithms.experiment import Axis, Experiment, Panel, Repeated
-from algorithms.placement.problem import PlacementProblem, relative_slack
+from algorithms.placement.problem import MAX_ALPHA, PlacementProblem, relative_slack
 from algorithms.placement.workloads.bipartite import LARGEST_DEGREE, bipartite
 from algorithms.placement.workloads.subscriptions import Subscriptions
 from algorithms.registry import PLACEMENT
 from algorithms.vocabulary import parameter
+
+# Ten times the largest figure of the paper.
+MAX_QUERIES: Final = 10_000_000
+MAX_SERVERS: Final = 10_000
 
 
 def absolute_slack() -> Any:
@@ -18,6 +22,7 @@ def absolute_slack() -> Any:
         unit="queries",
         help="Absolute slack of online algorithms: a server may exceed the mean load by alpha.",
         minimum=0.0,
+        maximum=MAX_ALPHA,
     )
 
 
@@ -25,14 +30,17 @@ def absolute_slack() -> Any:
 class Synthetic(Repeated):
     """A random bipartite graph of queries and sources, and the servers."""
 
-    servers: int = parameter(100, unit="servers", help="Number of servers, k.", minimum=1)
+    servers: int = parameter(
+        100, unit="servers", help="Number of servers, k.", minimum=1, maximum=MAX_SERVERS
+    )
     sources_per_query: int = parameter(
-        2, unit="sources", help="How many sources each query reads, d.", minimum=1
+        2, unit="sources", help="How many sources each query reads, d.", minimum=1, maximum=100
     )
     exponent: float = parameter(
         2.0,
         help="Exponent beta of the Zipf law that the degrees (readers) of sources follow.",
         minimum=0.0,
+        maximum=10.0,
     )
     largest_degree: int = parameter(
         LARGEST_DEGREE,
@@ -40,6 +48,7 @@ class Synthetic(Repeated):
         help="Most readers a source may have; 0 for no bound but the number of queries. The paper "
         "gives none; 1000 fits its text best.",
         minimum=0,
+        maximum=MAX_QUERIES,
     )
     nu: float = relative_slack()
 
@@ -52,7 +61,9 @@ class Synthetic(Repeated):
 class AllAtOnce(Synthetic):
     """All queries are known at once."""
 
-    queries: int = parameter(100_000, unit="queries", help="Number of queries, n.", minimum=1)
+    queries: int = parameter(
+        100_000, unit="queries", help="Number of queries, n.", minimum=1, maximum=MAX_QUERIES
+    )
 
     def problem(self, seed: int) -> PlacementProblem:
         """Draw the instance of one seed; every source has rate 1."""

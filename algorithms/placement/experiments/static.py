@@ -35,6 +35,7 @@ class RandomRates(setup.OneByOne):
         2.0,
         help="Shape of the Pareto law of rates: the smaller, the more unequal.",
         minimum=0.1,
+        maximum=100.0,
     )
 
     def problem(self, seed: int) -> PlacementProblem:

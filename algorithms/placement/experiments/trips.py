@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from algorithms.datasets import DATA_FOLDER, data_folder
-from algorithms.experiment import Experiment, Panel, Repeated
+from algorithms.experiment import MAX_SEEDS, Experiment, Panel, Repeated
 from algorithms.placement.experiments import setup, trials
 from algorithms.placement.problem import PlacementProblem, relative_slack
 from algorithms.placement.workloads.events import History
@@ -32,8 +32,11 @@ class RealTrips(Repeated):
         help="How often each algorithm runs; the trips are always the same, so only algorithms "
         "that draw random numbers differ.",
         minimum=1,
+        maximum=MAX_SEEDS,
     )
-    servers: int = parameter(100, unit="servers", help="Number of servers, k.", minimum=1)
+    servers: int = parameter(
+        100, unit="servers", help="Number of servers, k.", minimum=1, maximum=setup.MAX_SERVERS
+    )
     real_rates: int = parameter(
         1,
         help="1: a tile's rate is the mean number of position reports per second. 0: all rates 1.",
@@ -63,6 +66,7 @@ class LiveTrips(RealTrips):
         help="At how many moments of the week the replication factor is taken; their mean is "
         "shown.",
         minimum=1,
+        maximum=100_000,
     )
 
     def history(self, seed: int) -> History:

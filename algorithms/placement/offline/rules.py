@@ -10,7 +10,7 @@ from algorithms.errors import BadProblem
 from algorithms.placement.offline.rounds import greedy_assignment, spread
 from algorithms.placement.problem import PlacementProblem
 from algorithms.placement.result import OfflinePlacement
-from algorithms.vocabulary import Progress, SmallInts, parameter
+from algorithms.vocabulary import MAX_SEED, Progress, SmallInts, parameter
 
 _ROUNDS_PER_REPORT = 10_000
 
@@ -126,7 +126,7 @@ def single_source_assignment(problem: PlacementProblem) -> SmallInts:
 class OffRand(OfflinePlacement):
     """Random baseline, section 6.1: whole types on random servers with free capacity."""
 
-    seed: int = parameter(0, help="Same seed, same plan.", minimum=0)
+    seed: int = parameter(0, help="Same seed, same plan.", minimum=0, maximum=MAX_SEED)
 
     def assign(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
         """Return the server of each query, int32[n]."""

@@ -17,7 +17,7 @@ from algorithms.placement.online.board import expect
 from algorithms.placement.online.replay import apply_events, take, take_all_by_cost
 from algorithms.placement.online.server_choice import LEAST_COST, LEAST_COST_RARE, choose_server
 from algorithms.placement.online.state import OnlineState
-from algorithms.placement.problem import PlacementProblem, relative_slack
+from algorithms.placement.problem import MAX_ALPHA, PlacementProblem, relative_slack
 from algorithms.placement.result import PlacementPlan, measure
 from algorithms.vocabulary import Ints, Parameters, Progress, SmallInts, parameter, silent
 
@@ -39,6 +39,7 @@ class OnlinePlacement(Parameters):
         help="Absolute slack: a server may exceed the mean load by alpha, which rules while the "
         "cluster hosts few queries.",
         minimum=0.0,
+        maximum=MAX_ALPHA,
     )
 
     @property

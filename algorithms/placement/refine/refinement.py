@@ -14,7 +14,7 @@ from algorithms.placement.refine import annealing
 from algorithms.placement.refine.pieces import Pieces, assignment_of, cut
 from algorithms.placement.result import OfflinePlacement
 from algorithms.random_numbers import new_state
-from algorithms.vocabulary import Progress, SmallInts, parameter, portion, silent
+from algorithms.vocabulary import MAX_SEED, Progress, SmallInts, parameter, portion, silent
 
 # The start's share of the progress; it takes about that share of the time.
 _START = 0.1
@@ -173,7 +173,9 @@ class Refined(OfflinePlacement):
         "or the better of these two.",
         choices=("least_cost", "ic", "mms", "better"),
     )
-    seed: int = parameter(0, help="Same seed, same plan, time permitting.", minimum=0)
+    seed: int = parameter(
+        0, help="Same seed, same plan, time permitting.", minimum=0, maximum=MAX_SEED
+    )
 
     def assign(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
         """Return the server of each query, int32[n]."""
