@@ -1,7 +1,7 @@
 """Load shedding on the real pipeline: none, local, and coordinated (paper 003, sections 1.1 and 8).
 
     python -m benchmarks.planners.shedding_pipeline [--policies none local coordinated]
-        [--trace bc_two_halves_100ms] [--mean 450] [--seconds 79] [--bound 5] [--hold 30]
+        [--trace bc_two_halves_100ms] [--mean 450] [--seconds 79] [--bound 5] [--hold 5]
 
 Weir's application on Spark has a split node of 1,000 records/s that reads two streams. Node 0, of
 300 records/s, computes a query of stream 1; node 1, of 1,000 records/s, one of stream 2. So both
@@ -39,6 +39,7 @@ from algorithms.shedding.real_workloads import recorded_rates
 from algorithms.shedding.rungs import plan_rungs
 from algorithms.vocabulary import Floats
 from benchmarks.application import Weir, wait
+from controlplane.plans.shedding_input import SheddingSettings
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.actions import Action
@@ -259,7 +260,9 @@ def parse_options(arguments: Sequence[str] | None = None) -> Any:
     parser.add_argument("--mean", type=float, default=450.0, help="mean rate of a stream")
     parser.add_argument("--seconds", type=float, default=79.0)
     parser.add_argument("--bound", type=float, default=5.0)
-    parser.add_argument("--hold", type=float, default=30.0, help="Ladder.hold_ms, in seconds")
+    parser.add_argument(
+        "--hold", type=float, default=SheddingSettings().hold_s, help="Ladder.hold_ms, in seconds"
+    )
     return parser.parse_args(arguments)
 
 

@@ -7,8 +7,12 @@ import numpy as np
 
 from controlplane.wire.routing.compiled_ladder import Floats
 
-# A load counts for the hold time after it lasted so long: one batch of a burst does not.
-SUSTAIN_MS: Final = 3_000
+# A load counts for the hold time after it lasted so long: a shorter burst is over before a hold
+# would help, and holding its position drops records for which there is room.
+SUSTAIN_MS: Final = 5_000
+# A load that falls is measured as it is after so long: the rates of the time of the fall are means
+# of both loads.
+FALL_MS: Final = 3_000
 # Loads this near to the limit are within it.
 _TOLERANCE: Final = 1e-9
 
@@ -77,7 +81,7 @@ def next_state(state: PositionState, needed: Needed, now_ms: int, hold_ms: int) 
     """Return the state after `state`; the position rises to what is needed immediately.
 
     A position that arrivals needed for `SUSTAIN_MS` is held: it falls after less was needed for
-    `hold_ms`, to the highest position that was needed in that time after `SUSTAIN_MS`. What a
+    `hold_ms`, to the highest position that was needed in that time after `FALL_MS`. What a
     backlog needs beyond the arrivals is never held: a backlog that becomes shorter needs less.
     """
     after = state if needed.by_rates is None else _held(state, needed.by_rates, now_ms, hold_ms)
@@ -93,7 +97,6 @@ def _held(state: PositionState, needed: float, now_ms: int, hold_ms: int) -> Pos
     elapsed_ms = now_ms - state.since_ms
     extreme = min(state.extreme, needed) if is_above else max(state.extreme, needed)
     if elapsed_ms < (SUSTAIN_MS if is_above else hold_ms):
-        # A load falls within a batch: the rates of this batch are between both loads.
-        counts = is_above or elapsed_ms >= SUSTAIN_MS
+        counts = is_above or elapsed_ms >= FALL_MS
         return replace(state, extreme=extreme if counts else 0.0)
     return replace(state, held=extreme, since_ms=now_ms, extreme=needed, is_above=needed >= extreme)

@@ -15,6 +15,9 @@ from controlplane.wire.routing.compiled_ladder import Floats
 
 # Rates are means over this time, as producers append in bursts, until the load jumps.
 MEAN_MS: Final = 10_000
+# A jump is one of the mean over this time: a shorter burst waits as a backlog, for which the time
+# after it has room. To drop by its rate would drop records that can be processed.
+RECENT_MS: Final = 1_000
 # A load jumps if it changes by this part of itself, or of a resource's time if it is less.
 JUMP: Final = 0.25
 # Two batches that are planned within this time make no sample.
@@ -57,7 +60,8 @@ class ArrivalMeter:
         """Return the rates with a further sample, None if it is the first one.
 
         `total`: records ever appended to each of `streams`. A jump of any resource's load ends
-        the mean: the rates are then those since the sample before.
+        the mean: the rates are then those of the last `RECENT_MS`, or since the sample before if
+        that is longer ago.
         """
         newest = self._samples[-1] if self._samples else None
         # Counts fall when Redis lost its contents.
@@ -68,14 +72,23 @@ class ArrivalMeter:
         interval_ms = now_ms - newest.now_ms
         if interval_ms < MIN_INTERVAL_MS:
             return self._rates
-        recent = _per_s(newest, total, now_ms)
-        if self._rates is not None and _jumps(loads_of(recent), loads_of(self._rates.per_s)):
-            self._samples = deque([newest])
-        while len(self._samples) > 1 and self._samples[0].now_ms < now_ms - MEAN_MS:
-            self._samples.popleft()
+        recent = self._since(now_ms - RECENT_MS)
+        before = None if self._rates is None else loads_of(self._rates.per_s)
+        if before is not None and _jumps(loads_of(_per_s(recent, total, now_ms)), before):
+            self._remove_before(recent.now_ms)
+        self._remove_before(min(now_ms - MEAN_MS, recent.now_ms))
         self._rates = Rates(_per_s(self._samples[0], total, now_ms), interval_ms)
         self._samples.append(_Sample(now_ms, total))
         return self._rates
+
+    def _since(self, now_ms: int) -> _Sample:
+        """Return the newest sample that is as old as `now_ms`, else the oldest one."""
+        old = (sample for sample in reversed(self._samples) if sample.now_ms <= now_ms)
+        return next(old, self._samples[0])
+
+    def _remove_before(self, now_ms: int) -> None:
+        while self._samples[0].now_ms < now_ms:
+            self._samples.popleft()
 
 
 def _per_s(sample: _Sample, total: Floats, now_ms: int) -> Floats:

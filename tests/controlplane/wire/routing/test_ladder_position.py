@@ -136,12 +136,14 @@ def test_a_position_that_was_needed_for_a_while_is_held(needed: list[float], hel
 
 
 def test_the_position_follows_after_the_hold_time_and_does_not_oscillate() -> None:
-    positions = follow([0.0, *[2.0] * 6, *[0.5, 0.2] * 15, *[0.0] * 25])
-    assert positions[1:7] == [2.0] * 6, "immediately"
-    assert positions[7:17] == [2.0] * 10
-    changes = [low for high, low in pairwise(positions[7:]) if low != high]
+    lasting = 2 * SUSTAIN_MS // 1_000
+    positions = follow([0.0, *[2.0] * lasting, *[0.5, 0.2] * 15, *[0.0] * 25])
+    assert positions[1 : lasting + 1] == [2.0] * lasting, "immediately"
+    assert positions[lasting + 1 : lasting + 11] == [2.0] * 10
+    changes = [low for high, low in pairwise(positions[lasting + 1 :]) if low != high]
     assert changes == [0.5, 0.0]
-    assert follow([0.0, 2.0, 0.0, 2.0, 0.0]) == [0.0, 2.0, 0.0, 2.0, 0.0], "too short to be held"
+    short = [0.0, *[2.0] * (SUSTAIN_MS // 1_000 - 1), 0.0] * 3
+    assert follow(short) == short, "too short to be held"
 
 
 def test_a_load_that_falls_within_a_batch_is_held_once() -> None:

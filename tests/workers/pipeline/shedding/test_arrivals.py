@@ -57,6 +57,20 @@ def test_small_changes_are_averaged_and_a_jump_is_seen_immediately() -> None:
     assert meter.per_s(100, 90) == [100, 90], "of any resource"
 
 
+def test_a_burst_of_less_than_a_second_is_no_jump() -> None:
+    """A batch of a burst has twice the rate of the load; the second that ends with it has not."""
+    meter = Meter()
+    meter.second(0, 0)
+    for _ in range(8):
+        meter.per_s(25, 0, ms=250)
+    burst = meter.per_s(50, 0, ms=250)
+    assert burst[0] < 120
+    assert meter.per_s(0, 0, ms=250)[0] < 110
+    for _ in range(2):
+        meter.per_s(75, 0, ms=250)
+    assert meter.per_s(75, 0, ms=250)[0] > 190, "an overload is seen within a second"
+
+
 def test_rates_of_a_quick_planning_are_those_before() -> None:
     meter = Meter()
     meter.second(0, 0)
