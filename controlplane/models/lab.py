@@ -11,7 +11,9 @@ class LabRun(models.Model):
     `parameters`: those of the experiment without the swept one, whose values are `values`;
     `series`: the compared algorithms. `attempts` counts the claims of workers: a worker writes only
     while the number is that of its claim. `beat_at`: the last heartbeat. `table`: {"columns":
-    [...], "rows": [[...], ...]}, {} before the end. `requested_by`: a user name.
+    [...], "rows": [[...], ...]}, {} before the end. `requested_by`: a user name. `estimate`: the
+    estimated need at the request (controlplane.planning.estimates). `error_code`: a stable name of
+    a failure.
     """
 
     class State(models.TextChoices):
@@ -38,6 +40,8 @@ class LabRun(models.Model):
     finished_at = models.DateTimeField(null=True, blank=True)
     table = models.JSONField(default=dict, blank=True)
     error = models.TextField(blank=True)
+    error_code = models.CharField(max_length=30, blank=True)
+    estimate = models.JSONField(default=dict, blank=True)
 
     class Meta:
         ordering = ["-requested_at", "-id"]

@@ -40,9 +40,15 @@ class Proposal(models.Model):
     measure. `seal`: the sha256 over actions and snapshot, in hex.
 
     `four_eyes`: True if the policy at the time of the request forbids the requester to approve.
-    `drift`: the drift when the proposal became stale. `review`: the present effect of the
+    `drift`: the drift when the proposal became stale. `drifting_since`: since when the cluster
+    differs more from the snapshot than the policy tolerates, last observed at `drift_seen_at`. `review`: the present effect of the
     applicable actions while the proposal waits. `base`: the proposal that this one was derived
     from, or replaces.
+
+    `estimate`: the estimated need of the computation at the request. `attempts` counts the claims
+    of workers: a worker writes only while the number is that of its claim. `slot`: the computing
+    slot that the present claim occupies; `beat_at`: the last heartbeat of its worker. `error_code`:
+    a stable name of a failure.
     """
 
     State = State
@@ -89,8 +95,16 @@ class Proposal(models.Model):
     bounds = models.JSONField(default=dict, blank=True)
     seal = models.CharField(max_length=64, blank=True)
     drift = models.JSONField(default=dict, blank=True)
+    drifting_since = models.DateTimeField(null=True, blank=True)
+    drift_seen_at = models.DateTimeField(null=True, blank=True)
     review = models.JSONField(default=dict, blank=True)
     error = models.TextField(blank=True)
+    error_code = models.CharField(max_length=30, blank=True)
+    estimate = models.JSONField(default=dict, blank=True)
+    attempts = models.PositiveIntegerField(default=0)
+    started_at = models.DateTimeField(null=True, blank=True)
+    beat_at = models.DateTimeField(null=True, blank=True)
+    slot = models.PositiveSmallIntegerField(null=True, blank=True)
 
     class Meta:
         ordering = ["-requested_at", "-id"]
@@ -110,6 +124,11 @@ class Proposal(models.Model):
                 condition=~Q(state__in=("approved", "executing", "paused", "rolling back"))
                 | (~Q(seal="") & ~Q(approved_by="")),
                 name="what_runs_is_sealed_and_approved",
+            ),
+            models.UniqueConstraint(
+                fields=["slot"],
+                condition=Q(state="computing", slot__isnull=False),
+                name="one_computation_per_slot",
             ),
         ]
         indexes = [

@@ -1,0 +1,188 @@
+"""A function in a forked child: its memory and its time are limited, and it can be ended at once.
+
+The child is a fork, so it needs no import and no copy of its arguments. The kernel limits its
+private writable memory (RLIMIT_DATA, docs/decisions/0049-computations-in-children.md); the parent
+watches the clock and whether the result is still wanted, and kills the child otherwise.
+"""
+
+import gc
+import os
+import pickle
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from typing import Any, Final, NoReturn, TypeVar
+
+import psutil
+from django.db import connections
+
+from controlplane.isolation.confinement import confine, peak_bytes, resident_bytes
+from controlplane.isolation.errors import ChildDied, OutOfMemory, OutOfTime, Unwanted
+from controlplane.isolation.limits import Limits
+from controlplane.runtime.processes import is_alive, kill_all
+
+Result = TypeVar("Result")
+Progress = Callable[[float], None]
+
+# The interval at which the parent calls `watch`: cancelling takes no longer.
+LOOK_S: Final = 0.25
+_REPORT_S: Final = 0.1
+_KB: Final = 1024
+
+
+def run_in_child(
+    compute: Callable[[Progress], Result],
+    limits: Limits,
+    watch: Callable[[float], bool] = lambda _: True,
+) -> Result:
+    """Return the result of `compute`, which a forked child calculates at a lower priority.
+
+    `compute` gets a progress. Every quarter of a second `watch` is called in this process with the
+    newest share; if it returns False, or an exception reaches this function, the child is killed
+    with its descendants. Call it in the main thread: the child ends with the thread that started
+    it. Raises `Unwanted`, `OutOfMemory`, `OutOfTime`, `ChildDied`, and what `compute` raises.
+    """
+    started = looked = time.monotonic()
+    share = 0.0
+    with _forked(compute, limits) as child:
+        while True:
+            if child.has_message():
+                kind, value = child.message()
+                if kind != "progress":
+                    result: Result = child.result(kind, value)
+                    return result
+                share = value
+            now = time.monotonic()
+            if now - started > limits.seconds:
+                raise OutOfTime(now - started, limits.seconds)
+            if now - looked >= LOOK_S:
+                looked = now
+                if not watch(share):
+                    raise Unwanted
+
+
+@dataclass(frozen=True)
+class _Child:
+    """The parent's side of a child: its process and the pipe of its messages."""
+
+    pid: int
+    receiver: Any
+    limits: Limits
+
+    def has_message(self) -> bool:
+        """Wait for a message, or the end of the child, for the interval of `watch` at most."""
+        ready: bool = self.receiver.poll(LOOK_S)
+        return ready
+
+    def message(self) -> tuple[str, Any]:
+        """Return the next message. Raises `OutOfMemory`, `ChildDied` if the child has ended."""
+        try:
+            message: tuple[str, Any] = self.receiver.recv()
+        except (EOFError, OSError):
+            raise self._death() from None
+        return message
+
+    def result(self, kind: str, value: Any) -> Any:
+        """Return the value of the last message, or raise its error."""
+        if kind == "memory":
+            raise OutOfMemory(value, self.limits.memory_bytes)
+        if kind == "error":
+            raise value
+        return value
+
+    def _death(self) -> Exception:
+        """Return the reason why the child ended without a result.
+
+        Libraries abort where an allocation fails; the kernel kills where the machine has no memory.
+        """
+        _, status, usage = os.wait4(self.pid, 0)
+        number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        peak = usage.ru_maxrss * _KB
+        short = number == signal.SIGABRT and peak > self.limits.memory_bytes / 2
+        if number == signal.SIGKILL or short:
+            return OutOfMemory(peak, self.limits.memory_bytes)
+        return ChildDied(number)
+
+    def end(self) -> None:
+        """Kill the child with its descendants, and collect it."""
+        with suppress(psutil.Error):
+            process = psutil.Process(self.pid)
+            family = [process, *process.children(recursive=True)]
+            kill_all(lambda: [member for member in family if is_alive(member)])
+        with suppress(ChildProcessError):
+            os.waitpid(self.pid, 0)
+
+
+@contextmanager
+def _forked(compute: Callable[[Progress], Any], limits: Limits) -> Iterator[_Child]:
+    receiver, sender = Pipe(duplex=False)
+    # Or the child would write the buffered text once more.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Objects that exist already stay shared: the collector of the child does not write to them.
+    gc.freeze()
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        _run(compute, limits, sender, parent)
+    gc.unfreeze()
+    sender.close()
+    child = _Child(pid, receiver, limits)
+    try:
+        yield child
+    finally:
+        receiver.close()
+        child.end()
+
+
+def _run(compute: Callable[[Progress], Any], limits: Limits, sender: Any, parent: int) -> NoReturn:
+    """Compute in the child, send the result, and end the process without any clean-up."""
+    try:
+        # The connections belong to the parent: the child neither uses nor closes them.
+        kept = [connections[name] for name in connections]
+        for name in connections:
+            del connections[name]
+        confine(limits.memory_bytes, sender.fileno(), parent)
+        content = _pickled(_message(compute, sender))
+        sender.send_bytes(content)
+        del kept
+    finally:
+        os._exit(0)
+
+
+def _message(compute: Callable[[Progress], Any], sender: Any) -> tuple[str, Any]:
+    before = resident_bytes()
+    try:
+        return "done", compute(_reporter(sender))
+    except MemoryError:
+        return "memory", peak_bytes() - before
+    except BaseException as error:  # noqa: BLE001 - the parent raises it
+        error.add_note("".join(traceback.format_exception(error)))
+        return "error", error
+
+
+def _reporter(sender: Any) -> Progress:
+    reported_at = 0.0
+
+    def report(share: float) -> None:
+        nonlocal reported_at
+        now = time.monotonic()
+        if now - reported_at >= _REPORT_S:
+            reported_at = now
+            sender.send(("progress", share))
+
+    return report
+
+
+def _pickled(message: tuple[str, Any]) -> bytes:
+    try:
+        return pickle.dumps(message)
+    except MemoryError:
+        return pickle.dumps(("memory", peak_bytes()))
+    except Exception as error:  # noqa: BLE001 - any error of the classes of the result
+        return pickle.dumps(("error", TypeError(f"{message[1]!r:.500} is not sent: {error}")))

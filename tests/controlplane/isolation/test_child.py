@@ -1,0 +1,144 @@
+"""A computation in a child has limits, and ends when it is not wanted."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from algorithms.compiled import compiled
+from algorithms.errors import TooLarge
+from controlplane.isolation import ChildDied, Limits, OutOfMemory, OutOfTime, Unwanted, run_in_child
+from controlplane.runtime.processes import is_alive
+
+MB = 1 << 20
+LIMITS = Limits(memory_bytes=200 * MB, seconds=60.0)
+
+
+def test_a_result_returns_with_its_progress() -> None:
+    """Of another process, at a lower priority, which the kernel would kill first."""
+
+    def compute(report: Callable[[float], None]) -> tuple[int, int, str, Any]:
+        report(0.5)
+        time.sleep(0.3)
+        with open("/proc/self/oom_score_adj") as score:  # noqa: PTH123
+            return os.getpid(), os.nice(0), score.read().strip(), np.arange(3)
+
+    shares: list[float] = []
+    pid, niceness, score, values = run_in_child(
+        compute, LIMITS, lambda share: shares.append(share) or True
+    )
+    assert pid != os.getpid()
+    assert niceness > os.nice(0)
+    assert score == "1000"
+    assert values.tolist() == [0, 1, 2]
+    assert set(shares) == {0.5}
+
+
+def test_an_error_returns_with_its_values() -> None:
+    def compute(_: object) -> None:
+        raise TooLarge("of 10 cells")
+
+    with pytest.raises(TooLarge, match="of 10 cells"):
+        run_in_child(compute, LIMITS)
+
+
+@compiled
+def fill(count: int) -> float:
+    """Return the sum of an array that compiled code allocates."""
+    return float(np.ones(count).sum())
+
+
+def grow_list(_: object) -> None:
+    grown = []
+    while True:
+        grown.append(bytes(MB))
+
+
+def abort(_: object) -> None:
+    """Do as a C++ library whose allocation fails."""
+    kept = np.ones(150 * MB // 8)
+    os.abort()
+    del kept
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [lambda _: np.ones(2**32).sum(), grow_list, lambda _: fill(2**32), abort],
+    ids=["numpy", "python", "compiled", "abort"],
+)
+def test_memory_beyond_the_limit_ends_the_child_alone(compute: Callable[[Any], Any]) -> None:
+    """With the figures, whatever allocates."""
+    fill(1)
+    with pytest.raises(OutOfMemory) as ended:
+        run_in_child(compute, LIMITS)
+    assert ended.value.code == "out_of_memory"
+    assert ended.value.limit == 200 * MB
+
+
+def test_the_kernel_s_kill_counts_as_memory() -> None:
+    """Nobody else kills a child with -9."""
+    with pytest.raises(OutOfMemory):
+        run_in_child(lambda _: os.kill(os.getpid(), signal.SIGKILL), LIMITS)
+
+
+def test_a_crash_is_not_memory() -> None:
+    with pytest.raises(ChildDied) as ended:
+        run_in_child(lambda _: ctypes.string_at(0), LIMITS)
+    assert ended.value.number == signal.SIGSEGV
+
+
+@compiled
+def spin() -> int:
+    """Never return, never report, and never let a signal handler run."""
+    turns = 0
+    while turns >= 0:
+        turns = (turns + 1) % 1000
+    return turns
+
+
+def test_time_ends_even_compiled_code() -> None:
+    with pytest.raises(OutOfTime) as ended:
+        run_in_child(lambda _: spin(), Limits(LIMITS.memory_bytes, 0.3))
+    assert ended.value.limit == 0.3
+
+
+def test_what_is_not_wanted_ends_with_its_descendants() -> None:
+    """A planner may have started a process of its own."""
+    seen: list[psutil.Process] = []
+
+    def compute(_: object) -> None:
+        with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE):
+            spin()
+
+    def unwanted(_: float) -> bool:
+        seen.extend(psutil.Process().children(recursive=True))
+        return len(seen) < 2
+
+    with pytest.raises(Unwanted):
+        run_in_child(compute, LIMITS, unwanted)
+    assert len(seen) >= 2
+    assert not any(map(is_alive, seen))
+
+
+def test_a_child_ends_with_its_parent() -> None:
+    """A worker that is killed with -9 leaves no computation behind."""
+    worker = os.fork()
+    if worker == 0:
+        run_in_child(lambda _: time.sleep(60), LIMITS)
+        os._exit(0)
+    process = psutil.Process(worker)
+    while not process.children():
+        time.sleep(0.01)
+    (child,) = process.children()
+    process.kill()
+    os.waitpid(worker, 0)
+    while is_alive(child):
+        time.sleep(0.01)
