@@ -57,6 +57,31 @@ def url(name: str, default: str, schemes: tuple[str, ...]) -> str:
     return value
 
 
+def secret(name: str) -> str:
+    """Return a secret: the variable, else the content of the file that `<name>_FILE` names.
+
+    A file keeps the secret out of the environment of every process.
+    """
+    file = text(f"{name}_FILE")
+    if not file or text(name):
+        return text(name)
+    try:
+        return Path(file).expanduser().read_text().strip()
+    except OSError as error:
+        raise EnvironmentValueError(f"{name}_FILE", file, f"cannot be read: {error}") from None
+
+
+def mapping(name: str) -> dict[str, str]:
+    """Return the pairs `key=value` of a comma-separated variable; a key may contain `=`."""
+    pairs = {}
+    for word in words(name, ""):
+        key, equals, value = word.rpartition("=")
+        if not (key and equals and value):
+            raise EnvironmentValueError(name, word, "must be key=value, separated by commas")
+        pairs[key.strip()] = value.strip()
+    return pairs
+
+
 def data_dir() -> Path:
     """Return WEIR_DATA, where database, Redis, checkpoints, logs and secrets stand."""
     return Path(text("WEIR_DATA", str(ROOT / ".weir"))).expanduser().resolve()

@@ -11,6 +11,7 @@ from typing import Final
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.http import HttpRequest
 
+from controlplane.access.client_address import client_address, is_local
 from controlplane.errors import Forbidden
 from controlplane.models import Cluster, Grant
 from controlplane.request_ids import request_id
@@ -21,6 +22,8 @@ APPROVER: Final = Grant.Role.APPROVER.value
 ADMIN: Final = Grant.Role.ADMIN.value
 # Each role includes the roles before it.
 ROLES: Final = (VIEWER, OPERATOR, APPROVER, ADMIN)
+# A group of the demo's user: an approver on the machine of Weir, an operator elsewhere.
+LOCAL_APPROVER: Final = "local approver"
 _RANK: Final = {role: rank for rank, role in enumerate(ROLES, start=1)}
 
 
@@ -31,7 +34,7 @@ class Actor:
     `request`: the id of the HTTP request. `cluster_id`: the cluster of the request, whose grants
     count besides the grants for all. `ceiling`: the highest role that the token allows, empty for
     no limit; `only`: the only cluster that the token allows, None for all. `token`: the id of the
-    token, None for a session.
+    token, None for a session. `is_local`: True if the client runs on this machine.
     """
 
     user: AbstractBaseUser | AnonymousUser
@@ -41,6 +44,7 @@ class Actor:
     ceiling: str = ""
     only: int | None = None
     token: int | None = None
+    is_local: bool = False
 
     @property
     def name(self) -> str:
@@ -63,11 +67,18 @@ class Actor:
             return {}
         if self.user.is_superuser:
             return {None: _RANK[ADMIN]}
-        groups = self.user.groups.filter(name__in=ROLES).values_list("name", flat=True)
-        ranks: dict[int | None, int] = {None: max((_RANK[name] for name in groups), default=0)}
+        names = (*ROLES, LOCAL_APPROVER)
+        groups = self.user.groups.filter(name__in=names).values_list("name", flat=True)
+        highest = max((self._rank_of(name) for name in groups), default=0)
+        ranks: dict[int | None, int] = {None: highest}
         for cluster, role in self.user.grants.values_list("cluster", "role"):
             ranks[cluster] = max(ranks.get(cluster, 0), _RANK[role])
         return ranks
+
+    def _rank_of(self, group: str) -> int:
+        if group == LOCAL_APPROVER:
+            return _RANK[APPROVER if self.is_local else OPERATOR]
+        return _RANK[group]
 
     def may(self, role: str, cluster_id: int | None = None) -> bool:
         """Return True if the actor has this role or a higher one, on a cluster or on all."""
@@ -114,8 +125,8 @@ class Actor:
 class Automatic(Actor):
     """A component of Weir that acts without a user: a name in the audit log, without a role."""
 
-    def __init__(self, name: str) -> None:
-        super().__init__(AnonymousUser())
+    def __init__(self, name: str, address: str | None = None, request: str = "") -> None:
+        super().__init__(AnonymousUser(), address, request)
         object.__setattr__(self, "_name", name)
 
     def on(self, cluster: Cluster) -> "Actor":
@@ -130,8 +141,8 @@ class Automatic(Actor):
 
 def actor_of(request: HttpRequest) -> Actor:
     """Return the actor of a request, with its address."""
-    address = request.META.get("REMOTE_ADDR") or None
-    return Actor(request.user, address, request_id(request))
+    address, identity = client_address(request), request_id(request)
+    return Actor(request.user, address, identity, is_local=is_local(request))
 
 
 def require(actor: Actor, role: str, cluster: Cluster | None = None) -> None:

@@ -8,10 +8,10 @@ from typing import Final
 
 from django.contrib.auth.models import User
 from django.db import OperationalError, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from controlplane.access import audit
+from controlplane.access import audit, failed_attempts
 from controlplane.access.roles import ROLES, VIEWER, Actor, require_member
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, LoginNeeded
 from controlplane.models import ApiToken, Cluster
@@ -38,7 +38,11 @@ def create(
     role: str = "",
     cluster: Cluster | None = None,
 ) -> str:
-    """Create a token of a user and return its secret, which is not stored."""
+    """Create a token of a user and return its secret, which is not stored.
+
+    Without `expires_at` the token expires after `DEFAULT_DAYS`.
+    """
+    expires_at = expires_at or timezone.now() + timedelta(days=DEFAULT_DAYS)
     return _made(user, name, expires_at, role, cluster)[1]
 
 
@@ -88,15 +92,18 @@ def tokens_of(actor: Actor) -> "QuerySet[ApiToken]":
     return rows.order_by("name", "pk")
 
 
-def token_of(token: str) -> ApiToken | None:
-    """Return the row of a valid token of an active user, None for other tokens."""
+def token_of(token: str, address: str | None = None, request: str = "") -> ApiToken | None:
+    """Return the row of a valid token of an active user, None for other tokens.
+
+    The use of an expired token is recorded, with the client's address and the request's id.
+    """
     now = timezone.now()
-    row = (
-        ApiToken.objects.select_related("user")
-        .filter(Q(expires_at=None) | Q(expires_at__gt=now), digest=_digest(token))
-        .first()
-    )
-    if row is None or not row.user.is_active:
+    row = ApiToken.objects.select_related("user").filter(digest=_digest(token)).first()
+    if row is None:
+        return None
+    if row.expires_at <= now or not row.user.is_active:
+        actor = Actor(row.user, address, request)
+        failed_attempts.record_expired_token(actor, _label(row), f"token {row.pk}")
         return None
     if row.last_used_at is None or now - row.last_used_at > USE_GRAIN:
         _record_use(row, now)
@@ -113,7 +120,7 @@ def _record_use(row: ApiToken, now: datetime) -> None:
 
 
 def _made(
-    user: User, name: str, expires_at: datetime | None, role: str, cluster: Cluster | None
+    user: User, name: str, expires_at: datetime, role: str, cluster: Cluster | None
 ) -> tuple[ApiToken, str]:
     secret = PREFIX + secrets.token_urlsafe(32)
     row = ApiToken.objects.create(

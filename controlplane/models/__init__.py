@@ -14,6 +14,12 @@ from controlplane.models.health import (
     SkippedBatch,
 )
 from controlplane.models.lab import LabRun
+from controlplane.models.login import (
+    ExternalIdentity,
+    FailedAttempts,
+    InitialPassword,
+    LoginSession,
+)
 from controlplane.models.partitioning import KeySkew
 from controlplane.models.policy import Blackout, Exclusion, Policy
 from controlplane.models.proposal import Comparison, Proposal
@@ -50,12 +56,16 @@ __all__ = [
     "EdgePeriod",
     "Exclusion",
     "Execution",
+    "ExternalIdentity",
+    "FailedAttempts",
     "Grant",
     "Incident",
+    "InitialPassword",
     "KeptAnswer",
     "KeySkew",
     "LabRun",
     "LedgerEntry",
+    "LoginSession",
     "MetricSample",
     "Node",
     "Policy",

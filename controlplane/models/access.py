@@ -58,7 +58,7 @@ class ApiToken(models.Model):
         Cluster, on_delete=models.CASCADE, null=True, blank=True, related_name="api_tokens"
     )
     created_at = models.DateTimeField(auto_now_add=True)
-    expires_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

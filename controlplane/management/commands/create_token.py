@@ -24,7 +24,10 @@ class Command(BaseCommand):
         """Add user, name of the token, days until it expires and a file."""
         parser.add_argument("user")
         parser.add_argument("name", help="what the token is for")
-        parser.add_argument("--days", type=int, help="days until it expires (default: never)")
+        parser.add_argument(
+            "--days", type=int, default=tokens.DEFAULT_DAYS,
+            help=f"days until it expires, at most {tokens.MAX_DAYS} (default: %(default)s)",
+        )  # fmt: skip
         parser.add_argument("--role", choices=ROLES, default="", help="the most that it may")
         parser.add_argument("--cluster", default="", help="slug of the only cluster where")
         parser.add_argument("--file", type=Path, help="write it here, mode 600, print nothing")
@@ -34,10 +37,10 @@ class Command(BaseCommand):
         user = User.objects.filter(username=options["user"]).first()
         if user is None:
             raise CommandError(f"There is no user {options['user']}")
-        days: int | None = options["days"]
-        if days is not None and days < 1:
-            raise CommandError("--days must be 1 or more")
-        expires_at = None if days is None else timezone.now() + timedelta(days=days)
+        days: int = options["days"]
+        if not 1 <= days <= tokens.MAX_DAYS:
+            raise CommandError(f"--days must be 1 to {tokens.MAX_DAYS}")
+        expires_at = timezone.now() + timedelta(days=days)
         cluster = _cluster(options["cluster"])
         token = tokens.create(
             user, options["name"], expires_at, role=options["role"], cluster=cluster

@@ -1,0 +1,1 @@
+"""Logins: passwords and single sign-on, sessions, and connections that end with them."""

@@ -1,0 +1,191 @@
+"""Single sign-on by an OpenID Connect provider: authorization code flow with PKCE.
+
+Authlib requests the provider's metadata and tokens, and validates the ID token (signature, issuer,
+audience, expiry, nonce). A user is identified by issuer and subject, never by a name or an email,
+which a provider may give to another person. The groups of the provider decide the role at each
+log-in.
+"""
+
+import logging
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.django_client import OAuth
+from django.conf import settings
+from django.contrib.auth import authenticate, login
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+from django.http import HttpRequest, HttpResponseRedirect
+from joserfc.errors import JoseError
+from requests import RequestException
+
+from controlplane.access import audit
+from controlplane.access.client_address import client_address
+from controlplane.access.roles import ROLES, Automatic
+from controlplane.env import EnvironmentValueError
+from controlplane.errors import Away, Conflict
+from controlplane.models import ExternalIdentity
+from controlplane.request_ids import request_id
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT_S: Final = 5
+# How long a person may take at the provider; the anonymous session is deleted then.
+FLOW_S: Final = 600
+MAX_NAME: Final = 150
+Claims = Mapping[str, Any]
+
+
+class SingleSignOnBackend(ModelBackend):
+    """Authenticates by the claims of a validated ID token, never by a password."""
+
+    def authenticate(  # type: ignore[override]
+        self, request: HttpRequest | None, claims: Claims | None = None, **kwargs: Any
+    ) -> User | None:
+        """Return the user of the claims, None without claims."""
+        return None if claims is None else _user_of(claims)
+
+
+def is_enabled() -> bool:
+    """Return True if a provider is configured."""
+    return bool(settings.OIDC_ISSUER)
+
+
+def check() -> None:
+    """Raise `EnvironmentValueError` for an incomplete configuration."""
+    if not is_enabled():
+        return
+    if not settings.OIDC_CLIENT_ID:
+        raise EnvironmentValueError("WEIR_OIDC_CLIENT_ID", "", "is required with WEIR_OIDC_ISSUER")
+    for group, role in settings.OIDC_ROLES.items():
+        if role not in ROLES:
+            wanted = f"must name one of the roles {', '.join(ROLES)}"
+            raise EnvironmentValueError("WEIR_OIDC_ROLES", f"{group}={role}", wanted)
+
+
+def begin(request: HttpRequest, callback: str) -> HttpResponseRedirect:
+    """Return the redirect to the provider, which redirects to `callback`. Raises `Away`."""
+    if not request.user.is_authenticated:
+        request.session.set_expiry(FLOW_S)
+    try:
+        response: HttpResponseRedirect = _client().authorize_redirect(request, callback)
+    except (AuthlibBaseError, RequestException, ValueError) as error:
+        raise _away(error) from error
+    return response
+
+
+def finish(request: HttpRequest) -> User:
+    """Log in the user that the provider has authenticated, and return it.
+
+    Raises `Conflict` with the code not_authenticated for an invalid response of the provider or
+    no_role for a user without a group that has a role, and `Away`.
+    """
+    try:
+        claims = _claims(request)
+    except RequestException as error:
+        raise _away(error) from error
+    except (AuthlibBaseError, JoseError, ValueError, TypeError, KeyError) as error:
+        # TypeError: Authlib has no state for a response that this session did not request.
+        logger.warning("Single sign-on: the response of the provider is invalid: %r", error)
+        text = "The provider did not confirm who you are: log in again"
+        raise Conflict("not_authenticated", text) from error
+    user = authenticate(request, claims=claims)
+    if user is None:
+        label = f"subject {claims['sub']}"[:200]
+        actor = Automatic("anonymous", client_address(request), request_id(request))
+        audit.record(actor, "login.refused", label, after={"reason": "no_role"})
+        text = "Your account has no role in Weir: ask an administrator"
+        raise Conflict("no_role", text)
+    login(request, user)
+    return user  # type: ignore[return-value]
+
+
+def role_of(groups: object) -> str:
+    """Return the highest role of a list of groups, "" for none."""
+    names = [groups] if isinstance(groups, str) else groups
+    if not isinstance(names, list | tuple):
+        return ""
+    roles = {settings.OIDC_ROLES.get(str(name), "") for name in names}
+    return next((role for role in reversed(ROLES) if role in roles), "")
+
+
+def _claims(request: HttpRequest) -> Claims:
+    """Return the validated claims; groups that the ID token lacks are read at the provider."""
+    client = _client()
+    token = client.authorize_access_token(request)
+    claims = dict(token["userinfo"])
+    if settings.OIDC_GROUPS_CLAIM not in claims and client.server_metadata.get("userinfo_endpoint"):
+        more = client.userinfo(token=token)
+        if more.get("sub") != claims["sub"]:
+            raise ValueError("the user info is of another subject")
+        claims = {**more, **claims}
+    return claims
+
+
+@transaction.atomic
+def _user_of(claims: Claims) -> User | None:
+    """Return the user of issuer and subject with the role of its groups; None without a role."""
+    key = {"issuer": str(claims["iss"]), "subject": str(claims["sub"])}
+    identity = ExternalIdentity.objects.select_related("user").filter(**key).first()
+    role = role_of(claims.get(settings.OIDC_GROUPS_CLAIM))
+    if identity is None:
+        if not role:
+            return None
+        user = User(username=_free_name(claims), email=str(claims.get("email", ""))[:254])
+        user.set_unusable_password()
+        user.save()
+        ExternalIdentity.objects.create(user=user, **key)
+    else:
+        user = identity.user
+    _set_role(user, role)
+    return user if role and user.is_active else None
+
+
+def _set_role(user: User, role: str) -> None:
+    present = set(user.groups.filter(name__in=ROLES).values_list("name", flat=True))
+    wanted = {role} if role else set()
+    if present == wanted:
+        return
+    user.groups.remove(*Group.objects.filter(name__in=present - wanted))
+    for name in wanted - present:
+        user.groups.add(Group.objects.get_or_create(name=name)[0])
+    actor = Automatic("single sign-on")
+    before, after = {"role": ", ".join(sorted(present))}, {"role": role}
+    audit.record(actor, "user.role", f"user {user.username}", before=before, after=after)
+
+
+def _free_name(claims: Claims) -> str:
+    """Return the user's name at the provider, with a number if a user of Weir has it."""
+    wanted = str(claims.get(settings.OIDC_USER_CLAIM) or claims["sub"])
+    name = "".join(c for c in wanted if c.isalnum() or c in "@.+-_")[: MAX_NAME - 8] or "user"
+    taken = set(User.objects.filter(username__startswith=name).values_list("username", flat=True))
+    numbered = (f"{name}-{number}" for number in range(2, len(taken) + 3))
+    return next(candidate for candidate in (name, *numbered) if candidate not in taken)
+
+
+def _client() -> Any:
+    return _registered(settings.OIDC_ISSUER, settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET)
+
+
+@lru_cache(maxsize=4)
+def _registered(issuer: str, client_id: str, secret: str) -> Any:
+    """Return Authlib's client, which keeps the metadata and keys of the provider."""
+    return OAuth().register(
+        "weir",
+        client_id=client_id,
+        client_secret=secret or None,
+        server_metadata_url=f"{issuer}/.well-known/openid-configuration",
+        client_kwargs={
+            "scope": settings.OIDC_SCOPES,
+            "code_challenge_method": "S256",
+            "default_timeout": TIMEOUT_S,
+        },
+    )
+
+
+def _away(error: Exception) -> Away:
+    logger.warning("Single sign-on: the provider does not answer: %r", error)
+    return Away("provider_away", "The provider of single sign-on does not answer", TIMEOUT_S)
