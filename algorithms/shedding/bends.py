@@ -175,10 +175,18 @@ def thinned(points: Sequence[Point], most: int, loss: float) -> tuple[list[Point
 def _choice(factors: Floats, values: Floats, most: int, loss: float) -> tuple[list[int], float]:
     """Return what `thinned` returns, by index.
 
-    A chord from i to j loses more the farther j is, V being concave, so the farthest j that is
-    allowed is best.
+    A chord from i to j loses more the farther j is, V being concave.
     """
-    lost = _losses(factors, values)
+    return fewest_chords(_losses(factors, values), most, loss)
+
+
+def fewest_chords(lost: Floats, most: int, loss: float) -> tuple[list[int], float]:
+    """Return the points between which chords lose at most `loss`, by index, and what they lose.
+
+    `lost`: by the chord from point i to j > i, float64[n, n]. It grows with j, so the farthest j
+    that is allowed is best. With more than `most` points the loss that is allowed is the least at
+    which there are so many.
+    """
     loss = max(loss, 10 * ROUNDING)
     chosen = _farthest(lost, loss)
     if len(chosen) > most:

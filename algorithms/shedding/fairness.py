@@ -10,6 +10,7 @@ share t in every optimum, so nothing raises it without lowering an output that i
 is settled. The duals of all rows add up to 1, so each step settles at least one output.
 """
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -32,15 +33,34 @@ def fair_plan(problem: SheddingProblem, progress: Progress = silent) -> Shedding
 
     Raises `TooLarge`, and `NotProven` if floors are not feasible or HiGHS does not solve a program.
     """
-    model = problem.model
-    rows = KeptRows.of(model, problem.vector)
+    flows = fair_flows(problem.model, problem.vector, progress).flows
+    progress(1.0)
+    return SheddingPlan.of_flows(problem, flows)
+
+
+@dataclass(frozen=True, eq=False)
+class FairFlows:
+    """Fair flows float64[d], and the least part of its results that each output keeps.
+
+    `levels` float64[o] is the same for all fair plans.
+    """
+
+    flows: Floats
+    levels: Floats
+
+
+def fair_flows(model: FlowModel, rates: Floats, progress: Progress = silent) -> FairFlows:
+    """Return the fair flows with the most weighted throughput at rates float64[i].
+
+    Raises as `fair_plan` does.
+    """
+    rows = KeptRows.of(model, rates)
     levels = fair_levels(model, rows, progress)
     gains = model.values * rows.unshed
     solution = _solved(gains, _rows(rows), _limits(model, rows, levels), len(levels))
     if solution is None:
         raise NotProven("HiGHS did not solve the program of the throughput beside fair shares")
-    progress(1.0)
-    return SheddingPlan.of_flows(problem, solution.kept * rows.unshed)
+    return FairFlows(solution.kept * rows.unshed, levels)
 
 
 def fair_levels(model: FlowModel, rows: KeptRows, progress: Progress = silent) -> Floats:

@@ -22,7 +22,7 @@ optimal.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -105,21 +105,40 @@ def plan_rungs(
 
     Raises `BadProblem`, and `NotProven` if HiGHS does not solve a program.
     """
+    model, base = problem.model, problem.vector
+    span = ladder_span(problem, max_factor, most, loss)
+    if span.end is LadderEnd.NO_OVERLOAD:
+        return RungLadder((), span.end, 0.0)
+    program = FlowProgram(model)
+    bends = Bends(program, base)
+    points = bends.points(span.first, span.last, most, loss)
+    kept, lost = thinned(points, most, loss - bends.unresolved)
+    return RungLadder(tuple(_plans(problem, program, kept)), span.end, lost + bends.unresolved)
+
+
+class LadderSpan(NamedTuple):
+    """The factors of the first and the last rung, and why there is no later one."""
+
+    first: float
+    last: float
+    end: LadderEnd
+
+
+def ladder_span(problem: SheddingProblem, max_factor: float, most: int, loss: float) -> LadderSpan:
+    """Return the factors between which rungs are needed, after a check of all arguments.
+
+    Raises `BadProblem`, and `NotProven` if HiGHS does not solve the program of the floors.
+    """
     check_number("max_factor", max_factor, above_zero=True)
     check_number("loss", loss)
     if not 2 <= most <= MAX_RUNGS:  # noqa: PLR2004 - a first and a last rung
         raise BadProblem("most", f"must be from 2 to {MAX_RUNGS}, not {most}")
     _scaled(problem, max_factor)
-    model, base = problem.model, problem.vector
-    first = first_full_factor(model, base)
+    first = first_full_factor(problem.model, problem.vector)
     if first >= max_factor:
-        return RungLadder((), LadderEnd.NO_OVERLOAD, 0.0)
-    last, end = _end(model, base, max_factor)
-    program = FlowProgram(model)
-    bends = Bends(program, base)
-    points = bends.points(first, max(first, last), most, loss)
-    kept, lost = thinned(points, most, loss - bends.unresolved)
-    return RungLadder(tuple(_plans(problem, program, kept)), end, lost + bends.unresolved)
+        return LadderSpan(first, first, LadderEnd.NO_OVERLOAD)
+    last, end = _end(problem.model, problem.vector, max_factor)
+    return LadderSpan(first, max(first, last), end)
 
 
 def first_full_factor(model: FlowModel, base: Floats) -> float:
@@ -169,22 +188,34 @@ def _end(model: FlowModel, base: Floats, max_factor: float) -> tuple[float, Ladd
 def _plans(problem: SheddingProblem, program: FlowProgram, points: list[Point]) -> list[RungPlan]:
     """Return the plans of points, each with no more kept than the one before if that is optimal."""
     model, result = program.model, list[RungPlan]()
-    names = model.network.locations
-    before = np.ones(len(names))
+    before = np.ones(len(model.network.locations))
     for point in points:
         rates = point.factor * problem.vector
         unshed = model.unshed(rates)
         flows = point.flows
         if result:
             flows = _capped(program, point, rates, before * unshed)
-            keep = dict(zip(names, model.keep(flows, rates).tolist(), strict=True))
-            early = trimmed(model.network, keep)
-            flows = model.flows(np.array(list(early.values())), rates)
+            flows = dropped_early(model, flows, rates)
         # The first rung drops nothing, not even records that no output needs.
-        before = np.divide(flows, unshed, out=np.ones(len(flows)), where=unshed > 0)
-        kept = dict(zip(names, before.tolist(), strict=True))
-        result.append(RungPlan(point.factor, kept, _outcome(model, flows, unshed)))
+        result.append(rung_plan(problem, point.factor, flows))
+        before = np.array(list(result[-1].kept.values()))
     return result
+
+
+def dropped_early(model: FlowModel, flows: Floats, rates: Floats) -> Floats:
+    """Return flows float64[d] with equal results that drop as early as possible."""
+    names = model.network.locations
+    keep = dict(zip(names, model.keep(flows, rates).tolist(), strict=True))
+    return model.flows(np.array(list(trimmed(model.network, keep).values())), rates)
+
+
+def rung_plan(problem: SheddingProblem, factor: float, flows: Floats) -> RungPlan:
+    """Return the rung of flows float64[d] at a factor of the problem's rates."""
+    model = problem.model
+    unshed = model.unshed(factor * problem.vector)
+    kept = np.divide(flows, unshed, out=np.ones(len(flows)), where=unshed > 0).tolist()
+    names = model.network.locations
+    return RungPlan(factor, dict(zip(names, kept, strict=True)), _outcome(model, flows, unshed))
 
 
 def _capped(program: FlowProgram, point: Point, rates: Floats, most: Floats) -> Floats:
