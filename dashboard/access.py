@@ -8,8 +8,8 @@ from django.views.decorators.cache import never_cache
 
 from controlplane.access import tokens
 from controlplane.access.audit import AuditFilters, audit_listing
-from controlplane.access.roles import ROLES, VIEWER
-from controlplane.clusters.listing import cluster_by_slug
+from controlplane.access.roles import ROLES, VIEWER, Actor
+from controlplane.clusters.listing import visible_cluster
 from controlplane.errors import Invalid, NotFound
 from controlplane.models import Cluster
 from dashboard.dialog_forms import whole_number
@@ -37,7 +37,7 @@ def make_token(request: PageRequest) -> HttpResponse:
                 request.actor,
                 values.get("name", ""),
                 values.get("role", VIEWER),
-                _cluster(values.get("cluster", "")),
+                _cluster(request.actor, values.get("cluster", "")),
                 # The service rejects 0.
                 whole_number(values.get("days", "")) or 0,
             )
@@ -75,10 +75,10 @@ def _page(request: PageRequest, more: dict[str, Any], status: int = 200) -> Http
     return render_page(request, "tokens.html", context | more, status)
 
 
-def _cluster(slug: str) -> Cluster | None:
+def _cluster(actor: Actor, slug: str) -> Cluster | None:
     if not slug:
         return None
     try:
-        return cluster_by_slug(slug)
+        return visible_cluster(actor, slug)
     except NotFound as missing:
         raise Invalid({"cluster": [str(missing)]}) from None

@@ -1,20 +1,29 @@
-"""The WebSocket of a cluster: live samples and events."""
+"""The WebSocket of a cluster: live samples and events, while its session may view the cluster."""
 
-from typing import Any, cast
+import asyncio
+from contextlib import suppress
+from typing import Any, Final, cast
 
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
-from django.contrib.auth.models import AnonymousUser
+from django.conf import settings
 from django.urls import path
 
-from controlplane.access.roles import Actor
-from controlplane.clusters.listing import cluster_by_slug
+from controlplane.clusters.listing import visible_cluster
 from controlplane.errors import NotFound
 from controlplane.events.publish import group
+from controlplane.logins.changes import access_group
+from controlplane.logins.connection_access import (
+    ConnectionAccess,
+    access_of_session,
+    actor_of_session,
+)
 from controlplane.models import Cluster
 from controlplane.telemetry.time_series import since
 
 Message = dict[str, Any]
+# The session or the role has ended: the page loads itself again, which asks for a login.
+ACCESS_ENDED: Final = 4401
 
 
 class ClusterConsumer(AsyncJsonWebsocketConsumer):
@@ -24,44 +33,88 @@ class ClusterConsumer(AsyncJsonWebsocketConsumer):
     """
 
     cluster: Cluster | None = None
+    access: ConnectionAccess | None = None
+    user_id: int | None = None
+    checks: asyncio.Task[None] | None = None
 
     async def connect(self) -> None:
         """Accept viewers of the cluster; others are rejected during the handshake."""
         self.cluster = await self._visible_cluster()
-        if self.cluster is None:
+        if self.cluster is None or self.user_id is None:
             await self.close()
             return
+        await self.channel_layer.group_add(access_group(self.user_id), self.channel_name)
         await self.channel_layer.group_add(group(self.cluster.pk), self.channel_name)
+        if not await self._may_continue():
+            # The session has ended since it was read, before the group was joined.
+            await self.close()
+            return
         await self.accept()
+        self.checks = asyncio.create_task(self._check_periodically())
 
     async def disconnect(self, code: int) -> None:
-        """Leave the group."""
+        """Leave the groups."""
+        if self.checks is not None:
+            self.checks.cancel()
+        if self.user_id is not None:
+            await self.channel_layer.group_discard(access_group(self.user_id), self.channel_name)
         if self.cluster is not None:
             await self.channel_layer.group_discard(group(self.cluster.pk), self.channel_name)
+
+    async def access_changed(self, message: Message) -> None:
+        """Close the socket if its session or its role on the cluster has ended."""
+        if not await self._may_continue():
+            await self._leave_cluster()
+
+    async def _check_periodically(self) -> None:
+        """Check access as after a message, for changes that send none and for expiry."""
+        while True:
+            await asyncio.sleep(settings.ACCESS_RECHECK_S)
+            if not await self._may_continue():
+                break
+        await self._leave_cluster()
+
+    async def _leave_cluster(self) -> None:
+        """Close the socket, and forward nothing that arrives meanwhile."""
+        if self.access is None:
+            return
+        self.access = None
+        with suppress(RuntimeError, OSError):
+            # The client may have left meanwhile.
+            await self.close(code=ACCESS_ENDED)
+
+    async def _may_continue(self) -> bool:
+        access = self.access
+        return access is not None and await database_sync_to_async(access.holds)()
 
     async def receive_json(self, content: Any, **kwargs: Any) -> None:
         """Reply to {"since": ms} with the samples after that moment; ignore other messages."""
         moment = content.get("since") if isinstance(content, dict) else None
-        if isinstance(moment, int | float) and self.cluster is not None:
-            missed = await database_sync_to_async(since)(self.cluster, int(moment))
+        if isinstance(moment, int | float) and self.access is not None:
+            missed = await database_sync_to_async(since)(self.access.cluster, int(moment))
             await self.send_json({"type": "samples", "samples": missed})
 
     async def cluster_sample(self, message: Message) -> None:
         """Forward a sample."""
-        await self.send_json({"type": "sample", "sample": message["sample"]})
+        if self.access is not None:
+            await self.send_json({"type": "sample", "sample": message["sample"]})
 
     async def cluster_event(self, message: Message) -> None:
         """Forward an event."""
-        await self.send_json({"type": "event", "event": message["event"]})
+        if self.access is not None:
+            await self.send_json({"type": "event", "event": message["event"]})
 
     @database_sync_to_async
     def _visible_cluster(self) -> Cluster | None:
-        actor = Actor(self.scope.get("user") or AnonymousUser())
+        actor = actor_of_session(self.scope["session"])
+        if actor is None:
+            return None
         try:
-            cluster = cluster_by_slug(self.scope["url_route"]["kwargs"]["slug"])
+            cluster = visible_cluster(actor, self.scope["url_route"]["kwargs"]["slug"])
         except NotFound:
             return None
-        return cluster if actor.on(cluster).is_viewer else None
+        self.access, self.user_id = access_of_session(self.scope["session"], cluster), actor.user.pk
+        return cluster
 
 
 # The URLs of WebSockets, which controlplane.asgi mounts.

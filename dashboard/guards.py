@@ -7,12 +7,13 @@ from typing import Any, Concatenate, ParamSpec, cast
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import render
 from django.views.decorators.http import require_POST
 from django_htmx.middleware import HtmxDetails
 
 from controlplane.access.roles import Actor, actor_of, require_member, require_viewer
-from controlplane.clusters.listing import cluster_by_slug
-from controlplane.errors import Forbidden, NotFound
+from controlplane.clusters.listing import visible_cluster
+from controlplane.errors import Forbidden, Invalid, NotFound
 from controlplane.models import Cluster
 
 P = ParamSpec("P")
@@ -32,7 +33,7 @@ ClusterPage = Callable[Concatenate[PageRequest, Cluster, P], HttpResponseBase]
 
 
 def anyone_page(view: Page[P]) -> Anyone[P]:
-    """Require a viewer of any cluster; `Forbidden` is a 403, `NotFound` a 404."""
+    """Require a viewer of any cluster; `Forbidden` is a 403, `NotFound` a 404, `Invalid` a 422."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -45,6 +46,9 @@ def anyone_page(view: Page[P]) -> Anyone[P]:
             raise PermissionDenied(str(refusal)) from None
         except NotFound as missing:
             raise Http404(str(missing)) from None
+        except Invalid as refusal:
+            # A form shows its own faults: this is a value of the URL, or one that no form sends.
+            return render(request, "422.html", {"faults": refusal.fields}, status=422)
 
     return cast("Anyone[P]", login_required(guarded))
 
@@ -61,16 +65,15 @@ def viewer_page(view: Page[P]) -> Anyone[P]:
 
 
 def cluster_page(view: ClusterPage[...]) -> Callable[..., HttpResponseBase]:
-    """Load the cluster of the URL's `slug`, and require a viewer of it.
+    """Load the cluster of the URL's `slug`; for others than its viewers it is unknown: 404.
 
     The actor has the role on that cluster, on the page and in the services.
     """
 
     @wraps(view)
     def loaded(request: PageRequest, slug: str, **parts: Any) -> HttpResponseBase:
-        cluster = cluster_by_slug(slug)
+        cluster = visible_cluster(request.actor, slug)
         request.actor, request.cluster = request.actor.on(cluster), cluster
-        require_viewer(request.actor, cluster)
         return view(request, cluster, **parts)
 
     return anyone_page(loaded)

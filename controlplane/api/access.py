@@ -9,9 +9,10 @@ from pydantic import Field
 from controlplane.access import tokens
 from controlplane.access.audit import AuditFilters, audit_listing
 from controlplane.access.roles import ROLES, VIEWER
-from controlplane.api.common.lists import listed, requested_page
-from controlplane.api.common.schemas import ListOut, below, columns_of
-from controlplane.api.common.security import caller, visible_cluster
+from controlplane.api.common.lists import list_parameters, listed, requested_page
+from controlplane.api.common.schemas import ListOut, RequestBody, below, columns_of
+from controlplane.api.common.security import caller
+from controlplane.clusters.listing import visible_cluster
 from controlplane.models import ApiToken, AuditEntry, Cluster
 
 me = Router(tags=["access"])
@@ -52,7 +53,7 @@ def get_caller(request: HttpRequest) -> Any:
     }
 
 
-class TokenIn(Schema):
+class TokenIn(RequestBody):
     """A token: the most it may, the only cluster where (null: all), and for how many days."""
 
     name: str = Field(max_length=tokens.MAX_NAME)
@@ -115,7 +116,7 @@ class AuditPage(ListOut):
     entries: list[AuditOut]
 
 
-@audit.get("", response=AuditPage)
+@audit.get("", response=AuditPage, openapi_extra=list_parameters(AuditFilters))
 def list_audit(request: HttpRequest, response: HttpResponse) -> Any:
     """List audit entries, newest first.
 

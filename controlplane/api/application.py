@@ -1,14 +1,13 @@
 """The Ninja application: routers, decorators of all responses, and error handlers."""
 
-from django.contrib.auth.decorators import login_required
-
 from controlplane.api import access, comparisons, executions, lab, policies, proposals
 from controlplane.api.clusters import health, shedding
 from controlplane.api.clusters import routes as clusters
 from controlplane.api.common.decorators import conditional, idempotent
 from controlplane.api.common.openapi import DocumentedAPI
 from controlplane.api.common.problems import translate_errors
-from controlplane.api.common.security import AUTHENTICATION
+from controlplane.api.common.security import AUTHENTICATION, readable_with_token
+from controlplane.api.common.strictness import known_parameters_only, require_strict_bodies
 from controlplane.api.integrations import attached, webhooks
 from controlplane.api.queries import edges, feed, keys
 from controlplane.api.queries import routes as queries
@@ -25,10 +24,12 @@ api = DocumentedAPI(
     ),
     auth=AUTHENTICATION,
     urls_namespace="api",
-    docs_decorator=login_required,
+    docs_decorator=readable_with_token,
 )
 translate_errors(api)
-# "view": around authentication and validation, where the request is still as it came.
+# The innermost first. "view": around authentication and validation, where the request is still as
+# it came.
+api.add_decorator(known_parameters_only, mode="view")
 api.add_decorator(conditional, mode="view")
 api.add_decorator(idempotent, mode="view")
 api.add_router("/me", access.me)
@@ -43,3 +44,4 @@ for _module in (
 api.add_router("/key-groupings", edges.groupings)
 api.add_router("/lab", lab.router)
 api.add_router("/attached", attached.router)
+require_strict_bodies(api)

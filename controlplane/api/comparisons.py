@@ -7,8 +7,15 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from controlplane.api.common.lists import about, numbers_of
-from controlplane.api.common.schemas import PageOut, ReasonIn, below, columns_of, fields_of
+from controlplane.api.common.lists import BY_NUMBER, about, numbers_of
+from controlplane.api.common.schemas import (
+    PageOut,
+    ReasonIn,
+    RequestBody,
+    below,
+    columns_of,
+    fields_of,
+)
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.api.proposals import ProposalIn, ProposalOut
 from controlplane.models import Comparison, LedgerEntry
@@ -38,7 +45,7 @@ class AskedIn(ProposalIn):
     """One planner's algorithm with its parameters; empty is the planner's default."""
 
 
-class ComparisonIn(Schema):
+class ComparisonIn(RequestBody):
     """Who is asked; budgets: every planner is asked under each, {} is without a limit.
 
     A budget has some of bytes, moves, pause_ms (of all tasks together) and share (0 to 1, of the
@@ -101,7 +108,7 @@ class EffectPage(PageOut):
     effects: list[EffectOut]
 
 
-class WithoutIn(Schema):
+class WithoutIn(RequestBody):
     """The places of the actions that are to be left out, from 0."""
 
     places: list[int] = Field(max_length=100_000)
@@ -159,7 +166,7 @@ def request_comparison(request: HttpRequest, slug: str, body: ComparisonIn) -> A
     return Status(202, compared(comparison))
 
 
-@router.get("/{slug}/comparisons", response=ComparisonPage)
+@router.get("/{slug}/comparisons", response=ComparisonPage, openapi_extra=BY_NUMBER)
 def list_comparisons(request: HttpRequest, slug: str) -> Any:
     """Return one page, the newest first; query parameters page, per_page."""
     page = comparisons_page(viewed_cluster(request), *numbers_of(request))
@@ -181,7 +188,7 @@ def cancel_comparison(
     return {"cancelled": comparisons.cancel(actor, comparison, body.reason if body else "")}
 
 
-@router.get("/{slug}/proposals/{int:pk}/effects", response=EffectPage)
+@router.get("/{slug}/proposals/{int:pk}/effects", response=EffectPage, openapi_extra=BY_NUMBER)
 def list_effects(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return what leaving out each action alone would change; query parameters page, per_page."""
     page = effects_page(proposal_by_id(viewed_cluster(request), pk), *numbers_of(request))
@@ -195,7 +202,7 @@ def leave_out_actions(request: HttpRequest, slug: str, pk: int, body: WithoutIn)
     return Status(201, derivation.without(actor, proposal, body.places))
 
 
-@router.get("/{slug}/ledger", response=LedgerPage)
+@router.get("/{slug}/ledger", response=LedgerPage, openapi_extra=BY_NUMBER)
 def list_ledger(request: HttpRequest, slug: str) -> Any:
     """Return one page of the ledger, the newest first; query parameters page, per_page."""
     page = ledger_page(viewed_cluster(request), *numbers_of(request))

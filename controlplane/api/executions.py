@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Router
 
-from controlplane.api.common.lists import numbers_of
+from controlplane.api.common.lists import BY_NUMBER, numbers_of
 from controlplane.api.common.schemas import below, columns_of, fields_of
 from controlplane.api.common.security import viewed_cluster
 from controlplane.executions.progress import (
@@ -105,7 +105,10 @@ def running_execution(request: HttpRequest, slug: str) -> Any:
     return _progress_values(progress) if progress is not None else None
 
 
-@router.get("/{slug}/proposals/{int:pk}/execution", response=ExecutionOut, openapi_extra=_SHOWN)
+@router.get(
+    "/{slug}/proposals/{int:pk}/execution", response=ExecutionOut,
+    openapi_extra={**_SHOWN, **BY_NUMBER},
+)  # fmt: skip
 def get_execution(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return the progress of a proposal's execution; query parameters page, per_page: its steps."""
     execution = execution_of(proposal_without_plan(viewed_cluster(request), pk))

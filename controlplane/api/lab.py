@@ -10,8 +10,8 @@ from pydantic import Field
 from algorithms.experiments import Axis, Experiment
 from algorithms.vocabulary import ParameterField
 from controlplane import lab
-from controlplane.api.common.lists import listed, requested_page
-from controlplane.api.common.schemas import ListOut, columns_of, fields_of
+from controlplane.api.common.lists import list_parameters, listed, requested_page
+from controlplane.api.common.schemas import ListOut, RequestBody, columns_of, fields_of
 from controlplane.api.common.security import caller
 from controlplane.errors import Conflict
 from controlplane.lab.runs import (
@@ -54,7 +54,7 @@ class ExperimentOut(fields_of(Experiment, without="panels parameters measures tr
         return [field for field in fields if field.name != experiment.x.name]
 
 
-class RunIn(Schema):
+class RunIn(RequestBody):
     """An experiment and its parameters; missing values have the experiment's defaults."""
 
     planner: str = "placement"
@@ -64,7 +64,7 @@ class RunIn(Schema):
     series: list[str] | None = None
 
 
-class RunOut(
+class LabRunOut(
     columns_of(  # type: ignore[misc]
         LabRun,
         "id planner experiment state progress requested_by requested_at started_at finished_at"
@@ -80,7 +80,7 @@ class RunOut(
 class RunPage(ListOut):
     """One page of runs."""
 
-    runs: list[RunOut]
+    runs: list[LabRunOut]
 
 
 class TableOut(Schema):
@@ -112,7 +112,7 @@ def get_experiment(request: HttpRequest, planner: str, name: str) -> Any:
     return experiment_by_name(planner, name)
 
 
-@router.post("/runs", response={202: RunOut})
+@router.post("/runs", response={202: LabRunOut})
 def request_run(request: HttpRequest, body: RunIn) -> Any:
     """Request a run, which is queued for the Lab's worker."""
     run = lab.request(
@@ -121,7 +121,7 @@ def request_run(request: HttpRequest, body: RunIn) -> Any:
     return Status(202, run)
 
 
-@router.get("/runs", response=RunPage)
+@router.get("/runs", response=RunPage, openapi_extra=list_parameters(LabFilters))
 def list_runs(request: HttpRequest, response: HttpResponse) -> Any:
     """List runs, newest first.
 
@@ -132,7 +132,7 @@ def list_runs(request: HttpRequest, response: HttpResponse) -> Any:
     return listed(request, response, page) | {"runs": list(page.rows)}
 
 
-@router.get("/runs/{int:pk}", response=RunOut)
+@router.get("/runs/{int:pk}", response=LabRunOut)
 def get_run(request: HttpRequest, pk: int) -> Any:
     """Return one run without its table."""
     caller(request)
@@ -149,13 +149,13 @@ def get_table(request: HttpRequest, pk: int) -> Any:
     return run.table
 
 
-@router.post("/runs/{int:pk}/cancel", response=RunOut)
+@router.post("/runs/{int:pk}/cancel", response=LabRunOut)
 def cancel_run(request: HttpRequest, pk: int) -> Any:
     """Cancel a queued or running run."""
     return lab.cancel(caller(request), run_by_id(pk))
 
 
-@router.post("/runs/{int:pk}/again", response={202: RunOut})
+@router.post("/runs/{int:pk}/again", response={202: LabRunOut})
 def run_again(request: HttpRequest, pk: int) -> Any:
     """Request another run with the same parameters."""
     return Status(202, lab.repeat(caller(request), run_by_id(pk)))

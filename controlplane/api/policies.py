@@ -8,7 +8,7 @@ from django.utils import timezone
 from ninja import Router, Status
 from pydantic import ConfigDict, Field, StrictInt, create_model
 
-from controlplane.api.common.lists import listed, requested_page
+from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.models import Blackout, Cluster, Decision, Exclusion
@@ -183,7 +183,9 @@ def get_watch(request: HttpRequest, slug: str) -> Any:
     return [row for row in last_decisions(viewed_cluster(request)).values() if row is not None]
 
 
-@router.get("/{slug}/decisions", response=DecisionPage)
+@router.get(
+    "/{slug}/decisions", response=DecisionPage, openapi_extra=list_parameters(DecisionFilters)
+)
 def list_decisions(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
     """List the decisions of the watch loops, newest first.
 

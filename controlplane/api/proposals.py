@@ -8,8 +8,23 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from controlplane.api.common.examples import verb_examples, with_examples
-from controlplane.api.common.lists import about, listed, numbers_of, requested_page
-from controlplane.api.common.schemas import ListOut, PageOut, ReasonIn, below, columns_of, fields_of
+from controlplane.api.common.lists import (
+    BY_NUMBER,
+    about,
+    list_parameters,
+    listed,
+    numbers_of,
+    requested_page,
+)
+from controlplane.api.common.schemas import (
+    ListOut,
+    PageOut,
+    ReasonIn,
+    RequestBody,
+    below,
+    columns_of,
+    fields_of,
+)
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.api.lab import ParameterOut
 from controlplane.errors import Conflict
@@ -37,7 +52,7 @@ from controlplane.proposals.listing import (
 from controlplane.proposals.requests import offered_planners
 
 
-class ProposalIn(Schema):
+class ProposalIn(RequestBody):
     """Which planner and algorithm, and its parameters; empty is the planner's default."""
 
     planner: str = Field("", max_length=30)
@@ -45,7 +60,7 @@ class ProposalIn(Schema):
     parameters: dict[str, Any] = Field(default_factory=dict)
 
 
-class ReasonedIn(Schema):
+class ReasonedIn(RequestBody):
     """Why it is done; kept in the audit log."""
 
     reason: str = Field(max_length=2000)
@@ -220,7 +235,9 @@ def request_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
     return Status(202, proposal)
 
 
-@router.get("/{slug}/proposals", response=ProposalPage)
+@router.get(
+    "/{slug}/proposals", response=ProposalPage, openapi_extra=list_parameters(ProposalFilters)
+)
 def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
     """List proposals, the newest first.
 
@@ -251,7 +268,7 @@ def get_allowed(request: HttpRequest, slug: str, pk: int) -> Any:
     }
 
 
-@router.get(f"{PROPOSAL}/actions", response=ActionPage)
+@router.get(f"{PROPOSAL}/actions", response=ActionPage, openapi_extra=BY_NUMBER)
 def list_actions(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return one page of the actions in their order; query parameters page, per_page."""
     proposal = proposal_by_id(viewed_cluster(request), pk)

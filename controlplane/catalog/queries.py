@@ -97,6 +97,7 @@ ORDERS: Final = {
     "window": "window_s",
     "submitted": "submitted_at",
 }
+ORDER_NAMES = tuple(sign + name for name in ORDERS for sign in ("", "-"))
 STATES = tuple(str(state) for state in Query.State.values)
 
 
@@ -104,15 +105,15 @@ STATES = tuple(str(state) for state in Query.State.values)
 class QueryFilters(Filters):
     """Filters of the list; state "live" is pending, running and ending, "" is all.
 
-    node is a node's index, stream a stream's name. order is a key of ORDERS, "-" before it turns
-    it round; anything else is the newest first.
+    node is a node's index, stream a stream's name. order is one of ORDER_NAMES: a key of ORDERS,
+    "-" before it turns it round; "" is the newest first.
     """
 
     text: str = text_filter("q")
     state: str = choice_filter("state", lambda: (*STATES, "live"))
     node: int | None = whole_filter("node")
     stream: str = text_filter("stream")
-    order: str = text_filter("order")
+    order: str = choice_filter("order", lambda: ORDER_NAMES)
 
 
 def query_by_id(cluster: Cluster, pk: int) -> Query:

@@ -1,28 +1,33 @@
 """Routing versions: lists, one version, and the versions in a time range."""
 
-from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from django.db.models import Q, QuerySet
 
 from controlplane.models import Cluster, RoutingVersion
 from controlplane.pagination.cursors import Place, Slice, slice_of
+from controlplane.pagination.listing import Filters, whole_filter
 from controlplane.pagination.lookup import row_by
-from controlplane.pagination.pages import optional_whole
+
+
+@dataclass(frozen=True)
+class VersionFilters(Filters):
+    """Filters of the list: the versions of a proposal's execution."""
+
+    proposal: int | None = whole_filter("proposal")
 
 
 def versions_slice(
-    cluster: Cluster, values: Mapping[str, Any], place: Place
+    cluster: Cluster, filters: VersionFilters, place: Place
 ) -> Slice[RoutingVersion]:
-    """Return the versions after a cursor, newest first; of one proposal if values name it.
+    """Return the versions after a cursor, newest first, without their operations.
 
-    Without their operations. Raises `Invalid`.
+    Raises `Invalid`.
     """
     routing_versions = RoutingVersion.objects.filter(cluster=cluster).defer("ops")
-    proposal = optional_whole(values, "proposal")
-    if proposal is not None:
-        routing_versions = routing_versions.filter(proposal=proposal)
+    if filters.proposal is not None:
+        routing_versions = routing_versions.filter(proposal=filters.proposal)
     return slice_of(routing_versions, ("-version", "-pk"), place, list)
 
 

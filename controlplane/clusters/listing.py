@@ -1,16 +1,20 @@
 """Clusters: lookup by slug, lists, and their nodes."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, Q
 
+from controlplane.access.roles import Actor
+from controlplane.errors import NotFound
 from controlplane.models import Cluster, Node, Task
 from controlplane.pagination.cursors import Place, Slice, slice_of
+from controlplane.pagination.listing import Filters, choice_filter, text_filter
 from controlplane.pagination.lookup import row_by
-from controlplane.pagination.pages import one_of
 from controlplane.telemetry.time_series import latest_values
+
+STATES = tuple(str(state) for state in Cluster.State.values)
 
 
 @dataclass(frozen=True)
@@ -35,18 +39,40 @@ def cluster_by_slug(slug: str) -> Cluster:
     return row_by(Cluster.objects, "cluster", slug=slug)
 
 
+def visible_cluster(actor: Actor, slug: str) -> Cluster:
+    """Return a cluster that the actor may view.
+
+    A cluster that the actor may not view does not differ from an unknown one: both raise
+    `NotFound`, after the same SQL statements.
+    """
+    # Roles are read before the cluster, so also for an unknown one.
+    seen = actor.clusters
+    cluster = cluster_by_slug(slug)
+    if seen is not None and cluster.pk not in seen:
+        raise NotFound("cluster", slug)
+    return cluster
+
+
+@dataclass(frozen=True)
+class ClusterFilters(Filters):
+    """Filters of the list; text is a part of slug or name, state "" selects all."""
+
+    text: str = text_filter("q")
+    state: str = choice_filter("state", lambda: STATES)
+
+
 def clusters_slice(
-    seen: Collection[int] | None, values: Mapping[str, Any], place: Place
+    seen: Collection[int] | None, filters: ClusterFilters, place: Place
 ) -> Slice[Cluster]:
     """Return the clusters after a cursor by slug, of all or of those with these ids.
 
-    `values`: q, a part of slug or name, and state. Raises `Invalid`.
+    Raises `Invalid`.
     """
     clusters = Cluster.objects.all() if seen is None else Cluster.objects.filter(pk__in=seen)
-    if text := str(values.get("q", "")).strip()[:100]:
+    if text := filters.text:
         clusters = clusters.filter(Q(slug__icontains=text) | Q(name__icontains=text))
-    if state := one_of(values, "state", [str(state) for state in Cluster.State.values]):
-        clusters = clusters.filter(state=state)
+    if filters.state:
+        clusters = clusters.filter(state=filters.state)
     return slice_of(clusters, ("slug", "pk"), place, list)
 
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, Field, FiniteFloat, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 # What a column of the database holds.
 Count = Annotated[int, Field(ge=0, le=2**62)]
@@ -13,7 +13,13 @@ Text = Annotated[str, Field(pattern=r"^[^\x00]*$")]
 Key = Annotated[Text, Field(max_length=100)]
 
 
-class JobIn(BaseModel):
+class _Part(BaseModel):
+    """A part of a report, which refuses fields that it does not declare."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class JobIn(_Part):
     """A reporting job: Spark's application id and name."""
 
     application: Text = Field(min_length=1, max_length=200)
@@ -21,7 +27,7 @@ class JobIn(BaseModel):
     spark_version: Text = Field("", max_length=40)
 
 
-class StateIn(BaseModel):
+class StateIn(_Part):
     """State of a run, summed over its operators."""
 
     rows: Count = 0
@@ -30,7 +36,7 @@ class StateIn(BaseModel):
     dropped: Count = 0
 
 
-class SourceIn(BaseModel):
+class SourceIn(_Part):
     """A source in a batch; metrics are the source's own, such as Kafka's lag."""
 
     description: Text = Field("", max_length=500)
@@ -40,14 +46,14 @@ class SourceIn(BaseModel):
     metrics: dict[Key, FiniteFloat] = Field(default_factory=dict, max_length=50)
 
 
-class SinkIn(BaseModel):
+class SinkIn(_Part):
     """The sink in a batch; rows is null where it does not count."""
 
     description: Text = Field("", max_length=500)
     rows: Count | None = None
 
 
-class ProgressIn(BaseModel):
+class ProgressIn(_Part):
     """One micro-batch; phases are Spark's durationMs."""
 
     batch: Count
@@ -59,10 +65,11 @@ class ProgressIn(BaseModel):
     state: StateIn | None = None
     watermark: AwareDatetime | None = None
     sources: list[SourceIn] = Field(default_factory=list, max_length=50)
-    sink: SinkIn = SinkIn(description="", rows=None)
+    # Not a default value: generators of clients read none of an object.
+    sink: SinkIn = Field(default_factory=lambda: SinkIn(description="", rows=None))
 
 
-class EventIn(BaseModel):
+class EventIn(_Part):
     """One event of a run; progress comes with kind progress, error with terminated."""
 
     kind: Literal["started", "progress", "idle", "terminated"]
@@ -82,7 +89,7 @@ class EventIn(BaseModel):
         return self
 
 
-class ReportIn(BaseModel):
+class ReportIn(_Part):
     """A report of a job: up to 500 events in their order; ended: the job is over."""
 
     job: JobIn

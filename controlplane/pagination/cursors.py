@@ -17,7 +17,7 @@ from django.db import DataError
 from django.db.models import Model, Q, QuerySet
 
 from controlplane.errors import Invalid
-from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, whole
+from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, text_of, whole
 
 # The longest cursor: base64 of the values of an order.
 MAX_CURSOR: Final = 1000
@@ -35,10 +35,10 @@ class Place:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Place":
-        """Read cursor and limit (or per_page) of a query string."""
+        """Read cursor and limit (or per_page) of a query string. Raises `Invalid`."""
         name = "limit" if "limit" in values else "per_page"
         limit = whole(values, name, PER_PAGE, MAX_PER_PAGE)
-        return cls(str(values.get("cursor", "")).strip(), limit)
+        return cls(text_of(values, "cursor"), limit)
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,17 @@ from typing import Any, Generic, Self, TypeVar
 
 from django.db.models import Model, QuerySet
 
+from controlplane.errors import Fields, Invalid
 from controlplane.pagination.cursors import Place, Slice, slice_of
 from controlplane.pagination.pages import (
     MAX_PER_PAGE,
     PER_PAGE,
+    WHOLE_SCHEMA,
     Page,
     one_of,
     optional_whole,
     page_of,
+    text_of,
     whole,
 )
 
@@ -21,23 +24,57 @@ T = TypeVar("T")
 M = TypeVar("M", bound=Model)
 
 
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a query string: how it is read, and its JSON schema for OpenAPI."""
+
+    name: str
+    read: Callable[[Mapping[str, Any]], Any]
+    schema: Callable[[], Mapping[str, Any]]
+
+
 def text_filter(name: str, longest: int = 100) -> Any:
-    """Declare a filter that is a text of the query string, cut to a length."""
-    return _filter("", lambda values: str(values.get(name, "")).strip()[:longest])
+    """Declare a filter that is a text of the query string of at most `longest` characters."""
+    return _filter(
+        "",
+        Parameter(
+            name,
+            lambda values: text_of(values, name, longest),
+            lambda: {"type": "string", "maxLength": longest},
+        ),
+    )
 
 
 def choice_filter(name: str, allowed: Callable[[], Sequence[str]], default: str = "") -> Any:
-    """Declare a filter that is one of the allowed words, else the default."""
-    return _filter(default, lambda values: one_of(values, name, allowed(), default))
+    """Declare a filter that is one of the allowed words; the default if it is missing or empty."""
+    return _filter(
+        default,
+        Parameter(
+            name,
+            lambda values: one_of(values, name, allowed(), default),
+            lambda: {"type": "string", "enum": ["", *allowed()]},
+        ),
+    )
 
 
 def whole_filter(name: str) -> Any:
     """Declare a filter that is an integer of the query string, None if it is missing."""
-    return _filter(None, lambda values: optional_whole(values, name))
+    return _filter(
+        None, Parameter(name, lambda values: optional_whole(values, name), lambda: WHOLE_SCHEMA)
+    )
 
 
-def _filter(default: Any, read: Callable[[Mapping[str, Any]], Any]) -> Any:
-    return field(default=default, metadata={"read": read})
+def page_parameter(name: str, default: int, maximum: int = 10**6) -> Parameter:
+    """Return a parameter that is an integer from 1 to `maximum`."""
+    return Parameter(
+        name,
+        lambda values: whole(values, name, default, maximum),
+        lambda: {"type": "integer", "minimum": 1, "maximum": maximum},
+    )
+
+
+def _filter(default: Any, parameter: Parameter) -> Any:
+    return field(default=default, metadata={"parameter": parameter})
 
 
 @dataclass(frozen=True)
@@ -47,15 +84,31 @@ class Filters:
     A subclass declares its filters with `text_filter`, `choice_filter` and `whole_filter`.
     """
 
-    page: int = _filter(1, lambda values: whole(values, "page", 1))
-    per_page: int = _filter(
-        PER_PAGE, lambda values: whole(values, "per_page", PER_PAGE, MAX_PER_PAGE)
-    )
+    page: int = _filter(1, page_parameter("page", 1))
+    per_page: int = _filter(PER_PAGE, page_parameter("per_page", PER_PAGE, MAX_PER_PAGE))
+
+    @classmethod
+    def parameters(cls) -> dict[str, Parameter]:
+        """Return the parameters of the query string by the name of their field."""
+        return {item.name: item.metadata["parameter"] for item in fields(cls) if item.metadata}
 
     @classmethod
     def of(cls, values: Mapping[str, Any], **given: Any) -> Self:
-        """Read the filters of a query string; `given`: fields that are not read from it."""
-        read = {item.name: item.metadata["read"](values) for item in fields(cls) if item.metadata}
+        """Read the filters of a query string; `given`: fields that are not read from it.
+
+        Raises `Invalid` with every invalid value.
+        """
+        read: dict[str, Any] = {}
+        faults: Fields = {}
+        for name, parameter in cls.parameters().items():
+            if name in given:
+                continue
+            try:
+                read[name] = parameter.read(values)
+            except Invalid as invalid:
+                faults |= invalid.fields
+        if faults:
+            raise Invalid(faults)
         return cls(**read | given)
 
 

@@ -1,15 +1,21 @@
 """Pagination by page number, and values of query strings."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from django.db.models import Model, QuerySet
+
+from controlplane.errors import Invalid
 
 PER_PAGE = 50
 MAX_PER_PAGE = 1000
 # Longer texts are no ids, and slow to parse.
 MAX_DIGITS = 12
+_DIGITS: Final = re.compile(rf"[0-9]{{1,{MAX_DIGITS}}}")
+# The JSON schema of `optional_whole`.
+WHOLE_SCHEMA: Final = {"type": "integer", "minimum": 0, "maximum": 10**MAX_DIGITS - 1}
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Model)
@@ -56,20 +62,46 @@ def page_range(total: int, number: int, per_page: int) -> tuple[int, range]:
 
 
 def whole(values: Mapping[str, Any], name: str, default: int, maximum: int = 10**6) -> int:
-    """Return an integer of a query string from 1 to maximum, the default if it is invalid."""
-    text = str(values.get(name, "")).strip()
-    return (
-        min(max(1, int(text)), maximum) if text.isdecimal() and len(text) <= MAX_DIGITS else default
-    )
+    """Return an integer of a query string from 1 to maximum, the default if it is missing.
+
+    Raises `Invalid`.
+    """
+    number = optional_whole(values, name)
+    if number is None:
+        return default
+    if not 1 <= number <= maximum:
+        raise Invalid({name: [f"Must be from 1 to {maximum}"]})
+    return number
 
 
 def one_of(values: Mapping[str, Any], name: str, allowed: Sequence[str], default: str = "") -> str:
-    """Return a value of a query string if it is allowed, else the default."""
-    word = str(values.get(name, "")).strip()
-    return word if word in allowed else default
+    """Return a value of a query string, the default if it is missing.
+
+    Raises `Invalid` for a value that is not allowed.
+    """
+    word = text_of(values, name)
+    if word and word not in allowed:
+        raise Invalid({name: [f"Must be one of {', '.join(allowed)}"]})
+    return word or default
 
 
 def optional_whole(values: Mapping[str, Any], name: str) -> int | None:
-    """Return an integer of a query string, None if it is missing."""
-    text = str(values.get(name, "")).strip()
-    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else None
+    """Return an integer of a query string, None if it is missing. Raises `Invalid`."""
+    text = text_of(values, name)
+    if not text:
+        return None
+    if not _DIGITS.fullmatch(text):
+        raise Invalid({name: [f"Must be a whole number of at most {MAX_DIGITS} digits"]})
+    return int(text)
+
+
+def text_of(values: Mapping[str, Any], name: str, longest: int | None = None) -> str:
+    """Return a text of a query string without surrounding blanks, "" if it is missing.
+
+    Raises `Invalid` for one that is longer than `longest` characters.
+    """
+    value = values.get(name)
+    text = "" if value is None else str(value).strip()
+    if longest is not None and len(text) > longest:
+        raise Invalid({name: [f"Must have at most {longest} characters"]})
+    return text

@@ -14,7 +14,7 @@ from controlplane.catalog.streams import stream_by_key
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Stream
-from controlplane.pagination.pages import whole
+from controlplane.pagination.pages import optional_whole, whole
 from controlplane.records.bodies.conformance import to_text
 from controlplane.wire import dead_letters
 from controlplane.wire.dead_letters import DeadLetter, Reason
@@ -53,7 +53,7 @@ class DeadLetterFilters:
         return cls(
             stream_by_key(cluster, named) if named else None,
             Reason(reason) if reason else None,
-            whole(values, "cursor", 0),
+            optional_whole(values, "cursor") or 0,
             whole(values, "limit", PER_PAGE, MAX_PER_PAGE),
         )
 

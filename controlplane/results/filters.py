@@ -42,6 +42,22 @@ class WindowState(StrEnum):
 
 STATES: Final = tuple(str(state) for state in WindowState)
 
+_TIME: Final = {
+    "type": "string",
+    "maxLength": 40,
+    "description": "ISO 8601, or ms since 1970",
+}
+# The parameters that `WindowFilters.of` reads, as JSON schemas.
+WINDOW_PARAMETERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "from": _TIME,
+    "to": _TIME,
+    "key": {"type": "string", "maxLength": _MAX_KEY},
+    "state": {"type": "string", "enum": ["", *STATES]},
+    "order": {"type": "string", "enum": ["", "newest", "oldest"]},
+    "cursor": {"type": "string", "maxLength": _MAX_CURSOR},
+    "limit": {"type": "integer", "minimum": 1, "maximum": MAX_WINDOWS},
+}
+
 
 @dataclass(frozen=True)
 class WindowFilters:
@@ -65,7 +81,7 @@ class WindowFilters:
         faults: dict[str, list[str]] = {}
         first = _moment(values, "from", -_MAX_MS, faults)
         stop = _moment(values, "to", _MAX_MS + 1, faults)
-        state, order = str(values.get("state", "")), str(values.get("order", "newest"))
+        state, order = str(values.get("state", "")), str(values.get("order") or "newest")
         if state and state not in STATES:
             faults["state"] = [f"must be one of {', '.join(STATES)}"]
         if order not in ("newest", "oldest"):
@@ -77,9 +93,13 @@ class WindowFilters:
             after = cursor_read(str(values.get("cursor", "")).strip())
         except ValueError as error:
             faults["cursor"] = [str(error)]
+        limit = DEFAULT_WINDOWS
+        try:
+            limit = whole(values, "limit", DEFAULT_WINDOWS, MAX_WINDOWS)
+        except Invalid as invalid:
+            faults |= invalid.fields
         if faults:
             raise Invalid(faults)
-        limit = whole(values, "limit", DEFAULT_WINDOWS, MAX_WINDOWS)
         wanted = WindowState(state) if state else None
         return cls(first, stop - 1, key, wanted, after, limit, order == "newest")
 

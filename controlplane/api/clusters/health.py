@@ -7,7 +7,7 @@ from django.utils import timezone
 from ninja import Router, Schema
 from pydantic import Field
 
-from controlplane.api.common.schemas import below, columns_of
+from controlplane.api.common.schemas import RequestBody, below, columns_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.health import skipped_batches
 from controlplane.health.disks import FullDisk
@@ -19,7 +19,7 @@ from controlplane.models import ClusterHealth, DriverRestart, Incident, SkippedB
 router = Router(tags=["clusters"])
 
 
-class ProgressOut(
+class ClusterProgressOut(
     columns_of(  # type: ignore[misc]
         ClusterHealth, "observed_at batch position total version unread rate drained_s phase"
     )
@@ -66,7 +66,7 @@ class IncidentOut(
     """A detected loss: what is gone, what Weir did, and the choices where somebody must decide."""
 
 
-class DecisionIn(Schema):
+class DecisionIn(RequestBody):
     """What is chosen about an incident, one of its choices; the reason is kept in the audit log."""
 
     choice: str = Field(max_length=30)
@@ -78,7 +78,7 @@ class HealthOut(Schema):
 
     state: str = below("cluster.state")
     state_detail: str = below("cluster.state_detail")
-    progress: ProgressOut | None
+    progress: ClusterProgressOut | None
     stuck_batch: FailingBatchOut | None = below("stuck")
     restarts_last_hour: int = below("last_hour")
     restarts: list[RestartOut]
@@ -144,7 +144,7 @@ class StuckBatchOut(Schema):
     skipped: list[SkippedOut]
 
 
-class SkipIn(Schema):
+class SkipIn(RequestBody):
     """The batch to skip, as GET names it, and the reason for the audit log."""
 
     batch: int = Field(ge=0)

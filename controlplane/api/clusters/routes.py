@@ -8,12 +8,12 @@ from django.utils import timezone
 from ninja import Router
 from pydantic import ConfigDict, Field
 
-from controlplane.api.common.lists import listed
+from controlplane.api.common.lists import list_parameters, listed
 from controlplane.api.common.schemas import ListOut, ReasonIn, columns_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
-from controlplane.catalog.routing_versions import version_by_number, versions_slice
+from controlplane.catalog.routing_versions import VersionFilters, version_by_number, versions_slice
 from controlplane.clusters import changes
-from controlplane.clusters.listing import clusters_slice, node_by_index, node_table
+from controlplane.clusters.listing import ClusterFilters, clusters_slice, node_by_index, node_table
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, RoutingVersion
 from controlplane.pagination.cursors import Place
@@ -87,7 +87,9 @@ router = Router(tags=["clusters"])
 DEFAULT_SPAN = timedelta(minutes=15)
 
 
-@router.get("", response=list[ClusterOut])
+@router.get(
+    "", response=list[ClusterOut], openapi_extra=list_parameters(ClusterFilters, by_number=False)
+)
 def list_clusters(request: HttpRequest, response: HttpResponse) -> Any:
     """List the visible clusters by slug.
 
@@ -95,9 +97,8 @@ def list_clusters(request: HttpRequest, response: HttpResponse) -> Any:
     has the next page.
     """
     actor = caller(request)
-    page = clusters_slice(
-        actor.clusters, request.GET, Place.of({"limit": 1000} | request.GET.dict())
-    )
+    filters, place = ClusterFilters.of(request.GET), Place.of({"limit": 1000} | request.GET.dict())
+    page = clusters_slice(actor.clusters, filters, place)
     listed(request, response, page)
     return page.rows
 
@@ -204,13 +205,18 @@ class VersionPage(ListOut):
     versions: list[VersionOut]
 
 
-@router.get("/{slug}/versions", response=VersionPage, tags=["routing"])
+@router.get(
+    "/{slug}/versions", response=VersionPage, tags=["routing"],
+    openapi_extra=list_parameters(VersionFilters, by_number=False),
+)  # fmt: skip
 def list_versions(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
     """List the versions of the routing table, newest first.
 
     Query parameters proposal (an id: those of its execution), cursor, limit (up to 1000).
     """
-    page = versions_slice(viewed_cluster(request), request.GET, Place.of(request.GET))
+    page = versions_slice(
+        viewed_cluster(request), VersionFilters.of(request.GET), Place.of(request.GET)
+    )
     return listed(request, response, page) | {"versions": page.rows}
 
 

@@ -4,15 +4,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from django.http import HttpRequest
-from ninja import Query, Router, Schema
+from ninja import Query, Router
 from pydantic import AwareDatetime, StrictInt
 
-from controlplane.api.common.schemas import ReasonIn, columns_of, fields_of
+from controlplane.api.common.schemas import ReasonIn, RequestBody, columns_of, fields_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.models import SheddingInterval
+from controlplane.planning.shedding.node_costs import NodeCost
 from controlplane.shedding import activation
 from controlplane.shedding.arming import arm, disarm
 from controlplane.shedding.drill import Drill, DrillPoint, LeastKept, run_drill
+from controlplane.shedding.episodes import Episode, episodes
 from controlplane.shedding.history import intervals
 from controlplane.shedding.interval_costs import IntervalCost, QueryCost, interval_costs
 from controlplane.shedding.report import (
@@ -52,7 +54,7 @@ class StaleReasonOut(fields_of(StaleReason)):  # type: ignore[misc]
     """A change since the ladder was computed that the policy does not tolerate."""
 
 
-class DriftOut(fields_of(LadderDrift, without="reasons")):  # type: ignore[misc]
+class LadderDriftOut(fields_of(LadderDrift, without="reasons")):  # type: ignore[misc]
     """The changes since the ladder was computed, as shares; with reasons it should be recomputed.
 
     rates: of all records/s; mix: of the streams' shares of them; costs: of a cost per record.
@@ -61,8 +63,16 @@ class DriftOut(fields_of(LadderDrift, without="reasons")):  # type: ignore[misc]
     reasons: list[StaleReasonOut]
 
 
+class NodeCostOut(fields_of(NodeCost)):  # type: ignore[misc]
+    """The time of a node per record of a query (emulated: per delivered record), in seconds.
+
+    source: how it is known, null: not at all. error: standard error, null: not known. fixed_s:
+    seconds per micro-batch besides. usable: the share of its time that is left for records.
+    """
+
+
 class LadderOut(
-    fields_of(LadderReport, without="rungs queries drift kept ladder given")  # type: ignore[misc]
+    fields_of(LadderReport, without="rungs queries drift kept ladder given nodes")  # type: ignore[misc]
 ):
     """The ladder of a cluster; if it is not armed, the one that arming would arm now.
 
@@ -70,11 +80,13 @@ class LadderOut(
     factor: the input over what the cluster can process without drops; headroom: how much more of
     the same mix it can process, as a share. active_rung: the one that a person activated, until
     active_until; 0: none. arm_at: when Weir arms the disarmed ladder again, null: never.
+    provisional: costs are assumed up to a factor, so that factor is at most the real one.
     """
 
     rung: int | None
     headroom: float | None
-    drift: DriftOut | None
+    drift: LadderDriftOut | None
+    nodes: list[NodeCostOut]
     rungs: list[RungOut]
     queries: list[QueryKeptOut]
 
@@ -93,13 +105,33 @@ class IntervalOut(
 ):
     """A time without a change of the rung; by_edge: rows of stream, query (0: input), records.
 
-    by_stream: rows of stream and records read. quality_lost: the part of the value of all records,
-    null if it is not known; lossy_queries: how many queries lost records; queries: at most 100.
+    Changes in its first 10 s belong to it: rung is the highest one. by_stream: rows of stream and
+    records read. quality_lost: the part of the value of all records, null if it is not known;
+    lossy_queries: how many queries lost records; queries: at most 100.
     """
 
     quality_lost: float | None
     lossy_queries: int
     queries: list[QueryCostOut]
+
+
+class EpisodeOut(fields_of(Episode, without="cost intervals")):  # type: ignore[misc]
+    """The time from the first drop until nothing was dropped for two minutes.
+
+    rung, position: the highest ones; kept: the mean part of the value of all records, null if it is
+    not known. intervals: the newest first; is_over: false while it may go on.
+    """
+
+    rung: int
+    position: float
+    started_at: AwareDatetime
+    ended_at: AwareDatetime
+    read: int
+    dropped: int
+    kept: float | None
+    lossy_queries: int
+    queries: list[QueryCostOut]
+    intervals: list[IntervalOut]
 
 
 class LeastKeptOut(fields_of(LeastKept)):  # type: ignore[misc]
@@ -132,7 +164,7 @@ class DisarmIn(ReasonIn):
     minutes: StrictInt = 0
 
 
-class RangeIn(Schema):
+class RangeIn(RequestBody):
     """A time range, by default the last day."""
 
     start: AwareDatetime | None = None
@@ -194,6 +226,21 @@ def list_intervals(request: HttpRequest, slug: str, given: RangeIn = _RANGE) -> 
     cluster = viewed_cluster(request)
     costs = interval_costs(cluster, intervals(cluster, *given.times()))
     return [_interval(cost) for cost in costs]
+
+
+@router.get("/{slug}/shedding/episodes", response=list[EpisodeOut])
+def list_episodes(request: HttpRequest, slug: str, given: RangeIn = _RANGE) -> Any:
+    """Return the episodes of load shedding in a time range with their intervals, the newest first.
+
+    Of at most 1,000 intervals.
+    """
+    start, stop = given.times()
+    return [
+        _interval(episode.cost)
+        | {"kept": episode.kept, "is_over": episode.is_over}
+        | {"intervals": [_interval(cost) for cost in episode.intervals]}
+        for episode in episodes(viewed_cluster(request), start, stop, datetime.now(UTC))
+    ]
 
 
 def _interval(cost: IntervalCost) -> dict[str, Any]:

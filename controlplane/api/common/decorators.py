@@ -36,8 +36,8 @@ def conditional(run: View) -> View:
         response = run(request, *args, **parts)
         if request.method != "GET" or not isinstance(response, HttpResponse):
             return response
-        # Responses depend on the caller: shared caches must not store them, browsers revalidate.
-        response["Cache-Control"] = "private, no-cache"
+        # Responses depend on the caller. No cache stores them (logins.middleware): an ETag is for
+        # scripts, which keep it themselves.
         patch_vary_headers(response, ("Authorization", "Cookie"))
         if response.status_code != HTTPStatus.OK:
             return response

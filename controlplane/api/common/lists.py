@@ -1,16 +1,49 @@
 """Pagination of the API's lists: by cursor, or by page number (deprecated)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.pagination.cursors import Place, Slice
-from controlplane.pagination.listing import Listing
+from controlplane.pagination.cursors import MAX_CURSOR, Place, Slice
+from controlplane.pagination.listing import Filters, Listing
 from controlplane.pagination.pages import MAX_PER_PAGE, PER_PAGE, Page, whole
 
 T = TypeVar("T")
+
+
+def with_parameters(schemas: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the `openapi_extra` of an operation with query parameters that its code reads."""
+    return {
+        "parameters": [
+            {"in": "query", "name": name, "required": False, "schema": dict(schema)}
+            for name, schema in schemas.items()
+        ]
+    }
+
+
+def list_parameters(kind: type[Filters], *, by_number: bool = True) -> dict[str, Any]:
+    """Return the `openapi_extra` of a list: its filters, cursor and limit.
+
+    `by_number`: the list can also be requested by page number (deprecated).
+    """
+    declared = {item.name: item.schema() for item in kind.parameters().values()}
+    if not by_number:
+        declared = {name: schema for name, schema in declared.items() if name not in _NUMBERED}
+    return with_parameters(declared | {"cursor": CURSOR, "limit": LIMIT})
+
+
+def _numbered() -> dict[str, Mapping[str, Any]]:
+    own = {item.name: item.schema() for item in Filters.parameters().values()}
+    return {"page": own["page"], "per_page": own["per_page"]}
+
+
+CURSOR: Final = {"type": "string", "maxLength": MAX_CURSOR}
+LIMIT: Final = {"type": "integer", "minimum": 1, "maximum": MAX_PER_PAGE}
+_NUMBERED: Final = _numbered()
+# The `openapi_extra` of a list by page number.
+BY_NUMBER: Final = with_parameters(_NUMBERED)
 
 
 def requested_page(request: HttpRequest, listing: Listing[Any, T]) -> Page[T] | Slice[T]:

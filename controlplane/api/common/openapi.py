@@ -2,7 +2,8 @@
 
 The first sentence of an endpoint's docstring is its summary. Bodies show the examples given with
 the operation, or those kept here by the name of their schema. Which refusals an operation can
-answer with follows from what it is: all take somebody known, a POST can be repeated, and so on.
+answer with follows from what it is: all take somebody known, a POST can be repeated, and so on. Two
+schemas of one name would overwrite each other: the document is not made.
 """
 
 from collections.abc import Mapping
@@ -34,6 +35,7 @@ _TAGS: Final = {
     "attached jobs": "Spark applications that are not Weir's own.",
 }
 _REFUSALS: Final = {
+    400: ("The body is malformed: it is not of its content type", "bad_request"),
     401: ("Nobody known calls: log in, or send a bearer token", "unauthorized"),
     403: ("The role is missing, there, or beyond what the token lets do", "forbidden"),
     404: ("There is no such row, or no such address", "not_found"),
@@ -41,7 +43,10 @@ _REFUSALS: Final = {
         "The present state does not allow the request; code and data name the reason",
         "not_allowed",
     ),
+    413: ("The body is too large: send less at once", "too_large"),
+    415: ("The content type is none of those listed", "unsupported_media_type"),
     422: ("The request is malformed or some values are not valid: see fields and rows", "invalid"),
+    429: ("Too much at once: try again after Retry-After", "busy"),
     503: ("Something that this needs does not answer: try again after Retry-After", "log_away"),
 }
 _KEY: Final = {
@@ -82,12 +87,33 @@ class Problem(Schema):
     data: dict[str, Any]
 
 
+class SchemaNameError(Exception):
+    """Two different schemas of the API have the same name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"Two schemas of the API are named {name}: rename a class")
+
+
+class _Document(OpenAPISchema):
+    """A document that refuses a second schema of a name."""
+
+    def add_schema_definitions(self, definitions: dict[str, Any]) -> None:
+        """Add schemas. Raises `SchemaNameError`."""
+        for name, schema in definitions.items():
+            if self.schemas.setdefault(name, schema) != schema:
+                raise SchemaNameError(name)
+
+
 class DocumentedAPI(NinjaAPI):
     """An API whose OpenAPI document completes every operation with common parts."""
 
     def get_openapi_schema(self, **parts: Any) -> OpenAPISchema:
-        """Return the completed OpenAPI document."""
-        schema = super().get_openapi_schema(**parts)
+        """Return the completed OpenAPI document. Raises `SchemaNameError`."""
+        prefix = parts.get("path_prefix")
+        if prefix is None:
+            prefix = self.get_root_path(parts.get("path_params") or {})
+        schema = _Document(self, prefix)
         schema["tags"] = [
             {"name": name, "description": description} for name, description in _TAGS.items()
         ]
@@ -110,6 +136,10 @@ def _complete(method: str, operation: dict[str, Any]) -> None:
     _show_body(operation)
     for status in _statuses(method, operation):
         operation["responses"].setdefault(status, _refusal(status))
+    if method == "get":
+        operation["responses"][304] = {
+            "description": "Nothing has changed since the answer with the given ETag: no body"
+        }
 
 
 def _show_body(operation: dict[str, Any]) -> None:
@@ -131,13 +161,18 @@ def _schema_name(schema: Mapping[str, Any]) -> str:
 
 
 def _statuses(method: str, operation: Mapping[str, Any]) -> list[int]:
-    """Return the error statuses of an operation; lists return 422 for an invalid cursor."""
-    statuses = [401, 403, 422]
+    """Return the error statuses of an operation."""
+    statuses = {400, 401, 403, 422, 429, 503}
     if any(parameter["in"] == "path" for parameter in operation["parameters"]):
-        statuses.append(404)
+        statuses.add(404)
     if method != "get":
-        statuses.append(409)
-    return sorted({*statuses, 503})
+        # A GET of a part that does not exist yet is a conflict, too; its operation says so.
+        statuses.add(409)
+    if body := operation.get("requestBody"):
+        statuses.add(413)
+        if len(body["content"]) > 1:
+            statuses.add(415)
+    return sorted(statuses)
 
 
 def _refusal(status: int) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def translate_errors(api: NinjaAPI) -> None:
             request, 409, "Not now", str(refused), code=refused.code, data=refused.data
         ),
         Busy: partial(_later, 429, "Too much at once"),
-        Away: partial(_later, 503, _AWAY),
+        TryLater: partial(_later, 503, _AWAY),
         BadBody: partial(_plain, 400, "The request is malformed"),
         RedisError: _redis_away,
         AuthenticationError: lambda request, _: anonymous(request),

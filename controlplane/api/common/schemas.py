@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.db import models
 from ninja import Schema
-from pydantic import AliasPath, BaseModel, Field, create_model
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, create_model
 
 _TYPES: Final[Mapping[type[Any], Any]] = {
     models.BooleanField: bool,
@@ -95,7 +95,13 @@ class PageOut(Schema):
     pages: int
 
 
-class ReasonIn(Schema):
+class RequestBody(Schema):
+    """The base class of all bodies of requests: fields that it does not declare are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ReasonIn(RequestBody):
     """The reason of a change, for the audit log."""
 
     reason: str = Field("", max_length=2000)

@@ -4,27 +4,57 @@
 see that cluster, and what the services ask for later is asked on that cluster.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
+from typing import Any
 
-from django.http import HttpRequest
+from django.contrib.auth.views import redirect_to_login
+from django.http import HttpRequest, HttpResponse
+from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer, SessionAuth
 
 from controlplane.access import tokens
-from controlplane.access.roles import Actor, actor_of, require_member, require_viewer
-from controlplane.clusters.listing import cluster_by_slug
+from controlplane.access.client_address import client_address
+from controlplane.access.roles import Actor, actor_of, require_member
+from controlplane.api.common.problems import anonymous
+from controlplane.clusters.listing import visible_cluster
 from controlplane.models import ApiToken, Cluster
+from controlplane.request_ids import request_id
 
 
 class TokenAuth(HttpBearer):
     """Accepts the bearer token of an active user."""
 
+    def __call__(self, request: HttpRequest) -> ApiToken | None:
+        """Return the row of the token, None without one.
+
+        Raises `AuthenticationError` (401) for a token that is unknown, expired or switched off: a
+        session does not replace it, so the CSRF check of sessions does not hide what is wrong.
+        """
+        scheme, _, token = request.headers.get(self.header, "").partition(" ")
+        if scheme.lower() != self.openapi_scheme:
+            return None
+        row = self.authenticate(request, token.strip())
+        if row is None:
+            raise AuthenticationError
+        return row
+
     def authenticate(self, request: HttpRequest, token: str) -> ApiToken | None:
         """Return the row of the token, None for one that is unknown, expired or switched off."""
-        return tokens.token_of(token)
+        return tokens.token_of(token, client_address(request), request_id(request))
+
+
+class LoginAuth(SessionAuth):
+    """Accepts the session of an active user; a write needs the CSRF token."""
+
+    def __call__(self, request: HttpRequest) -> Any:
+        """Return the user, None if anonymous: only a write by a user can be forged."""
+        return super().__call__(request) if request.user.is_authenticated else None
 
 
 TOKEN = TokenAuth()
-SESSION = SessionAuth()
+SESSION = LoginAuth()
 # The token first: a script sends no cookie, and its requests are no target of forgery.
 AUTHENTICATION = [TOKEN, SESSION]
 
@@ -32,7 +62,8 @@ AUTHENTICATION = [TOKEN, SESSION]
 def caller(request: HttpRequest) -> Actor:
     """Return the caller, acting on the cluster in the URL, if there is one.
 
-    Raises `Forbidden` for a caller without access to it, `NotFound` for an unknown cluster.
+    Raises `NotFound` for an unknown cluster and for one that the caller may not view, and
+    `Forbidden` for a caller without any role, if the URL names no cluster.
     """
     # Ninja puts what authenticate returned on the request.
     actor = _actor(request, request.auth)  # type: ignore[attr-defined]
@@ -60,17 +91,30 @@ def identified(request: HttpRequest) -> Actor | None:
 
     For what changes nothing: the CSRF token of a session is not looked at.
     """
-    row = TOKEN(request)
+    try:
+        row = TOKEN(request)
+    except AuthenticationError:
+        return None
     if row is not None:
         return _actor(request, row)
     return actor_of(request) if request.user.is_authenticated else None
 
 
-def visible_cluster(actor: Actor, slug: str) -> Cluster:
-    """Return a cluster that a body names. Raises `Forbidden`, `NotFound`."""
-    cluster = cluster_by_slug(slug)
-    require_viewer(actor, cluster)
-    return cluster
+def readable_with_token(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Return a view of the API's description, for callers with a token or a session.
+
+    A browser without a session is redirected to the login, other clients get 401.
+    """
+
+    @wraps(view)
+    def readable(request: HttpRequest, *args: Any, **parts: Any) -> HttpResponse:
+        if identified(request) is not None:
+            return view(request, *args, **parts)
+        if "Authorization" not in request.headers and request.accepts("text/html"):
+            return redirect_to_login(request.get_full_path())
+        return anonymous(request)
+
+    return readable
 
 
 def _actor(request: HttpRequest, known: object) -> Actor:

@@ -15,7 +15,7 @@ from ninja import Router, Schema, Status
 from ninja.decorators import decorate_view
 
 from controlplane.access.roles import require_viewer
-from controlplane.api.common.lists import listed, requested_page
+from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.problems import problem
 from controlplane.api.common.schemas import ListOut, below, columns_of
 from controlplane.api.common.security import caller
@@ -39,7 +39,7 @@ class AcceptedOut(Schema):
     taken: int
 
 
-class ProgressOut(Schema):
+class AttachedProgressOut(Schema):
     """A batch, or the merged batches of a minute; t and watermark_ms in ms since the epoch."""
 
     t: int
@@ -56,7 +56,7 @@ class ProgressOut(Schema):
     lags: list[float | None]
 
 
-class RunOut(
+class AttachedRunOut(
     columns_of(  # type: ignore[misc]
         AttachedQuery,
         "id query_id run_id name started_at ended_at",
@@ -70,7 +70,7 @@ class RunOut(
     job: int = below("query.job_id")
     state: str
     detail: str
-    last: ProgressOut | None
+    last: AttachedProgressOut | None
 
     @staticmethod
     def resolve_last(row: RunRow) -> dict[str, Any] | None:
@@ -89,7 +89,7 @@ class JobOut(
 
     state: str
     total_queries: int = below("total")
-    queries: list[RunOut] = below("runs")
+    queries: list[AttachedRunOut] = below("runs")
 
 
 class JobPage(ListOut):
@@ -131,7 +131,7 @@ def report_events(request: HttpRequest, body: ReportIn) -> Any:
     return Status(202, {"job": job.pk, "taken": len(body.events)})
 
 
-@router.get("/jobs", response=JobPage)
+@router.get("/jobs", response=JobPage, openapi_extra=list_parameters(JobFilters))
 def list_jobs(request: HttpRequest, response: HttpResponse) -> Any:
     """List jobs with the newest runs of each; query parameters q, cursor, limit (up to 1000)."""
     require_viewer(caller(request))
@@ -146,14 +146,14 @@ def remove_job(request: HttpRequest, pk: int) -> Any:
     return Status(204, None)
 
 
-@router.get("/queries/{int:pk}", response=RunOut)
+@router.get("/queries/{int:pk}", response=AttachedRunOut)
 def get_query(request: HttpRequest, pk: int) -> Any:
     """Return one Spark run with its newest progress."""
     require_viewer(caller(request))
     return run_by_id(pk)
 
 
-@router.get("/queries/{int:pk}/progress", response=list[ProgressOut])
+@router.get("/queries/{int:pk}/progress", response=list[AttachedProgressOut])
 def list_progress(
     request: HttpRequest, pk: int, start: datetime | None = None, end: datetime | None = None
 ) -> Any:

@@ -8,9 +8,10 @@ from ninja import Router, Schema, Status
 from pydantic import Field
 
 from controlplane.access.roles import Actor
-from controlplane.api.common.lists import listed
-from controlplane.api.common.schemas import ListOut, below, columns_of
-from controlplane.api.common.security import caller, visible_cluster
+from controlplane.api.common.lists import list_parameters, listed
+from controlplane.api.common.schemas import ListOut, RequestBody, below, columns_of
+from controlplane.api.common.security import caller
+from controlplane.clusters.listing import visible_cluster
 from controlplane.integrations import deliveries, webhooks
 from controlplane.integrations.deliveries import DeliveryFilters, deliveries_listing
 from controlplane.integrations.webhooks import WebhookSpec
@@ -20,7 +21,7 @@ from controlplane.pagination.cursors import Place
 router = Router(tags=["webhooks"])
 
 
-class WebhookIn(Schema):
+class WebhookIn(RequestBody):
     """A webhook: a public https URL, its event types, and its cluster (null: all)."""
 
     name: str = Field(max_length=webhooks.MAX_NAME)
@@ -119,7 +120,10 @@ def test_webhook(request: HttpRequest, pk: int) -> Any:
     return Status(202, webhooks.test(actor, webhooks.webhook_by_id(actor, pk)))
 
 
-@router.get("/{int:pk}/deliveries", response=DeliveryPage)
+@router.get(
+    "/{int:pk}/deliveries", response=DeliveryPage,
+    openapi_extra=list_parameters(DeliveryFilters, by_number=False),
+)  # fmt: skip
 def list_deliveries(request: HttpRequest, response: HttpResponse, pk: int) -> Any:
     """List the messages of a webhook, newest first; finished messages are kept a week.
 

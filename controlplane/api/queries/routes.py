@@ -7,7 +7,13 @@ from ninja import Router, Status
 from pydantic_core import to_json
 
 from controlplane.api.common.examples import QUERY_EXAMPLES, with_examples
-from controlplane.api.common.lists import link_next, listed, requested_page
+from controlplane.api.common.lists import (
+    link_next,
+    list_parameters,
+    listed,
+    requested_page,
+    with_parameters,
+)
 from controlplane.api.common.schemas import CountOut, PlaceOut, response_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.api.queries.schemas import (
@@ -31,7 +37,7 @@ from controlplane.catalog.queries import (
 )
 from controlplane.catalog.query_text import output_columns, places
 from controlplane.query_spec import spec_of
-from controlplane.results.filters import WindowFilters
+from controlplane.results.filters import WINDOW_PARAMETERS, WindowFilters
 from controlplane.results.pages import windows_page
 from controlplane.results.values import window_row
 from controlplane.topology import queries
@@ -39,6 +45,7 @@ from controlplane.topology import queries
 router = Router(tags=["queries"])
 JSON = "application/json"
 _QUERY_EXAMPLE = with_examples(QUERY_EXAMPLES)
+_WINDOWS = with_parameters(WINDOW_PARAMETERS)
 _MANY = with_examples({"Both together": {"queries": list(QUERY_EXAMPLES.values())}})
 
 
@@ -50,7 +57,7 @@ def submit_query(request: HttpRequest, slug: str, body: QueryIn) -> Any:
     return Status(201, QueryOut.of(row_of(query_by_id(cluster, query.pk))))
 
 
-@router.get("/{slug}/queries", response=QueryPage)
+@router.get("/{slug}/queries", response=QueryPage, openapi_extra=list_parameters(QueryFilters))
 def list_queries(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
     """List queries, newest first.
 
@@ -111,7 +118,7 @@ def end_query(request: HttpRequest, slug: str, name: str) -> Any:
     return QueryOut.of(row_of(query_by_id(cluster, query.pk)))
 
 
-@router.get("/{slug}/queries/{name}/results", response=WindowPageOut)
+@router.get("/{slug}/queries/{name}/results", response=WindowPageOut, openapi_extra=_WINDOWS)
 def list_results(request: HttpRequest, slug: str, name: str) -> Any:
     """List the windows of a query, newest first, keys in descending order.
 

@@ -15,6 +15,7 @@ from controlplane.api.common.schemas import (
     ListOut,
     PlaceOut,
     ReasonIn,
+    RequestBody,
     columns_of,
     fields_of,
     response_of,
@@ -27,7 +28,7 @@ from controlplane.models import Drop
 from controlplane.query_spec import ParameterValue, submitted_values
 
 
-class StepOut(BaseModel):
+class DropStepOut(BaseModel):
     """The dropped share from an event time on (null: always)."""
 
     since: datetime | None
@@ -48,7 +49,7 @@ class DropOut(columns_of(Drop, "since_version set_by set_at reason dropped per_s
     window_s: float | None
     slide_s: float | None
     batch: int
-    steps: list[StepOut]
+    steps: list[DropStepOut]
 
     @classmethod
     def of(cls, drop: Drop) -> Self:
@@ -63,7 +64,7 @@ class DropOut(columns_of(Drop, "since_version set_by set_at reason dropped per_s
             window_s=rule.window_ms / 1000 or None,
             slide_s=rule.slide_ms / 1000 or None,
             batch=rule.batch,
-            steps=[StepOut(since=moment_of(since), share=share) for since, share in rule.steps],
+            steps=[DropStepOut(since=moment_of(since), share=share) for since, share in rule.steps],
         )
 
 
@@ -191,7 +192,7 @@ class CheckOut(Schema):
     usable: dict[str, str]
 
 
-class QueriesIn(BaseModel):
+class QueriesIn(RequestBody):
     """Up to 10,000 queries to submit together: all or none."""
 
     queries: list[QueryIn]

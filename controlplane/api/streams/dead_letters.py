@@ -1,11 +1,13 @@
 """Endpoints of dead letters: lists, export, replay and deletion."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Query, Router
 
+from controlplane.api.common.lists import with_parameters
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.api.streams.schemas import (
     ChoiceIn,
@@ -16,21 +18,39 @@ from controlplane.api.streams.schemas import (
     ReplayIn,
 )
 from controlplane.models import Cluster
+from controlplane.pagination.pages import WHOLE_SCHEMA
 from controlplane.records import dead_letters
 from controlplane.records.dead_letter_list import (
+    MAX_PER_PAGE,
     DeadLetterFilters,
     dead_letters_page,
     exported,
 )
 from controlplane.records.dead_letters import Choice
+from controlplane.wire.dead_letters import Reason
 
 router = Router(tags=["dead letters"])
 FileFormat = Literal["ndjson", "csv"]
 # Ninja declares a class here, and calls it a function.
 _FORM: Any = Query("ndjson", alias="format")  # type: ignore[type-arg]
+_FILTERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "stream": {"type": "string", "maxLength": 100},
+    "reason": {"type": "string", "enum": ["", *map(str, Reason)]},
+}
+_LIST: Final = with_parameters(
+    {
+        **_FILTERS,
+        "cursor": WHOLE_SCHEMA,
+        "limit": {"type": "integer", "minimum": 1, "maximum": MAX_PER_PAGE},
+    }
+)
+_TEXT: Final = {"schema": {"type": "string"}}
+_EXPORT: Final = with_parameters(_FILTERS) | {
+    "responses": {200: {"content": {"application/x-ndjson": _TEXT, "text/csv": _TEXT}}}
+}
 
 
-@router.get("/{slug}/dead-letters", response=DeadLetterPageOut)
+@router.get("/{slug}/dead-letters", response=DeadLetterPageOut, openapi_extra=_LIST)
 def list_dead_letters(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
     """List dead letters, newest first.
 
@@ -43,7 +63,7 @@ def list_dead_letters(request: HttpRequest, response: HttpResponse, slug: str) -
     return DeadLetterPageOut(dead_letters=rows, next=str(page.next) if page.next else None)
 
 
-@router.get("/{slug}/dead-letters/export")
+@router.get("/{slug}/dead-letters/export", openapi_extra=_EXPORT)
 def export_dead_letters(
     request: HttpRequest,
     slug: str,

@@ -5,11 +5,12 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
-from ninja import Router, Schema, Status
+from ninja import Query, Router, Schema, Status
 from ninja.errors import HttpError
 from pydantic import Field
 
 from controlplane.api.clusters.routes import ClusterOut
+from controlplane.api.common.examples import BODIES
 from controlplane.api.common.schemas import ReasonIn
 from controlplane.api.common.security import caller, cluster_of
 from controlplane.catalog.streams import stream_by_key
@@ -17,6 +18,9 @@ from controlplane.clusters import changes
 from controlplane.records import append
 from controlplane.records.bodies import CONTENT_TYPES, Format, content_type_of
 from controlplane.records.requests import OnBad, append_body
+
+# A body whose format the query parameter `format` names.
+ANY_BYTES: Final = "application/octet-stream"
 
 
 def body_of(request: HttpRequest) -> bytes:
@@ -28,12 +32,17 @@ def body_of(request: HttpRequest) -> bytes:
         raise HttpError(413, f"A request has at most {most:,} bytes: send less at once") from error
 
 
-def format_of(request: HttpRequest) -> Format:
-    """Return the format of the content type. Raises `HttpError` (415) if it is unknown."""
-    kind = CONTENT_TYPES.get(request.content_type or "")
+def format_of(request: HttpRequest, named: Format | None = None) -> Format:
+    """Return the format of a body: by its content type, or the named one of any bytes.
+
+    Raises `HttpError` (415) if there is none.
+    """
+    content_type = request.content_type or ""
+    kind = named if content_type == ANY_BYTES else CONTENT_TYPES.get(content_type)
     if kind is None:
         known = ", ".join(CONTENT_TYPES)
-        raise HttpError(415, f"Send one of {known}, not {request.content_type or 'nothing'}")
+        text = f"Send one of {known}, or {ANY_BYTES} with the query parameter format"
+        raise HttpError(415, f"{text}, not {content_type or 'nothing'}")
     return kind
 
 
@@ -63,29 +72,35 @@ _ROW: Final = {
     "description": "a value for each column of the stream's schema, by name; see docs/producers.md",
     "additionalProperties": True,
 }
-_BINARY: Final = {"schema": {"type": "string", "format": "binary"}}
-_TEXT: Final = {"schema": {"type": "string"}}
-_SHAPES: Final = {
-    Format.JSON: {
-        "schema": {
-            "type": "object",
-            "properties": {"records": {"type": "array", "items": _ROW}},
-        }
-    },
-    Format.NDJSON: _TEXT,
-    Format.CSV: _TEXT,
-    Format.ARROW: _BINARY,
-    Format.PARQUET: _BINARY,
-}
-_BODY: Final = {
+_EXAMPLES: Final = {title: {"value": body} for title, body in BODIES["records"].items()}
+# The `openapi_extra` of bodies with records. The other content types of records are described and
+# not listed: generators of clients know JSON and bytes alone.
+RECORDS_BODY: Final = {
     "requestBody": {
         "required": True,
-        "content": {content_type_of(kind): shape for kind, shape in _SHAPES.items()},
+        "description": (
+            f"JSON; or {ANY_BYTES} in the format that the query parameter format names; or a body"
+            f" of one of the content types {', '.join(CONTENT_TYPES)}"
+        ),
+        "content": {
+            content_type_of(Format.JSON): {
+                "schema": {
+                    "type": "object",
+                    "properties": {"records": {"type": "array", "items": _ROW}},
+                    "required": ["records"],
+                },
+                "examples": _EXAMPLES,
+            },
+            ANY_BYTES: {"schema": {"type": "string", "format": "binary"}},
+        },
     }
 }
+FORMAT: Any = Query(None, alias="format")  # type: ignore[type-arg]
 
 
-@router.post("/{slug}/streams/{stream}/records", response={201: AppendedOut}, openapi_extra=_BODY)
+@router.post(
+    "/{slug}/streams/{stream}/records", response={201: AppendedOut}, openapi_extra=RECORDS_BODY
+)
 def append_records(
     request: HttpRequest,
     slug: str,
@@ -94,12 +109,14 @@ def append_records(
     sequence: int | None = None,
     on_bad: OnBad = OnBad.REJECT,
     zone: str = "",
+    form: Format | None = FORMAT,
 ) -> Any:
     """Append records to a stream (by id or name): all of them or none.
 
     The content type names the format: JSON, lines of JSON, CSV with a header, an Arrow IPC stream,
-    or Parquet. Values are converted to the stream's schema where none is changed by it. With
-    `on_bad=dead_letter` records that do not fit become dead letters, and the others are appended.
+    or Parquet; `format` names that of an application/octet-stream. Values are converted to the
+    stream's schema where none is changed by it. With `on_bad=dead_letter` records that do not fit
+    become dead letters, and the others are appended.
     `zone`: the IANA time zone of times that name none.
 
     With `producer` and a `sequence` that it uses once, a request can be repeated: what was
@@ -110,7 +127,7 @@ def append_records(
     actor = caller(request)
     row = stream_by_key(cluster_of(request), stream)
     idempotency_token = append.token_of(producer, sequence)
-    body, kind = body_of(request), format_of(request)
+    body, kind = body_of(request), format_of(request, form)
     return Status(201, append_body(actor, row, body, kind, idempotency_token, on_bad, zone))
 
 

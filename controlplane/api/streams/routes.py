@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
-from controlplane.api.common.lists import listed, requested_page
+from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.api.streams.schemas import StreamOut, StreamPage, StreamsIn
 from controlplane.catalog.streams import (
@@ -20,7 +20,7 @@ from controlplane.topology import streams
 router = Router(tags=["streams"])
 
 
-@router.get("/{slug}/streams", response=StreamPage)
+@router.get("/{slug}/streams", response=StreamPage, openapi_extra=list_parameters(StreamFilters))
 def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
     """List streams by name.
 

@@ -2,7 +2,6 @@
 
 from typing import Any, Self
 
-from ninja import Schema
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -13,7 +12,7 @@ from pydantic import (
     create_model,
 )
 
-from controlplane.api.common.schemas import ListOut, columns_of, fields_of, response_of
+from controlplane.api.common.schemas import ListOut, RequestBody, columns_of, fields_of, response_of
 from controlplane.api.queries.schemas import DropOut
 from controlplane.catalog.characteristics import characteristic_fields
 from controlplane.catalog.streams import StreamRow
@@ -61,10 +60,8 @@ class SchemaIn(SchemaBody):
     reason: str = Field("", max_length=300)
 
 
-class SchemaPatch(Schema):
+class SchemaPatch(RequestBody):
     """A change of a schema: columns to add, alter or remove by name, and settings."""
-
-    model_config = ConfigDict(extra="forbid")
 
     columns: list[ColumnBody] = Field(default_factory=list, max_length=MAX_COLUMNS)
     remove: list[str] = Field(default_factory=list, max_length=MAX_COLUMNS)
@@ -136,10 +133,8 @@ class DeadLetterPageOut(BaseModel):
     next: str | None
 
 
-class ChoiceIn(Schema):
+class ChoiceIn(RequestBody):
     """A selection of dead letters: by id, by stream and reason, or all of the cluster."""
-
-    model_config = ConfigDict(extra="forbid")
 
     ids: list[str] = Field(default_factory=list, max_length=1000)
     stream: str = Field("", max_length=100)
@@ -182,7 +177,7 @@ class CharacteristicsBody(_CHARACTERISTICS):  # type: ignore[misc]  # the fields
         return known
 
 
-class StreamIn(Schema):
+class StreamIn(RequestBody):
     """A stream as declared; declared_rate in records/s.
 
     schema is as GET …/schema answers it; a new stream needs one, another keeps its own without it.
@@ -197,7 +192,7 @@ class StreamIn(Schema):
     characteristics: CharacteristicsBody | None = None
 
 
-class StreamsIn(Schema):
+class StreamsIn(RequestBody):
     """Streams to register together."""
 
     streams: list[StreamIn]

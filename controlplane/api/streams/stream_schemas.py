@@ -1,13 +1,13 @@
 """Endpoints of streams' schemas: read, infer from a sample, change."""
 
-from typing import Any, Final
+from typing import Any
 
 from django.http import HttpRequest
 from ninja import Router
 
 from controlplane.access.roles import require_operator
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
-from controlplane.api.streams.records import body_of, format_of
+from controlplane.api.streams.records import FORMAT, RECORDS_BODY, body_of, format_of
 from controlplane.api.streams.schemas import (
     InferredOut,
     PreviewOut,
@@ -18,7 +18,7 @@ from controlplane.api.streams.schemas import (
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.streams import stream_by_key
 from controlplane.errors import NotFound
-from controlplane.records.bodies import CONTENT_TYPES
+from controlplane.records.bodies import Format
 from controlplane.topology.schema_change import (
     patch_schema,
     preview,
@@ -29,20 +29,6 @@ from controlplane.topology.schemas.inference import infer
 from controlplane.wire.schema import ColumnSpec
 
 router = Router(tags=["streams"])
-_EXAMPLES: Final = {
-    "Two records": {"value": {"records": [{"placed_at": "2026-10-18T10:00:05Z", "shop": "Kiel"}]}}
-}
-SAMPLE: Final = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            kind: {"schema": {"type": "array", "items": {"type": "object"}}, "examples": _EXAMPLES}
-            if kind == "application/json"
-            else {"schema": {"type": "string", "format": "binary"}}
-            for kind in CONTENT_TYPES
-        },
-    }
-}
 
 
 @router.get("/{slug}/streams/{stream}/schema", response=SchemaBody)
@@ -86,8 +72,8 @@ def preview_schema(request: HttpRequest, slug: str, stream: str, body: SchemaIn)
     return {"allowed": allowed, "changes": [change.to_json() for change in changes]}
 
 
-@router.post("/{slug}/streams/infer", response=InferredOut, openapi_extra=SAMPLE)
-def infer_schema(request: HttpRequest, slug: str) -> Any:
+@router.post("/{slug}/streams/infer", response=InferredOut, openapi_extra=RECORDS_BODY)
+def infer_schema(request: HttpRequest, slug: str, form: Format | None = FORMAT) -> Any:
     """Propose a schema from the first 10,000 records of a sample of at most 4 MiB.
 
     The content type names its format, as of records that are appended. Nothing is declared:
@@ -95,4 +81,4 @@ def infer_schema(request: HttpRequest, slug: str) -> Any:
     """
     actor = caller(request)
     require_operator(actor, cluster_of(request))
-    return infer(body_of(request), format_of(request))
+    return infer(body_of(request), format_of(request, form))

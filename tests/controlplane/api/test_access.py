@@ -32,8 +32,8 @@ def test_a_grant_on_one_cluster_shows_that_one(sf: Cluster, other: Cluster) -> N
     guest = scripted(granted("viewer", sf))
     assert [one["slug"] for one in get(guest, "/clusters").json()] == ["sf"]
     assert get(guest, "/clusters/sf").status_code == 200
-    assert get(guest, "/clusters/nyc").status_code == 403
-    assert get(guest, "/clusters/nyc/queries").status_code == 403
+    assert get(guest, "/clusters/nyc").status_code == 404
+    assert get(guest, "/clusters/nyc/queries").status_code == 404
 
 
 def test_an_operator_of_one_cluster_changes_that_one(sf: Cluster, other: Cluster) -> None:
@@ -41,7 +41,7 @@ def test_an_operator_of_one_cluster_changes_that_one(sf: Cluster, other: Cluster
     guest = scripted(granted("operator", sf))
     assert post(guest, "/clusters/sf/queries", QUERY).status_code == 201
     assert post(guest, "/clusters/sf/start").status_code == 200
-    assert post(guest, "/clusters/nyc/start").status_code == 403
+    assert post(guest, "/clusters/nyc/start").status_code == 404
     assert Cluster.objects.get(slug="nyc").desired == "stopped"
 
 
@@ -75,7 +75,7 @@ def test_a_token_of_one_cluster_opens_no_other(
     script = scripted(operator, cluster=sf)
     assert [one["slug"] for one in get(script, "/clusters").json()] == ["sf"]
     assert post(script, "/clusters/sf/queries", QUERY).status_code == 201
-    assert get(script, "/clusters/nyc").status_code == 403
+    assert get(script, "/clusters/nyc").status_code == 404
     assert get(script, "/attached/jobs").status_code == 403
 
 

@@ -70,7 +70,7 @@ def test_a_token_reads_while_the_database_takes_no_write(looping: Cluster) -> No
 
 
 def test_a_stranger_sees_nothing(looping: Cluster) -> None:
-    assert get(scripted(actor("")), "/clusters/sf/health").status_code == 403
+    assert get(scripted(actor("")), "/clusters/sf/health").status_code == 404
 
 
 def test_the_page_shows_the_loop_with_its_cause(looping: Cluster) -> None:

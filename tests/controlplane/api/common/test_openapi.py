@@ -1,13 +1,23 @@
 """The API's description: every operation says what it is, shows a body, and tells its refusals."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpRequest
+from ninja import Schema
+from pydantic import create_model
 
 from controlplane.api import api
 from controlplane.api.common.examples import BODIES
+from controlplane.api.common.openapi import DocumentedAPI, SchemaNameError
+from controlplane.api.common.strictness import require_strict_bodies
 
 MODULES = (
     "common.schemas",
@@ -65,12 +75,61 @@ def test_a_body_is_shown(method: str, path: str, operation: dict[str, Any]) -> N
 @every
 def test_refusals_are_told(method: str, path: str, operation: dict[str, Any]) -> None:
     """Each as problem details; what changes something tells of conflicts, too."""
-    wanted = {401, 403, 422, 503} | ({404} if "{" in path else set())
+    wanted = {400, 401, 403, 422, 429, 503} | ({404} if "{" in path else set())
     wanted |= set() if method == "get" else {409}
+    wanted |= {413} if "requestBody" in operation else set()
     told = operation["responses"]
     assert wanted <= set(told)
     for status in wanted:
         assert "application/problem+json" in told[status]["content"]
+    assert (304 in told) == (method == "get")
+
+
+def test_two_schemas_of_one_name_are_refused() -> None:
+    """The second one would replace the first in the document, and lists would breach it."""
+
+    class Row(Schema):
+        number: int
+
+    def one(request: HttpRequest) -> None:
+        del request
+
+    other = create_model("Row", __base__=Schema, text=(str, ...))
+    doubled = DocumentedAPI(urls_namespace="doubled")
+    doubled.get("/a", response=list[Row], operation_id="a")(one)
+    doubled.get("/b", response=list[other], operation_id="b")(one)  # type: ignore[valid-type]
+    with pytest.raises(SchemaNameError) as error:
+        doubled.get_openapi_schema(path_prefix="")
+    assert error.value.name == "Row"
+
+
+def test_a_body_that_ignores_fields_stops_the_start() -> None:
+    class Lax(Schema):
+        number: int
+
+    def create(request: HttpRequest, body: list[Lax]) -> None:
+        del request, body
+
+    lax = DocumentedAPI(urls_namespace="lax")
+    lax.post("/a")(create)
+    with pytest.raises(ImproperlyConfigured):
+        require_strict_bodies(lax)
+
+
+def test_a_client_is_generated_without_a_warning(tmp_path: Path) -> None:
+    """By openapi-python-client: every operation and every schema is in it."""
+    document, settings = tmp_path / "openapi.json", tmp_path / "settings.yaml"
+    document.write_text(json.dumps(SCHEMA))
+    settings.write_text("post_hooks: []\n")
+    program = Path(sys.executable).with_name("openapi-python-client")
+    run = subprocess.run(
+        [program, "generate", "--path", document, "--config", settings, "--meta", "none",
+         "--output-path", tmp_path / "client"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "arning" not in run.stdout + run.stderr
+    made = {file.stem for file in (tmp_path / "client" / "api").glob("*/*.py")} - {"__init__"}
+    assert len(made) == len(ALL)
 
 
 def test_examples_are_of_their_schemas() -> None:

@@ -127,8 +127,10 @@ def test_what_is_too_large_is_refused_unread(job: Client) -> None:
     assert post(job, "{").status_code == 400
 
 
-def test_what_a_later_client_adds_is_ignored(job: Client) -> None:
-    assert post(job, message(event("started", NOW, mood="good"), colour="blue")).status_code == 202
+def test_fields_that_are_not_declared_are_refused(job: Client) -> None:
+    """In every part of a report: a typing error must not lose a value silently."""
+    for body in (message(colour="blue"), message(event("started", NOW, mood="good"))):
+        assert post(job, body).status_code == 422
 
 
 def test_reading_what_is_not_there_is_a_404(job: Client) -> None:

@@ -1,0 +1,150 @@
+"""Unknown fields and parameters are refused everywhere; foreign clusters look like unknown ones."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import get_resolver
+
+from controlplane.access.roles import Actor
+from controlplane.api import api
+from controlplane.models import Cluster
+from tests.controlplane.api.callers import JSON, get, granted, post, scripted, user_of
+
+pytestmark = pytest.mark.django_db
+SCHEMA = api.get_openapi_schema(path_prefix="api/v1/")
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+@pytest.fixture
+def admin(db: None, redis_url: str) -> Client:
+    """A client with a token of an admin."""
+    return scripted(Actor(User.objects.create_superuser("root")))
+
+
+def operations() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in SCHEMA["paths"].items():
+        for method in METHODS:
+            if method in methods:
+                yield method, path, methods[method]
+
+
+def address(path: str, slug: str = "sf") -> str:
+    """Return a path with values for its parameters."""
+    known = {"slug": slug, "planner": "placement", "name": "q", "key": "s0", "stream": "s0"}
+    return re.sub(r"\{(\w+)\}", lambda match: known.get(match[1], "1"), path)
+
+
+def example(operation: dict[str, Any]) -> dict[str, Any] | None:
+    """Return an example of an operation's JSON body, None if it has no body."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+    return None if content is None else next(iter(content["examples"].values()))["value"]
+
+
+def test_an_unknown_field_of_any_body_is_refused(admin: Client) -> None:
+    tried = 0
+    for method, path, operation in operations():
+        body = example(operation)
+        if body is None or set(body) == {"records"}:
+            continue
+        response = admin.generic(
+            method.upper(), address(path), json.dumps(body | {"misspelt": 1}), content_type=JSON
+        )
+        assert response.status_code == 422, (method, path)
+        assert "misspelt" in response.json()["fields"], (method, path)
+        tried += 1
+    assert tried > 40
+
+
+def test_a_typing_error_starts_no_plan(admin: Client, sf: Cluster) -> None:
+    """`algoritm` is not the default algorithm."""
+    response = post(admin, "/clusters/sf/proposals", {"algoritm": "annealing"})
+    assert response.status_code == 422
+    assert not sf.proposals.exists()
+
+
+def test_an_unknown_query_parameter_is_refused_everywhere(admin: Client) -> None:
+    for method, path, _ in operations():
+        response = admin.generic(method.upper(), f"{address(path)}?misspelt=1", content_type=JSON)
+        assert response.status_code == 422, (method, path)
+        assert response.json()["code"] == "unknown_parameter", (method, path)
+        assert list(response.json()["fields"]) == ["misspelt"]
+
+
+WRONG = {"integer": ("0.5", "-1", "x", "9" * 13), "enum": ("nowhere",)}
+
+
+def test_wrong_values_of_declared_parameters_are_refused(admin: Client, sf: Cluster) -> None:
+    """Every limit, page, order and choice of the lists that can be read without another row."""
+    tried = set()
+    for path in ("/clusters", "/clusters/sf/queries", "/clusters/sf/streams", "/lab/runs",
+                 "/clusters/sf/proposals", "/clusters/sf/decisions", "/audit",
+                 "/clusters/sf/versions", "/clusters/sf/ledger", "/attached/jobs",
+                 "/clusters/sf/comparisons", "/clusters/sf/dead-letters"):  # fmt: skip
+        declared = SCHEMA["paths"]["/api/v1" + path.replace("/sf", "/{slug}")]["get"]["parameters"]
+        for item in declared:
+            schema = item["schema"]
+            kind = "enum" if "enum" in schema else schema.get("type")
+            for value in WRONG.get(kind, ()) if item["in"] == "query" else ():
+                response = get(admin, f"{path}?{item['name']}={value}")
+                assert response.status_code == 422, (path, item["name"], value)
+                assert list(response.json()["fields"]) == [item["name"]]
+                tried.add(item["name"])
+    assert {"limit", "page", "per_page", "order", "state", "split", "node"} <= tried
+
+
+def test_pages_refuse_wrong_values_too(sf: Cluster, operator: Actor) -> None:
+    browser = Client()
+    browser.force_login(user_of(operator))
+    for query in ("order=nowhere", "page=x", "state=nowhere", "node=-1"):
+        assert browser.get(f"/clusters/sf/queries/?{query}").status_code == 422, query
+    assert browser.get("/clusters/sf/queries/?order=&page=&node=").status_code == 200
+
+
+def test_a_foreign_cluster_is_an_unknown_one(sf: Cluster, operator: Actor) -> None:
+    """By status, body and SQL statements, in every operation and on every page of a cluster."""
+    Cluster.objects.create(slug="nyc", name="NYC")
+    actor = granted("admin", sf)
+    script, browser = scripted(actor), Client()
+    browser.force_login(user_of(actor))
+    paths = [path for path in _pages() if "<slug:slug>" in path and path.startswith("clusters/")]
+    assert len(paths) > 80
+    for path in paths:
+        page = re.sub(r"<(?:\w+:)?(\w+)>", lambda match: {"slug": "%s"}.get(match[1], "1"), path)
+        for method in ("get", "post"):
+            _compare(browser, method, f"/{page}", None)
+    get(script, "/me")  # The first use of a token is noted.
+    for method, path, operation in operations():
+        if path.startswith("/api/v1/clusters/{slug}"):
+            _compare(script, method, address(path, "%s"), example(operation) or {})
+
+
+def _compare(client: Client, method: str, path: str, body: Any) -> None:
+    foreign, unknown = (_answer(client, method, path, slug, body) for slug in ("nyc", "xyz"))
+    assert foreign == unknown, (method, path)
+    assert foreign[0] in (404, 405), (method, path, foreign)
+
+
+def _answer(client: Client, method: str, path: str, slug: str, body: Any) -> tuple[int, str, int]:
+    data = b"" if body is None else json.dumps(body)
+    with CaptureQueriesContext(connection) as statements:
+        response = client.generic(method.upper(), path % slug, data, content_type=JSON)
+    text = re.sub(r'"request": "\w+"', "", response.content.decode().replace(slug, "?"))
+    # A CSRF token of a page is random.
+    text = re.sub(r'(?:nonce|csrfmiddlewaretoken|X-CSRFToken)\W+[^"\']*', "", text)
+    return response.status_code, text, len(statements)
+
+
+def _pages(patterns: Any = None, prefix: str = "") -> Iterator[str]:
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        route = prefix + str(pattern.pattern)
+        if hasattr(pattern, "url_patterns"):
+            yield from _pages(pattern.url_patterns, route)
+        else:
+            yield route
