@@ -72,15 +72,25 @@ def set_up_django(data: Path, redis_url: str) -> None:
 def running_services(data: Path, names: Sequence[str] = ("web", "worker")) -> Iterator[str]:
     """Start these processes with the commands of `make run`; yield the URL once they answer."""
     from controlplane.runtime.children import Place, agent_child, service_children  # noqa: PLC0415
+    from controlplane.runtime.web import open_listener  # noqa: PLC0415
 
     java = Path(os.environ.get("JAVA_HOME", ""))
     place = Place(data, LOCAL, free_port(), os.environ["REDIS_URL"], java)
-    children = [*service_children(place), agent_child()]
-    commands = [child.command for child in children if child.name in names]
-    with (data / "services.log").open("wb") as log:
+    with (
+        open_listener(LOCAL, place.port) as listener,
+        (data / "services.log").open("wb") as log,
+    ):
+        children = [*service_children(place, listener.fileno()), agent_child()]
         started = [
-            subprocess.Popen(command, stdout=log, stderr=log, env=place.environment())
-            for command in commands
+            subprocess.Popen(
+                child.command,
+                stdout=log,
+                stderr=log,
+                env=place.environment(),
+                pass_fds=child.inherited,
+            )
+            for child in children
+            if child.kind in names
         ]
         try:
             url = place.address.rstrip("/")

@@ -24,20 +24,28 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from django.conf import settings  # noqa: E402
+from django.urls import reverse  # noqa: E402
 from django.utils.module_loading import import_string  # noqa: E402
 
+from controlplane.lifespan import lifespan  # noqa: E402
+from controlplane.logins.login_queue import LoginQueue  # noqa: E402
 from controlplane.pooled_handler import PooledHandler  # noqa: E402
+from controlplane.socket_errors import close_on_loss  # noqa: E402
 from controlplane.staticfiles import with_static  # noqa: E402
 
 # All pages and endpoints now, not with the first request.
 import_module(settings.ROOT_URLCONF)
 django_application = PooledHandler(settings.WEB_THREADS)
+queued_logins = LoginQueue(
+    django_application, frozenset({reverse("login"), reverse("password-change")})
+)
 sockets = URLRouter(import_string(settings.WEBSOCKET_URLPATTERNS))
 
 application = ProtocolTypeRouter(
     {
-        "http": with_static(django_application),
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(sockets)),
+        "lifespan": lifespan,
+        "http": with_static(queued_logins),
+        "websocket": AllowedHostsOriginValidator(close_on_loss(AuthMiddlewareStack(sockets))),
     }
 )
 

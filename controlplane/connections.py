@@ -5,11 +5,12 @@ from functools import lru_cache
 import redis
 from django.conf import settings
 
+from controlplane.wire.redis_clients import connect
+
 
 @lru_cache(maxsize=4)
 def _client(url: str) -> redis.Redis:
-    # Five seconds: a page reports a lost Redis before its reader leaves.
-    return redis.Redis.from_url(url, socket_connect_timeout=2, socket_timeout=5)
+    return connect(url)
 
 
 def redis_client() -> redis.Redis:

@@ -8,6 +8,7 @@ import dj_database_url
 
 from controlplane import env
 from controlplane.demos import demos
+from controlplane.wire import redis_clients
 
 BASE_DIR = env.ROOT
 DATA_DIR = env.data_dir()
@@ -41,10 +42,12 @@ MIDDLEWARE = [
     "controlplane.storable.refuse_unstorable",
     "django.middleware.security.SecurityMiddleware",
     "controlplane.middleware.content_security_policy",
+    "controlplane.logins.middleware.forbid_storage",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "controlplane.logins.middleware.check_login_session",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -134,7 +137,7 @@ CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.core.RedisChannelLayer",
         "CONFIG": {
-            "hosts": [REDIS_URL],
+            "hosts": [redis_clients.channel_host(REDIS_URL)],
             "prefix": "weir:channels",
             # A browser that does not read loses samples after this many seconds and asks again.
             "expiry": 30,
@@ -167,8 +170,10 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
     # Longer than any task runs (CELERY_TASK_TIME_LIMIT), or Redis would hand it out twice.
     "visibility_timeout": 900,
     "global_keyprefix": "weir:celery:",
-    "socket_connect_timeout": 3,
-    # Reads of the worker block for a while by design: no socket_timeout here.
+    # A worker's blocking read waits in its event loop, which checks the connection on its own; this
+    # bounds every other command, such as the sending of a task by the web.
+    "socket_timeout": redis_clients.PATIENT_READ_S,
+    "socket_connect_timeout": redis_clients.CONNECT_S,
 }
 CELERY_TASK_TIME_LIMIT = 600
 CELERY_TASK_SOFT_TIME_LIMIT = 570
@@ -184,19 +189,53 @@ STATICFILES_FINDERS = [
     "controlplane.staticfiles.PlotlyFinder",
 ]
 
+AUTHENTICATION_BACKENDS = [
+    "controlplane.logins.password_backend.PasswordBackend",
+    "controlplane.logins.single_sign_on.SingleSignOnBackend",
+]
+PASSWORD_HASHERS = [
+    "controlplane.logins.hashing.YieldingPBKDF2Hasher",
+    # For hashes that another installation of Django made.
+    "django.contrib.auth.hashers.PBKDF2SHA1PasswordHasher",
+    "django.contrib.auth.hashers.ScryptPasswordHasher",
+]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "controlplane.logins.signals.PasswordChanges"},
 ]
+# Single sign-on by an OpenID Connect provider; off without an issuer.
+OIDC_ISSUER = env.text("WEIR_OIDC_ISSUER").rstrip("/")
+OIDC_CLIENT_ID = env.text("WEIR_OIDC_CLIENT_ID")
+OIDC_CLIENT_SECRET = env.secret("WEIR_OIDC_CLIENT_SECRET")
+OIDC_NAME = env.text("WEIR_OIDC_NAME", "single sign-on")
+OIDC_SCOPES = env.text("WEIR_OIDC_SCOPES", "openid profile email")
+OIDC_USER_CLAIM = env.text("WEIR_OIDC_USER_CLAIM", "preferred_username")
+OIDC_GROUPS_CLAIM = env.text("WEIR_OIDC_GROUPS_CLAIM", "groups")
+# The role of a group of the provider, for example weir-admins=admin,analysts=viewer.
+OIDC_ROLES = env.mapping("WEIR_OIDC_ROLES")
+# Whether users may log in with a password as well.
+PASSWORD_LOGIN = env.flag("WEIR_PASSWORD_LOGIN", default=True)
+
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
 
+# A session ends after so long without a request by its user, and after so long in any case.
+SESSION_IDLE = timedelta(minutes=env.integer("WEIR_SESSION_IDLE_MINUTES", 120, 1, 60 * 24 * 30))
+SESSION_MAX_AGE = timedelta(hours=env.integer("WEIR_SESSION_HOURS", 12, 1, 24 * 30))
+# Seconds after which an open socket or feed checks its authorization, besides at each change.
+ACCESS_RECHECK_S = env.integer("WEIR_ACCESS_RECHECK_S", 30, 1, 3600)
+
+# Browsers accept the prefix only from this host, by https, for all paths.
+_COOKIE_PREFIX = "__Host-" if HTTPS else ""
+SESSION_COOKIE_NAME = f"{_COOKIE_PREFIX}sessionid"
+CSRF_COOKIE_NAME = f"{_COOKIE_PREFIX}csrftoken"
 SESSION_COOKIE_SECURE = HTTPS
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
-SESSION_COOKIE_AGE = int(timedelta(days=7).total_seconds())
+SESSION_COOKIE_AGE = int(SESSION_MAX_AGE.total_seconds())
 CSRF_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_TRUSTED_ORIGINS = env.words("WEIR_TRUSTED_ORIGINS", "")
@@ -239,3 +278,17 @@ LOGGING = {
     },
     "root": {"handlers": ["console"], "level": env.text("WEIR_LOG_LEVEL", "INFO").upper()},
 }
+
+# Limits of a computation, which runs in a child process: memory in MB and seconds. A proposal's
+# time limit is below CELERY_TASK_SOFT_TIME_LIMIT.
+PROPOSAL_MEMORY_MB = env.integer("WEIR_PROPOSAL_MEMORY_MB", 2048, 64, 1_048_576)
+PROPOSAL_SECONDS = env.integer("WEIR_PROPOSAL_SECONDS", 540, 1, 540)
+LAB_MEMORY_MB = env.integer("WEIR_LAB_MEMORY_MB", 4096, 64, 1_048_576)
+LAB_SECONDS = env.integer("WEIR_LAB_SECONDS", 24 * 3600, 1, 7 * 24 * 3600)
+# Proposals that are computed at once; at least one process of the worker is left for placement.
+COMPUTING_SLOTS = env.integer("WEIR_COMPUTING_SLOTS", 1, 1, 64)
+# Requests of a user that wait or are computed, where a comparison counts once; computations of a
+# cluster, where each candidate of a comparison counts; runs of the Lab of a user.
+MAX_REQUESTS_PER_USER = env.integer("WEIR_MAX_REQUESTS_PER_USER", 4, 1, 10_000)
+MAX_COMPUTATIONS_PER_CLUSTER = env.integer("WEIR_MAX_COMPUTATIONS_PER_CLUSTER", 32, 1, 10_000)
+MAX_LAB_RUNS_PER_USER = env.integer("WEIR_MAX_LAB_RUNS_PER_USER", 8, 1, 10_000)

@@ -1,7 +1,7 @@
 """Names of Celery tasks, and how they are sent without importing the workers.
 
 place                 cluster id   place pending queries, remove ending ones
-compute_proposal      proposal id  compute a requested proposal
+compute_proposal      proposal id  compute the proposal that waits longest
 review_proposal        proposal id  review a computed proposal
 run_lab               run id       execute a run of the Lab, on a queue of its own
 advance               proposal id  advance the execution of a proposal
@@ -12,6 +12,7 @@ review_proposals      every 10 s   recompute the effects of waiting proposals
 update_ledger         every 10 s   compare predicted with measured effects of executions
 reconcile_routing     every 5 s    publish routing versions, place pending queries, repair Redis
 requeue_lab_runs      every 15 s   queue the runs of lost workers and messages again
+requeue_proposals     every 10 s   queue the proposals of lost workers and messages again
 watch                 every 10 s   evaluate the watch loops of every cluster
 record_key_skew       every 10 s   the skew of the keys of split queries, from their samples
 archive               every 2 s    move final windows from Redis to the disk, on a queue of its own
@@ -30,6 +31,9 @@ from controlplane.after_commit import after_commit
 # The lists in Redis that workers take their tasks from.
 QUEUES = ("weir", "lab", "webhooks", "archive")
 
+# The header of a task with the time at which it was sent (ms since 1970).
+QUEUED_MS = "weir_queued_ms"
+
 PLACE = "weir.place"
 COMPUTE_PROPOSAL = "weir.compute_proposal"
 REVIEW_PROPOSAL = "weir.review_proposal"
@@ -45,6 +49,7 @@ REVIEW_PROPOSALS = "weir.review_proposals"
 RECONCILE_ROUTING = "weir.reconcile_routing"
 RUN_LAB = "weir.run_lab"
 REQUEUE_LAB_RUNS = "weir.requeue_lab_runs"
+REQUEUE_PROPOSALS = "weir.requeue_proposals"
 ROLL_UP = "weir.roll_up"
 PRUNE = "weir.prune"
 ARCHIVE = "weir.archive"

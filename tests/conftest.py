@@ -189,13 +189,15 @@ def redis_url(redis_server: str, settings: Settings) -> Iterator[str]:
     import redis  # noqa: PLC0415
     from channels.layers import channel_layers  # noqa: PLC0415
 
+    from controlplane.wire.redis_clients import channel_host  # noqa: PLC0415
     from workers.celery import app  # noqa: PLC0415
 
     with redis.Redis.from_url(redis_server) as client:
         client.flushdb()
     settings.REDIS_URL = redis_server
     layers = {"default": {**settings.CHANNEL_LAYERS["default"]}}
-    layers["default"]["CONFIG"] = {**layers["default"]["CONFIG"], "hosts": [redis_server]}
+    hosts = [channel_host(redis_server)]
+    layers["default"]["CONFIG"] = {**layers["default"]["CONFIG"], "hosts": hosts}
     settings.CHANNEL_LAYERS = layers
     channel_layers.backends.clear()
     before = app.conf["broker_url"]

@@ -1,27 +1,33 @@
 """The Celery application: what runs, when the beat calls it, and how it meets Django."""
 
 import os
+from typing import Any
 
 from celery import Celery
+from celery.signals import before_task_publish
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
 
 from django.conf import settings
 
+from controlplane.runtime.beats import now_ms
 from controlplane.task_names import (
     ARCHIVE,
     FIT_FORECASTERS,
     PRUNE,
+    QUEUED_MS,
     RECONCILE_EXECUTIONS,
     RECONCILE_ROUTING,
     RECORD_KEY_SKEW,
     REQUEUE_LAB_RUNS,
+    REQUEUE_PROPOSALS,
     REVIEW_PROPOSALS,
     ROLL_UP,
     SEND_DUE_WEBHOOKS,
     UPDATE_LEDGER,
     WATCH,
 )
+from workers.celery_beats import WorkerHeartbeat
 
 app = Celery("weir")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -34,6 +40,7 @@ _PERIODS_S = {
     REVIEW_PROPOSALS: 10,
     UPDATE_LEDGER: 10,
     REQUEUE_LAB_RUNS: 15,
+    REQUEUE_PROPOSALS: 10,
     WATCH: 10,
     FIT_FORECASTERS: 30,
     RECORD_KEY_SKEW: 10,
@@ -46,5 +53,12 @@ app.conf.beat_schedule = {
     task: {"task": task, "schedule": float(period_s), "options": {"expires": period_s}}
     for task, period_s in _PERIODS_S.items()
 }
+app.steps["consumer"].add(WorkerHeartbeat)
 # The schedule's clock file belongs to the data directory, wherever the beat was started.
 app.conf.beat_schedule_filename = str(settings.DATA_DIR / "celerybeat-schedule")
+
+
+@before_task_publish.connect
+def note_time(headers: dict[str, Any], **_: Any) -> None:
+    """Add the time of sending to a task, which shows how long it has waited."""
+    headers[QUEUED_MS] = now_ms()

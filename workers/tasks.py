@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from celery import shared_task
 from celery.worker import state
+from django.conf import settings
 from django.db import OperationalError
 from django.utils import timezone
 
@@ -14,6 +15,7 @@ from controlplane import watch as watch_loops
 from controlplane.admission import fitting
 from controlplane.background import reconcile as reconciliation
 from controlplane.background import retention
+from controlplane.clusters import demo
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.executions import progression
@@ -22,7 +24,7 @@ from controlplane.partitioning import skew_history
 from controlplane.policies.exclusions import prune_exclusions
 from controlplane.proposals import computation, ledger, staleness
 from controlplane.results import edge_periods, window_retention
-from controlplane.runtime.beats import beat
+from controlplane.runtime.beats import forget_instances, now_ms
 from controlplane.shedding import history as shedding_history
 from controlplane.task_names import (
     ADVANCE,
@@ -34,6 +36,7 @@ from controlplane.task_names import (
     RECONCILE_ROUTING,
     RECORD_KEY_SKEW,
     REQUEUE_LAB_RUNS,
+    REQUEUE_PROPOSALS,
     REVIEW_PROPOSAL,
     REVIEW_PROPOSALS,
     ROLL_UP,
@@ -45,8 +48,8 @@ from controlplane.telemetry import time_series
 from controlplane.topology import placement
 from workers.webhooks import tasks as _webhooks  # noqa: F401 - registers its tasks
 
-# The limit of an experiment, which nothing else waits for.
-LONGEST_S: Final = 24 * 3600
+# Longer than the limit of an experiment, which its child observes.
+LONGEST_S: Final = settings.LAB_SECONDS + 60
 # After the last retry, the periodic tasks of executions and proposals continue.
 _RETRIES: Final[dict[str, Any]] = {
     "autoretry_for": (OperationalError,),
@@ -70,8 +73,9 @@ def reconcile_executions() -> None:
 
 @shared_task(name=COMPUTE_PROPOSAL)
 def compute_proposal(proposal_id: int) -> None:
-    """Compute a requested proposal; a repeated delivery does nothing."""
-    computation.compute(proposal_id)
+    """Compute the proposal that waits longest, if a slot is free; the message only wakes."""
+    del proposal_id
+    computation.compute_next()
 
 
 @shared_task(name=REVIEW_PROPOSAL, **_RETRIES)
@@ -95,14 +99,13 @@ def place(cluster_id: int) -> None:
 
 @shared_task(name=RECONCILE_ROUTING)
 def reconcile_routing() -> None:
-    """Reconcile the routing of every cluster, and record the heartbeat of beat and worker."""
-    beat(redis_client(), "beat")
+    """Reconcile the routing of every cluster."""
     reconciliation.reconcile_all(timezone.now())
 
 
 @shared_task(name=PRUNE)
 def prune() -> None:
-    """Delete expired rows, and mark proposals of lost workers as failed."""
+    """Delete expired rows."""
     now = timezone.now()
     time_series.prune_samples(now)
     arrivals.prune(now)
@@ -113,12 +116,13 @@ def prune() -> None:
     window_retention.prune_windows(now)
     retention.prune_routing()
     retention.prune_sessions(now)
+    demo.renew_token()
     attached_housekeeping.prune(now)
     idempotency.prune(now)
     deliveries.prune(now)
     prune_exclusions(now)
     watch_loops.prune(now)
-    computation.fail_lost(now)
+    forget_instances(redis_client(), now_ms())
 
 
 @shared_task(
@@ -155,6 +159,7 @@ _add_periodic(FIT_FORECASTERS, fitting.fit_forecasters)
 _add_periodic(RECORD_KEY_SKEW, skew_history.record_all)
 _add_periodic(ROLL_UP, _roll_up)
 _add_periodic(REQUEUE_LAB_RUNS, lab.requeue_lost)
+_add_periodic(REQUEUE_PROPOSALS, computation.requeue_lost)
 
 
 def _worker_stops() -> bool:

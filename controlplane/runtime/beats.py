@@ -1,29 +1,113 @@
-"""Heartbeats of processes that serve no port, stored in Redis as milliseconds since 1970."""
+"""Heartbeats of processes in Redis: the milliseconds since 1970 of each process's last beat.
 
+A hash without expiry, so that a reader can report since when a process is silent. Fields are
+`<kind>` or `<kind>/<instance>`; kinds are declared in `process_kinds`.
+"""
+
+import json
+import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Final, cast
 
 import redis
 
+from controlplane.runtime.process_kinds import PROCESSES
+
 EXPIRES_S: Final = 60
+BEATS: Final = "weir:beats"
 AGENT_CLUSTERS: Final = "weir:agent:clusters"
+CHILDREN: Final = "weir:supervisor:children"
+# Set by the runner: the name of this process among its children.
+CHILD: Final = "WEIR_CHILD"
+# Instances that have been silent for a day are forgotten.
+FORGOTTEN_MS: Final = 24 * 3600 * 1000
+
+_KINDS: Final = frozenset(kind.name for kind in PROCESSES)
 
 
-def beat_key(process: str) -> str:
-    """Return the key of a process's last beat; `process` is agent, relay or beat."""
-    return f"weir:{process}:beat"
+@dataclass(frozen=True, slots=True)
+class ChildReport:
+    """The supervisor's report about a child.
+
+    `failures`: ends in a row; `ended`: how it ended last, "" before; `restart_ms`: when it starts
+    again, 0 while it runs.
+    """
+
+    name: str
+    failures: int
+    ended: str
+    restart_ms: int
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether the process runs."""
+        return self.restart_ms == 0
 
 
-def beat(client: "redis.Redis", process: str) -> None:
-    """Record that `process` runs. Raises `redis.RedisError`."""
-    client.set(beat_key(process), time.time_ns() // 1_000_000, ex=EXPIRES_S)
+def now_ms() -> int:
+    """Return the milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
 
 
-def last_beat_ms(client: "redis.Redis", process: str) -> int | None:
-    """Return the time of the last heartbeat of `process`, None if it is over a minute old."""
-    value = cast("bytes | None", client.get(beat_key(process)))
-    return int(float(value)) if value else None
+def beat_field(kind: str, instance: str = "") -> str:
+    """Return the field of a process: of the runner's child if it is one, else of `instance`.
+
+    Raises `ValueError` for a kind that is not declared.
+    """
+    if kind not in _KINDS:
+        raise ValueError(f"{kind} is not declared in process_kinds")
+    name = os.environ.get(CHILD, "") or instance
+    return f"{kind}/{name}" if name else kind
+
+
+def beat(client: "redis.Redis", kind: str, instance: str = "") -> None:
+    """Record that a process runs. Raises `redis.RedisError`."""
+    client.hset(BEATS, beat_field(kind, instance), now_ms())
+
+
+def last_beats(client: "redis.Redis") -> dict[str, int]:
+    """Return the time of the last beat of every process (ms) by field. Raises RedisError."""
+    rows = cast("dict[bytes, bytes]", client.hgetall(BEATS))
+    return {field.decode(): int(value) for field, value in rows.items()}
+
+
+def newest_by_kind(beats: Mapping[str, int]) -> dict[str, int]:
+    """Return the newest beat of each kind (ms)."""
+    newest: dict[str, int] = {}
+    for field, at_ms in beats.items():
+        kind = field.partition("/")[0]
+        newest[kind] = max(at_ms, newest.get(kind, 0))
+    return newest
+
+
+def last_beat_ms(client: "redis.Redis", kind: str) -> int | None:
+    """Return the time of the newest heartbeat of a kind, None if it never beat."""
+    return newest_by_kind(last_beats(client)).get(kind)
+
+
+def forget_instances(client: "redis.Redis", at_ms: int) -> None:
+    """Delete the beats of instances that have been silent for a day, unless nothing is newer."""
+    beats = last_beats(client)
+    newest = newest_by_kind(beats)
+    old = [
+        field
+        for field, beat_ms in beats.items()
+        if at_ms - beat_ms > FORGOTTEN_MS and beat_ms < newest[field.partition("/")[0]]
+    ]
+    if old:
+        client.hdel(BEATS, *old)
+
+
+def record_children(client: "redis.Redis", children: Sequence[ChildReport]) -> None:
+    """Replace the supervisor's report; it expires with the supervisor. Raises RedisError."""
+    client.set(CHILDREN, json.dumps([asdict(child) for child in children]), ex=EXPIRES_S)
+
+
+def children_of(value: bytes | None) -> list[ChildReport]:
+    """Return the supervisor's report from its stored value."""
+    return [ChildReport(**row) for row in json.loads(value or b"[]")]
 
 
 def record_clusters(client: "redis.Redis", states: Mapping[str, str]) -> None:

@@ -31,21 +31,34 @@ WEBHOOK_THREADS: Final = "8"
 # trip lasts for a minute, so most queries are long-lived.
 DEMO_QUERIES: Final = 300
 DEMO_SPEED: Final = 10
+# The bound of the back-off of processes that people and all others wait for (s).
+PROMPT_S: Final = 10.0
+# A process that writes no heartbeat for this time is hung (s).
+SILENT_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """One process: its name, command line, advice if it fails, time to stop (s), restarts.
+    """One process: its name, command line, advice if it fails, time to stop (s).
 
-    `is_shown`: whether warnings in its log are shown.
+    `longest_pause_s`: the bound of the back-off. `is_shown`: whether warnings in its log are shown.
+    `inherited`: descriptors that it inherits. `silent_s`: without a heartbeat for this time it is
+    killed and restarted, None for never.
     """
 
     name: str
     command: tuple[str, ...]
     advice: str
     patience_s: float = 10.0
-    restarts: int = 3
+    longest_pause_s: float = 60.0
     is_shown: bool = True
+    inherited: tuple[int, ...] = ()
+    silent_s: float | None = None
+
+    @property
+    def kind(self) -> str:
+        """Return the name of its kind: that of `web-2` is `web`."""
+        return self.name.partition("-")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +114,8 @@ def redis_child(command: list[str]) -> ChildSpec:
         tuple(command),
         "look for the disk, the memory and the port in its log; its data is in <data>/redis",
         patience_s=15.0,
+        # Everything else waits for it.
+        longest_pause_s=PROMPT_S,
         # Its warnings are mostly advice on kernel settings.
         is_shown=False,
     )
@@ -116,12 +131,11 @@ def agent_child() -> ChildSpec:
     )
 
 
-def service_children(place: Place) -> list[ChildSpec]:
-    """Return the processes of the control plane."""
+def service_children(place: Place, listener: int) -> list[ChildSpec]:
+    """Return the processes of the control plane; `listener`: the web's listening socket."""
     logged = "read its log; "
     return [
-        ChildSpec("web", web_command(place.host, place.port),
-                  "read its log: the last lines name the module that failed"),
+        *web_children(listener),
         # Two processes: the computation of a proposal must not delay the placement of queries.
         ChildSpec("worker",
                   ("env", *UNCHECKED,
@@ -146,7 +160,8 @@ def service_children(place: Place) -> list[ChildSpec]:
                    *_celery_worker("archive", "archive@weir", "solo")),
                   f"{logged}the windows wait in Redis"),
         _beat(place),
-        ChildSpec("relay", python("-m", "workers.relay"), "read its log: Redis or the database"),
+        ChildSpec("relay", python("-m", "workers.relay"), "read its log: Redis or the database",
+                  silent_s=SILENT_S),
     ]  # fmt: skip
 
 
@@ -165,14 +180,22 @@ def replayer_child(place: Place) -> ChildSpec:
     return ChildSpec("replayer", command, advice)
 
 
-def web_command(host: str, port: int) -> tuple[str, ...]:
-    """Return the web's command line: one worker per core, four at most."""
-    workers = env.integer("WEIR_WEB_WORKERS", min(4, os.cpu_count() or 1), minimum=1, maximum=64)
-    return python(
-        "-m", "uvicorn", "controlplane.asgi:application", "--host", host, "--port", str(port),
-        "--no-access-log", "--timeout-graceful-shutdown", "3", "--workers", str(workers),
-        "--timeout-worker-healthcheck", "60",
-    )  # fmt: skip
+def web_children(listener: int) -> list[ChildSpec]:
+    """Return the web processes: one per core, two at least and four at most by default.
+
+    With two, the end of one interrupts nothing but its own requests.
+    """
+    default = min(4, max(2, os.cpu_count() or 1))
+    number = env.integer("WEIR_WEB_WORKERS", default, minimum=1, maximum=64)
+    command = python("-m", "controlplane.runtime.web", "--fd", str(listener))
+    advice = "read its log: the last lines name the module that failed"
+    return [
+        ChildSpec(
+            f"web-{index}", command, advice,
+            longest_pause_s=PROMPT_S, inherited=(listener,), silent_s=SILENT_S,
+        )
+        for index in range(1, number + 1)
+    ]  # fmt: skip
 
 
 def _celery_worker(queue: str, hostname: str, pool: str, *options: str) -> tuple[str, ...]:
@@ -187,6 +210,7 @@ def _beat(place: Place) -> ChildSpec:
     schedule = place.data / "celerybeat-schedule"
     command = python(
         "-m", "celery", "-A", "workers.celery", "beat", "--loglevel", "WARNING",
+        "--scheduler", "workers.celery_beats:BeatingScheduler",
         "--schedule", str(schedule), "--pidfile", "",
     )  # fmt: skip
     # It sends tasks and runs none.

@@ -26,8 +26,12 @@ _PATIENCE_S: Final = 10.0
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
-def spawn(command: Sequence[str], env: Mapping[str, str], log: Path) -> "subprocess.Popen[bytes]":
+def spawn(
+    command: Sequence[str], env: Mapping[str, str], log: Path, inherited: Sequence[int] = ()
+) -> "subprocess.Popen[bytes]":
     """Start `command` in its own session, output appended to `log`, and return it.
+
+    It inherits the descriptors `inherited`.
 
     The kernel ends the child (SIGTERM) when this process dies. Raises OSError if it cannot start.
     """
@@ -39,6 +43,7 @@ def spawn(command: Sequence[str], env: Mapping[str, str], log: Path) -> "subproc
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=inherited,
             preexec_fn=_tie_to_parent(),  # noqa: PLW1509 - one system call, no lock
         )
 

@@ -14,6 +14,7 @@ from controlplane.runtime.checks import is_free, is_full
 from controlplane.runtime.errors import CheckFailed
 from controlplane.runtime.java import run_briefly, wheel_folder
 from controlplane.wire.log.address import without_password
+from controlplane.wire.redis_clients import connect
 
 # The log is trimmed with XTRIM MINID, which came with 6.2.
 MINIMUM: Final = (6, 2)
@@ -94,7 +95,7 @@ def free_port(first: int = PORT) -> int:
 def answers(url: str) -> bool:
     """Return whether a Redis responds there and has loaded its data."""
     try:
-        with redis.Redis.from_url(url, socket_connect_timeout=2, socket_timeout=5) as client:
+        with connect(url) as client:
             return bool(client.ping())
     except redis.RedisError:
         return False
@@ -103,7 +104,7 @@ def answers(url: str) -> bool:
 def check_external(url: str) -> None:
     """Raise `CheckFailed` unless the Redis of REDIS_URL responds, is new enough and stores."""
     try:
-        with redis.Redis.from_url(url, socket_connect_timeout=5, socket_timeout=5) as client:
+        with connect(url, connect_s=5) as client:
             check_version(client)
             check_writes(client)
     except (redis.RedisError, ValueError) as error:
@@ -136,7 +137,7 @@ def why_blocked(data: Path, url: str) -> str:
     if is_full(data):
         return f"the disk of {data} is full"
     try:
-        with redis.Redis.from_url(url, socket_connect_timeout=1, socket_timeout=2) as client:
+        with connect(url, connect_s=1, read_s=2) as client:
             check_writes(client)
     except CheckFailed as refused:
         return str(refused)

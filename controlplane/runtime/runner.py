@@ -1,7 +1,6 @@
 """The run of Weir by `make run`: check, start, wait until it is live, supervise, stop."""
 
 import os
-import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from controlplane.runtime.checks import (
 )
 from controlplane.runtime.children import ChildSpec, Place
 from controlplane.runtime.errors import CheckFailed, Stopped
+from controlplane.runtime.heartbeat_watch import HeartbeatWatch
 from controlplane.runtime.java import find_java
 from controlplane.runtime.redis_server import (
     OwnRedis,
@@ -36,9 +36,13 @@ from controlplane.runtime.redis_server import (
 )
 from controlplane.runtime.signals import EndRequests
 from controlplane.runtime.supervisor import Supervisor
+from controlplane.runtime.web import open_listener
+from controlplane.wire.redis_clients import connect
 
 Say = Callable[[str], None]
 LOGIN_NAME: Final = "operator"
+# Restarts of Redis during the start of Weir.
+REDIS_ATTEMPTS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,14 @@ def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
     processes.adopt_orphans()
     supervisor = Supervisor(
         options.data / "logs", place.environment(), say, requests.stop_requested,
-        partial(why_blocked, options.data, place.redis_url),
+        partial(why_blocked, options.data, place.redis_url), HeartbeatWatch(place.redis_url),
     )  # fmt: skip
+    # Open as long as Weir runs: connections wait in it while web processes restart.
+    listener = open_listener(place.host, place.port)
     try:
-        start_all(supervisor, place, own, options, say)
+        start_all(supervisor, place, own, listener.fileno(), options, say)
         say(f"Weir is live after {time.monotonic() - started:.0f} s: {place.address}")
-        _print_login(login, say)
+        _print_login(_renewed(login), say)
         say("Ctrl-C ends it; the data stays in " + str(options.data))
         while True:
             supervisor.tick()
@@ -85,6 +91,7 @@ def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
     except Stopped:
         say(f"{requests.reason}: ending (again to hurry)")
     finally:
+        listener.close()
         _end(supervisor, requests, say)
 
 
@@ -125,9 +132,14 @@ def end_leftovers(data: Path, say: Say) -> None:
 
 
 def start_all(
-    supervisor: Supervisor, place: Place, own: OwnRedis | None, options: RunOptions, say: Say
+    supervisor: Supervisor,
+    place: Place,
+    own: OwnRedis | None,
+    listener: int,
+    options: RunOptions,
+    say: Say,
 ) -> None:
-    """Start everything and wait until it is live.
+    """Start everything and wait until it is live; `listener`: the web's listening socket.
 
     The agent starts first, because Spark takes longest.
     """
@@ -139,7 +151,7 @@ def start_all(
     command = children.django("migrate_all", "--verbosity", "1")
     supervisor.run_step(ChildSpec("migrate", command, advice))
     supervisor.start(children.agent_child())
-    for spec in children.service_children(place):
+    for spec in children.service_children(place, listener):
         supervisor.start(spec)
     if options.demos:
         say(f"preparing the demo: {', '.join(options.demos)}")
@@ -147,7 +159,7 @@ def start_all(
         command = children.django("setup_demo", *options.demos)
         supervisor.run_step(ChildSpec("setup_demo", command, advice))
         supervisor.start(children.replayer_child(place))
-    with redis.Redis.from_url(place.redis_url, socket_timeout=5) as client:
+    with connect(place.redis_url) as client:
         probes = _probes(place, client, since_ms)
         health.wait_until_ready(probes, say, lambda seconds: _supervise(supervisor, seconds))
 
@@ -161,7 +173,11 @@ def _start_redis(supervisor: Supervisor, own: OwnRedis) -> None:
     supervisor.start(children.redis_child(own.command()))
     while not answers(own.url):
         _supervise(supervisor, 0.05)
-    with redis.Redis.from_url(own.url) as client:
+        # The only process that Weir does not start without: it has the log, and every other one
+        # waits for it. A running Weir waits for its restart.
+        if supervisor.children["redis"].failures > REDIS_ATTEMPTS:
+            raise supervisor.failure("redis")
+    with connect(own.url) as client:
         check_writes(client)
 
 
@@ -201,10 +217,18 @@ def ensure_login(data: Path) -> Login:
     except FileExistsError:
         name, _, password = file.read_text().strip().partition(" ")
         return Login(name, password, file, is_new=False)
-    password = "-".join(secrets.token_hex(2) for _ in range(4))
+    password = env.new_password()
     with os.fdopen(descriptor, "w") as opened:
         opened.write(f"{LOGIN_NAME} {password}\n")
     return Login(LOGIN_NAME, password, file, is_new=True)
+
+
+def _renewed(login: Login | None) -> Login | None:
+    """Return the login as its file is now: setup_demo replaces a password that expires soon."""
+    if login is None:
+        return None
+    password = login.file.read_text().strip().partition(" ")[2]
+    return replace(login, password=password, is_new=login.is_new or password != login.password)
 
 
 def _print_login(login: Login | None, say: Say) -> None:

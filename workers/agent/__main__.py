@@ -11,11 +11,11 @@ from functools import partial
 from typing import Final
 
 import django
-import redis
 from django.db import close_old_connections
 
 from controlplane import env
 from controlplane.runtime.errors import CheckFailed
+from controlplane.wire.redis_clients import connect
 from workers.agent.agent import Agent, Wanted
 from workers.agent.driver import Site, pipeline_command, site_of
 from workers.agent.heartbeats import Observer
@@ -75,7 +75,7 @@ def _agent(site: Site) -> Agent:
         close_old_connections()
         return fleet.wanted_drivers()
 
-    client = redis.Redis.from_url(site.redis_url, socket_timeout=5, socket_connect_timeout=2)
+    client = connect(site.redis_url)
 
     observer, deaths = Observer(client, site.redis_url), fleet.Deaths()
     silent_s = env.integer("WEIR_PROGRESS_TIMEOUT_S", 60, 5, 86_400)

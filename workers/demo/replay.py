@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import Final, TypeVar, cast
@@ -16,9 +17,12 @@ from typing import Final, TypeVar, cast
 import httpx
 import redis
 
+from controlplane.runtime.beats import beat
+from controlplane.runtime.process_kinds import REPLAYER
 from controlplane.wire.errors import LogFull, LogUnavailable
 from controlplane.wire.keys import cluster_prefix
 from controlplane.wire.producer import Producer
+from controlplane.wire.redis_clients import connect_patiently
 from workers.demo.keeper import LateNodes, QueryKeeper, Refused, WeirApi
 from workers.demo.program import Program, Wanted
 from workers.demo.taxis import Taxis
@@ -138,16 +142,23 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     limit = _stopping_after(arguments.limit_minutes, stop)
+    client = connect_patiently(arguments.redis_url)
     with ThreadPoolExecutor(len(arguments.demos)) as pool:
         replays = [
             pool.submit(replay_one, PROGRAMS[name], arguments, stop) for name in arguments.demos
         ]
         # A failed replay ends the others, so that the process is restarted.
-        wait(replays, return_when=FIRST_EXCEPTION)
+        while not wait(replays, REPLAYER.period_s, FIRST_EXCEPTION).done and not stop.is_set():
+            _beat(client)
         stop.set()
     limit.cancel()
     for item in replays:
         item.result()
+
+
+def _beat(client: "redis.Redis") -> None:
+    with suppress(redis.RedisError):
+        beat(client, REPLAYER.name)
 
 
 def replay_one(
@@ -160,7 +171,7 @@ def replay_one(
         httpx.Client(base_url=arguments.url, auth=auth, timeout=_REQUEST_TIMEOUT_S) as client,
         Producer(arguments.redis_url, program.slug) as producer,
     ):
-        store = redis.Redis.from_url(arguments.redis_url)
+        store = connect_patiently(arguments.redis_url)
         place = StoredMoment(store, program.slug)
         api = WeirApi(client, program.slug)
         late_nodes = LateNodes(api, store, program.slug, program.late_nodes)

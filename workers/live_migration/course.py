@@ -12,7 +12,6 @@ from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
-import redis
 
 from algorithms.migration.problem import MigrationProblem
 from algorithms.migration.single_step import SingleStep
@@ -22,6 +21,7 @@ from controlplane.runtime.redis_server import answers, find_server
 from controlplane.wire import keys, measures
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText
+from controlplane.wire.redis_clients import connect_patiently
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
 from controlplane.wire.routing.publication import publish
@@ -164,7 +164,7 @@ class Course:
     report: ReportProgress
 
     def __post_init__(self) -> None:
-        self.client = redis.Redis.from_url(self.redis_url)
+        self.client = connect_patiently(self.redis_url)
         java = find_java(os.environ, self.folder / "java", lambda _: None)
         self.site = Site(self.folder, self.redis_url, java_environment(java.home))
         self.spec = DriverSpec(CLUSTER, self.request.most_nodes, 2, trigger_ms=200)

@@ -4,8 +4,8 @@ import asyncio
 import json
 import logging
 import time
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,14 +15,17 @@ from django.db import DatabaseError, InterfaceError, close_old_connections
 from redis.asyncio import Redis
 from redis.exceptions import RedisError, ResponseError
 
+from controlplane.arrivals import Interval
 from controlplane.background import ingestion
 from controlplane.background.ingestion import Positions
 from controlplane.events.publish import group
 from controlplane.models import Cluster
-from controlplane.runtime.beats import EXPIRES_S, beat_key
+from controlplane.runtime.beats import BEATS, beat_field, now_ms
+from controlplane.runtime.process_kinds import RELAY
 from controlplane.telemetry.samples import Sample
 from controlplane.wire.figures import row_from
 from controlplane.wire.keys import progress_key, telemetry_key
+from controlplane.wire.redis_clients import connect_async
 
 START = "0-0"
 # Entries per read, for short transactions during catch-up.
@@ -106,51 +109,45 @@ def _order(position: str) -> tuple[int, int]:
 
 
 class RateMeter:
-    """The records of a cluster's streams since the last update, by the data plane's clock."""
+    """The arrivals of a cluster's streams since the last update."""
 
     def __init__(self) -> None:
-        self._records: Counter[int] = Counter()
-        self._since_ms: int | None = None
+        self._records: defaultdict[int, float] = defaultdict(float)
+        self._seconds = 0.0
 
-    def add(self, rows: Iterable[Mapping[str, Any]]) -> tuple[dict[int, int], float] | None:
-        """Count telemetry rows; return records per stream and seconds when an update is due."""
-        until_ms = self._since_ms
-        for row in rows:
-            until_ms = int(row["emitted_ms"])
-            if self._since_ms is None:
-                # The first batch only starts the clock.
-                self._since_ms = until_ms
-                continue
-            self._records.update({int(stream): n for stream, n in row["streams"].items()})
-        if self._since_ms is None or until_ms is None:
+    def add(self, intervals: Iterable[Interval | None]) -> tuple[dict[int, float], float] | None:
+        """Count intervals; return records per stream and seconds when an update is due."""
+        for interval in intervals:
+            if interval is not None and interval.is_measured:
+                for stream, records in interval.arrived.items():
+                    self._records[stream] += records
+                self._seconds += interval.seconds
+        if self._seconds < EVERY_S:
             return None
-        seconds = (until_ms - self._since_ms) / 1000
-        if seconds < EVERY_S:
-            return None
-        due = dict(self._records)
+        due: tuple[dict[int, float], float] = dict(self._records), self._seconds
         self._records.clear()
-        self._since_ms = until_ms
-        return due, seconds
+        self._seconds = 0.0
+        return due
 
 
 class Relay:
     """The relay of all clusters: one task and one database thread."""
 
     def __init__(self, redis_url: str) -> None:
-        self._client: Redis = Redis.from_url(
-            redis_url, socket_connect_timeout=2, socket_timeout=BLOCK_MS / 1000 + 5
-        )
+        self._client: Redis = connect_async(redis_url, block_s=BLOCK_MS / 1000)
         self._clusters: dict[str, Cluster] = {}
         self._cursors: dict[str, Cursor] = {}
         self._meters: dict[str, RateMeter] = {}
         self._sent_ms: dict[str, int] = {}
         self._refreshed_at = float("-inf")
+        self._beat_at = float("-inf")
 
     async def run(self, stop: asyncio.Event) -> None:
         """Relay until `stop` is set; wait during outages of Redis or of the database."""
         pause = FIRST_PAUSE_S
         while not stop.is_set():
             try:
+                await self._beat()
                 await self.step()
                 pause = FIRST_PAUSE_S
             except (RedisError, OSError, DatabaseError, InterfaceError) as away:
@@ -172,8 +169,14 @@ class Relay:
             await self._relay(slug, answer)
         return sum(len(answer.rows) for answer in news.values())
 
+    async def _beat(self) -> None:
+        """Write the heartbeat if it is due."""
+        if time.monotonic() - self._beat_at >= RELAY.period_s:
+            await self._client.hset(BEATS, beat_field(RELAY.name), str(now_ms()))
+            self._beat_at = time.monotonic()
+
     async def _refresh(self) -> None:
-        """Read the clusters, keep the cursors of known ones, and write the heartbeat."""
+        """Read the clusters, and keep the cursors of known ones."""
         clusters = await sync_to_async(_read_clusters)()
         self._clusters = {cluster.slug: cluster for cluster in clusters}
         self._cursors = {
@@ -184,21 +187,20 @@ class Relay:
         for slug, cluster in self._clusters.items():
             if await rewind_if_lost(self._client, cluster, self._cursors[slug]):
                 logger.warning("The telemetry of %s starts again", slug)
-        await self._client.set(beat_key("relay"), time.time_ns() // 1_000_000, ex=EXPIRES_S)
         self._refreshed_at = time.monotonic()
 
     async def _relay(self, slug: str, news: News) -> None:
         cluster, cursor = self._clusters[slug], self._cursors[slug]
         batch_ms = news.batch_ms or cursor.batch_ms
-        samples = await sync_to_async(ingestion.measure)(cluster, news.rows, batch_ms)
-        await self._send(cluster, samples)
+        measured = await sync_to_async(ingestion.measure)(cluster, news.rows, batch_ms)
+        await self._send(cluster, measured.samples)
         positions = Positions(news.telemetry, news.progress)
-        await sync_to_async(ingestion.store)(cluster, news.rows, samples, positions)
+        await sync_to_async(ingestion.store)(cluster, news.rows, measured, positions)
         # After the storage: unstored rows are read again.
         cursor.telemetry = news.telemetry or cursor.telemetry
         cursor.progress = news.progress or cursor.progress
         cursor.batch_ms = batch_ms
-        due = self._meters.setdefault(slug, RateMeter()).add(news.rows)
+        due = self._meters.setdefault(slug, RateMeter()).add(measured.intervals)
         if due is not None:
             await sync_to_async(ingestion.update_rates)(cluster.pk, *due)
 

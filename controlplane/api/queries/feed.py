@@ -8,7 +8,7 @@ followers take nothing from the requests.
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -21,9 +21,11 @@ from ninja import Router
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from controlplane.api.common.lists import with_parameters
 from controlplane.api.common.security import viewed_cluster
 from controlplane.catalog.queries import query_by_name
-from controlplane.errors import Invalid, TryLater
+from controlplane.errors import Busy, Invalid, TryLater
+from controlplane.logins.connection_access import access_of_request, while_authorized
 from controlplane.models import Cluster, Query
 from controlplane.results.feed import (
     FeedEvent,
@@ -33,12 +35,12 @@ from controlplane.results.feed import (
     feed_start,
 )
 from controlplane.wire import keys
+from controlplane.wire.redis_clients import connect_async
 
 router = Router(tags=["queries"])
 # Connections of one process; each holds a connection to Redis.
 MAX_FEEDS: Final = 64
-# Access is checked when a connection starts, so a connection ends after this time; clients
-# reconnect.
+# A connection ends after this time, and clients reconnect; it ends earlier without access.
 LONGEST_S: Final = 1_800.0
 HEARTBEAT_S: Final = 10.0
 # Faster changes are sent together.
@@ -46,9 +48,16 @@ PAUSE_S: Final = 0.2
 _THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="feed")
 _OPEN: set[int] = set()
 _read_events: Final = database_sync_to_async(feed_events, thread_sensitive=False, executor=_THREADS)
+# The body is a stream of events; Ninja would document JSON.
+_STREAM: Final = with_parameters(
+    {
+        "only": {"type": "string", "enum": ["", "final"]},
+        "after": {"type": "string", "maxLength": 100},
+    }
+) | {"responses": {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}}
 
 
-@router.get("/{slug}/queries/{name}/feed")
+@router.get("/{slug}/queries/{name}/feed", openapi_extra=_STREAM)
 def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
     """Follow a query's windows as Server-Sent Events.
 
@@ -63,12 +72,12 @@ def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
         raise Invalid({"only": ["must be final, or left out"]})
     if len(_OPEN) >= MAX_FEEDS:
         text = f"{MAX_FEEDS} feeds are open in this process"
-        raise TryLater("too_many_feeds", text, 10)
+        raise Busy("too_many_feeds", text, 10)
     after = request.headers.get("Last-Event-ID", "") or request.GET.get("after", "")
     place = FeedPlace.read(after) if after else feed_start(cluster, query)
     follower = Follower(cluster, query, place, is_final_only=only == "final")
-    response = StreamingHttpResponse(follower.lines(), content_type="text/event-stream")
-    response["Cache-Control"] = "no-cache"
+    lines = while_authorized(access_of_request(request, cluster), follower.lines())
+    response = StreamingHttpResponse(lines, content_type="text/event-stream")
     # A proxy that gathers the answer would hold it back for ever.
     response["X-Accel-Buffering"] = "no"
     return response
@@ -84,14 +93,14 @@ class Follower:
     is_final_only: bool
     _until: float = field(default_factory=lambda: time.monotonic() + LONGEST_S)
 
-    async def lines(self) -> AsyncIterator[str]:
+    async def lines(self) -> AsyncGenerator[str, None]:
         """Yield the lines of the events until the query has ended or the time limit is reached.
 
         Nothing is read ahead: a follower that does not take its events makes no memory grow here,
         but misses changes in the end; an event reports this.
         """
         _OPEN.add(id(self))
-        client: Redis = Redis.from_url(settings.REDIS_URL, socket_connect_timeout=2)
+        client: Redis = connect_async(settings.REDIS_URL, block_s=HEARTBEAT_S)
         try:
             yield "retry: 2000\n\n"
             while time.monotonic() < self._until:

@@ -40,6 +40,7 @@ from controlplane.wire.log.values import (
     digest_of,
     position_key,
 )
+from controlplane.wire.redis_clients import connect_patiently
 
 _NO_MEMORY = "command not allowed when used memory"
 
@@ -164,13 +165,7 @@ def connect(url: str) -> "redis.Redis":
 
     The retry replaces an idle connection that the server has closed.
     """
-    return redis.Redis.from_url(
-        url,
-        socket_timeout=20,
-        socket_connect_timeout=5,
-        retry=Retry(NoBackoff(), 1),
-        command_packer=SingleWritePacker(),
-    )
+    return connect_patiently(url, retry=Retry(NoBackoff(), 1), command_packer=SingleWritePacker())
 
 
 class RedisLog:

@@ -1,41 +1,72 @@
-"""The command lines that Weir starts, as they really run."""
+"""The web processes that Weir starts, as they really run."""
 
 import os
-import socket
-import subprocess
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
+import httpx
 import pytest
 
-from controlplane.runtime.children import web_command
+from controlplane.runtime.children import web_children
+from controlplane.runtime.supervisor import Supervisor
+from controlplane.runtime.web import open_listener
 from tests.controlplane.runtime.waiting import is_gone, wait_for
 from tests.support.redis_server import free_port
 
-
-def is_served(port: int) -> bool:
-    """Tell whether somebody listens."""
-    with socket.socket() as asked:
-        return asked.connect_ex(("127.0.0.1", port)) == 0
+# The import of pages and API, on a busy machine.
+START_S = 90
 
 
-def test_workers_of_a_killed_web_end_with_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Left behind, they would keep the port, and the next web could not start."""
-    monkeypatch.setenv("WEIR_WEB_WORKERS", "2")
-    environment = {**os.environ, "WEIR_DATA": str(tmp_path)}
+@pytest.fixture
+def web(tmp_path: Path, redis_server: str) -> Iterator[tuple[Supervisor, int]]:
+    """Two web processes under a supervisor, and their port."""
     port = free_port()
-    with (tmp_path / "log").open("wb") as log:
-        web = subprocess.Popen(
-            web_command("127.0.0.1", port), env=environment, stdout=log, stderr=log
-        )
+    environment = {**os.environ, "WEIR_DATA": str(tmp_path), "REDIS_URL": redis_server}
+    supervisor = Supervisor(tmp_path, environment, lambda _: None)
+    with open_listener("127.0.0.1", port) as listener:
+        for spec in web_children(listener.fileno())[:2]:
+            supervisor.start(spec)
+        yield supervisor, port
+    assert supervisor.end_all(hurry=lambda: True)
+
+
+def starts(supervisor: Supervisor, name: str) -> int:
+    """Return how often a child has started to serve."""
+    return supervisor.children[name].log.read_text().count("startup complete")
+
+
+def test_the_death_of_a_web_process_fails_only_its_own_requests(
+    web: tuple[Supervisor, int],
+) -> None:
+    """The other one accepts what waits at the socket that both share, until it is back."""
+    supervisor, port = web
+    wait_for(lambda: all(starts(supervisor, name) for name in supervisor.children), START_S)
+    served, failed, stop = [], [], threading.Event()
+
+    def load() -> None:
+        while not stop.is_set():
+            started = time.monotonic()
+            try:
+                httpx.get(f"http://127.0.0.1:{port}/healthz", timeout=60).raise_for_status()
+                served.append(started)
+            except httpx.HTTPError:
+                failed.append(started)
+
+    loader = threading.Thread(target=load)
+    loader.start()
     try:
-        wait_for(lambda: (tmp_path / "log").read_text().count("startup complete") == 2, 60)
-        children = [one.pid for one in psutil.Process(web.pid).children()]
-        assert is_served(port)
+        wait_for(lambda: bool(served))
+        victim = supervisor.children["web-1"].pid
+        assert victim is not None
+        os.kill(victim, 9)
+        killed = time.monotonic()
+        wait_for(lambda: supervisor.tick() or starts(supervisor, "web-1") == 2, START_S)
+        assert is_gone(victim)
     finally:
-        web.kill()
-        web.wait()
-    wait_for(lambda: all(map(is_gone, children)))
-    assert not is_served(port)
+        stop.set()
+        loader.join()
+    assert [started for started in failed if started > killed] == []
+    assert len(failed) <= 1
+    assert any(started > killed for started in served)

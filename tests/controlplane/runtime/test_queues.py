@@ -9,7 +9,7 @@ from controlplane.task_names import QUEUES
 
 
 def children() -> list[ChildSpec]:
-    return service_children(Place(Path("/data"), "127.0.0.1", 8000, "redis://x", Path("/java")))
+    return service_children(Place(Path("/data"), "127.0.0.1", 8000, "redis://x", Path("/java")), 3)
 
 
 def option(spec: ChildSpec, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Children are restarted, given up in time, and ended whole."""
+"""Children are restarted with back-off, whatever happens, and ended whole."""
 
 import os
 import subprocess
@@ -11,7 +11,8 @@ import pytest
 from controlplane.runtime import supervisor as supervising
 from controlplane.runtime.children import ChildSpec
 from controlplane.runtime.errors import RunError, Stopped
-from controlplane.runtime.supervisor import Supervisor
+from controlplane.runtime.heartbeat_watch import HeartbeatWatch
+from controlplane.runtime.supervisor import Supervisor, restart_pause
 from tests.controlplane.runtime.waiting import (
     PARENT_OF_STUBBORN,
     STUBBORN,
@@ -31,7 +32,8 @@ def spec(name: str, code: str, *arguments: str, **values: float) -> ChildSpec:
         command,
         "try again",
         patience_s=values.get("patience_s", 5.0),
-        restarts=int(values.get("restarts", 3)),
+        longest_pause_s=values.get("longest_pause_s", 60.0),
+        silent_s=values.get("silent_s"),
     )
 
 
@@ -67,44 +69,85 @@ def test_a_dead_child_is_started_again(supervisor: Supervisor, said: list[str]) 
         return supervisor.children["web"].pid not in {None, first}
 
     wait_for(restarted)
-    assert "web was ended by signal 9; starting it again in 1 s" in said[0]
+    assert said[0].startswith("web was ended by signal 9; starting it again in ")
+    (report,) = supervisor.reports()
+    assert (report.failures, report.is_running) == (1, True)
 
 
-def test_a_child_that_keeps_dying_is_given_up_with_its_last_lines(supervisor: Supervisor) -> None:
-    """The line must name the process, the reason and what to do."""
-    supervisor.start(spec("relay", "raise SystemExit('no such table')", restarts=0))
+@pytest.mark.parametrize(
+    ("failures", "fraction", "pause_s"),
+    [(1, 0.0, 1.0), (3, 0.0, 4.0), (3, 1.0, 3.0), (7, 0.0, 60.0), (5000, 0.0, 60.0)],
+)
+def test_pauses_double_up_to_a_bound(failures: int, fraction: float, pause_s: float) -> None:
+    """With jitter, so that processes that ended together do not restart in step."""
+    assert restart_pause(failures, 60.0, fraction) == pause_s
 
-    def tick() -> bool:
+
+def test_a_child_that_keeps_dying_ends_nothing_else(
+    supervisor: Supervisor, said: list[str]
+) -> None:
+    """Its reason is shown once; the other children run on, and it is reported as restarting."""
+    supervisor.start(spec("web", WAITS))
+    web = pid_of(supervisor, "web")
+    supervisor.start(spec("lab", "raise SystemExit('no such table')", longest_pause_s=0.01))
+
+    def has_failed() -> bool:
         supervisor.tick()
-        return False
+        return supervisor.children["lab"].failures > 6
 
-    with pytest.raises(RunError) as caught:
-        wait_for(tick)
-    assert "relay ended with code 1" in str(caught.value)
-    assert "no such table" in str(caught.value)
-    assert "try again" in caught.value.advice
+    wait_for(has_failed)
+    assert pid_of(supervisor, "web") == web
+    assert len([line for line in said if "no such table" in line and "try again" in line]) == 1
+    reports = {report.name: report for report in supervisor.reports()}
+    assert reports["web"].failures == 0
+    assert reports["lab"].failures > 6
+    assert reports["lab"].ended
 
 
-def test_a_child_that_cannot_work_is_tried_until_it_can(
+def test_a_command_that_does_not_exist_is_tried_again(supervisor: Supervisor) -> None:
+    """As when the machine is out of memory, processes or descriptors."""
+    supervisor.start(ChildSpec("lab", ("/nowhere/lab",), "", longest_pause_s=0.01))
+    wait_for(lambda: supervisor.tick() or supervisor.children["lab"].failures > 2)
+
+
+def test_a_child_that_cannot_work_is_not_counted_as_failing(
     tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full disk ends workers and beat again and again: that must not end Weir."""
+    """A full disk ends workers and beat again and again."""
     monkeypatch.setattr(supervising, "BLOCKED_S", 0.0)
     reasons = ["the disk of data is full"] * 5
     supervisor = Supervisor(
         tmp_path, os.environ, said.append, blocked=lambda: reasons.pop() if reasons else ""
     )
-    supervisor.start(spec("worker", "raise SystemExit('MISCONF')", restarts=1))
+    supervisor.start(spec("worker", "raise SystemExit('MISCONF')"))
 
-    def tick() -> bool:
+    def is_counted() -> bool:
         supervisor.tick()
-        return False
+        return supervisor.children["worker"].failures > 1
 
-    with pytest.raises(RunError):
-        wait_for(tick)
-    told = [line for line in said if "as the disk of data is full; starting it again" in line]
-    assert len(told) == 5
-    assert not reasons
+    wait_for(is_counted)
+    blocked = [line for line in said if "as the disk of data is full; starting it again" in line]
+    assert len(blocked) == 5
+    assert supervisor.end_all(hurry=lambda: True)
+
+
+def test_a_silent_child_is_killed_once_redis_has_responded_long_enough(
+    redis_server: str, tmp_path: Path
+) -> None:
+    """Silence during an outage of Redis shows nothing, neither does a start."""
+    watch = HeartbeatWatch(redis_server)
+    child = spec("relay", WAITS, silent_s=60.0)
+    assert not watch.is_hung(child, 1000.0, now=1000.0), "Redis was not read"
+    watch.note({"relay/relay": 5}, now=1000.0)
+    assert not watch.is_hung(child, 1000.0, now=1059.0)
+    assert watch.is_hung(child, 1000.0, now=1061.0)
+    assert not watch.is_hung(child, 30.0, now=1061.0), "it has just started"
+    watch.note({"relay/relay": 6}, now=1060.0)
+    assert not watch.is_hung(child, 1000.0, now=1061.0)
+    assert not watch.is_hung(spec("agent", WAITS), 1000.0, now=9999.0)
+    supervisor = Supervisor(tmp_path, os.environ, lambda _: None, watch=watch)
+    supervisor.start(spec("relay", WAITS, silent_s=0.0))
+    wait_for(lambda: supervisor.tick() or supervisor.children["relay"].failures == 1)
     assert supervisor.end_all(hurry=lambda: True)
 
 
@@ -179,7 +222,7 @@ folder = pathlib.Path(sys.argv[1])
 processes.adopt_orphans()
 supervisor = Supervisor(folder, os.environ, print)
 command = (sys.executable, "-c", sys.argv[2], str(folder / "pid"))
-supervisor.start(ChildSpec("agent", command, "", restarts=0))
+supervisor.start(ChildSpec("agent", command, ""))
 while not (folder / "pid").exists():
     time.sleep(0.02)
 os.kill(supervisor.children["agent"].pid, 9)

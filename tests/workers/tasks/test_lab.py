@@ -73,7 +73,7 @@ def test_a_worker_that_is_asked_to_end_gives_its_run_back(
     """The process as Weir starts it, ended as Weir ends it, well within its patience."""
     long = lab.request(actor(), "placement", "fig4a", {"seeds": 100, "queries": 20_000})
     place = Place(tmp_path, "127.0.0.1", 1, redis_url, tmp_path)
-    spec = next(one for one in service_children(place) if one.name == "lab")
+    spec = next(one for one in service_children(place, 3) if one.name == "lab")
     database = connection.settings_dict["NAME"]
     environment = place.environment() | {"DATABASE_URL": f"sqlite:///{database}"}
     with (tmp_path / "log").open("wb") as log:

@@ -12,6 +12,7 @@ import redis
 
 from controlplane.wire.log import open_log
 from controlplane.wire.log.values import Log
+from controlplane.wire.redis_clients import connect_patiently
 from workers.pipeline.routing.table_cache import TableCache
 
 # In a `local[n]` master the driver's own JVM runs the nodes.
@@ -21,7 +22,7 @@ _DRIVER: Final = "driver"
 @cache
 def client_of(redis_url: str) -> "redis.Redis":
     """Return this process's connection; commands wait at most 20 s before the batch fails."""
-    return redis.Redis.from_url(redis_url, socket_timeout=20, socket_connect_timeout=5)
+    return connect_patiently(redis_url)
 
 
 @cache

@@ -1,0 +1,64 @@
+"""The only factory of connections to Redis: each has a time-out for connecting and for reading.
+
+redis-py's own default (5 s) ends commands that block on the server for that long, and a client
+without one waits for ever for a server that is stopped but not ended. So the time-out of a read is
+the time that a response may take plus the time that its command blocks.
+
+One immediate retry replaces an idle connection that the server has closed. A time-out is not
+retried: redis-py's own default, three retries with pauses, would multiply it.
+"""
+
+from typing import Any, Final
+
+import redis
+from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.retry import Retry
+
+# Five seconds: a page reports a lost Redis before its reader leaves.
+READ_S: Final = 5.0
+CONNECT_S: Final = 2.0
+# Of the data plane and of background work, which retry a whole batch.
+PATIENT_READ_S: Final = 20.0
+PATIENT_CONNECT_S: Final = 5.0
+# The longest command of Channels (`RedisChannelLayer.brpop_timeout`) blocks for this time.
+CHANNEL_BLOCK_S: Final = 5.0
+
+
+def connect(
+    url: str,
+    *,
+    read_s: float = READ_S,
+    connect_s: float = CONNECT_S,
+    block_s: float = 0.0,
+    **options: Any,
+) -> "redis.Redis":
+    """Return a client; `block_s`: the longest time that a command blocks on the server."""
+    options.setdefault("retry", Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)))
+    return redis.Redis.from_url(
+        url, socket_timeout=read_s + block_s, socket_connect_timeout=connect_s, **options
+    )
+
+
+def connect_patiently(url: str, **options: Any) -> "redis.Redis":
+    """Return a client of the data plane or of background work."""
+    return connect(url, read_s=PATIENT_READ_S, connect_s=PATIENT_CONNECT_S, **options)
+
+
+def connect_async(url: str, *, block_s: float = 0.0) -> AsyncRedis:
+    """Return a client of an event loop; `block_s` as in `connect`."""
+    retry = AsyncRetry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
+    return AsyncRedis.from_url(
+        url, socket_timeout=READ_S + block_s, socket_connect_timeout=CONNECT_S, retry=retry
+    )
+
+
+def channel_host(url: str) -> dict[str, Any]:
+    """Return the host of a channel layer, with the time-outs of its connections."""
+    return {
+        "address": url,
+        "socket_timeout": READ_S + CHANNEL_BLOCK_S,
+        "socket_connect_timeout": CONNECT_S,
+    }

@@ -1,0 +1,103 @@
+"""Heartbeats of Celery's workers and of its beat."""
+
+import logging
+import time
+from collections.abc import Sequence
+from threading import Event, Thread
+from typing import Any, Final
+
+from celery import bootsteps
+from celery.beat import PersistentScheduler
+from celery.concurrency.solo import TaskPool as SoloPool
+from django.conf import settings
+from redis.exceptions import RedisError
+
+from controlplane.runtime.beats import beat
+from controlplane.runtime.process_kinds import BEAT, PERIOD_S, PROCESSES
+from controlplane.task_names import queue_key
+from controlplane.wire.redis_clients import connect
+
+# Periodic tasks that wait in a queue, at most: without a worker they would fill Redis.
+MOST_WAITING: Final = 500
+logger = logging.getLogger(__name__)
+
+
+class WorkerHeartbeat(bootsteps.StartStopStep):
+    """A step of a worker's consumer: heartbeats of the kinds whose queues it serves.
+
+    The event loop writes them, so they stop if the loop hangs. A solo pool executes its tasks in
+    the loop, for hours in the Lab, so a thread writes them there.
+    """
+
+    requires = ("celery.worker.consumer.tasks:Tasks",)
+
+    def __init__(self, consumer: Any, **options: Any) -> None:
+        super().__init__(consumer, **options)
+        self._entry: Any = None
+        self._ended = Event()
+
+    def start(self, consumer: Any) -> None:
+        """Start heartbeats; called again after each loss of the broker."""
+        served = set(consumer.app.amqp.queues.consume_from)
+        kinds = [kind.name for kind in PROCESSES if kind.queue in served]
+        client = connect(settings.REDIS_URL)
+        if isinstance(consumer.pool, SoloPool):
+            self._ended = Event()
+            arguments = (self._ended, client, kinds, consumer.hostname)
+            Thread(target=_beat_until, args=arguments, daemon=True).start()
+            return
+        _beat_kinds(client, kinds, consumer.hostname)
+        self._entry = consumer.timer.call_repeatedly(
+            PERIOD_S, _beat_kinds, (client, kinds, consumer.hostname)
+        )
+
+    def stop(self, consumer: Any) -> None:
+        """Stop heartbeats."""
+        self._ended.set()
+        if self._entry is not None:
+            consumer.timer.cancel(self._entry)
+            self._entry = None
+
+
+class BeatingScheduler(PersistentScheduler):
+    """Celery's scheduler with a heartbeat, which sends nothing to a queue that nobody serves."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self._client = connect(settings.REDIS_URL)
+        self._beat_at = float("-inf")
+        super().__init__(*arguments, **options)
+
+    def tick(self, *arguments: Any, **options: Any) -> float:
+        """Send at most one due task, beat, and return the pause before the next tick (s)."""
+        pause: float = super().tick(*arguments, **options)
+        now = time.monotonic()
+        if now - self._beat_at >= PERIOD_S:
+            self._beat_at = now
+            _beat_kinds(self._client, [BEAT.name], "")
+        return min(pause, PERIOD_S)
+
+    def apply_async(self, entry: Any, *arguments: Any, **options: Any) -> Any:
+        """Send a task; skip it while `MOST_WAITING` tasks wait in its queue."""
+        queue = self.app.amqp.router.route({}, entry.task)["queue"].name
+        try:
+            waiting = int(self._client.llen(queue_key(queue)))
+        except RedisError:
+            waiting = 0
+        if waiting >= MOST_WAITING:
+            logger.warning("%d tasks wait in the queue %s; %s skipped", waiting, queue, entry.task)
+            return None
+        return super().apply_async(entry, *arguments, **options)
+
+
+def _beat_until(ended: Event, client: Any, kinds: Sequence[str], instance: str) -> None:
+    _beat_kinds(client, kinds, instance)
+    while not ended.wait(PERIOD_S):
+        _beat_kinds(client, kinds, instance)
+
+
+def _beat_kinds(client: Any, kinds: Sequence[str], instance: str) -> None:
+    try:
+        for kind in kinds:
+            beat(client, kind, instance)
+    except RedisError as error:
+        logger.warning("Redis rejects the heartbeat: %s", error)
