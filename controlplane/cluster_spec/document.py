@@ -348,6 +348,10 @@ class LadderPart(Part):
     limit: float = Field(1.0, gt=0, le=1, description="the largest load of a resource")
     hold_s: float = Field(30.0, ge=0, le=_DAY_S, description="steps down after so much less input")
     drain_s: float = Field(5.0, ge=0.001, le=_DAY_S, description="works off a backlog within")
+    empty_batch_s: float | None = Field(
+        None, ge=0, le=_DAY_S,
+        description="costs are assumed, up to a factor: the time of a batch with few records",
+    )  # fmt: skip
     reason: str = ""
 
 

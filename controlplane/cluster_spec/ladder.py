@@ -78,6 +78,7 @@ def ladder_part(
         limit=ladder.limit,
         hold_s=ladder.hold_ms / 1000,
         drain_s=ladder.drain_ms / 1000,
+        empty_batch_s=None if ladder.empty_batch_ms is None else ladder.empty_batch_ms / 1000,
         reason=row.reason,
     )
 
@@ -148,6 +149,7 @@ def _ladder(cluster: Cluster, part: LadderPart) -> Ladder:
         part.limit,
         _ms(part.hold_s),
         _ms(part.drain_s),
+        empty_batch_ms=None if part.empty_batch_s is None else _ms(part.empty_batch_s),
     )
 
 

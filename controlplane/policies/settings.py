@@ -25,6 +25,7 @@ Approver = Literal["operator", "approver", "admin"]
 Strategies = Literal["profile", "drf_m", "drf", "ard", "ari", "par"]
 Watch = Literal["off", "recommend", "act"]
 WindowDrops = Literal["auto", "random"]
+SheddingObjective = Literal["value", "fair"]
 # The value of one in a unit, by the beginning of the unit.
 _SCALES: Final = {"%": 0.01, "MB": 1e6}
 _DAY_MS: Final = 86_400_000
@@ -118,8 +119,8 @@ class PolicySettings(BaseModel):
     """The policy of a cluster.
 
     `auto_*`: which plans are approved without a person. `tolerated_*`: shares by which the cluster
-    may differ from the snapshot before a plan is stale. `node_moves`, `cluster_moves`,
-    `bytes_per_s`, `pause_ms`: limits of an execution. `redirect*`, `*split_nodes`: the periodic
+    may differ from the snapshot for `drift_hold_s` before a plan is stale. `node_moves`,
+    `cluster_moves`, `bytes_per_s`, `pause_ms`: limits of an execution. `redirect*`, `*split_nodes`: the periodic
     admission of streams. `shedding_*`: ladders of drop rules. `watch*`, `dead_band`,
     `cooldown_s`: the watch loops. Times of day are UTC, days 0 (Monday) to 6.
     """
@@ -173,6 +174,12 @@ class PolicySettings(BaseModel):
         default=0.5,
         unit="%",
         hint="Of the gain that the plan had when it was computed.",
+    )
+    drift_hold_s: Seconds = _drift(
+        "Drift lasts",
+        default=300,
+        unit="seconds",
+        hint="Rates, queries and gain must differ for so long before a plan is stale.",
     )
     node_moves: Positive = _speed("Moves per node", default=10, unit="at once")
     cluster_moves: Positive = _speed("Moves in all", default=40, unit="at once")
@@ -231,13 +238,16 @@ class PolicySettings(BaseModel):
         "Largest load",
         default=_LADDERS.limit,
         unit="%",
-        hint="Of the time of a node: above it, records are dropped if a ladder is armed.",
+        hint="Of the usable time of a node: above it, records are dropped if a ladder is armed.",
     )
     shedding_hold_s: Annotated[float, Field(ge=0, le=3600)] = _shedding(
         "Steps down after", default=_LADDERS.hold_s, unit="s", hint="Of less input."
     )
-    shedding_drain_s: Annotated[float, Field(ge=0.1, le=3600)] = _shedding(
-        "Works off a backlog within", default=_LADDERS.drain_s, unit="s", hint="By dropping more."
+    shedding_drain_s: Annotated[float, Field(ge=0, le=3600)] = _shedding(
+        "Works off a backlog within",
+        default=_LADDERS.drain_s,
+        unit="s",
+        hint="By dropping more. 0: 80 % of the limit of the p95 latency.",
     )
     shedding_max_factor: Annotated[float, Field(ge=1.1, le=100)] = _shedding(
         "Last rung for", default=_LADDERS.max_factor, unit="times what the cluster can process"
@@ -249,6 +259,12 @@ class PolicySettings(BaseModel):
         "Windows",
         default=_LADDERS.windows,
         hint="Auto: of queries with short windows, whole windows are dropped; else records.",
+    )
+    shedding_objective: SheddingObjective = _shedding(
+        "Keeps",
+        default=_LADDERS.objective,
+        hint="Value: the most results by weight. Fair: as much as possible of the query that keeps"
+        " the least for its weight, then of the next one.",
     )
     shedding_drift: Fraction = _shedding(
         "Recompute after",

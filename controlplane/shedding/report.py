@@ -8,6 +8,7 @@ from typing import Final
 
 from controlplane.errors import Conflict
 from controlplane.models import ArmedLadder, Cluster, DisarmedLadder, Query
+from controlplane.planning.shedding.node_costs import NodeCost, costs_of
 from controlplane.planning.shedding.observation import read_work
 from controlplane.planning.shedding.quality import Kept, kept_by, parts_at
 from controlplane.planning.snapshots import take_snapshot
@@ -23,6 +24,7 @@ from controlplane.wire.routing.ladder import Ladder
 
 # Above so many queries a ladder that is not armed is computed on request only.
 MOST_PREVIEWED: Final = 300
+PROVISIONAL: Final = "assumed up to a factor, which the pipeline measures in the first overload"
 NOT_COMPUTED: Final = (
     f"A cluster of more than {MOST_PREVIEWED:,} queries: request a plan, or arm a ladder"
 )
@@ -76,7 +78,8 @@ class LadderReport:
     `factor`: the input over what the cluster can process. `input_per_s`: records/s of the streams
     that queries read. `capacity_per_s`: records/s of this mix that the cluster can process.
     `active_rung`: the one that a person activated, 0 for none, until `active_until`. `arm_at`: when
-    Weir arms the ladder again that `disarmed_by` disarmed, None: never.
+    Weir arms the ladder again that `disarmed_by` disarmed, None: never. `provisional`: costs are
+    assumed up to a factor, so `factor` is at most the real one. `nodes`: the costs of the ladder.
     """
 
     armed: bool
@@ -101,6 +104,8 @@ class LadderReport:
     limit: float = 1.0
     drift: LadderDrift | None = None
     tolerated: float = 0.0
+    provisional: bool = False
+    nodes: tuple[NodeCost, ...] = ()
     rungs: tuple[RungReport, ...] = ()
     queries: tuple[QueryReport, ...] = ()
     ladder: Ladder | None = field(default=None, repr=False)
@@ -136,7 +141,7 @@ def ladder_report(cluster: Cluster) -> LadderReport:
         "since_version": row.since_version, "drift": drift, "tolerated": policy.shedding_drift,
         "position": sample.get("ladder_position"), "active_rung": int(row.value.least),
         "active_until": row.active_until, "active_by": row.active_by,
-        "active_reason": row.active_reason,
+        "active_reason": row.active_reason, "nodes": costs_of(snapshot),
     }  # fmt: skip
     return _report(row.value, then or now, now, facts)
 
@@ -154,10 +159,11 @@ def _preview(cluster: Cluster) -> LadderReport:
     except Conflict as conflict:
         return LadderReport(
             armed=False, missing_code=conflict.code, missing=str(conflict), given=now,
-            input_per_s=sum(now.rates.values()),
+            input_per_s=sum(now.rates.values()), nodes=costs_of(snapshot),
         )  # fmt: skip
     tolerated = policy_of(cluster).shedding_drift
-    return _report(ladder, now, now, {"armed": False, "tolerated": tolerated})
+    facts = {"armed": False, "tolerated": tolerated, "nodes": costs_of(snapshot)}
+    return _report(ladder, now, now, facts)
 
 
 def _report(
@@ -177,6 +183,7 @@ def _report(
         kept=kept_by(parts, now.queries, now.rates),
         hold_s=ladder.hold_ms / 1000,
         limit=ladder.limit,
+        provisional=ladder.is_provisional,
         rungs=rungs,
         queries=_queries(then.queries, names, kept),
         ladder=ladder,

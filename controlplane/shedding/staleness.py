@@ -1,13 +1,14 @@
 """Staleness of a ladder: what changed since the snapshot from which it was computed."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
 from controlplane.models import ArmedLadder
-from controlplane.plans.shedding_input import SheddingInput
+from controlplane.plans.shedding_input import NodeSeconds, SheddingInput
 
+MEASURED: Final = "costs that were assumed are measured now"
 UNKNOWN: Final = "the snapshot from which it was computed is not stored"
 
 
@@ -19,6 +20,7 @@ class StaleCode(StrEnum):
     QUERIES = "queries"
     WEIGHTS = "weights"
     SETTINGS = "settings"
+    PROVISIONAL = "provisional"
     UNKNOWN = "unknown"
 
 
@@ -56,7 +58,17 @@ def drift_of(row: ArmedLadder, now: SheddingInput, tolerated: float) -> LadderDr
     then = None if row.snapshot is None else row.snapshot.value().shedding
     if then is None:
         return LadderDrift(0.0, 0.0, 0.0, (StaleReason(StaleCode.UNKNOWN, UNKNOWN),))
-    return drift_since(then, now, tolerated)
+    drift = drift_since(then, now, tolerated)
+    if row.value.is_provisional and any(is_measured(node) for node in now.nodes):
+        return replace(
+            drift, reasons=(StaleReason(StaleCode.PROVISIONAL, MEASURED), *drift.reasons)
+        )
+    return drift
+
+
+def is_measured(node: NodeSeconds) -> bool:
+    """Return whether the telemetry of a node shows its cost."""
+    return node.seconds is not None and not node.emulated
 
 
 def drift_since(then: SheddingInput, now: SheddingInput, tolerated: float) -> LadderDrift:
@@ -118,9 +130,12 @@ def _mix_change(then: SheddingInput, now: SheddingInput) -> float:
 
 
 def _cost_change(then: SheddingInput, now: SheddingInput) -> float:
-    """Return the largest relative change of a cost that is measured in both inputs."""
+    """Return the largest relative change of a cost, or of the usable time, measured in both."""
     pairs = [(then.split_seconds, now.split_seconds), (then.merge_s, now.merge_s)]
     after = {node.node: node.seconds for node in now.nodes}
     pairs += [(node.seconds, after.get(node.node)) for node in then.nodes]
+    before, present = then.usable(), now.usable()
+    if then.batch is not None and now.batch is not None:
+        pairs.append((before, present))
     changes = [abs(new / old - 1) for old, new in pairs if old and new is not None]
     return max(changes, default=0.0)

@@ -11,6 +11,7 @@ from controlplane.models import Cluster, Execution, Proposal
 from controlplane.plans.proposal_states import APPROVED
 from controlplane.policies.blackouts import blackout_until, in_blackout
 from controlplane.policies.store import policy_of
+from controlplane.shedding.refinement import refine_provisional
 from controlplane.watch.admission import redirect_streams
 from controlplane.watch.decision import Situation, decide
 from controlplane.watch.decision_log import last_decision, record_decision
@@ -43,6 +44,8 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
     """Evaluate the watch loops of a cluster; every loop logs one decision."""
     policy = policy_of(cluster)
     review_waiting(cluster, policy, now)
+    if policy.watch != "off":
+        refine_provisional(cluster)
     observed = observe(cluster, policy, now)
     # Observation is slow, so it precedes the lock.
     readings = {loop: _read(loop, observed) for loop in ordered_loops(cluster)}
@@ -52,6 +55,7 @@ def watch_cluster(cluster: Cluster, now: datetime) -> None:
         situation = situation_of(cluster, now)
         for loop, reading in readings.items():
             situation = _evaluate_loop(loop, reading, observed, situation)
+    situation = replace(situation, catching_up=observed.catching_up())
     redirect_streams(cluster, policy, situation, now)
 
 
@@ -99,7 +103,9 @@ def _evaluate_loop(
 ) -> Situation:
     """Evaluate one loop; return the situation for the next loop."""
     last = last_decision(observed.cluster, loop.name)
-    outcome = decide(reading, situation, observed.policy, last.code if last else "", observed.now)
+    seen = observed.catching_up() if loop.is_measured else None
+    present = replace(situation, catching_up=seen)
+    outcome = decide(reading, present, observed.policy, last.code if last else "", observed.now)
     if outcome.code == "asked":
         planners = planners_for(observed, loop)
         if not planners:

@@ -79,6 +79,10 @@ class Figure:
 FIGURES: Final = (
     Figure("version", "Routing version", Unit.COUNT, roll_up=RollUp.LAST),
     Figure(
+        "arrived", "Records appended to the log", Unit.RATE, Source.COMPUTED,
+        metric="records_arrived_per_second",
+    ),
+    Figure(
         "in", "Records into the log", Unit.RATE, Source.PER_SECOND,
         metric="records_in_per_second", label="into the log",
     ),
@@ -112,6 +116,8 @@ FIGURES: Final = (
     Figure(
         "batch_ms", "Duration of the micro-batch", Unit.MS, Source.COMPUTED, metric="batch_seconds"
     ),
+    # None from an earlier release. The costs of records are measured by it.
+    Figure("work_ms", "From the plan of the micro-batch to its results", Unit.MS),
     Figure(
         "loads", "Records received by a node", Unit.RATE, Source.PER_SECOND, per="node",
         metric="node_records_per_second", label="load",

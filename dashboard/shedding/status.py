@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from controlplane.plans.shedding_input import CostSource
 from controlplane.shedding.report import EdgeDrop, LadderReport
 from dashboard.numbers import percent
 from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, Limits
@@ -11,7 +12,18 @@ from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, Limits
 FACTOR: Final = Limits(0.8, 1.0)
 # The queries and edges with a row or a name of their own.
 SHOWN_QUERIES: Final = 20
+SHOWN_NODES: Final = 50
+UNKNOWN_NUMBER: Final = "\N{EN DASH}"
 _NAMED: Final = 2
+SOURCES: Final = {
+    CostSource.EMULATED: "emulated capacity",
+    CostSource.SLOPE: "measured: growth of its time with its records",
+    CostSource.BUSY: "measured: its time over its records while it is busy, fixed time included",
+    CostSource.POOLED: "measured on all nodes of its capacity together",
+    CostSource.OTHERS: "not measured: the median of the other nodes",
+    CostSource.ASSUMED: "assumed: equal on all nodes, at most this",
+    None: "no telemetry: no records yet",
+}
 
 
 @dataclass(frozen=True)
@@ -23,17 +35,38 @@ class Status:
     why: str
 
 
+PROVISIONAL: Final = (
+    "The cluster was not busy enough to show the cost of a record, so all nodes are assumed to need"
+    " the same time. The order of drops holds; the pipeline measures the factor of the costs as"
+    " soon as micro-batches take twice their usual time, and drops nothing before. Weir computes"
+    " the ladder again as soon as costs are measured."
+)
+
+
 def status_of(report: LadderReport) -> Status:
     """Return the state of a ladder in words."""
     if report.missing:
         return Status(UNKNOWN, "There is no ladder yet.", f"{report.missing}.")
-    load = f"the input is at {percent(report.factor)} of what the cluster can process"
+    at_most = "at most " if report.provisional else ""
+    load = f"the input is at {at_most}{percent(report.factor)} of what the cluster can process"
     if not report.armed:
-        grade = BAD if (report.factor or 0) > 1 else UNKNOWN
-        return Status(grade, f"Not armed: {load}.", f"{_waits(report)} {_first_rung(report)}")
+        return _not_armed(report, load)
     if report.drift is not None and report.drift.reasons:
         reasons = "; ".join(reason.text for reason in report.drift.reasons)
         return Status(WARN, f"Compute the ladder again: {reasons}.", f"It is armed: {load}.")
+    return _armed(report, load)
+
+
+def _not_armed(report: LadderReport, load: str) -> Status:
+    if report.provisional:
+        return Status(UNKNOWN, f"Not armed, provisional: {load}.", PROVISIONAL)
+    grade = BAD if (report.factor or 0) > 1 else UNKNOWN
+    return Status(grade, f"Not armed: {load}.", f"{_waits(report)} {_first_rung(report)}")
+
+
+def _armed(report: LadderReport, load: str) -> Status:
+    if report.provisional and not report.position:
+        return Status(GOOD, "Armed, nothing is dropped: the ladder is provisional.", PROVISIONAL)
     if report.position is None:
         return Status(UNKNOWN, f"Armed: {load}.", "The pipeline reported no position yet.")
     if report.position == 0:
@@ -81,3 +114,36 @@ def drop_text(drop: EdgeDrop) -> str:
 def level_of(kept: float) -> int:
     """Return the colour of a cell: 0 for all kept, 5 for little."""
     return min(5, max(0, -int(-(1 - kept) * 5 // 1)))
+
+
+@dataclass(frozen=True)
+class CostRow:
+    """The cost of a node as the page shows it: numbers as text, a dash for what is not known."""
+
+    name: str
+    source: str
+    text: str
+    us: str
+    error_us: str
+    fixed_ms: str
+    usable: float
+
+
+def cost_rows(report: LadderReport) -> list[CostRow]:
+    """Return the costs of the nodes of a ladder, the first ones."""
+    return [
+        CostRow(
+            row.name,
+            row.source or "none",
+            SOURCES[row.source],
+            _number(1e6 * row.seconds) if row.source else UNKNOWN_NUMBER,
+            UNKNOWN_NUMBER if row.error is None else _number(1e6 * row.error),
+            _number(1000 * row.fixed_s) if row.fixed_s else UNKNOWN_NUMBER,
+            row.usable,
+        )
+        for row in report.nodes[:SHOWN_NODES]
+    ]
+
+
+def _number(value: float) -> str:
+    return f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"  # noqa: PLR2004 - digits

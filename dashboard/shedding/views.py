@@ -23,7 +23,14 @@ from dashboard.forms import moment, number
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import cluster_change, refusal_text, render_page
 from dashboard.shedding.history import history_context
-from dashboard.shedding.status import FACTOR, SHOWN_QUERIES, drops_text, level_of, status_of
+from dashboard.shedding.status import (
+    FACTOR,
+    SHOWN_QUERIES,
+    cost_rows,
+    drops_text,
+    level_of,
+    status_of,
+)
 
 # Minutes for which a rung can be activated, on the page.
 DURATIONS: Final = {5: "5 minutes", 15: "15 minutes", 60: "1 hour", 480: "8 hours"}
@@ -143,6 +150,7 @@ def _live_context(report: LadderReport) -> dict[str, Any]:
     return {
         "report": report,
         "status": status_of(report),
+        "costs": cost_rows(report),
         "factor_grade": FACTOR.grade(report.factor),
         "rungs": [(rung, drops_text(rung.drops)) for rung in report.rungs],
         "queries": [

@@ -7,6 +7,7 @@ from datetime import datetime
 from controlplane.access.roles import Actor
 from controlplane.models import Cluster, Query, Task
 from controlplane.plans.shedding_input import (
+    BatchSeconds,
     NodeSeconds,
     SheddingInput,
     SheddingQuery,
@@ -47,6 +48,8 @@ class SheddingCluster:
     merge_s: float | None = None
     partials_per_record: float | None = None
     settings: SheddingSettings = field(default_factory=SheddingSettings)
+    # Micro-batches without fixed time: all time of nodes is usable.
+    batch: BatchSeconds | None = field(default_factory=lambda: BatchSeconds(0.0, 1.0))
     queries: list[SheddingQuery] = field(default_factory=list)
     whole: list[QueryRow] = field(default_factory=list)
     split: list[SplitQueryRow] = field(default_factory=list)
@@ -97,6 +100,7 @@ class SheddingCluster:
             self.merge_s,
             self.partials_per_record,
             self.settings,
+            self.batch,
         )
         nodes = [
             NodeRow(index, f"node {index}", 100.0, active=True, emulated=index in self.emulated)

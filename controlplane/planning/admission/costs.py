@@ -1,24 +1,84 @@
-"""Costs of queries from samples of telemetry: per record, and per merged partial result."""
+"""Costs of queries from samples of telemetry: per record, and per merged partial result.
+
+A micro-batch has a fixed cost, so the time of a batch over its records exceeds the cost of a
+record, the more the fewer records it has. The slope of the time over the records does not.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from statistics import median
 from typing import Any, Final
+
+import numpy as np
+
+from algorithms.vocabulary import Floats
+from controlplane.planning.admission.slopes import Line, has_spread, line_through
+from controlplane.plans.shedding_input import BatchSeconds
 
 # A node that is busy for less of its time mostly shows the fixed cost of a micro-batch.
 LEAST_BUSY: Final = 0.25
 # The same of the time that an aggregator node merges.
 LEAST_MERGE_BUSY: Final = 0.05
+# The quotients of the batches with the most records are the nearest to the cost of a record.
+_FULLEST: Final = 10
 
 Samples = Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class NodeWork:
+    """What samples show of the work of a node, without merging.
+
+    `quotient`: seconds per record in batches with many records, fixed cost included, so an upper
+    bound of the cost; `busy_quotient`: the median while the node is busy for a quarter of its time,
+    None if it is not, or if its records differ, so that there is a `line`: seconds of a batch over
+    its records.
+    """
+
+    quotient: float
+    busy_quotient: float | None
+    line: Line | None
+
+
+def node_work(samples: Samples) -> dict[int, NodeWork]:
+    """Return the work of the nodes with records, by index.
+
+    Only samples in which a node has as many tasks as in the newest one count.
+    """
+    by_node: dict[int, list[tuple[float, float, float, int]]] = {}
+    for sample in samples:
+        span, tasks = sample.get("span_s") or 1.0, sample.get("tasks") or ()
+        for node, (load, busy, merge_busy) in enumerate(_of_nodes(sample)):
+            if load > 0:
+                count = tasks[node] if node < len(tasks) else 0
+                row = (load * span, max(0.0, busy - merge_busy) * span, busy, count)
+                by_node.setdefault(node, []).append(row)
+    return {node: _work(np.array(rows, np.float64)) for node, rows in by_node.items()}
+
+
+def _work(rows: Floats) -> NodeWork:
+    """Return the work that samples show: records, seconds, share of time and tasks of batches."""
+    records, seconds, busy = rows[rows[:, 3] == rows[-1, 3], :3].T
+    quotients = seconds / records
+    fullest = np.argsort(records)[-max(1, len(records) // _FULLEST) :]
+    is_busy = busy >= LEAST_BUSY
+    busy_quotient = None
+    # Of batches with different records, the slope tells the cost. Quotients of busy ones would be
+    # those of the batches that were slow for other reasons.
+    if is_busy.any() and not has_spread(records):
+        busy_quotient = round(float(np.median(quotients[is_busy])), 9)
+    quotient = round(float(np.median(quotients[fullest])), 9)
+    return NodeWork(quotient, busy_quotient, line_through(records, seconds))
 
 
 def operator_seconds(samples: Samples, emulated: Mapping[int, float]) -> float | None:
     """Return the seconds that a node needs per record, None: not measured.
 
     The median over samples and nodes of the share of time that a node computes, without merging,
-    over its records/s, of nodes with records that are busy for a quarter of their time. `emulated`:
-    the capacities in records/s of nodes that the data plane limits to them, by index.
+    over its records/s, of nodes with records that are busy for a quarter of their time; else the
+    median of the slopes of nodes. `emulated`: the capacities in records/s of nodes that the data
+    plane limits to them, by index.
     """
     costs = []
     for sample in samples:
@@ -27,20 +87,10 @@ def operator_seconds(samples: Samples, emulated: Mapping[int, float]) -> float |
                 costs.append(1 / emulated[node])
             elif load and busy >= LEAST_BUSY:
                 costs.append(max(0.0, busy - merge_busy) / load)
+    if not costs:
+        lines = (work.line for work in node_work(samples).values())
+        costs = [line.slope for line in lines if line is not None and line.is_sure]
     return _rounded(costs)
-
-
-def seconds_by_node(samples: Samples) -> dict[int, float]:
-    """Return the seconds that each node needs per delivered record, without unmeasured nodes.
-
-    The median over the samples in which the node is busy for a quarter of its time.
-    """
-    costs: dict[int, list[float]] = {}
-    for sample in samples:
-        for node, (load, busy, merge_busy) in enumerate(_of_nodes(sample)):
-            if load and busy >= LEAST_BUSY:
-                costs.setdefault(node, []).append(max(0.0, busy - merge_busy) / load)
-    return {node: round(median(values), 9) for node, values in costs.items()}
 
 
 def _of_nodes(sample: Mapping[str, Any]) -> Iterator[tuple[float, float, float]]:
@@ -52,16 +102,64 @@ def _of_nodes(sample: Mapping[str, Any]) -> Iterator[tuple[float, float, float]]
 
 
 def merge_seconds(samples: Samples) -> float | None:
-    """Return the seconds that an aggregator node needs per partial result, None: not measured."""
-    costs = [
-        busy / merged
+    """Return the seconds that an aggregator node needs per partial result, None: not measured.
+
+    The median of the quotients while it merges for a twentieth of its time, else the slope.
+    """
+    rows = [
+        (merged, busy, sample.get("span_s") or 1.0)
         for sample in samples
         for merged, busy in zip(
             sample.get("merged") or (), sample.get("merge_busy") or (), strict=False
         )
-        if merged and busy >= LEAST_MERGE_BUSY
+        if merged
     ]
-    return _rounded(costs)
+    costs = [busy / merged for merged, busy, _ in rows if busy >= LEAST_MERGE_BUSY]
+    return _rounded(costs or _slopes(rows))
+
+
+def split_seconds(samples: Samples) -> float | None:
+    """Return the seconds that a split node needs per record, None: not measured.
+
+    The median of the quotients of split nodes that are busy for a quarter of their time, else the
+    slope.
+    """
+    rows = [
+        (rate, busy, sample.get("span_s") or 1.0)
+        for sample in samples
+        for rate, busy in zip(
+            sample.get("split_loads") or (), sample.get("split_utilisation") or (), strict=False
+        )
+        if rate and busy
+    ]
+    costs = [busy / rate for rate, busy, _ in rows if busy >= LEAST_BUSY]
+    return _rounded(costs or _slopes(rows))
+
+
+def _slopes(rows: Sequence[tuple[float, float, float]]) -> list[float]:
+    """Return the slope of seconds over numbers, empty if there is none; rows are per second."""
+    if not rows:
+        return []
+    number, busy, span = np.array(rows, np.float64).T
+    line = line_through(number * span, busy * span)
+    return [line.slope] if line is not None and line.is_sure else []
+
+
+def batch_seconds(samples: Samples) -> BatchSeconds | None:
+    """Return the time of micro-batches as a line over that of their longest node, None: unknown."""
+    rows = [
+        (max(busy) * (sample.get("span_s") or 1.0), sample["work_ms"] / 1000)
+        for sample in samples
+        if (busy := sample.get("busy")) and sample.get("work_ms") and sum(sample.get("loads") or ())
+    ]
+    if not rows:
+        return None
+    busy_s, work_s = np.array(rows, np.float64).T
+    usual_s, line = round(float(np.median(work_s)), 6), line_through(busy_s, work_s)
+    if line is not None and line.is_sure and line.slope > 1:
+        return BatchSeconds(round(line.fixed, 6), round(line.slope, 6), usual_s)
+    outside_s = max(0.0, float(np.median(work_s - busy_s)))
+    return BatchSeconds(round(outside_s, 6), 1.0, usual_s)
 
 
 def partials_per_record(samples: Samples, records_per_s: float) -> float | None:

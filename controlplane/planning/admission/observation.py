@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from statistics import median
 from typing import Any, Final
 
 import numpy as np
@@ -13,10 +12,10 @@ from algorithms.vocabulary import Floats
 from controlplane.arrivals import PERIOD_S, history
 from controlplane.models import Cluster, MetricSample, Query, QueryStream, Stream
 from controlplane.planning.admission.costs import (
-    LEAST_BUSY,
     merge_seconds,
     operator_seconds,
     partials_per_record,
+    split_seconds,
 )
 from controlplane.plans.admission_input import (
     AdmissionInput,
@@ -64,21 +63,13 @@ def read_input(cluster: Cluster, now: datetime | None = None) -> AdmissionInput:
 def split_capacity(cluster: Cluster, samples: Sequence[Mapping[str, Any]] | None = None) -> float:
     """Return the records/s of each split node: declared, else measured, 0 if neither is known.
 
-    Measured: records/s over the share of time that a split node is busy, the median of the split
-    nodes with a busy quarter of their time.
+    Measured: see `costs.split_seconds`.
     """
     if cluster.split_capacity:
         return cluster.split_capacity
     known = samples if samples is not None else _samples(cluster, timezone.now() - RECENT)
-    measured = [
-        rate / busy
-        for sample in known
-        for rate, busy in zip(
-            sample.get("split_loads") or (), sample.get("split_utilisation") or (), strict=False
-        )
-        if rate and busy and busy >= LEAST_BUSY
-    ]
-    return round(median(measured), 3) if measured else 0.0
+    seconds = split_seconds(known)
+    return round(1 / seconds, 3) if seconds else 0.0
 
 
 def _aggregated_queries(cluster: Cluster) -> list[AggregatedQuery]:

@@ -21,8 +21,8 @@ from controlplane.wire.routing.query_actions import LEAST_TASKS, SetAggregators,
 from controlplane.wire.routing.route import ranges_of
 
 NO_COSTS: Final = (
-    "The time that a node needs per record is not measured: wait until records arrive at nodes that"
-    " are busy for a quarter of their time, or emulate the capacities of the nodes"
+    "The time that a node needs per record is not measured: wait until records arrive at different"
+    " rates or at busy nodes, or emulate the capacities of the nodes"
 )
 
 

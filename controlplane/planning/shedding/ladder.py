@@ -4,17 +4,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from algorithms.shedding.fair_rungs import plan_fair_rungs
 from algorithms.shedding.rungs import RungLadder, RungPlan, first_full_factor, plan_rungs
 from controlplane.errors import Conflict
 from controlplane.planning.shedding.problem import ClusterNetwork, network_of
+from controlplane.plans.shedding_input import FAIR, SheddingInput
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.ladder import Cost, KeptPart, Ladder, Rung, WindowDrop
 
 NO_COSTS: Final = (
-    "No node, split node or aggregator node has a measured cost: wait until a node is busy for a"
-    " quarter of its time, or emulate the capacities of the nodes"
+    "No node, split node or aggregator node has a cost: wait until the cluster processes records,"
+    " or emulate the capacities of the nodes"
 )
 # The part of the optimal value that plans between two rungs may lose.
 LOSS: Final = 1e-3
@@ -26,13 +28,15 @@ _DIGITS: Final = 7
 # Smaller differences of parts are rounding.
 _SAME: Final = 1e-7
 AUTO: Final = "auto"
+# The time of a batch with few records if none was measured.
+_EMPTY_BATCH_MS: Final = 1_000
 
 
 def compute_ladder(snapshot: ClusterSnapshot) -> Ladder | None:
     """Return the ladder of a snapshot, None if floors or weights of 0 allow no useful drop.
 
-    Raises `Conflict` no_query, no_rates, no_costs or too_large, and the errors of the
-    linear program.
+    Raises `Conflict` no_query, no_rates, no_costs or too_large, and the errors of the linear
+    program; of a fair ladder also `TooLarge` with too many queries.
     """
     network = network_of(snapshot)
     given = snapshot.shedding
@@ -43,7 +47,8 @@ def compute_ladder(snapshot: ClusterSnapshot) -> Ladder | None:
         raise Conflict("no_costs", NO_COSTS, {"nodes": [node.name for node in given.nodes]})
     settings = given.settings
     most = full * settings.max_factor
-    plans = plan_rungs(network.problem, most, most=settings.rungs + 1, loss=LOSS)
+    plan = plan_fair_rungs if settings.objective == FAIR else plan_rungs
+    plans = plan(network.problem, most, most=settings.rungs + 1, loss=LOSS)
     rungs = _rungs(plans, _parts(network, plans))
     if not rungs:
         return None
@@ -53,7 +58,8 @@ def compute_ladder(snapshot: ClusterSnapshot) -> Ladder | None:
         _windows(network, rungs) if settings.windows == AUTO else (),
         settings.limit,
         round(settings.hold_s * 1000),
-        max(1, round(settings.drain_s * 1000)),
+        max(1, round(settings.backlog_s * 1000)),
+        empty_batch_ms=_empty_batch_ms(network, given),
     )
     try:
         ladder.check()
@@ -62,6 +68,13 @@ def compute_ladder(snapshot: ClusterSnapshot) -> Ladder | None:
             "too_large", f"The ladder of this cluster is not possible: {error}"
         ) from None
     return ladder
+
+
+def _empty_batch_ms(network: ClusterNetwork, given: SheddingInput) -> int | None:
+    """Return the duration of a batch with few records if costs are assumed, None otherwise."""
+    if not network.nodes.is_provisional:
+        return None
+    return _EMPTY_BATCH_MS if given.batch is None else round(given.batch.usual_s * 1000)
 
 
 def _rounded(cost: Cost) -> Cost:

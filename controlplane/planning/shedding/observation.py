@@ -13,13 +13,16 @@ from controlplane.arrivals import PERIOD_S, history
 from controlplane.groupings import route_text
 from controlplane.models import Cluster, MetricSample, Policy, Query, QueryStream, Stream
 from controlplane.planning.admission.costs import (
+    batch_seconds,
     merge_seconds,
+    node_work,
     partials_per_record,
-    seconds_by_node,
+    split_seconds,
 )
-from controlplane.planning.admission.observation import split_capacity
 from controlplane.planning.load_model import last_share
+from controlplane.planning.shedding.node_costs import measured_node
 from controlplane.plans.shedding_input import (
+    CostSource,
     NodeSeconds,
     SheddingInput,
     SheddingQuery,
@@ -28,8 +31,11 @@ from controlplane.plans.shedding_input import (
 )
 from controlplane.wire.query_text import QueryText
 
-# Rates are means of this time; samples of it give the costs.
+# Rates are means of this time.
 RECENT: Final = timedelta(seconds=60)
+# Samples of this time give the costs: the number of records must change for a slope.
+MEASURED: Final = timedelta(minutes=10)
+_MOST_SAMPLES: Final = 600
 # Texts of one process; equal texts are parsed once.
 _TEXTS: Final = 4096
 
@@ -37,25 +43,32 @@ _TEXTS: Final = 4096
 def read_work(cluster: Cluster, now: datetime | None = None) -> SheddingInput:
     """Return what is known of the rates, queries and costs of a cluster."""
     moment = now or timezone.now()
-    samples = list(
-        MetricSample.objects.filter(
-            cluster=cluster, resolution=MetricSample.Resolution.RAW, t__gt=moment - RECENT
-        )
-        .order_by("t")
-        .values_list("values", flat=True)
-    )
+    samples = _samples(cluster, moment)
+    recent_ms = (moment - RECENT).timestamp() * 1000
+    recent = [sample for sample in samples if sample["t"] > recent_ms]
     reads = _reads(cluster)
     streams = _streams(cluster, {stream for read in reads.values() for stream in read})
-    capacity = split_capacity(cluster, samples)
+    declared = cluster.split_capacity
     return SheddingInput(
         streams,
         _queries(cluster, reads),
         _nodes(cluster, samples),
-        round(1 / capacity, 12) if capacity else None,
+        round(1 / declared, 12) if declared else split_seconds(samples),
         merge_seconds(samples),
-        partials_per_record(samples, _aggregated_rate(cluster, reads, streams)),
+        partials_per_record(recent, _aggregated_rate(cluster, reads, streams)),
         shedding_settings(cluster),
+        batch_seconds(samples),
+        not declared,
     )
+
+
+def _samples(cluster: Cluster, now: datetime) -> list[dict[str, Any]]:
+    """Return the newest samples, the oldest first."""
+    rows = MetricSample.objects.filter(
+        cluster=cluster, resolution=MetricSample.Resolution.RAW, t__gt=now - MEASURED, t__lte=now
+    )
+    newest = rows.order_by("-t").values_list("values", flat=True)[:_MOST_SAMPLES]
+    return list(newest)[::-1]
 
 
 def shedding_settings(cluster: Cluster) -> SheddingSettings:
@@ -134,15 +147,16 @@ def _parsed(text: str) -> tuple[int, int, tuple[int, ...], str]:
 
 def _nodes(cluster: Cluster, samples: Sequence[Mapping[str, Any]]) -> list[NodeSeconds]:
     """Return the nodes of a cluster with the seconds that each needs per delivered record."""
-    measured = seconds_by_node(samples)
+    work = node_work(samples)
     columns = ("index", "name", "capacity", "emulated")
     return [
-        NodeSeconds(index, name, round(1 / capacity, 12) if emulated else measured.get(index),
-                    emulated)
+        NodeSeconds(index, name, round(1 / capacity, 12), emulated=True, source=CostSource.EMULATED)
+        if emulated
+        else measured_node(index, name, capacity, work.get(index))
         for index, name, capacity, emulated in (
             cluster.nodes.order_by("index").values_list(*columns)
         )
-    ]  # fmt: skip
+    ]
 
 
 def _aggregated_rate(

@@ -13,21 +13,15 @@ from typing import Final, NamedTuple
 from algorithms.shedding.network import ARROW, Network, Operator, OperatorKind
 from algorithms.shedding.problem import SheddingProblem
 from controlplane.errors import Conflict
-from controlplane.planning.key_loads import owners_of
-from controlplane.plans.shedding_input import SheddingInput, SheddingQuery
+from controlplane.planning.shedding.groups import QueryGroup, Shares, query_groups
+from controlplane.planning.shedding.node_costs import NodeCosts, names_listed
+from controlplane.plans.shedding_input import FAIR, SheddingInput
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.ladder import Cost, ResourceKind
-from controlplane.wire.routing.route import NO_AGGREGATOR
 
 NO_QUERY: Final = "No query runs, so there is nothing to drop: submit a query"
 NO_RECORDS: Final = "No records arrived in the last minute: wait until records arrive"
-# The most names in a message.
-_NAMED: Final = 5
-# (Node index, part of a query's records) in the order of the nodes.
-Shares = tuple[tuple[int, float], ...]
-# Decimals of a part of a query's records.
-_DECIMALS: Final = 9
 
 
 class Resource(NamedTuple):
@@ -40,33 +34,6 @@ class Resource(NamedTuple):
     def name(self) -> str:
         """Return its name in a network."""
         return f"{self.kind} {self.number}"
-
-
-@dataclass(frozen=True)
-class QueryGroup:
-    """Queries that nodes compute once, on the same tasks.
-
-    `shares`: the part of its records by node index; `weight`: the sum, `floor`: the largest one.
-    """
-
-    queries: tuple[SheddingQuery, ...]
-    shares: Shares
-    aggregators: tuple[int, ...]
-
-    @property
-    def leader(self) -> SheddingQuery:
-        """Return the query that stands for all."""
-        return self.queries[0]
-
-    @property
-    def weight(self) -> float:
-        """Return the value of one record."""
-        return sum(query.weight for query in self.queries)
-
-    @property
-    def floor(self) -> float:
-        """Return the least part of its records that is kept."""
-        return max(query.floor for query in self.queries)
 
 
 class Delivery(NamedTuple):
@@ -82,7 +49,7 @@ class ClusterNetwork:
 
     `locations`: the drop location of each edge; `groups`: the queries by their leader. `costs`: of
     edges with a cost of their own, by edge; `deliveries`: the seconds on emulated nodes of a record
-    that is delivered for some leaders together.
+    that is delivered for some leaders together. `nodes`: the costs of nodes and how they are known.
     """
 
     problem: SheddingProblem
@@ -90,6 +57,7 @@ class ClusterNetwork:
     locations: Mapping[Edge, str]
     costs: Sequence[Cost]
     deliveries: Mapping[Delivery, tuple[tuple[int, ...], Sequence[Cost]]]
+    nodes: NodeCosts
 
 
 def network_of(snapshot: ClusterSnapshot) -> ClusterNetwork:
@@ -102,116 +70,16 @@ def network_of(snapshot: ClusterSnapshot) -> ClusterNetwork:
         raise Conflict("no_query", NO_QUERY)
     _require_rates(given)
     groups = query_groups(snapshot, given)
-    return _Builder(given, groups, _Seconds(given, groups)).network()
-
-
-def query_groups(snapshot: ClusterSnapshot, given: SheddingInput) -> list[QueryGroup]:
-    """Return the running queries in the groups that nodes compute once."""
-    shares: dict[int, Shares] = {row.id: ((row.node, 1.0),) for row in snapshot.queries}
-    shares |= {row.id: _shares(row.ranges, row.work) for row in snapshot.split}
-    aggregators = {
-        row.query: (row.aggregator, *row.more_aggregators)
-        for row in snapshot.groupings
-        if row.aggregator != NO_AGGREGATOR
-    }
-    alike: dict[tuple[int, Shares], list[SheddingQuery]] = {}
-    for query in given.queries:
-        # A query that started since the rows were read has no tasks yet.
-        if query.id in shares and query.streams:
-            alike.setdefault((query.shared, shares[query.id]), []).append(query)
-    return [
-        QueryGroup(tuple(queries), placed, aggregators.get(queries[0].id, ()))
-        for (_, placed), queries in alike.items()
-    ]
-
-
-def _shares(
-    ranges: Sequence[Sequence[int]], work: Sequence[float]
-) -> tuple[tuple[int, float], ...]:
-    """Return the part of a query's records by node: measured, or equal for all tasks."""
-    owners = owners_of([list(item) for item in ranges])
-    measured = sum(work) > 0
-    total = sum(work) if measured else len(owners)
-    parts: dict[int, float] = {}
-    for task, node in enumerate(owners):
-        parts[node] = parts.get(node, 0.0) + (work[task] if measured else 1.0) / total
-    return tuple((node, round(part, _DECIMALS)) for node, part in sorted(parts.items()))
+    return _Builder(given, groups, NodeCosts(given, groups)).network()
 
 
 def _require_rates(given: SheddingInput) -> None:
     unknown = [stream.name for stream in given.streams if stream.rate is None]
     if unknown:
-        message = f"The rate of {_listed(unknown)} is not measured: wait until records arrive"
+        message = f"The rate of {names_listed(unknown)} is not measured: wait until records arrive"
         raise Conflict("no_rates", message, {"streams": unknown})
     if not any(stream.rate for stream in given.streams):
         raise Conflict("no_rates", NO_RECORDS, {"streams": [s.name for s in given.streams]})
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
-class _Seconds:
-    """The seconds of nodes per record of a query: the measured ones, or those of the others.
-
-    A node's time per delivered record is divided among the queries that it computes: its time per
-    record and query is that time over the number of queries per delivered record.
-    """
-
-    def __init__(self, given: SheddingInput, groups: Sequence[QueryGroup]) -> None:
-        self.emulated = {node.node: node.seconds or 0.0 for node in given.nodes if node.emulated}
-        delivered, computed = _records(given, groups)
-        self._seconds: dict[int, float] = {}
-        for node in given.nodes:
-            if node.seconds is not None and not node.emulated and computed.get(node.node):
-                ratio = delivered[node.node] / computed[node.node]
-                self._seconds[node.node] = node.seconds * ratio
-        self._others = sorted(self._seconds.values())[len(self._seconds) // 2 :][:1]
-        self._require(given, groups)
-
-    def of(self, node: int) -> float:
-        """Return the seconds per record of a query; 0 on an emulated node, which delivery fills."""
-        if node in self.emulated:
-            return 0.0
-        return self._seconds.get(node, self._others[0] if self._others else 0.0)
-
-    def is_measured(self, node: int) -> bool:
-        """Return whether the node's time per record is measured."""
-        return node not in self.emulated
-
-    def _require(self, given: SheddingInput, groups: Sequence[QueryGroup]) -> None:
-        """Raise `Conflict` if a node with queries has no cost, and no other node has one."""
-        if self._others:
-            return
-        used = {node for group in groups for node, _ in group.shares} - self.emulated.keys()
-        if not used:
-            return
-        names = [node.name for node in given.nodes if node.node in used]
-        message = (
-            f"The time per record of {_listed(names)} is not measured: wait until a node is busy"
-            " for a quarter of its time, or emulate the capacities of the nodes"
-        )
-        raise Conflict("no_costs", message, {"nodes": names})
-
-
-def _records(
-    given: SheddingInput, groups: Sequence[QueryGroup]
-) -> tuple[dict[int, float], dict[int, float]]:
-    """Return the records/s that are delivered to each node, and those of its queries, by index."""
-    rates = given.rates
-    delivered: dict[tuple[int, int], float] = {}
-    computed: dict[int, float] = {}
-    for group in groups:
-        for node, part in group.shares:
-            for stream in group.leader.streams:
-                records = rates[stream] * part
-                computed[node] = computed.get(node, 0.0) + records
-                delivered[node, stream] = max(delivered.get((node, stream), 0.0), records)
-    result: dict[int, float] = {}
-    for (node, _), records in delivered.items():
-        result[node] = result.get(node, 0.0) + records
-    return result, computed
 
 
 @dataclass
@@ -220,7 +88,7 @@ class _Builder:
 
     given: SheddingInput
     groups: Sequence[QueryGroup]
-    seconds: _Seconds
+    seconds: NodeCosts
     operators: list[Operator] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
     # By delivery: the operator that ends it, its leaders, and its costs per record.
@@ -234,10 +102,12 @@ class _Builder:
         streams = [stream for stream in self.given.streams if stream.id in read]
         for stream in streams:
             self._split(stream.id, stream.split)
+        is_fair = self.given.settings.objective == FAIR
         outputs, floors = {}, {}
         for group in self.groups:
             name = self._group(group)
-            outputs[name], floors[name] = group.weight, group.floor
+            outputs[name] = group.fair_weight if is_fair else group.weight
+            floors[name] = group.floor
         used = {operator.node for operator in self.operators}
         network = Network(
             dict.fromkeys(sorted(used), self.given.settings.limit),
@@ -253,11 +123,12 @@ class _Builder:
             dict(self._locations(network)),
             self.costs,
             {key: (tuple(leaders), costs) for key, (_, leaders, costs) in self.delivered.items()},
+            self.seconds,
         )
 
     def _split(self, stream: int, split: int) -> None:
         """Add the work of the split node, which reads the stream for all queries."""
-        resource, seconds = Resource(ResourceKind.SPLIT, split), self.given.split_seconds or 0.0
+        resource, seconds = Resource(ResourceKind.SPLIT, split), self.seconds.split
         self._add(_split_name(stream), resource, seconds, f"stream {stream}")
         self._cost(stream, INPUT, resource, seconds)
 
@@ -348,13 +219,14 @@ class _Builder:
             return end
         seconds = given.merge_s * given.partials_per_record / len(group.aggregators)
         for node in group.aggregators:
-            measured = self.seconds.is_measured(node)
-            kind = ResourceKind.NODE if measured else ResourceKind.AGGREGATOR
+            emulated = self.seconds.is_emulated(node)
+            resource = Resource(ResourceKind.AGGREGATOR if emulated else ResourceKind.NODE, node)
+            usable_s = self.seconds.merging(node, seconds)
             name = f"query {group.leader.id} merged on {node}"
-            self._add(name, Resource(kind, node), seconds, end)
+            self._add(name, resource, usable_s, end)
             for stream in group.leader.streams:
                 gain = self._gain(group, stream)
-                self._cost(stream, group.leader.id, Resource(kind, node), gain * seconds)
+                self._cost(stream, group.leader.id, resource, gain * usable_s)
             end = name
         return end
 

@@ -82,7 +82,9 @@ class Ladder:
     Position 0 is no drop at all, position k is rung k. `costs`: of edges; the load of a resource
     may be at most `limit`. `windows`: edges with window drops. The position falls only after the
     input allowed it for `hold_ms`; a backlog is to be worked off within `drain_ms`. The position is
-    at least `least`.
+    at least `least`. `empty_batch_ms`: None if costs are measured. Otherwise the costs of nodes
+    that are not emulated are assumed up to a factor, which the pipeline measures by the time that
+    batches take beyond this time: the ladder is provisional.
     """
 
     rungs: tuple[Rung, ...]
@@ -92,6 +94,7 @@ class Ladder:
     hold_ms: int = 30_000
     drain_ms: int = 5_000
     least: float = 0.0
+    empty_batch_ms: int | None = None
 
     def __copy__(self) -> "Ladder":
         """Return the ladder: tables that follow each other share it, compiled once."""
@@ -110,6 +113,8 @@ class Ladder:
             raise InconsistentDelta("a ladder needs a limit from 0 to 1 and times above 0")
         if not 0 <= self.least <= len(factors):
             raise InconsistentDelta("the least position of a ladder must be on the ladder")
+        if self.empty_batch_ms is not None and self.empty_batch_ms < 0:
+            raise InconsistentDelta("an empty batch takes at least 0 ms")
         self._check_parts()
         self._check_windows()
 
@@ -135,6 +140,11 @@ class Ladder:
                 )
 
     @property
+    def is_provisional(self) -> bool:
+        """Return whether the costs of nodes are assumed up to a factor."""
+        return self.empty_batch_ms is not None
+
+    @property
     def edges(self) -> frozenset[Edge]:
         """Return the edges on which some rung drops."""
         return frozenset((kept.stream, kept.query) for rung in self.rungs for kept in rung.kept)
@@ -152,6 +162,7 @@ class Ladder:
             "hold_ms": self.hold_ms,
             "drain_ms": self.drain_ms,
             "least": self.least,
+            **({} if self.empty_batch_ms is None else {"empty_batch_ms": self.empty_batch_ms}),
         }
 
     @classmethod
@@ -167,4 +178,5 @@ class Ladder:
             row["hold_ms"],
             row["drain_ms"],
             row.get("least", 0.0),
+            row.get("empty_batch_ms"),
         )

@@ -22,7 +22,7 @@ def test_an_operator_arms_and_disarms(operator: Actor, busy: Cluster) -> None:
     assert row.snapshot is not None
     assert row.snapshot.value().shedding is not None
     entry = AuditEntry.objects.get(action="ladder.arm")
-    assert (entry.reason, entry.after["limit"]) == ("the sale begins", 0.9)
+    assert (entry.reason, entry.after["limit"]) == ("the sale begins", 1.0)
     assert len(entry.after["rungs"]) == len(row.value.rungs)
     # The same ladder is of the new snapshot from now on, without another routing version.
     again = arm(operator, busy, "still needed")

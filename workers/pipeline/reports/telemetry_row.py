@@ -31,6 +31,7 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "end": sources[0]["end"] if sources else None,
         "read_position": _read_position(sources),
         "emitted_ms": emitted_ms,
+        "work_ms": _work_ms(sources, emitted_ms),
         **_totals(nodes, sources),
         "event_ms": max((r.event_ms for r in reports if r.event_ms is not None), default=None),
         "latency": latency(reports, emitted_ms),
@@ -39,6 +40,9 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "newest": _by_stream(sources, "newest"),
         # What each stream's split node has still to read: records, and the age of the oldest (ms).
         "behind": _behind(sources),
+        # When the split nodes have read that (ms).
+        "read_ms": max((source["read_ms"] for source in sources if "read_ms" in source),
+                       default=None),
         # Up to where streams are read that are read less far than `end`.
         "delayed": _by_stream(sources, "delayed"),
         "splits": [_split_row(source) for source in sorted(sources, key=lambda s: s["split"])],
@@ -59,6 +63,12 @@ def _read_position(sources: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the position up to which all streams are read, None without a report."""
     ends = [place for s in sources for place in (s["end"], *s.get("delayed", {}).values())]
     return min(ends, key=position_key, default=None)
+
+
+def _work_ms(sources: Sequence[Mapping[str, Any]], emitted_ms: int) -> int | None:
+    """Return the time from the plan of the batch to its results, None without a report."""
+    planned = [source["clock_ms"] for source in sources if "clock_ms" in source]
+    return max(0, emitted_ms - min(planned)) if planned else None
 
 
 def _behind(sources: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:

@@ -19,6 +19,7 @@ from controlplane.wire.routing.ladder_position import (
 from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.arrivals import Appended, Rates
+from workers.pipeline.shedding.provisional import is_assumed
 from workers.pipeline.shedding.window_steps import (
     EventTimes,
     WindowRules,
@@ -74,7 +75,8 @@ class Measured:
 
     `appended`: of `CompiledLadder.streams`; `rates`: None if not known yet; `nodes`: what waits at
     the nodes; `capacities`: records/s of nodes with an emulated capacity; `times`: of the streams
-    with window drops; `idle_ms`: since the batch before was planned.
+    with window drops; `idle_ms`: since the batch before was planned. `cost_factor`: of the assumed
+    costs of a provisional ladder.
     """
 
     appended: Appended
@@ -84,6 +86,7 @@ class Measured:
     times: EventTimes
     now_ms: int
     idle_ms: int = 0
+    cost_factor: float = 1.0
 
 
 def next_ladder_state(
@@ -136,16 +139,29 @@ def needed_positions(ladder: CompiledLadder, measured: Measured) -> Needed:
     rates, none = measured.rates, np.zeros(len(ladder.resources))
     per_s = np.zeros(len(ladder.streams)) if rates is None else rates.per_s
     interval_ms = 0 if rates is None else rates.interval_ms
-    loads = ladder.loads(per_s)
+    loads = _loads(ladder, per_s, measured)
     by_rates = None if rates is None else least_position(loads, none, limit)
     factor = float(loads[:, 0].max(initial=0.0)) / limit
     usual_s = min(_UNREAD_INTERVALS * interval_ms, drain_ms / 2) / 1000
     excess = np.maximum(0.0, measured.appended.unread - per_s * usual_s)
     fixed = _waiting_loads(ladder, measured, _WAITING_INTERVALS * interval_ms)
     if excess.any():
-        loads = ladder.loads(per_s + excess * (1000 / drain_ms))
+        loads = _loads(ladder, per_s + excess * (1000 / drain_ms), measured)
     with_backlogs = max(least_position(loads, fixed, limit), ladder.ladder.least)
     return Needed(by_rates, with_backlogs, round(factor, 6))
+
+
+def _loads(ladder: CompiledLadder, per_s: Floats, measured: Measured) -> Floats:
+    """Return the load of each resource at each rung; the factor of assumed costs is measured."""
+    loads = ladder.loads(per_s)
+    if not ladder.ladder.is_provisional:
+        return loads
+    factors = [
+        measured.cost_factor if is_assumed(resource, measured.capacities) else 1.0
+        for resource in ladder.resources
+    ]
+    scaled: Floats = loads * np.array(factors)[:, None]
+    return scaled
 
 
 def _waiting_loads(ladder: CompiledLadder, measured: Measured, usual_ms: float) -> Floats:

@@ -15,6 +15,7 @@ from workers.pipeline.routing.compiled_table import CompiledTable
 from workers.pipeline.routing.key_grouping import NodeLoads
 from workers.pipeline.shedding.arrivals import Appended, ArrivalMeter, MixedTotals, Rates
 from workers.pipeline.shedding.choice import LadderState, Measured, next_ladder_state
+from workers.pipeline.shedding.provisional import cost_factor
 from workers.pipeline.shedding.window_steps import EventTimes
 from workers.pipeline.split_nodes.batch_size import RECENT_BATCHES
 
@@ -68,6 +69,7 @@ class LadderPlanner:
             self._event_times(planned, rows[0] if rows else {}),
             planned.now_ms,
             planned.now_ms - planned.clock_ms,
+            self._cost_factor(ladder, planned, rows),
         )
         return next_ladder_state(planned.before, planned.former, ladder, measured)
 
@@ -79,6 +81,13 @@ class LadderPlanner:
             return np.asarray(ladder.loads(rates)[:, 0])
 
         return self._meter.rates(ladder.streams, total, now_ms, loads_of)
+
+    def _cost_factor(
+        self, ladder: CompiledLadder | None, planned: Planned, rows: list[dict[str, Any]]
+    ) -> float:
+        if ladder is None or not ladder.ladder.is_provisional:
+            return 1.0
+        return cost_factor(ladder, rows, planned.table.table.capacities)
 
     def _appended(
         self, planned: Planned, ladder: CompiledLadder, rows: list[dict[str, Any]]

@@ -1,0 +1,47 @@
+"""Replacement of a provisional ladder as soon as costs are measured, without a person or a plan.
+
+Who armed a provisional ladder wants the measured one: edges, weights and floors are the same.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from controlplane.errors import Conflict
+from controlplane.models import ArmedLadder, Cluster
+from controlplane.planning.shedding.observation import read_work
+from controlplane.planning.snapshots import keep_snapshot
+from controlplane.shedding.arming import compute
+from controlplane.shedding.staleness import is_measured
+from controlplane.topology.apply import Change, apply
+from controlplane.topology.versions import retry_when_moved
+from controlplane.wire.routing.cluster_actions import SetLadder
+
+REFINED: Final = "Costs are measured: the provisional ladder is computed again"
+
+
+@retry_when_moved
+def refine_provisional(cluster: Cluster) -> bool:
+    """Replace a provisional ladder by the one of measured costs; return whether there is one.
+
+    An activated rung stays active.
+    """
+    row = ArmedLadder.objects.filter(cluster=cluster).first()
+    if row is None or not row.value.is_provisional:
+        return False
+    if not any(is_measured(node) for node in read_work(cluster).nodes):
+        return False
+    try:
+        computed = compute(Cluster.objects.get(pk=cluster.pk))
+    except Conflict:
+        # Without rates or queries the provisional ladder stays.
+        return False
+    if computed.ladder.is_provisional:
+        return False
+    present = Cluster.objects.get(pk=cluster.pk)
+    # What changed since the snapshot makes the append fail.
+    present.routing_version = computed.snapshot.version
+    least = min(row.value.least, float(len(computed.ladder.rungs)))
+    snapshot = keep_snapshot(computed.snapshot).digest
+    change = Change(REFINED, reason=row.reason, snapshot=snapshot)
+    apply(present, [SetLadder(replace(computed.ladder, least=least))], change)
+    return True
