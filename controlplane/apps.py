@@ -9,3 +9,11 @@ class ControlPlaneConfig(AppConfig):
     name = "controlplane"
     verbose_name = "Weir"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Connect the receivers of log-ins, log-outs and changes of access."""
+        # Its models are loaded by now, not when this module is imported.
+        from controlplane.logins import signals, single_sign_on  # noqa: PLC0415
+
+        single_sign_on.check()
+        signals.connect()

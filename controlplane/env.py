@@ -120,6 +120,11 @@ def _written_secret(path: Path) -> str:
     return secret
 
 
+def new_password() -> str:
+    """Return a random password of 64 bits, which people can type."""
+    return "-".join(secrets.token_hex(2) for _ in range(4))
+
+
 def write_private(path: Path, content: str) -> None:
     """Write a file that only its owner can read, atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
+from django.views.generic import RedirectView
 
 from controlplane.api import api
 from controlplane.api.integrations.metrics import metrics
@@ -17,6 +18,9 @@ handler500 = "dashboard.site.server_error"
 urlpatterns = [
     path("healthz", healthz),
     path("metrics", metrics),
+    # The pages of Weir limit attempts, record them, and queue what hashes a password.
+    path("admin/login/", RedirectView.as_view(pattern_name="login", query_string=True)),
+    path("admin/password_change/", RedirectView.as_view(pattern_name="account")),
     path("admin/", admin.site.urls),
     path("api/v1/", api.urls),
     path("", include("dashboard.urls")),

@@ -1,9 +1,11 @@
 """URLs of the pages; names are used by {% url %} and redirects."""
 
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
 from dashboard import access, site
+from dashboard.account import login
+from dashboard.account import views as account
 from dashboard.clusters import fleet, incidents
 from dashboard.clusters import views as clusters
 from dashboard.integrations import attached, webhooks
@@ -21,8 +23,6 @@ from dashboard.shedding import views as shedding
 from dashboard.streams import admission, dead_letters, stream_schema
 from dashboard.streams import views as streams
 
-# Users with a session are redirected to the fleet.
-_LOGIN = LoginView.as_view(template_name="dashboard/login.html", redirect_authenticated_user=True)
 _cluster: list[URLPattern] = [
     path("", clusters.overview, name="cluster"),
     path("charts.json", clusters.charts, name="cluster-charts"),
@@ -167,6 +167,17 @@ _webhooks: list[URLPattern] = [
     path("webhooks/<int:pk>/messages/<int:delivery>/again/", webhooks.again, name="webhook-again"),
 ]
 
+_account: list[URLPattern] = [
+    path("login/", login.PasswordLogin.as_view(), name="login"),
+    path("login/sso/", login.start_single_sign_on, name="sso"),
+    path("login/sso/callback/", login.finish_single_sign_on, name="sso-callback"),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("account/", account.show, name="account"),
+    path("account/password/", account.change_password, name="password-change"),
+    path("account/sessions/<uuid:identity>/end/", account.end_session, name="session-end"),
+    path("account/sessions/end/", account.end_all_sessions, name="sessions-end"),
+]
+
 _CLUSTER = [*_cluster, *_streams, *_queries, *_comparisons, *_proposals, *_policies, *_shedding]
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -181,6 +192,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tokens/<int:pk>/revoke/", access.revoke_token, name="token-revoke"),
     *_webhooks,
     path("help/", site.help_page, name="help"),
-    path("login/", _LOGIN, name="login"),
-    path("logout/", LogoutView.as_view(), name="logout"),
+    *_account,
 ]

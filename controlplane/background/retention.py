@@ -5,6 +5,9 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.contrib.sessions.models import Session
 
+from controlplane.access import failed_attempts
+from controlplane.access.roles import Automatic
+from controlplane.logins import login_sessions
 from controlplane.models import Cluster, Query, RoutingVersion
 from controlplane.pagination.chunks import delete_in_chunks
 
@@ -43,5 +46,6 @@ def prune_routing() -> int:
 
 
 def prune_sessions(now: datetime) -> int:
-    """Delete expired sessions; return how many."""
-    return Session.objects.filter(expire_date__lt=now).delete()[0]
+    """Delete expired sessions and counts of failed attempts; return how many."""
+    deleted = failed_attempts.housekeep(now, Automatic("weir")) + login_sessions.housekeep(now)
+    return deleted + Session.objects.filter(expire_date__lt=now).delete()[0]

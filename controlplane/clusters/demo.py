@@ -2,21 +2,33 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import transaction
+from django.utils import timezone
 
 from controlplane import env
 from controlplane.access import audit, tokens
-from controlplane.access.roles import ROLES, Actor, require_operator
+from controlplane.access.roles import (
+    APPROVER,
+    LOCAL_APPROVER,
+    ROLES,
+    Actor,
+    require_operator,
+)
 from controlplane.demos import SLUGS
 from controlplane.errors import NotFound
-from controlplane.models import ApiToken, Cluster, Node, Policy
+from controlplane.models import ApiToken, Cluster, InitialPassword, Node, Policy
 
 TOKEN_NAME = "replayer"  # noqa: S105 - a name, not a secret
+REPLAYER: Final = "replayer"
+# The password that is printed at the first start is refused after this time.
+PASSWORD_DAYS: Final = 30
+RENEWED_DAYS_AHEAD: Final = 7
 
 
 @dataclass(frozen=True)
@@ -79,7 +91,7 @@ def add(actor: Actor, slug: str) -> Cluster:
 
 def ensure_roles() -> None:
     """Create the groups of the roles."""
-    for name in ROLES:
+    for name in (*ROLES, LOCAL_APPROVER):
         Group.objects.get_or_create(name=name)
 
 
@@ -94,6 +106,43 @@ def ensure_user(name: str, role: str, password: str | None) -> User:
     user.save()
     user.groups.add(Group.objects.get(name=role))
     return user
+
+
+@transaction.atomic
+def ensure_approver(name: str, password: str | None, file: Path) -> User:
+    """Create the demo's user, an approver on this machine and an operator elsewhere.
+
+    The password expires after `PASSWORD_DAYS`, unless the user chooses another. One that expires
+    soon is replaced, here and in the file.
+    """
+    user = ensure_user(name, LOCAL_APPROVER, None)
+    earlier = user.groups.filter(name=APPROVER)
+    is_of_earlier_release = earlier.exists()
+    user.groups.remove(*earlier)
+    if password is None:
+        return user
+    present = InitialPassword.objects.filter(user=user).first()
+    soon = timezone.now() + timedelta(days=RENEWED_DAYS_AHEAD)
+    if not user.has_usable_password():
+        _set_initial_password(user, password)
+    elif present is not None and present.expires_at < soon:
+        password = env.new_password()
+        env.write_private(file, f"{name} {password}\n")
+        _set_initial_password(user, password)
+    elif present is None and is_of_earlier_release and user.check_password(password):
+        _let_expire(user)
+    return user
+
+
+def _set_initial_password(user: User, password: str) -> None:
+    user.set_password(password)
+    user.save()
+    _let_expire(user)
+
+
+def _let_expire(user: User) -> None:
+    expires_at = timezone.now() + timedelta(days=PASSWORD_DAYS)
+    InitialPassword.objects.update_or_create(user=user, defaults={"expires_at": expires_at})
 
 
 @transaction.atomic
@@ -126,11 +175,27 @@ def ensure_cluster(slug: str) -> Cluster:
 
 
 def ensure_token(user: User, file: Path) -> bool:
-    """Write the replayer's token into a private file; return True if it is new."""
+    """Write the replayer's token into a private file; return True if it is new.
+
+    A token that expires soon is replaced; the replayer reads the file for each request.
+    """
     row = tokens.token_of(file.read_text().strip()) if file.exists() else None
-    if row is not None and row.user == user:
+    soon = timezone.now() + timedelta(days=RENEWED_DAYS_AHEAD)
+    if row is not None and row.user == user and row.expires_at > soon:
         return False
     with transaction.atomic():
         ApiToken.objects.filter(user=user, name=TOKEN_NAME).delete()
         env.write_private(file, tokens.create(user, TOKEN_NAME) + "\n")
     return True
+
+
+def renew_token() -> None:
+    """Replace the replayer's token before it expires, where Weir runs with the demo."""
+    user = User.objects.filter(username=REPLAYER).first()
+    if settings.DEMOS and user is not None:
+        ensure_token(user, token_file())
+
+
+def token_file() -> Path:
+    """Return the file of the replayer's token."""
+    return Path(settings.DATA_DIR) / "secrets" / "demo_token"

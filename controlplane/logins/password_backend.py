@@ -4,7 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.models import AbstractBaseUser, User
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from django.utils import timezone
@@ -23,13 +23,13 @@ MAX_NAME = 150
 class PasswordBackend(ModelBackend):
     """Django's backend; a refusal without a look at the password is on the request."""
 
-    def authenticate(
+    def authenticate(  # type: ignore[override]
         self,
         request: HttpRequest | None,
         username: str | None = None,
         password: str | None = None,
         **kwargs: Any,
-    ) -> AbstractBaseUser | None:
+    ) -> User | None:
         """Return the user of a name and password, None if they are wrong.
 
         Raises `PermissionDenied` if the account or the address is locked out, or the password has

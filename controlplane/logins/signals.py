@@ -16,7 +16,7 @@ from controlplane.access import audit
 from controlplane.access.client_address import client_address
 from controlplane.access.roles import Actor, Automatic
 from controlplane.logins import login_sessions
-from controlplane.logins.changes import announce_if_connected
+from controlplane.logins.changes import announce_access_change, announce_if_connected
 from controlplane.models import ApiToken, Grant, InitialPassword, LoginSession
 from controlplane.request_ids import request_id
 
@@ -52,9 +52,9 @@ def connect() -> None:
     m2m_changed.connect(
         _groups_changed, sender=User.groups.through, dispatch_uid="weir.groups_changed"
     )
-    for model in (Grant, ApiToken):
-        post_save.connect(_access_changed, sender=model, dispatch_uid=f"weir.saved.{model}")
-        post_delete.connect(_access_changed, sender=model, dispatch_uid=f"weir.deleted.{model}")
+    for signal in (post_save, post_delete):
+        signal.connect(_grant_changed, sender=Grant, dispatch_uid="weir.grant_changed")
+        signal.connect(_token_changed, sender=ApiToken, dispatch_uid="weir.token_changed")
 
 
 def _logged_in(sender: Any, request: HttpRequest, user: User, **_: Any) -> None:
@@ -96,8 +96,11 @@ def _groups_changed(
         announce_if_connected(user_id)
 
 
-def _access_changed(
-    sender: Any, instance: Grant | ApiToken, created: bool = False, **_: Any
-) -> None:
-    if not (created and isinstance(instance, ApiToken)):
-        announce_if_connected(instance.user_id)
+def _grant_changed(sender: Any, instance: Grant, **_: Any) -> None:
+    announce_if_connected(instance.user_id)
+
+
+def _token_changed(sender: Any, instance: ApiToken, created: bool | None = None, **_: Any) -> None:
+    # A new token has no connection yet; a deleted one may have had the only one.
+    if not created:
+        announce_access_change(instance.user_id)

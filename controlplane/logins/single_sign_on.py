@@ -100,7 +100,7 @@ def finish(request: HttpRequest) -> User:
         text = "Your account has no role in Weir: ask an administrator"
         raise Conflict("no_role", text)
     login(request, user)
-    return user  # type: ignore[return-value]
+    return user
 
 
 def role_of(groups: object) -> str:

@@ -24,6 +24,7 @@ export function connect() {
     if (detail.kind === "proposal" || detail.kind === "execution") dispatch(`weir:proposal-${detail.id}`, detail);
   });
   socket.addEventListener("state", ({ detail }) => badge.show(detail));
+  socket.addEventListener("ended", () => location.reload());
   addEventListener("online", () => socket.hurry());
   document.addEventListener("visibilitychange", () => document.hidden || socket.hurry());
   addEventListener("pagehide", () => socket.close());

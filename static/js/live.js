@@ -2,6 +2,8 @@
 
 const FIRST_MS = 500;
 const LONGEST_MS = 30000;
+// The server closes with it when the session or the role has ended (dashboard/consumers.py).
+const ACCESS_ENDED = 4401;
 
 /** Return the ms to wait before try number `attempt` (0, 1, ...): doubling, with full jitter
  *  over its upper half, so that many browsers do not come back at one moment. */
@@ -10,7 +12,7 @@ export function delayBefore(attempt, random = Math.random) {
   return most / 2 + (most / 2) * random();
 }
 
-/** Emits: "samples" (array), "event" (one), "state" ({state, retryAt}). */
+/** Emits: "samples" (array), "event" (one), "state" ({state, retryAt}), "ended" (log in again). */
 export class LiveSocket extends EventTarget {
   /** lastSample returns the t (ms) of the newest sample that is known, or null. */
   constructor(url, lastSample = () => null, make = (address) => new WebSocket(address)) {
@@ -24,7 +26,7 @@ export class LiveSocket extends EventTarget {
     this.socket = this.make(this.url);
     this.socket.onopen = () => this.#opened();
     this.socket.onmessage = (message) => this.#received(message.data);
-    this.socket.onclose = () => this.#lost();
+    this.socket.onclose = ({ code }) => this.#lost(code);
   }
 
   close() {
@@ -52,9 +54,14 @@ export class LiveSocket extends EventTarget {
     else if (message.type === "event") this.#dispatch("event", message.event);
   }
 
-  #lost() {
+  #lost(code) {
     this.socket = null;
     if (this.closed) return;
+    if (code === ACCESS_ENDED) {
+      this.close();
+      this.#dispatch("ended", null);
+      return;
+    }
     const wait = delayBefore(this.attempt++);
     this.timer = setTimeout(() => this.open(), wait);
     this.#dispatch("state", { state: "reconnecting", retryAt: Date.now() + wait });

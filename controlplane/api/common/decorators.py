@@ -18,9 +18,11 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response, patch_vary_headers
 
+from controlplane.access.roles import Actor
 from controlplane.api.common.problems import problem
 from controlplane.api.common.security import identified
-from controlplane.errors import Conflict, Invalid
+from controlplane.clusters.listing import visible_cluster
+from controlplane.errors import Conflict, Invalid, NotFound
 from controlplane.integrations import idempotency
 from controlplane.integrations.idempotency import Claim
 from controlplane.models import KeptAnswer
@@ -79,7 +81,8 @@ def _once(request: HttpRequest, key: str, work: Callable[[], HttpResponseBase]) 
     except RequestDataTooBig:
         claim = None
     if claim is None:
-        # An anonymous caller or a body that is too large: the request is rejected as without a key.
+        # An anonymous caller, one without access, or a body that is too large: the request is
+        # rejected as without a key.
         return work()
     return _repeated(claim) if isinstance(claim, KeptAnswer) else _done(request, claim, work)
 
@@ -89,11 +92,23 @@ def _claim(request: HttpRequest, key: str) -> Claim | KeptAnswer | None:
     if not _KEY.fullmatch(key):
         raise Invalid({HEADER: ["Must be 1 to 200 visible ASCII characters, such as a UUID"]})
     actor = identified(request)
-    if actor is None or not isinstance(actor.user, User):
+    if actor is None or not isinstance(actor.user, User) or not _may_view(request, actor):
         return None
     line = f"{request.method} {request.get_full_path()} {request.content_type} {actor.token or ''}"
     fingerprint = idempotency.fingerprint(line.encode(), request.body)
     return idempotency.claim(actor.user, key, fingerprint)
+
+
+def _may_view(request: HttpRequest, actor: Actor) -> bool:
+    """Return False if access has ended: a stored response is not for former viewers."""
+    named = request.resolver_match.kwargs.get("slug") if request.resolver_match else None
+    if named is None:
+        return actor.is_member
+    try:
+        visible_cluster(actor, named)
+    except NotFound:
+        return False
+    return True
 
 
 def _done(

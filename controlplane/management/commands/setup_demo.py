@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from controlplane.access.roles import APPROVER, OPERATOR, VIEWER
+from controlplane.access.roles import OPERATOR, VIEWER
 from controlplane.clusters import demo
 from controlplane.demos import SLUGS
 
@@ -29,16 +29,16 @@ class Command(BaseCommand):
             default=secrets / "login",
             help="file with `<name> <password>` or a password alone (default: %(default)s)",
         )
-        parser.add_argument("--token-file", type=Path, default=secrets / "demo_token")
+        parser.add_argument("--token-file", type=Path, default=demo.token_file())
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Create what is missing."""
         name, password = _login(options["password_file"])
         demo.ensure_roles()
-        # The only user of the demo decides on the plans as well.
-        demo.ensure_user(name, APPROVER, password)
+        # The only user of the demo decides on the plans as well, on this machine.
+        demo.ensure_approver(name, password, options["password_file"])
         demo.ensure_user("viewer", VIEWER, None)
-        replayer = demo.ensure_user("replayer", OPERATOR, None)
+        replayer = demo.ensure_user(demo.REPLAYER, OPERATOR, None)
         slugs = options["clusters"] or SLUGS[:1]
         if unknown := [slug for slug in slugs if slug not in SLUGS]:
             raise CommandError(f"there is no demonstration {unknown[0]}, only {', '.join(SLUGS)}")
@@ -46,7 +46,8 @@ class Command(BaseCommand):
             demo.ensure_cluster(slug)
         demo.ensure_token(replayer, options["token_file"])
         text = ", ".join(slugs)
-        self.stdout.write(f"set up: {text}; {name} may operate them and approve their plans")
+        rights = f"{name} may operate them, and approve their plans on this machine"
+        self.stdout.write(f"set up: {text}; {rights}")
 
 
 def _login(file: Path) -> tuple[str, str | None]:

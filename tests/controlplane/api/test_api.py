@@ -66,7 +66,7 @@ def test_a_session_without_csrf_token_may_not_write(operator: Actor, sf: Cluster
     assert post(browser, QUERIES, GOOD).status_code == 403
     assert not Query.objects.exists()
     # The token comes with any page that has a form.
-    browser.get("/admin/login/")
+    browser.get("/account/")
     token = browser.cookies["csrftoken"].value
     assert post(browser, QUERIES, GOOD, **{"x-csrftoken": token}).status_code == 201
 

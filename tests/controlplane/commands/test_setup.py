@@ -1,15 +1,18 @@
 """The demo is set up once, and again without harm; secrets are readable by their owner only."""
 
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from django.contrib.auth import authenticate
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
+from django.test import Client
+from django.utils import timezone
 
 from controlplane.access import tokens
-from controlplane.models import ApiToken, Cluster, Node, Policy
+from controlplane.models import ApiToken, Cluster, InitialPassword, Node, Policy
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from tests.support.policies import set_policy
@@ -62,7 +65,54 @@ def test_the_operators_login_is_that_of_the_file(tmp_path: Path) -> None:
     setup(tmp_path)
     user = authenticate(username="operator", password="first-pass")
     assert user is not None
-    assert list(user.groups.values_list("name", flat=True)) == ["approver"]
+    assert list(user.groups.values_list("name", flat=True)) == ["local approver"]
+
+
+def test_the_demos_user_approves_on_this_machine_only(tmp_path: Path) -> None:
+    """From elsewhere, and through a proxy that forwards, the user operates."""
+    (tmp_path / "login").write_text("operator first-pass\n")
+    setup(tmp_path)
+    user = User.objects.get(username="operator")
+    for meta, role in (
+        ({"REMOTE_ADDR": "127.0.0.1"}, "approver"),
+        ({"REMOTE_ADDR": "::1"}, "approver"),
+        ({"REMOTE_ADDR": "192.0.2.7"}, "operator"),
+        ({"REMOTE_ADDR": "127.0.0.1", "HTTP_X_FORWARDED_FOR": "192.0.2.7"}, "operator"),
+        ({"REMOTE_ADDR": ""}, "operator"),
+    ):
+        client = Client()
+        client.force_login(user)
+        assert client.get("/api/v1/me", **meta).json()["role"] == role, meta  # type: ignore[arg-type]
+
+
+def test_the_demos_password_and_token_expire(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start before that replaces both; a password that a person chose stays."""
+    (tmp_path / "login").write_text("operator first-pass\n")
+    setup(tmp_path)
+    token = (tmp_path / "token").read_text()
+    start = timezone.now()
+    monkeypatch.setattr("django.utils.timezone.now", lambda: start + timedelta(days=91))
+    form = {"username": "operator", "password": "first-pass"}
+    assert Client().post("/login/", form).status_code == 403
+    assert tokens.token_of(token.strip()) is None
+    setup(tmp_path)
+    name, password = (tmp_path / "login").read_text().split()
+    assert password != "first-pass"
+    assert authenticate(username=name, password=password) is not None
+    assert authenticate(username=name, password="first-pass") is None
+    assert tokens.token_of((tmp_path / "token").read_text().strip()) is not None
+
+
+def test_a_login_of_an_earlier_release_is_limited(tmp_path: Path) -> None:
+    """It was an approver everywhere, for ever."""
+    (tmp_path / "login").write_text("operator first-pass\n")
+    user = User.objects.create_user("operator", password="first-pass")
+    user.groups.add(Group.objects.get_or_create(name="approver")[0])
+    setup(tmp_path)
+    assert list(user.groups.values_list("name", flat=True)) == ["local approver"]
+    assert InitialPassword.objects.filter(user=user).exists()
 
 
 def test_the_token_is_private_and_works(tmp_path: Path) -> None:

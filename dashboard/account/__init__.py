@@ -1,0 +1,1 @@
+"""Pages of the own account: log-in, password, sessions, single sign-on."""

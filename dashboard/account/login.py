@@ -1,0 +1,84 @@
+"""Pages to log in and out: by password, and by single sign-on."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.views import LoginView
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render, resolve_url
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.http import require_GET
+
+from controlplane.errors import Away, Conflict, TryLater, WeirError
+from controlplane.logins import single_sign_on
+from controlplane.logins.password_backend import refusal_of
+
+TEMPLATE = "dashboard/login.html"
+# The page to open after single sign-on, in the anonymous session.
+_NEXT = "next"
+
+
+class PasswordLogin(LoginView):
+    """The form of name and password; a lock-out is 429, an expired password 403."""
+
+    template_name = TEMPLATE
+    # Users with a session are redirected to the fleet.
+    redirect_authenticated_user = True
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        """Add what the page offers besides the form."""
+        return super().get_context_data(**kwargs) | _offers()
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        """Show that the password is wrong, or why it was refused."""
+        refusal = refusal_of(self.request)
+        context = self.get_context_data(form=form, refusal=refusal)
+        return _refused(self.render_to_response(context), refusal)
+
+
+@require_GET
+def start_single_sign_on(request: HttpRequest) -> HttpResponse:
+    """Redirect to the provider; 404 without one."""
+    if not single_sign_on.is_enabled():
+        return render(request, "404.html", status=404)
+    request.session[_NEXT] = request.GET.get("next", "")
+    try:
+        return single_sign_on.begin(request, request.build_absolute_uri(reverse("sso-callback")))
+    except Away as away:
+        return _page(request, away)
+
+
+@require_GET
+def finish_single_sign_on(request: HttpRequest) -> HttpResponse:
+    """Log in the user that the provider has authenticated, and open the page that was wanted."""
+    if not single_sign_on.is_enabled():
+        return render(request, "404.html", status=404)
+    wanted = request.session.pop(_NEXT, "")
+    try:
+        single_sign_on.finish(request)
+    except (Away, Conflict) as refusal:
+        return _page(request, refusal)
+    hosts = {request.get_host()}
+    is_own = url_has_allowed_host_and_scheme(wanted, hosts, require_https=request.is_secure())
+    return redirect(wanted if is_own else resolve_url(settings.LOGIN_REDIRECT_URL))
+
+
+def _page(request: HttpRequest, refusal: WeirError) -> HttpResponse:
+    context = {"refusal": refusal, "form": AuthenticationForm(request)} | _offers()
+    return _refused(render(request, TEMPLATE, context), refusal)
+
+
+def _offers() -> dict[str, Any]:
+    sso = settings.OIDC_NAME if single_sign_on.is_enabled() else ""
+    return {"sso": sso, "has_passwords": settings.PASSWORD_LOGIN}
+
+
+def _refused(response: HttpResponse, refusal: WeirError | None) -> HttpResponse:
+    if isinstance(refusal, TryLater):
+        response.status_code = 503 if isinstance(refusal, Away) else 429
+        response["Retry-After"] = str(refusal.after_s)
+    elif refusal is not None:
+        response.status_code = 403
+    return response

@@ -1,0 +1,135 @@
+"""Sessions of users: they end when idle, by age, by another password and everywhere at once."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from django.utils import timezone
+
+from controlplane.models import AuditEntry, LoginSession
+from tests.support import cluster as made
+
+pytestmark = pytest.mark.django_db
+OLD, NEW = "a long enough password", "another long password"
+
+
+@pytest.fixture
+def user(db: None) -> User:
+    user = made.actor("viewer", "alice").user
+    assert isinstance(user, User)
+    user.set_password(OLD)
+    user.save()
+    return user
+
+
+def browser(user: User) -> Client:
+    client = Client()
+    assert client.login(username=user.username, password=OLD)
+    return client
+
+
+def status(client: Client, **headers: str) -> int:
+    return client.get("/account/", headers=headers).status_code
+
+
+def at(monkeypatch: pytest.MonkeyPatch, moment: Any) -> None:
+    monkeypatch.setattr("django.utils.timezone.now", lambda: moment)
+
+
+def actions() -> list[str]:
+    return list(AuditEntry.objects.order_by("pk").values_list("action", flat=True))
+
+
+def test_an_idle_session_ends(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests of an open page alone do not keep it."""
+    client, start = browser(user), timezone.now()
+    at(monkeypatch, start + settings.SESSION_IDLE * 0.9)
+    assert status(client, **{"HX-Request": "true"}) == 200
+    assert status(client, **{"Sec-Fetch-Dest": "empty"}) == 200
+    at(monkeypatch, start + settings.SESSION_IDLE * 1.1)
+    assert status(client) == 302
+    assert LoginSession.objects.get().ended_by == LoginSession.Ended.IDLE
+    assert actions()[-1] == "session.expire"
+
+
+def test_a_session_in_use_ends_by_age(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    client, start = browser(user), timezone.now()
+    hours = round(settings.SESSION_MAX_AGE / timedelta(hours=1))
+    for hour in range(1, hours):
+        at(monkeypatch, start + timedelta(hours=hour))
+        assert status(client) == 200
+    at(monkeypatch, start + settings.SESSION_MAX_AGE + timedelta(minutes=1))
+    assert status(client) == 302
+
+
+def test_a_session_is_that_of_its_row(user: User) -> None:
+    """A session whose row has ended is no session, whatever its cookie and its key are."""
+    client = browser(user)
+    LoginSession.objects.update(ended_at=timezone.now())
+    assert status(client) == 302
+
+
+def test_log_out_everywhere(user: User) -> None:
+    here, there = browser(user), browser(user)
+    assert here.post("/account/sessions/end/").status_code == 302
+    assert (status(here), status(there)) == (302, 302)
+    assert "session.end_all" in actions()
+
+
+def test_one_session_is_ended_and_only_an_own_one(user: User) -> None:
+    here, there = browser(user), browser(user)
+    other = LoginSession.objects.get(pk=there.session["login"])
+    assert here.post(f"/account/sessions/{other.pk}/end/").status_code == 302
+    assert (status(here), status(there)) == (200, 302)
+    stranger = Client()
+    stranger.force_login(User.objects.create_user("mallory"))
+    mine = LoginSession.objects.get(pk=here.session["login"])
+    assert stranger.post(f"/account/sessions/{mine.pk}/end/").status_code == 404
+    assert status(here) == 200
+
+
+def change(client: Client, current: str, new: str, repeated: str = "") -> int:
+    form = {"current": current, "new": new, "repeated": repeated or new}
+    return client.post("/account/password/", form).status_code
+
+
+def test_a_password_change_ends_the_other_sessions(user: User) -> None:
+    here, there = browser(user), browser(user)
+    key = here.session.session_key
+    assert change(here, OLD, NEW) == 302
+    assert (status(here), status(there)) == (200, 302)
+    assert here.session.session_key != key
+    assert Client().login(username="alice", password=NEW)
+    entry = AuditEntry.objects.get(action="password.change", actor="alice")
+    assert entry.object == "user alice"
+
+
+def test_weak_and_wrong_passwords_are_refused(user: User) -> None:
+    """By Django's validators; the current password counts as an attempt to log in."""
+    client = browser(user)
+    assert change(client, OLD, "alice123") == 422
+    assert change(client, OLD, NEW, "something else") == 422
+    assert [change(client, "wrong", NEW) for _ in range(6)] == [422] * 5 + [429]
+    assert status(client) == 200
+
+
+def test_a_password_set_by_an_administrator_ends_all_sessions(user: User) -> None:
+    client = browser(user)
+    user.set_password(NEW)
+    user.save()
+    assert LoginSession.objects.get().ended_by == LoginSession.Ended.PASSWORD
+    assert status(client) == 302
+
+
+def test_no_response_of_a_user_is_stored(user: User) -> None:
+    client = Client()
+    client.post("/login/", {"username": "alice", "password": OLD})
+    for path in ("/", "/account/", "/api/v1/me", "/login/", "/admin/login/"):
+        assert client.get(path)["Cache-Control"] == "no-store, private", path
+    cookie = client.cookies[settings.SESSION_COOKIE_NAME]
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Lax"
+    assert int(cookie["max-age"]) <= settings.SESSION_MAX_AGE.total_seconds()
