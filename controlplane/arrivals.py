@@ -1,8 +1,9 @@
 """Arrivals of streams: records per stream in periods of ten seconds, five minutes and an hour.
 
-A micro-batch counts from the end of the one before it to its own end, in equal parts over the
-periods in between. What arrived is what its split nodes have read, and the change of what they have
-still to read: the rate of a stream does not depend on how far its split node is behind.
+`intervals` is the only measure of rates: a micro-batch counts from the reading of the batch before
+it to its own reading, and what arrived is what its split nodes have read, and the change of what
+they have still to read. So the rate of a stream does not depend on how far its split node is
+behind, and working off the backlog of an outage is no load. Periods have equal parts of it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,26 +78,87 @@ class _Counts:
         )
 
 
-def count(cluster: Cluster, rows: Sequence[Row]) -> None:
-    """Count telemetry rows, in the transaction that stores the relay's position."""
+@dataclass(frozen=True)
+class Interval:
+    """The records that arrived between the readings of two micro-batches, by stream.
+
+    `unread`: records in the log at the end, by stream. `is_measured`: False if records of batches
+    in between are not known, as after a loss of Redis: then there is no rate.
+    """
+
+    begin: datetime
+    end: datetime
+    arrived: Mapping[int, float]
+    unread: Mapping[int, float]
+    is_measured: bool = True
+
+    @property
+    def seconds(self) -> float:
+        """Return the length of the interval."""
+        return (self.end - self.begin).total_seconds()
+
+    @property
+    def rate(self) -> float | None:
+        """Return the records/s of all streams together, None if they are not known."""
+        return sum(self.arrived.values()) / self.seconds if self.is_measured else None
+
+
+def intervals(cluster: Cluster, rows: Sequence[Row]) -> list[Interval | None]:
+    """Return the interval of each telemetry row; None for a clock that was set back.
+
+    The first row of a cluster only starts the clock: its records may have waited for hours.
+    """
     newest = _periods(cluster, PERIOD_S).order_by("-t").first()
     until = newest.counted_until if newest else None
-    unread = _Counts.of(newest).unread
-    periods: dict[datetime, _Counts] = {newest.t: _Counts.of(newest)} if newest else {}
-    first = newest.t if newest else None
+    unread: Mapping[int, float] = _Counts.of(newest).unread
+    batch = Cluster.objects.filter(pk=cluster.pk).values_list("last_batch", flat=True).first()
+    result: list[Interval | None] = []
     for row in rows:
-        end = _moment(row["emitted_ms"] / 1000)
+        end = _moment((row.get("read_ms") or row["emitted_ms"]) / 1000)
         begin = until or end - timedelta(milliseconds=cluster.trigger_ms)
         if end <= begin:
-            # The clock of the data plane was set back.
+            result.append(None)
             continue
         now = {
             int(stream): float(records) for stream, (records, _) in row.get("behind", {}).items()
         }
-        _spread(periods, _arrived(row, unread, now), now, max(begin, end - LONGEST), end)
-        until, unread = end, now
+        arrived = {} if until is None else _arrived(row, unread, now)
+        known = until is not None and _follows(row, batch) and not row.get("skipped")
+        result.append(Interval(begin, end, arrived, now, known))
+        until, unread, batch = end, now, row.get("batch", batch)
+    return result
+
+
+def _follows(row: Row, batch: int | None) -> bool:
+    """Return whether a row is of the batch after this one, or the batches are not known."""
+    return batch is None or row.get("batch", batch + 1) == batch + 1
+
+
+def count(
+    cluster: Cluster, rows: Sequence[Row], measured: Sequence[Interval | None] | None = None
+) -> None:
+    """Count telemetry rows, in the transaction that stores the relay's position.
+
+    `measured`: their intervals, if they were computed before.
+    """
+    newest = _periods(cluster, PERIOD_S).order_by("-t").first()
+    until = newest.counted_until if newest else None
+    periods: dict[datetime, _Counts] = {newest.t: _Counts.of(newest)} if newest else {}
+    first = newest.t if newest else None
+    for interval in intervals(cluster, rows) if measured is None else measured:
+        if interval is None:
+            continue
+        begin, end = max(interval.begin, interval.end - LONGEST), interval.end
+        _spread(periods, interval.arrived, dict(interval.unread), begin, end)
+        until = end
     if until is not None:
         _save(cluster, periods, until, first)
+
+
+def forget_future(cluster: Cluster, now: datetime) -> int:
+    """Delete the periods after `now`, which a clock that ran ahead has counted; return how many."""
+    ahead = StreamArrivals.objects.filter(cluster=cluster, t__gt=now)
+    return ahead.delete()[0]
 
 
 def _arrived(row: Row, before: Mapping[int, float], now: Mapping[int, float]) -> dict[int, float]:

@@ -7,12 +7,13 @@ what the data plane reports.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from django.db import connection, transaction
 from django.utils import timezone
 
 from controlplane import arrivals
+from controlplane.arrivals import Interval
 from controlplane.events.publish import send_samples
 from controlplane.executions import acknowledgement
 from controlplane.health import failed_queries, skipped_batches
@@ -26,6 +27,8 @@ from controlplane.topology import drop_rule_housekeeping
 # The time constant of stream rates (63 % of a change). Faster rates would make plans, which take
 # minutes to review and execute, stale by noise.
 RATE_TIME_CONSTANT_S = 120.0
+# Samples of so much later than now are of a clock that ran ahead.
+AHEAD = timedelta(minutes=1)
 # Below this rate a stream counts as silent, and its declared rate is used.
 SILENT = 1e-3
 
@@ -45,31 +48,51 @@ def record(
     batch_ms: float | None = None,
 ) -> list[Sample]:
     """Publish and store the samples of telemetry rows; return them, oldest first."""
-    samples = measure(cluster, rows, batch_ms)
-    send_samples(cluster.pk, samples)
-    store(cluster, rows, samples, positions)
-    return samples
+    measured = measure(cluster, rows, batch_ms)
+    send_samples(cluster.pk, measured.samples)
+    store(cluster, rows, measured, positions)
+    return measured.samples
 
 
-def measure(cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None) -> list[Sample]:
+@dataclass(frozen=True)
+class Measured:
+    """The samples of telemetry rows, and the intervals in which their records arrived."""
+
+    samples: list[Sample]
+    intervals: list[Interval | None]
+
+
+def measure(cluster: Cluster, rows: Sequence[Row], batch_ms: float | None = None) -> Measured:
     """Return the samples of telemetry rows that are newer than the stored samples."""
     capacities = list(
         Node.objects.filter(cluster=cluster).order_by("index").values_list("capacity", flat=True)
     )
-    emitted_ms = (latest_values(cluster) or {}).get("t")
+    emitted_ms = _newest_ms(cluster)
+    intervals = arrivals.intervals(cluster, rows) if rows else []
     samples = []
-    for row in rows:
-        before = PreviousBatch(emitted_ms, cluster.trigger_ms, batch_ms)
+    for row, interval in zip(rows, intervals, strict=True):
+        rate = None if interval is None else interval.rate
+        before = PreviousBatch(emitted_ms, cluster.trigger_ms, batch_ms, rate)
         samples.append(sample_of(row, before, capacities))
         emitted_ms = row["emitted_ms"]
-    return samples
+    return Measured(samples, intervals)
+
+
+def _newest_ms(cluster: Cluster) -> int | None:
+    """Return the time of the newest sample; delete samples of a clock that ran ahead."""
+    newest: int | None = (latest_values(cluster) or {}).get("t")
+    limit = timezone.now() + AHEAD
+    if newest is None or moment_of(newest) <= limit:
+        return newest
+    MetricSample.objects.filter(cluster=cluster, t__gt=limit).delete()
+    arrivals.forget_future(cluster, limit)
+    return (latest_values(cluster) or {}).get("t")
 
 
 @transaction.atomic
-def store(
-    cluster: Cluster, rows: Sequence[Row], samples: Sequence[Sample], positions: Positions
-) -> None:
+def store(cluster: Cluster, rows: Sequence[Row], measured: Measured, positions: Positions) -> None:
     """Save samples, positions and acknowledged steps in one transaction."""
+    samples = measured.samples
     MetricSample.objects.bulk_create(
         [
             MetricSample(
@@ -93,7 +116,7 @@ def store(
     if columns:
         Cluster.objects.filter(pk=cluster.pk).update(**columns)
     if rows:
-        arrivals.count(cluster, rows)
+        arrivals.count(cluster, rows, measured.intervals)
         drop_rule_housekeeping.count(cluster.pk, rows, samples)
         shedding_history.record(cluster, rows, samples)
         edge_periods.record(cluster, rows)
@@ -103,11 +126,12 @@ def store(
         skipped_batches.record_done(cluster, rows)
 
 
-def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) -> int:
-    """Update the measured rates from the records per stream of the last seconds; return how many.
+def update_rates(cluster_id: int, records: Mapping[int, float], seconds: float) -> int:
+    """Update the measured rates from the records that arrived per stream; return how many.
 
-    Rates are exponentially weighted means, so that silent streams decay. A stream younger than the
-    time constant has the mean since its creation, as its first batch may have all records since.
+    `seconds`: the time in which they arrived (`arrivals.intervals`). Rates are exponentially
+    weighted means, so that silent streams decay. A stream younger than the time constant has the
+    mean since its creation, as its first batch may have all records since.
     """
     now = timezone.now()
     known = Stream.objects.filter(cluster=cluster_id).values_list("id", "rate", "created_at")
@@ -125,7 +149,7 @@ def update_rates(cluster_id: int, records: Mapping[int, int], seconds: float) ->
     return len(changes)
 
 
-def _updated_rate(rate: float | None, records: int, seconds: float, age: float) -> float | None:
+def _updated_rate(rate: float | None, records: float, seconds: float, age: float) -> float | None:
     if rate is None:
         return records / (age if age < RATE_TIME_CONSTANT_S else seconds) or None
     weight = 1 - math.exp(-seconds / min(age, RATE_TIME_CONSTANT_S))

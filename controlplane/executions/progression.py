@@ -29,7 +29,7 @@ from controlplane.plans.proposal_states import APPROVED, State
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import limits_of, policy_of
 from controlplane.proposals.computation import step_seconds
-from controlplane.proposals.drift import Drift, drift_of
+from controlplane.proposals.drift import Drift, observe_drift
 from controlplane.proposals.staleness import mark_stale
 from controlplane.proposals.transitions import WEIR, move_on, unchanged
 from controlplane.task_names import ADVANCE, send_on_commit
@@ -82,9 +82,13 @@ def _forward(execution: Execution) -> bool:
         return _end(execution, "stopped after step", "stopped after the step")
     if not _is_time(execution):
         return False
-    drift = drift_of(proposal, execution.done, policy)
+    drift = observe_drift(proposal, execution.done, policy)
     if drift.stale:
         return _end_as_stale(execution, drift)
+    if drift.exceeded:
+        waits = f"drifting since {proposal.drifting_since:%H:%M:%S} UTC: {drift}"
+        Execution.objects.filter(pk=execution.pk).update(waits=waits[:200])
+        return False
     stop = _stop(execution, proposal.plan[execution.done :], execution.done, policy)
     actions = proposal.plan[execution.done : stop]
     return _publish(execution, execution.done, stop, actions, {"done": stop})

@@ -14,7 +14,7 @@ from controlplane.models import Execution, Proposal
 from controlplane.plans.proposal_states import BY_NAME, State
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
-from controlplane.proposals.drift import Drift, drift_of
+from controlplane.proposals.drift import Drift, observe_drift
 from controlplane.proposals.staleness import mark_stale, review_if_due
 from controlplane.proposals.transitions import WEIR, move_on, role_for
 from controlplane.task_names import ADVANCE, send_on_commit
@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 def begin(actor: Actor, proposal: Proposal, seal: str) -> Proposal:
     """Start an approved proposal that the policy does not start automatically.
 
+    While it drifts, but is not stale, its first step waits.
+
     Raises `Forbidden`, and `Conflict`: not_allowed, wrong_seal, stale (data: the drift), or
     another_executing.
     """
@@ -33,7 +35,7 @@ def begin(actor: Actor, proposal: Proposal, seal: str) -> Proposal:
     require(actor, role_for(BY_NAME["begin"], proposal), proposal.cluster)
     policy = policy_of(proposal.cluster)
     drift = _drift(proposal, policy)
-    if drift is not None:
+    if drift is not None and drift.stale:
         raise Conflict("stale", f"Out of date: {drift}. Request it again", drift.to_json())
     with translate_integrity_error(), transaction.atomic():
         move_on(actor, proposal, "begin", named=seal)
@@ -71,12 +73,14 @@ def get_or_start(proposal: Proposal) -> Execution | None:
 
 
 def _drift(proposal: Proposal, policy: PolicySettings) -> Drift | None:
-    """Mark a stale proposal; return the drift that forbids the start, None without one."""
+    """Mark a stale proposal; return the drift that delays or forbids the start, None without."""
     if proposal.state != State.APPROVED:
         return None
     review_if_due(proposal)
-    drift = drift_of(proposal, policy=policy)
-    return drift if drift.stale and mark_stale(proposal, drift) else None
+    drift = observe_drift(proposal, policy=policy)
+    if drift.stale:
+        return drift if mark_stale(proposal, drift) else None
+    return drift if drift.exceeded else None
 
 
 def _execution(proposal: Proposal, policy: PolicySettings) -> Execution:

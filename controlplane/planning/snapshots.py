@@ -14,6 +14,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from redis.exceptions import RedisError
 
+from controlplane.catching_up import input_share
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.groupings import route_text
@@ -21,6 +22,7 @@ from controlplane.models import (
     ArmedLadder,
     Cluster,
     Exclusion,
+    MetricSample,
     Query,
     QueryStream,
     Snapshot,
@@ -43,7 +45,7 @@ from controlplane.plans.snapshot import (
     canonical,
     digest_of,
 )
-from controlplane.wire.measures import TaskMeasure, read_tasks
+from controlplane.wire.measures import KEPT, TaskMeasure, read_tasks
 from controlplane.wire.query import is_join
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.route import NO_AGGREGATOR
@@ -55,14 +57,27 @@ Measured = Mapping[tuple[int, int], TaskMeasure]
 
 
 def measured_tasks(cluster: Cluster) -> Measured:
-    """Return the last measures by query and task, none if Redis is unavailable."""
+    """Return the last measures by query and task, none if Redis is unavailable.
+
+    Rates are those of arriving records, also while a backlog is worked off.
+    """
     nodes = list(cluster.nodes.values_list("index", flat=True))
     try:
         measures = read_tasks(redis_client(), cluster.slug, nodes)
     except (RedisError, OSError) as away:
         logger.warning("Reading measures of %s failed: %s", cluster.slug, away)
         return {}
-    return {(measure.query, measure.task): measure for measure in measures}
+    share = input_share(_newest_samples(cluster))
+    return {
+        (measure.query, measure.task): measure._replace(records_per_s=measure.records_per_s * share)
+        for measure in measures
+    }
+
+
+def _newest_samples(cluster: Cluster) -> list[dict[str, Any]]:
+    """Return the samples of the batches whose measures are stored."""
+    rows = MetricSample.objects.filter(cluster=cluster, resolution=MetricSample.Resolution.RAW)
+    return list(rows.order_by("-t").values_list("values", flat=True)[:KEPT])
 
 
 # Concurrent versions are rare.

@@ -22,7 +22,8 @@ class PolicyDecision:
     """Whether the policy approves a proposal: code, deciding number and its limit.
 
     `code`: allowed, or the reason of a refusal: not_ready, decided, candidate, asked, kind, day,
-    time, blackout, moves, bytes, gain, spoils, record. `text`: a clause for people.
+    time, blackout, drifting, moves, bytes, gain,
+    spoils, record. `text`: a clause for people.
     """
 
     allowed: bool
@@ -103,6 +104,15 @@ def _blackout(
     return None if row is None else _decision("blackout", f"in a blackout: {row.reason}")
 
 
+def _drifting(
+    proposal: Proposal, policy: PolicySettings, moment: datetime
+) -> PolicyDecision | None:
+    since = proposal.drifting_since
+    if since is None:
+        return None
+    return _decision("drifting", f"the cluster drifts from its snapshot since {since:%H:%M:%S} UTC")
+
+
 def _size(proposal: Proposal, policy: PolicySettings, moment: datetime) -> PolicyDecision | None:
     moves, sent = int(proposal.predicted.get("moves", 0)), _bytes(proposal)
     if moves > policy.auto_moves:
@@ -154,4 +164,13 @@ def _bytes(proposal: Proposal) -> int:
     return int(proposal.predicted.get("bytes", 0))
 
 
-_CHECKS: Final[tuple[_Check, ...]] = (_life, _kind, _when, _blackout, _size, _gain, _record)
+_CHECKS: Final[tuple[_Check, ...]] = (
+    _life,
+    _kind,
+    _when,
+    _blackout,
+    _drifting,
+    _size,
+    _gain,
+    _record,
+)

@@ -1,9 +1,19 @@
-"""Drift: the changes since a proposal's snapshot, and whether the policy tolerates them."""
+"""Drift: the changes since a proposal's snapshot, and whether the policy tolerates them.
+
+Measured values (rates, queries, gain) must drift for a time, the policy's `drift_hold_s`, before
+the proposal is stale: an outage passes. What people change (nodes, capacities, the objects of
+actions) makes it stale immediately. Only observed drift counts: while nobody observes it, or the
+cluster reports no samples, the time starts again.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
 
+from django.utils import timezone
+
+from controlplane.catching_up import oldest_s
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
 from controlplane.plans.proposal_states import State
 from controlplane.policies.settings import PolicySettings
@@ -21,7 +31,10 @@ class Drift:
     indices of nodes with another capacity. `obstacles`: the number of actions that cannot be
     applied, by code (topology.applicability). `rate_change`: the sum of |rate now - then| over the
     sum of rates then. `gain_lost`: that of the last review (proposals.review), None if unknown.
-    `exceeded`: clauses about the values beyond the policy's tolerance.
+    `exceeded`: clauses about the values beyond the policy's tolerance; `changed`: True if one of
+    them is about a change by people. `drifting_since`: since when (ISO 8601) values are beyond it,
+    None if they are not; `lasted_s`: for how many observed seconds, `hold_s`: from how many the
+    proposal is stale.
     """
 
     ended: int
@@ -33,11 +46,20 @@ class Drift:
     rate_change: float
     gain_lost: float | None = None
     exceeded: list[str] = field(default_factory=list)
+    changed: bool = False
+    drifting_since: str | None = None
+    lasted_s: float = 0.0
+    hold_s: float = 0.0
 
     @property
     def stale(self) -> bool:
-        """Return whether a value exceeds the policy's tolerance."""
-        return bool(self.exceeded)
+        """Return whether a value exceeds the policy's tolerance for long enough."""
+        return bool(self.exceeded) and (self.changed or self.lasted_s >= self.hold_s)
+
+    @property
+    def passing(self) -> bool:
+        """Return whether a value exceeds the tolerance, but not for long enough."""
+        return bool(self.exceeded) and not self.stale
 
     def to_json(self) -> dict[str, Any]:
         """Return the drift as JSON values."""
@@ -51,8 +73,79 @@ class Drift:
         return "; ".join([*self.exceeded, ", ".join(parts)])
 
 
-def drift_of(proposal: Proposal, done: int = 0, policy: PolicySettings | None = None) -> Drift:
+# A drift that nobody has observed for this time starts again.
+UNSEEN: Final = timedelta(seconds=60)
+# The observation is stored again after this time, as advances come every two seconds.
+STORED_EVERY: Final = timedelta(seconds=5)
+
+
+# The pause between two reviews, in times of their duration, with room.
+REVIEW_TIMES: Final = 40.0
+
+
+def observe_drift(
+    proposal: Proposal,
+    done: int = 0,
+    policy: PolicySettings | None = None,
+    now: datetime | None = None,
+) -> Drift:
+    """Return the drift as `drift_of`, and store since when the proposal drifts."""
+    policy, now = policy or policy_of(proposal.cluster), now or timezone.now()
+    drift = drift_of(proposal, done, policy, now)
+    since = _since(proposal, drift, now)
+    seen_at = proposal.drift_seen_at
+    is_new = since != proposal.drifting_since or seen_at is None or now - seen_at >= STORED_EVERY
+    if is_new and (since is None or _is_observable(proposal, now)):
+        seen = now if since is not None else None
+        if (since, seen) != (proposal.drifting_since, seen_at):
+            proposal.drifting_since, proposal.drift_seen_at = since, seen
+            Proposal.objects.filter(pk=proposal.pk).update(drifting_since=since, drift_seen_at=seen)
+    return drift
+
+
+def drift_of(
+    proposal: Proposal,
+    done: int = 0,
+    policy: PolicySettings | None = None,
+    now: datetime | None = None,
+) -> Drift:
     """Return the drift of a proposal, whose first `done` actions were published."""
+    policy, now = policy or policy_of(proposal.cluster), now or timezone.now()
+    measured = _measured(proposal, done)
+    changes, values = _changed(measured), _exceeded(measured, policy)
+    drift = replace(
+        measured, exceeded=[*changes, *values], changed=bool(changes), hold_s=policy.drift_hold_s
+    )
+    since = _since(proposal, drift, now)
+    if since is None:
+        return drift
+    # The time without samples does not count, and ends with a new start.
+    lasted = (now - since).total_seconds() if _is_observable(proposal, now) else 0.0
+    return replace(drift, drifting_since=since.isoformat(), lasted_s=round(lasted, 3))
+
+
+def _since(proposal: Proposal, drift: Drift, now: datetime) -> datetime | None:
+    """Return since when a proposal drifts without a pause of the observation, None if it does not.
+
+    Reviews of large clusters are rare.
+    """
+    if not drift.exceeded:
+        return None
+    since, seen_at = proposal.drifting_since, proposal.drift_seen_at
+    took = timedelta(seconds=proposal.review.get("took_s", 0.0))
+    if since is None or seen_at is None or now - seen_at > UNSEEN + REVIEW_TIMES * took:
+        return now
+    return min(since, now)
+
+
+def _is_observable(proposal: Proposal, now: datetime) -> bool:
+    """Return whether the cluster reports samples, or has never reported any."""
+    rows = Cluster.objects.filter(pk=proposal.cluster_id)
+    seen_at, trigger_ms = rows.values_list("last_sample_at", "trigger_ms").get()
+    return seen_at is None or (now - seen_at).total_seconds() <= oldest_s(trigger_ms)
+
+
+def _measured(proposal: Proposal, done: int) -> Drift:
     snapshot = proposal.snapshot
     known = {query for query, *_ in (*snapshot.queries, *snapshot.split)}
     running = set(
@@ -62,7 +155,7 @@ def drift_of(proposal: Proposal, done: int = 0, policy: PolicySettings | None = 
     )  # fmt: skip
     deactivated, capacities = _nodes(proposal, done)
     ended = len(known - running)
-    drift = Drift(
+    return Drift(
         ended=ended,
         new=len(running - known),
         queries=len(known),
@@ -72,11 +165,10 @@ def drift_of(proposal: Proposal, done: int = 0, policy: PolicySettings | None = 
         rate_change=_rate_change(proposal),
         gain_lost=_gain_lost(proposal),
     )
-    exceeded = _exceeded(drift, policy or policy_of(proposal.cluster))
-    return Drift(**{**asdict(drift), "exceeded": exceeded})
 
 
-def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
+def _changed(drift: Drift) -> list[str]:
+    """Return clauses about the changes by people, which no plan tolerates."""
     exceeded = []
     if drift.gone_nodes:
         exceeded.append(f"nodes {_numbers(drift.gone_nodes)} are no longer active")
@@ -85,6 +177,12 @@ def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
     changed = drift.obstacles.get(Obstacle.CHANGED, 0)
     if changed:
         exceeded.append(f"{changed} actions: {OBSTACLES[Obstacle.CHANGED]}")
+    return exceeded
+
+
+def _exceeded(drift: Drift, policy: PolicySettings) -> list[str]:
+    """Return clauses about the measured values beyond the policy's tolerance."""
+    exceeded = []
     bounds = (
         ("of the queries have ended", drift.ended, policy.tolerated_ended),
         ("as many queries are new", drift.new, policy.tolerated_new),

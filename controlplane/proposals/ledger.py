@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db import transaction
 
+from controlplane.catching_up import catching_up, input_share
 from controlplane.models import Execution, LedgerEntry, Proposal
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
@@ -49,7 +50,8 @@ def write_entries(now: datetime) -> int:
 def _written(execution: Execution, now: datetime) -> bool:
     try:
         samples = _samples_after(execution)
-        if len(samples) < ENOUGH and not _is_settled(execution, now):
+        is_enough = len(samples) >= ENOUGH and not _shows_outage(execution, samples)
+        if not is_enough and not _is_settled(execution, now):
             return False
         return _write(execution, samples, now)
     except Exception:
@@ -76,7 +78,15 @@ def _samples_after(execution: Execution) -> list[Sample]:
     assert execution.finished_at is not None
     begin, end = execution.finished_at + SKIPPED, execution.finished_at + LATEST
     ends = [moment for moment in (end, _next_began(execution)) if moment is not None]
-    return time_series.samples(execution.cluster, begin, min(ends), resolution=1)[:ENOUGH]
+    samples = time_series.samples(execution.cluster, begin, min(ends), resolution=1)
+    starts = range(max(1, len(samples) - ENOUGH + 1))
+    windows = (samples[start : start + ENOUGH] for start in starts)
+    steady = (window for window in windows if not _shows_outage(execution, window))
+    return next(steady, samples[-ENOUGH:])
+
+
+def _shows_outage(execution: Execution, samples: Sequence[Sample]) -> bool:
+    return catching_up(samples, execution.cluster.trigger_ms) is not None
 
 
 def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bool:
@@ -178,8 +188,8 @@ def _measured(
 
 
 def _mean_loads(samples: Sequence[Sample]) -> list[float]:
-    """Return the mean records/s of each node over all samples, weighted by their duration."""
-    seconds = sum(map(_seconds, samples))
+    """Return the mean arriving records/s of each node, weighted by the samples' duration."""
+    seconds, share = sum(map(_seconds, samples)), input_share(samples)
     nodes = max(len(sample["loads"]) for sample in samples)
     return [
         sum(
@@ -187,6 +197,7 @@ def _mean_loads(samples: Sequence[Sample]) -> list[float]:
             for sample in samples
             if node < len(sample["loads"])
         )
+        * share
         / seconds
         for node in range(nodes)
     ]

@@ -13,7 +13,7 @@ from controlplane.errors import Conflict
 from controlplane.models import Proposal
 from controlplane.plans.proposal_states import State
 from controlplane.policies.store import policy_of
-from controlplane.proposals.drift import Drift, drift_of
+from controlplane.proposals.drift import Drift, observe_drift
 from controlplane.proposals.review import Review, review
 from controlplane.proposals.transitions import WEIR, move_on, notify, unchanged
 
@@ -25,12 +25,15 @@ TIMES: Final = 20.0
 
 
 def refuse_if_stale(proposal: Proposal) -> None:
-    """Mark a ready proposal that has drifted as stale, and raise `Conflict` with the drift."""
+    """Mark a ready proposal that has drifted for long enough as stale, and raise `Conflict`.
+
+    Its data are the drift.
+    """
     if proposal.state != Proposal.State.READY:
         return
     if proposal.snapshot_row is not None:
         review(proposal)
-    drift = drift_of(proposal)
+    drift = observe_drift(proposal)
     if drift.stale and mark_stale(proposal, drift):
         message = f"Out of date: {drift}. Request it again"
         raise Conflict("stale", message, drift.to_json())
@@ -79,8 +82,10 @@ def review_if_due(proposal: Proposal) -> None:
 def _review(proposal: Proposal) -> None:
     before, fresh = proposal.review, review(proposal)
     lost = fresh.gain_lost
-    if lost is not None and lost > policy_of(proposal.cluster).tolerated_gain_loss:
-        mark_stale(proposal, drift_of(proposal))
+    policy = policy_of(proposal.cluster)
+    drift = observe_drift(proposal, policy=policy)
+    if lost is not None and lost > policy.tolerated_gain_loss and drift.stale:
+        mark_stale(proposal, drift)
     elif _differs(before, fresh):
         notify(proposal, f"{fresh.applicable} of {len(proposal.actions)} actions apply now")
 

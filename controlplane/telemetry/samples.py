@@ -20,11 +20,15 @@ MIN_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class PreviousBatch:
-    """The previous batch: when it was emitted (None: unknown) and Spark's batch time."""
+    """The previous batch: when it was emitted (None: unknown) and Spark's batch time.
+
+    `arrived`: the records/s that arrived in the log since its reading, None if not known.
+    """
 
     emitted_ms: int | None
     trigger_ms: int
     batch_ms: float | None = None
+    arrived: float | None = None
 
 
 def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> Sample:
@@ -48,6 +52,7 @@ def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> S
         "rf": row["delivered"] / row["read"] if row["read"] else None,
         "imbalance": imbalance(sample["loads"], capacities),
         "batch_ms": before.batch_ms,
+        "arrived": before.arrived,
     }
 
 
@@ -74,9 +79,10 @@ def imbalance(loads: Sequence[float], capacities: Sequence[float]) -> float | No
 
 
 def _seconds(row: Row, before: PreviousBatch) -> float:
-    if before.emitted_ms is None:
-        return max(before.trigger_ms / 1000, MIN_SECONDS)
     emitted_ms: int = row["emitted_ms"]
+    # The first batch, or a clock that was set back: how long the batch lasted is not known.
+    if before.emitted_ms is None or emitted_ms < before.emitted_ms:
+        return max(before.trigger_ms / 1000, MIN_SECONDS)
     return max((emitted_ms - before.emitted_ms) / 1000, MIN_SECONDS)
 
 

@@ -25,6 +25,11 @@ _ALL: Final = (
     Code("not_running", "The cluster is stopped", calm=True, grade="unknown"),
     Code("no_data", "There are no measurements yet", calm=True, grade="unknown"),
     Code("data_too_old", "The newest measurement is too old", calm=True),
+    Code(
+        "catching_up",
+        "The cluster works off the backlog of an outage: its rates and latencies show no load",
+        calm=True,
+    ),
     Code("dead_band", "The figure is below its limit again, but within the dead band"),
     Code("stale", "The armed ladder is stale, but not for long enough", calm=True),
     Code("execution_running", "A proposal of the cluster is being executed"),

@@ -2,16 +2,11 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
 
+from controlplane.catching_up import CatchingUp, oldest_s
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.codes import is_calm
 from controlplane.watch.loops import SECONDS, SHARE, Reading
-
-# Without a newer sample, the driver has most likely failed.
-OLD_S: Final = 30.0
-# A slow cluster reports its batches less often.
-OLD_TRIGGERS: Final = 10
 
 
 @dataclass(frozen=True)
@@ -20,6 +15,7 @@ class Situation:
 
     `age_s`: of the newest sample, None before the first one. `running`: the approved or executing
     proposal; `waiting`: a computing or ready proposal of the loops, requested at `waiting_since`.
+    `catching_up`: why the last minute shows an outage and not the load, None if it shows the load.
     `quiet_since`: the last request of the loops or the end of the last execution. `blackout`: the
     reason of the blackout that ends at `blackout_until`.
     """
@@ -33,6 +29,7 @@ class Situation:
     quiet_since: datetime | None = None
     blackout: str = ""
     blackout_until: datetime | None = None
+    catching_up: CatchingUp | None = None
 
 
 @dataclass(frozen=True)
@@ -77,13 +74,24 @@ def unobservable(situation: Situation) -> Outcome | None:
     """Return the outcome if the cluster cannot be observed, else None."""
     if not situation.runs:
         return Outcome("not_running", None, None, "The cluster is stopped")
-    oldest = max(OLD_S, OLD_TRIGGERS * situation.trigger_ms / 1000)
+    oldest = oldest_s(situation.trigger_ms)
     if situation.age_s is None:
         return Outcome("no_data", None, oldest, "The cluster has not reported a sample yet")
     if situation.age_s > oldest:
         text = f"The newest sample is {situation.age_s:,.0f} s old, {oldest:,.0f} s is the limit"
         return Outcome("data_too_old", situation.age_s, oldest, text, SECONDS)
+    if situation.catching_up is not None:
+        return _catching_up(situation.catching_up)
     return None
+
+
+def _catching_up(known: CatchingUp) -> Outcome:
+    """Return the outcome of a cluster whose measures are those of an outage."""
+    if known.outage:
+        text = f"No batch ran for {known.seconds:,.0f} s within the last minute"
+    else:
+        text = f"A backlog of {known.seconds:,.0f} s of input was worked off in the last minute"
+    return Outcome("catching_up", known.seconds, known.limit, text, SECONDS)
 
 
 def _blocked(

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from controlplane.catching_up import load_of
 from controlplane.planning import measures
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.ladder import LADDER, STALE
@@ -99,7 +100,8 @@ class Reading:
 class Loop:
     """A loop: name, subject, and the measure that its plans must improve ("": any).
 
-    `limit`: the limit of the policy that plans keep.
+    `limit`: the limit of the policy that plans keep. `is_measured`: False for a loop about the
+    assignment of tasks, which decides also while the cluster catches up.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Loop:
     read: Callable[[Observation], Reading]
     measure: str = ""
     limit: Callable[[PolicySettings], float] = lambda policy: policy.watch_imbalance
+    is_measured: bool = True
 
 
 def _above(number: float, limit: float, dead_band: float, text: str, unit: str = SHARE) -> Reading:
@@ -187,9 +190,9 @@ def _forecast(observed: Observation) -> Reading | None:
     trends: list[tuple[float, ObservedNode]] = []
     for node in observed.active:
         known = [
-            (sample["t"] / 1000, sample["loads"][node.index])
+            (sample["t"] / 1000, load)
             for sample in observed.trend
-            if len(sample.get("loads") or ()) > node.index
+            if (load := load_of(sample, node.index)) is not None
         ]
         trend = trend_of(*zip(*known, strict=True)) if known else None
         if trend is not None and trend.slope > 0:
@@ -294,7 +297,7 @@ def _names(nodes: list[ObservedNode], singular: str, plural: str) -> str:
 
 # The most urgent loop first: it requests a plan, and the others wait.
 LOOPS: Final = (
-    Loop("node lost", "tasks on an inactive node", _lost),
+    Loop("node lost", "tasks on an inactive node", _lost, is_measured=False),
     Loop("overload", "a node beyond its capacity, now or in five minutes", _overload, IMBALANCE),
     Loop("latency", "p95 from the log to the result", _latency, IMBALANCE),
     Loop(
@@ -303,7 +306,7 @@ LOOPS: Final = (
     ),
     Loop("imbalance", "most loaded node above the mean", _imbalance, IMBALANCE),
     Loop("replication", "records delivered to several nodes", _replication, REPLICATION),
-    Loop("node added", "an active node without tasks", _added, IMBALANCE),
+    Loop("node added", "an active node without tasks", _added, IMBALANCE, is_measured=False),
     Loop(LADDER, "an armed ladder of load shedding for other rates, costs or queries", _ladder),
 )  # fmt: skip
 # It redirects streams automatically, or requests a proposal of its own planner (`watch.admission`).

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from django.db.models import Count, Q
 
+from controlplane.catching_up import CatchingUp, catching_up, load_of
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Exclusion, MetricSample, Query, Task
 from controlplane.partitioning.skew_history import QuerySkew, recent_skews
@@ -90,9 +91,15 @@ class Observation:
         return float(median(known)) if known else None
 
     def load(self, node: ObservedNode) -> float | None:
-        """Return a node's median load over the last minute, in records/s."""
-        known = series(self.samples, figure_of("loads").name, node.index)
+        """Return a node's median load over the last minute, in arriving records/s."""
+        known = [
+            load for sample in self.samples if (load := load_of(sample, node.index)) is not None
+        ]
         return median(known) if known else None
+
+    def catching_up(self) -> CatchingUp | None:
+        """Return why the last minute shows an outage and not the load, None if it does."""
+        return catching_up(self.samples, self.cluster.trigger_ms)
 
     def replication(self) -> Replication | None:
         """Return the replication factor that placement can change, and its lower bound."""
@@ -101,11 +108,6 @@ class Observation:
     def ladder(self) -> ObservedLadder | None:
         """Return the armed ladder with its drift, None if none is armed."""
         return ladder_of(self.cluster, self.policy, self.now)
-
-
-def series(samples: Sequence[Mapping[str, Any]], name: str, index: int) -> list[float]:
-    """Return the values of a node for a measure per node."""
-    return [sample[name][index] for sample in samples if len(sample.get(name) or ()) > index]
 
 
 def observe(cluster: Cluster, policy: PolicySettings, now: datetime) -> Observation:

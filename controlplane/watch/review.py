@@ -16,7 +16,7 @@ from controlplane.policies.gains import gain_of, worsened
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals import decisions
-from controlplane.proposals.drift import drift_of
+from controlplane.proposals.drift import observe_drift
 from controlplane.proposals.staleness import mark_stale
 from controlplane.shedding.arming import confirm_ladder
 from controlplane.watch.codes import is_calm
@@ -66,9 +66,10 @@ def review_waiting(cluster: Cluster, policy: PolicySettings, now: datetime) -> N
         if not reviewed or (acts and decide_auto_approval(proposal, policy, now).allowed):
             # The task of its review may be lost.
             review_proposal(proposal.pk)
-        elif age >= timedelta(seconds=policy.cooldown_s) and (drift := drift_of(proposal)).stale:
+        elif age >= timedelta(seconds=policy.cooldown_s):
+            drift = observe_drift(proposal)
             # It would prevent a new plan.
-            if not mark_stale(proposal, drift, WATCH):
+            if not drift.stale or not mark_stale(proposal, drift, WATCH):
                 continue
             text = f"Proposal {proposal.pk} is stale: {drift}"
             record_decision(cluster, loop_of(proposal), _about(proposal, "drifted", text), now)

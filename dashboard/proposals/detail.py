@@ -109,7 +109,7 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "tasks": sum(proposal.before.get("loads", [])),
         "node_count": len(proposal.before.get("loads", [])),
         "worst": max(proposal.imbalance_after, default=None),
-        "drift": drift.drift_of(proposal) if ready else None,
+        "drift": _drift(proposal),
         "under_way": proposal.state in UNDER_WAY,
         "percent": round(100 * proposal.progress),
         "auto_approval": decide_auto_approval(proposal) if ready else None,
@@ -117,6 +117,17 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "may_request_again": verbs.may_request_again(request.actor, proposal),
         "waits": waiting_for(proposal),
     } | _execution(request, proposal)
+
+
+def _drift(proposal: Proposal) -> drift.Drift | None:
+    """Return the drift of a ready proposal, and of an execution while it drifts."""
+    if proposal.state == Proposal.State.READY:
+        return drift.drift_of(proposal)
+    waits = proposal.state in (Proposal.State.APPROVED, Proposal.State.EXECUTING)
+    if not waits or proposal.drifting_since is None:
+        return None
+    execution = Execution.objects.filter(proposal=proposal).first()
+    return drift.drift_of(proposal, execution.done if execution is not None else 0)
 
 
 def _execution(request: PageRequest, proposal: Proposal) -> dict[str, Any]:

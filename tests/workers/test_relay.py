@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from channels.layers import get_channel_layer
 from django.db import OperationalError
 from redis import Redis
 
+from controlplane.arrivals import Interval
 from controlplane.background import ingestion
 from controlplane.connections import redis_client
 from controlplane.events.publish import group
@@ -146,11 +148,16 @@ async def test_measured_rates_reach_the_streams(sf: Cluster, redis_url: str) -> 
     assert stream.rate == 10
 
 
-def test_the_meter_waits_for_five_seconds_of_the_data_planes_clock() -> None:
-    """The first row only starts the clock: its span is not known."""
+def test_the_meter_waits_for_five_seconds_of_arrivals() -> None:
+    """Intervals whose records are not known do not count."""
+    start = datetime(2026, 3, 1, tzinfo=UTC)
+
+    def interval(second: int, *, is_measured: bool = True) -> Interval:
+        begin = start + timedelta(seconds=second)
+        return Interval(begin, begin + timedelta(seconds=1), {7: 10.0}, {}, is_measured)
+
     meter = RateMeter()
-    rows = [telemetry(i, 1000 * i, streams={"7": 10}) for i in range(7)]
-    assert meter.add(rows[:3]) is None
-    due = meter.add(rows[3:6])
-    assert due == ({7: 50}, 5.0)
-    assert meter.add(rows[6:]) is None
+    assert meter.add([interval(0), None, interval(1), interval(2, is_measured=False)]) is None
+    due = meter.add([interval(3), interval(4), interval(5)])
+    assert due == ({7: 50.0}, 5.0)
+    assert meter.add([interval(6)]) is None

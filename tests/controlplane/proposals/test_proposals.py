@@ -10,9 +10,10 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.isolation.heartbeat import Heartbeat
 from controlplane.models import AuditEntry, Cluster, Exclusion, Grant, Node, Proposal, Stream, Task
 from controlplane.plans.plan import seal_of
-from controlplane.proposals import computation, decisions, requests, transitions
+from controlplane.proposals import claims, computation, decisions, requests, transitions
 from controlplane.query_spec import QuerySpec
 from controlplane.topology import placement, queries
 from controlplane.wire.query_text import QueryText
@@ -89,10 +90,6 @@ def _other_capacity(proposal: Proposal) -> None:
     Node.objects.filter(index=0).update(capacity=250)
 
 
-def _rates(proposal: Proposal) -> None:
-    Stream.objects.update(rate=30.0)
-
-
 def _lose_node(proposal: Proposal) -> None:
     Node.objects.filter(index=moves_of(proposal)[0].target).update(active=False)
 
@@ -103,7 +100,7 @@ def _move_elsewhere(proposal: Proposal) -> None:
     Task.objects.filter(query=move.query).update(node=other)
 
 
-@pytest.mark.parametrize("drift", [_lose_node, _move_elsewhere, _other_capacity, _rates])
+@pytest.mark.parametrize("drift", [_lose_node, _move_elsewhere, _other_capacity])
 def test_a_proposal_that_no_longer_fits_is_stale_and_says_why(
     approver: Actor, scattered: Cluster, drift: Callable[[Proposal], None]
 ) -> None:
@@ -214,17 +211,15 @@ def test_a_viewer_may_not_request_or_apply(
         decisions.approve(viewer, proposal, proposal.seal)
 
 
-def test_a_cancelled_proposal_stops_computing(
-    operator: Actor, scattered: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The planner's next report of progress ends it, and nothing is saved over the decision."""
-    monkeypatch.setattr(computation, "PROGRESS_EVERY_S", 0.0)
+def test_a_cancelled_proposal_stops_computing(operator: Actor, scattered: Cluster) -> None:
+    """The next heartbeat ends it, and nothing is saved over the decision."""
     proposal = requests.request(operator, scattered, "mms", {})
-    report = computation._progress_of(proposal)
-    report(0.5)
+    claimed = claims.claim(proposal.pk)
+    assert claimed is not None
+    heartbeat = Heartbeat(lambda: claims.owned(claimed))
+    assert heartbeat(0.5)
     decisions.cancel(operator, proposal)
-    with pytest.raises(computation.Cancelled):
-        report(0.6)
+    assert not heartbeat(0.6)
     computation.compute(proposal.pk)
     proposal.refresh_from_db()
     assert (proposal.state, proposal.progress) == ("rejected", 0.5)

@@ -363,6 +363,7 @@ class LogReader(DataSourceStreamReader):
             "end": partition.end,
             **source_report(header.split, entries, table),
             "behind": behind,
+            "read_ms": clock_ms(),
             "delayed": {s: place for s, place in partition.ends.items() if s in streams},
             "clock_ms": header.clock_ms,
             "elapsed_ms": header.elapsed_ms,
