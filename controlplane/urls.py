@@ -6,6 +6,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 from controlplane.api import api
+from controlplane.api.health import readyz
 from controlplane.api.integrations.metrics import metrics
 
 
@@ -17,6 +18,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 handler500 = "dashboard.site.server_error"
 urlpatterns = [
     path("healthz", healthz),
+    path("readyz", readyz),
     path("metrics", metrics),
     # The pages of Weir limit attempts, record them, and queue what hashes a password.
     path("admin/login/", RedirectView.as_view(pattern_name="login", query_string=True)),

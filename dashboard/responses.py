@@ -12,6 +12,7 @@ from django.shortcuts import redirect, render
 
 from controlplane.errors import Conflict, Forbidden, Invalid, WeirError
 from controlplane.health.disks import full_disks
+from controlplane.liveness.status import site_status
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, cluster_action
 
@@ -26,6 +27,7 @@ def render_page(
     values = {"actor": request.actor, "cluster": request.cluster} | (context or {})
     if not request.htmx:
         values["full_disks"] = full_disks()
+        values["site_status"] = site_status()
         values["clusters"] = list(_clusters(request).only("slug", "name", "state"))
     return render(request, f"dashboard/{template}", values, status=status)
 

@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
-from dashboard import access, site
+from dashboard import access, site, system
 from dashboard.account import login
 from dashboard.account import views as account
 from dashboard.clusters import fleet, incidents
@@ -191,6 +191,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tokens/make/", access.make_token, name="token-make"),
     path("tokens/<int:pk>/revoke/", access.revoke_token, name="token-revoke"),
     *_webhooks,
+    path("system/", system.system_health, name="system"),
+    path("system/banner/", system.system_banner, name="system-banner"),
     path("help/", site.help_page, name="help"),
     *_account,
 ]

@@ -1,7 +1,8 @@
 """The Ninja application: routers, decorators of all responses, and error handlers."""
 
 from controlplane.api import access, comparisons, executions, lab, policies, proposals
-from controlplane.api.clusters import health, shedding
+from controlplane.api import health as site_health
+from controlplane.api.clusters import health, lifecycle, shedding
 from controlplane.api.clusters import routes as clusters
 from controlplane.api.common.decorators import conditional, idempotent
 from controlplane.api.common.openapi import DocumentedAPI
@@ -33,6 +34,7 @@ api.add_decorator(known_parameters_only, mode="view")
 api.add_decorator(conditional, mode="view")
 api.add_decorator(idempotent, mode="view")
 api.add_router("/me", access.me)
+api.add_router("/health", site_health.router)
 api.add_router("/tokens", access.tokens_router)
 api.add_router("/webhooks", webhooks.router)
 api.add_router("/audit", access.audit)
@@ -41,6 +43,8 @@ for _module in (
     feed, keys, edges, proposals, comparisons, executions, policies,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)
+api.add_router("/demos", lifecycle.demos)
+api.add_router("/descriptions", lifecycle.descriptions)
 api.add_router("/key-groupings", edges.groupings)
 api.add_router("/lab", lab.router)
 api.add_router("/attached", attached.router)

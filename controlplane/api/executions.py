@@ -127,5 +127,5 @@ def _progress_values(progress: Progress) -> dict[str, Any]:
         "state": row.proposal.state,
         "total_actions": progress.total,
         "share": progress.share,
-        "waits": row.waits or waiting_for(row.proposal),
+        "waits": waiting_for(row.proposal, row.waits),
     }

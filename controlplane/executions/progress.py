@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Count, DurationField, ExpressionWrapper, F, Q, QuerySet, Sum
 from django.utils import timezone
 
+from controlplane.liveness.status import computation_waits_for, execution_waits_for
 from controlplane.models import Execution, Proposal, Step
 from controlplane.pagination.lookup import row_by
 from controlplane.pagination.pages import Page, page_of
@@ -86,12 +87,19 @@ def step_seconds(step: Step, now: datetime | None = None) -> float:
     return (end - step.published_at).total_seconds()
 
 
-def waiting_for(proposal: Proposal) -> str:
-    """Return why an approved proposal or its execution waits, "" if it does not wait."""
+def waiting_for(proposal: Proposal, stored: str = "") -> str:
+    """Return why a proposal or its execution waits, "" if it does not wait.
+
+    `stored`: the reason of its execution, which a silent process precedes.
+    """
     if proposal.state == Proposal.State.PAUSED:
         return f"{proposal.decided_by} paused it"
-    if proposal.state != Proposal.State.APPROVED:
-        return ""
+    if proposal.state == Proposal.State.COMPUTING:
+        return computation_waits_for()
+    if proposal.state in (*Proposal.ACTIVE, Proposal.State.APPROVED):
+        stored = execution_waits_for(proposal.cluster) or stored
+    if stored or proposal.state != Proposal.State.APPROVED:
+        return stored
     other = Proposal.objects.filter(cluster=proposal.cluster_id, state__in=Proposal.ACTIVE)
     number = other.values_list("pk", flat=True).first()
     return f"proposal {number} is being executed" if number is not None else ""

@@ -115,7 +115,6 @@ def _review(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
         "auto_approval": decide_auto_approval(proposal) if ready else None,
         "buttons": verbs.offered(request.actor, proposal),
         "may_request_again": verbs.may_request_again(request.actor, proposal),
-        "waits": waiting_for(proposal),
     } | _execution(request, proposal)
 
 
@@ -133,11 +132,12 @@ def _drift(proposal: Proposal) -> drift.Drift | None:
 def _execution(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
     execution = Execution.objects.filter(proposal=proposal).first()
     if execution is None:
-        return {"execution": None}
+        return {"execution": None, "waits": waiting_for(proposal)}
     execution.proposal = proposal
     page = steps_page(execution, whole(request.GET, "steps", 1), STEPS_PER_PAGE)
     return {
         "execution": execution,
+        "waits": waiting_for(proposal, execution.waits),
         "progress": progress_of(execution),
         "steps": page,
         "step_rows": [{"step": step, "seconds": step_seconds(step)} for step in page.rows],

@@ -17,14 +17,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
-from redis import RedisError
 
 from controlplane.access.roles import Actor
 from controlplane.api.common.problems import anonymous, problem
 from controlplane.api.common.security import identified
-from controlplane.connections import redis_client
+from controlplane.liveness.readings import read_site
+from controlplane.liveness.status import full_status
+from controlplane.models import Cluster
 from controlplane.request_metrics import collect_requests
-from controlplane.task_names import QUEUES, queue_key
 from controlplane.telemetry.gauges import ClusterGauges, Gauges, gauges
 from controlplane.wire.figures import FIGURES, Figure
 
@@ -65,6 +65,7 @@ class _Figures(Collector):
         if self._actor.is_viewer:
             yield _gauge("webhook_deliveries", "Messages", ("state",), figures.deliveries)
             yield from _of_queues()
+            yield from _of_processes([row.cluster for row in figures.clusters])
 
 
 _LABELS: Final = {"node": "node", "split": "split_node"}
@@ -91,15 +92,29 @@ def _of_clusters(figures: Gauges, now: datetime) -> Iterator[Metric]:
 
 def _of_queues() -> Iterator[Metric]:
     """Yield the lengths of the task queues, and whether Redis responds."""
-    up, lengths = 1.0, []
-    try:
-        for name in QUEUES:
-            length = redis_client().llen(queue_key(name))
-            lengths.append(((name,), float(length)))
-    except RedisError:
-        up, lengths = 0.0, []
+    reading = read_site(fresh=True)
+    lengths = [((queue.name,), float(queue.length)) for queue in reading.queues]
+    ages = [((queue.name,), queue.oldest_s or 0.0) for queue in reading.queues]
+    up = 0.0 if reading.lost_ms is not None else 1.0
     yield _gauge("redis_up", "Whether Redis answers", (), [((), up)])
     yield _gauge("queue_length", "Tasks that wait for a worker", ("queue",), lengths)
+    yield _gauge("queue_oldest_seconds", "Age of the oldest waiting task", ("queue",), ages)
+
+
+def _of_processes(clusters: list[Cluster]) -> Iterator[Metric]:
+    """Yield which processes of Weir send heartbeats, and the failures of supervised ones."""
+    status = full_status(clusters)
+    labels = ("process", "cluster")
+    known = [row for row in status.processes if row.state != "unknown"]
+    yield _gauge("process_up", "1 while heartbeats arrive", labels, (
+        ((row.kind.name, row.cluster), float(row.state == "running")) for row in known
+    ))  # fmt: skip
+    yield _gauge("process_silent_seconds", "Time since the last heartbeat", labels, (
+        ((row.kind.name, row.cluster), row.silent_s or 0.0) for row in known
+    ))  # fmt: skip
+    yield _gauge("process_failures", "Ends in a row", ("child",), (
+        ((child.name,), float(child.failures)) for child in status.children
+    ))  # fmt: skip
 
 
 def _values(rows: list[ClusterGauges], figure: Figure) -> Iterator[tuple[tuple[str, ...], float]]:

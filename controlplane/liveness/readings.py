@@ -1,0 +1,123 @@
+"""What Redis has about the processes of Weir, read in one round trip and kept for a second."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Final
+
+from django.conf import settings
+from redis import RedisError
+
+from controlplane.connections import redis_client
+from controlplane.runtime.beats import (
+    BEATS,
+    CHILDREN,
+    ChildReport,
+    children_of,
+    newest_by_kind,
+    now_ms,
+)
+from controlplane.task_names import QUEUED_MS, QUEUES, queue_key
+from controlplane.wire import keys
+
+# Pages and lists of executions read it repeatedly.
+KEPT_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueReading:
+    """A Celery queue: its length, and the age of its oldest waiting task (s), None if empty."""
+
+    name: str
+    length: int
+    oldest_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One reading. `beats`: the newest heartbeat by kind (ms).
+
+    `lost_ms`: since when Redis does not respond, None while it does; the rest is empty then.
+    """
+
+    at_ms: int
+    beats: dict[str, int] = field(default_factory=dict)
+    children: tuple[ChildReport, ...] = ()
+    queues: tuple[QueueReading, ...] = ()
+    lost_ms: int | None = None
+
+
+class _Kept:
+    """The newest reading of this process."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.reading: Reading | None = None
+        self.url = ""
+        self.until = 0.0
+
+
+_KEPT: Final = _Kept()
+
+
+def read_site(*, fresh: bool = False) -> Reading:
+    """Return a reading, at most a second old unless it must be `fresh`.
+
+    A lost Redis is part of the reading, no error. One thread reads, the others wait for it.
+    """
+    with _KEPT.lock:
+        same = _KEPT.url == settings.REDIS_URL
+        if not fresh and same and _KEPT.reading is not None and time.monotonic() < _KEPT.until:
+            return _KEPT.reading
+        lost_ms = _KEPT.reading.lost_ms if _KEPT.reading is not None and same else None
+        try:
+            _KEPT.reading = _read()
+        except (RedisError, OSError):
+            at_ms = now_ms()
+            _KEPT.reading = Reading(at_ms, lost_ms=at_ms if lost_ms is None else lost_ms)
+        _KEPT.url, _KEPT.until = settings.REDIS_URL, time.monotonic() + KEPT_S
+        return _KEPT.reading
+
+
+def driver_beats(slugs: Sequence[str]) -> dict[str, int]:
+    """Return the last heartbeat of each cluster's driver (ms); silent ones are missing after 30 s.
+
+    Empty if Redis does not respond.
+    """
+    try:
+        pipe = redis_client().pipeline(transaction=False)
+        for slug in slugs:
+            pipe.hget(keys.driver_key(slug), "beat_ms")
+        values = pipe.execute()
+    except (RedisError, OSError):
+        return {}
+    return {slug: int(value) for slug, value in zip(slugs, values, strict=True) if value}
+
+
+def _read() -> Reading:
+    pipe = redis_client().pipeline(transaction=False)
+    pipe.hgetall(BEATS)
+    pipe.get(CHILDREN)
+    for name in QUEUES:
+        pipe.llen(queue_key(name))
+        pipe.lindex(queue_key(name), -1)
+    beats, children, *queues = pipe.execute()
+    at_ms = now_ms()
+    rows = zip(QUEUES, queues[::2], queues[1::2], strict=True)
+    return Reading(
+        at_ms,
+        newest_by_kind({name.decode(): int(value) for name, value in beats.items()}),
+        tuple(children_of(children)),
+        tuple(QueueReading(name, length, _age_s(oldest, at_ms)) for name, length, oldest in rows),
+    )
+
+
+def _age_s(message: bytes | None, at_ms: int) -> float | None:
+    """Return the age of a waiting task, None without one or if it has no time."""
+    if message is None:
+        return None
+    headers: dict[str, Any] = json.loads(message).get("headers", {})
+    queued_ms = headers.get(QUEUED_MS)
+    return None if queued_ms is None else max(0.0, (at_ms - queued_ms) / 1000)

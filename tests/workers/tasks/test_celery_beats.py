@@ -1,0 +1,45 @@
+"""Celery's processes send heartbeats, and tasks carry the time at which they were sent."""
+
+import pytest
+
+from controlplane.connections import redis_client
+from controlplane.liveness.readings import read_site
+from controlplane.runtime.beats import BEATS, last_beat_ms
+from controlplane.runtime.process_kinds import PROCESSES
+from controlplane.task_names import PRUNE, QUEUES, RECONCILE_ROUTING, queue_key
+from tests.controlplane.runtime.waiting import wait_for
+from workers import celery_beats
+from workers.celery import app
+from workers.celery_beats import BeatingScheduler
+
+SERVED = [kind.name for kind in PROCESSES if kind.queue in QUEUES and kind.queue]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_sends_heartbeats_of_the_kinds_whose_queues_it_serves(
+    redis_url: str, request: pytest.FixtureRequest
+) -> None:
+    redis_client().delete(BEATS)
+    request.getfixturevalue("celery_worker")
+    wait_for(lambda: all(last_beat_ms(redis_client(), name) for name in SERVED))
+
+
+def test_the_beat_sends_a_heartbeat_and_nothing_to_a_full_queue(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
+    """Without a worker, periodic tasks would fill Redis."""
+    monkeypatch.setattr(celery_beats, "MOST_WAITING", 1)
+    scheduler = BeatingScheduler(app=app, schedule_filename=f"{tmp_path}/schedule", lazy=True)
+    client = redis_client()
+    entries = {name: scheduler.Entry(name=name, task=name, schedule=5.0, app=app) for name in
+               (RECONCILE_ROUTING, PRUNE)}  # fmt: skip
+    assert scheduler.apply_async(entries[RECONCILE_ROUTING], advance=False) is not None
+    assert scheduler.apply_async(entries[PRUNE], advance=False) is None
+    assert client.llen(queue_key("weir")) == 1
+    (queue,) = [row for row in read_site(fresh=True).queues if row.name == "weir"]
+    assert queue.oldest_s is not None
+    assert queue.oldest_s < 60
+    scheduler.setup_schedule()
+    assert scheduler.tick() <= celery_beats.PERIOD_S
+    assert last_beat_ms(client, "beat") is not None
+    scheduler.close()
