@@ -373,6 +373,7 @@ def _shedding(group: Any) -> None:
     sub.add_argument("--floor", type=float, metavar="PART", help="least part that is kept, 0 to 1")
     about = "when which rung dropped records"
     sub = _cluster_command(group, "history", "shedding.list_history", about)
+    sub.add_argument("--intervals", action="store_true", help="the intervals of episodes, by rung")
     sub.add_argument("--hours", type=float, default=24.0, metavar="N", help="of the past (24)")
     about = "what the ladder would have dropped in a past time range; changes nothing"
     sub = _cluster_command(group, "drill", "shedding.drill", about)

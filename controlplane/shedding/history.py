@@ -12,6 +12,9 @@ from controlplane.wire.routing.drop_rules import INPUT, Edge
 
 # An interval ends when nothing was dropped for so long.
 LONGEST_GAP: Final = timedelta(seconds=60)
+# A change of the rung so soon after the beginning of an interval belongs to it: with few records a
+# second, the position passes between neighbouring rungs in every batch.
+SHORTEST: Final = timedelta(seconds=10)
 KEPT: Final = timedelta(days=90)
 # The edges of an interval that are stored: those that drop the most; streams: the largest.
 MOST_EDGES: Final = 1_000
@@ -36,11 +39,19 @@ def record(cluster: Cluster, rows: Sequence[Row], samples: Sequence[Sample]) -> 
 def _extended(
     cluster: Cluster, newest: SheddingInterval | None, row: Row, sample: Sample, rung: int
 ) -> SheddingInterval:
-    """Return the interval of a row: the newest one if it goes on, else another one."""
+    """Return the interval of a row: the newest one if it goes on, else another one.
+
+    Its rung is the highest one.
+    """
     end = moment_of(row["emitted_ms"])
     start = max(end - timedelta(seconds=sample["span_s"]), end - LONGEST_GAP)
-    goes_on = newest is not None and newest.rung == rung and end - newest.ended_at <= LONGEST_GAP
-    if newest is None or not goes_on:
+    if (
+        newest is not None
+        and end - newest.ended_at <= LONGEST_GAP
+        and (newest.rung == rung or end - newest.started_at <= SHORTEST)
+    ):
+        newest.rung = max(newest.rung, rung)
+    else:
         begin = start if newest is None else max(start, newest.ended_at)
         newest = SheddingInterval(cluster=cluster, rung=rung, position=0.0, started_at=begin)
     newest.ended_at = end

@@ -80,6 +80,10 @@ _LABELS: Final[Mapping[str, Mapping[str, str]]] = {
         "auto": "auto: whole windows of queries with short windows",
         "random": "random: records, evenly",
     },
+    "shedding_objective": {
+        "value": "value: the most results, by weight",
+        "fair": "fair: equal parts of all queries, by weight",
+    },
 }
 SECTIONS: Final = (
     FormSection.of(

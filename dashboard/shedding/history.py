@@ -7,17 +7,20 @@ from typing import Any, Final
 from django.http import HttpResponse
 
 from controlplane.models import Cluster, Query, SheddingInterval
-from controlplane.shedding.history import intervals, totals
-from controlplane.shedding.interval_costs import IntervalCost, interval_costs
+from controlplane.shedding.episodes import QUIET, episodes
+from controlplane.shedding.history import totals
+from controlplane.shedding.interval_costs import IntervalCost
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import render_page
 
 # The time of the history on the page, and its rows.
 HISTORY: Final = timedelta(days=7)
 HISTORY_ROWS: Final = 20
-# The edges and queries of a row that are named.
+# The edges and queries of an episode that are named.
 _EDGES: Final = 3
 _QUERIES: Final = 20
+# The intervals of an episode that are listed.
+_INTERVALS: Final = 50
 
 
 @cluster_page
@@ -27,17 +30,25 @@ def history(request: PageRequest, cluster: Cluster) -> HttpResponse:
 
 
 def history_context(cluster: Cluster) -> dict[str, Any]:
-    """Return the newest intervals with their costs, and the totals of all."""
+    """Return the newest episodes with their costs, and the totals of all."""
     stop = datetime.now(UTC)
-    rows = intervals(cluster, stop - HISTORY, stop)
+    rows = episodes(cluster, stop - HISTORY, stop, stop)
     shown = rows[:HISTORY_ROWS]
     streams = dict(cluster.streams.values_list("id", "name"))
-    readers = {query for row in shown for _, query, _ in row.by_edge[:_EDGES]}
+    readers = {query for row in shown for _, query, _ in row.cost.row.by_edge[:_EDGES]}
     queries = dict(Query.objects.filter(pk__in=readers).values_list("id", "name"))
-    costs = interval_costs(cluster, shown)
     return {
-        "history": [_shown(cost, streams, queries) for cost in costs],
-        "history_totals": totals(rows),
+        "history": [
+            _shown(episode.cost, streams, queries)
+            | {
+                "episode": episode,
+                "intervals": episode.intervals[:_INTERVALS],
+                "more_intervals": max(0, len(episode.intervals) - _INTERVALS),
+            }
+            for episode in shown
+        ],
+        "history_quiet": QUIET,
+        "history_totals": totals([cost.row for row in rows for cost in row.intervals]),
     }
 
 

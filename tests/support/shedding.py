@@ -66,13 +66,15 @@ class SheddingCluster:
         right: Sequence[int] = (),
         work: Sequence[float] = (),
         window_ms: int = HOUR_MS,
+        slide_ms: int = 0,
         aggregators: Sequence[int] = (),
         shared: int = 0,
     ) -> "SheddingCluster":
         """Add a query with one task on each of these nodes; return the cluster."""
         routing = "key" if len(nodes) > 1 else ""
         self.queries.append(
-            SheddingQuery(query, weight, floor, list(streams), list(right), window_ms, window_ms,
+            SheddingQuery(query, weight, floor, list(streams), list(right), window_ms,
+                      slide_ms or window_ms,
                       routing, shared or query)
         )  # fmt: skip
         name = f"q{query}"

@@ -17,16 +17,29 @@ from controlplane.cli.output import (
     values_of,
 )
 from controlplane.models import Cluster
+from controlplane.planning.shedding.node_costs import NodeCost
 from controlplane.shedding import activation
 from controlplane.shedding.arming import arm, disarm
 from controlplane.shedding.drill import Drill, run_drill
+from controlplane.shedding.episodes import Episode, episodes
 from controlplane.shedding.history import intervals
 from controlplane.shedding.interval_costs import IntervalCost, interval_costs
-from controlplane.shedding.report import EdgeDrop, LadderReport, RungReport, ladder_report
+from controlplane.shedding.report import (
+    PROVISIONAL,
+    EdgeDrop,
+    LadderReport,
+    RungReport,
+    ladder_report,
+)
 
 _RUNG_COLUMNS: Final = {
     "rung": ("number", "number"), "from factor": ("factor", "number"), "drops": ("drops", "text"),
     "input kept %": ("input_kept", "number"), "quality lost %": ("quality_lost", "number"),
+}  # fmt: skip
+_NODE_COLUMNS: Final = {
+    "node": ("name", "name"), "cost from": ("source", "text"), "us per record": ("us", "number"),
+    "+- us": ("error_us", "number"), "ms per batch": ("fixed_ms", "number"),
+    "usable %": ("usable", "number"),
 }  # fmt: skip
 _QUERY_COLUMNS: Final = {
     "query": ("name", "name"), "weight": ("weight", "number"), "floor %": ("floor", "number"),
@@ -36,6 +49,12 @@ _INTERVAL_COLUMNS: Final = {
     "from": ("started_at", "moment"), "to": ("ended_at", "moment"), "rung": ("rung", "number"),
     "read": ("read", "number"), "dropped": ("dropped", "number"),
     "quality lost %": ("lost_percent", "number"), "kept": ("kept", "text"),
+}  # fmt: skip
+_EPISODE_COLUMNS: Final = {
+    "from": ("started_at", "moment"), "to": ("ended_at", "moment"),
+    "highest rung": ("rung", "number"), "intervals": ("count", "number"),
+    "read": ("read", "number"), "dropped": ("dropped", "number"),
+    "mean kept %": ("kept_percent", "number"), "kept": ("least", "text"),
 }  # fmt: skip
 # The edges of a rung that a row of a table names.
 _NAMED: Final = 2
@@ -89,14 +108,34 @@ def set_weights(given: Namespace) -> None:
 
 
 def list_history(given: Namespace) -> None:
-    """Print when which rung dropped records and what each query kept, the newest first."""
+    """Print when how much was dropped and what each query kept, the newest first.
+
+    By episode; with `intervals`, by rung.
+    """
     _, cluster = viewed(given)
     stop = datetime.now(UTC)
-    rows = intervals(cluster, stop - timedelta(hours=given.hours), stop)
-    costs = interval_costs(cluster, rows)
-    values = [_interval(cost) | ({} if given.json else _cells(cost)) for cost in costs]
+    start = stop - timedelta(hours=given.hours)
     empty = f"nothing was dropped in the last {given.hours:g} hours"
-    print_rows(given, values, _INTERVAL_COLUMNS, empty)
+    if given.intervals:
+        costs = interval_costs(cluster, intervals(cluster, start, stop))
+        values = [_interval(cost) | ({} if given.json else _cells(cost)) for cost in costs]
+        print_rows(given, values, _INTERVAL_COLUMNS, empty)
+        return
+    values = [
+        _episode(row, is_table=not given.json) for row in episodes(cluster, start, stop, stop)
+    ]
+    print_rows(given, values, _EPISODE_COLUMNS, empty)
+
+
+def _episode(episode: Episode, *, is_table: bool) -> dict[str, Any]:
+    values = _interval(episode.cost) | {"kept": episode.kept, "is_over": episode.is_over}
+    if not is_table:
+        return values | {"intervals": [_interval(cost) for cost in episode.intervals]}
+    return values | {
+        "count": len(episode.intervals),
+        "kept_percent": None if episode.kept is None else _percent(episode.kept),
+        "least": _cells(episode.cost)["kept"],
+    }
 
 
 def _interval(cost: IntervalCost) -> dict[str, Any]:
@@ -160,6 +199,7 @@ def _print_report(given: Namespace, cluster: Cluster) -> None:
     if report.missing:
         print_sentence(report.missing)
         return
+    nodes = [_node(row) for row in report.nodes]
     print_facts(_facts(report))
     print_rows(given, [_rung(row) for row in report.rungs], _RUNG_COLUMNS)
     queries = [
@@ -170,12 +210,14 @@ def _print_report(given: Namespace, cluster: Cluster) -> None:
         for row in report.queries
     ]  # fmt: skip
     print_rows(given, queries, _QUERY_COLUMNS, "no query")
+    print_rows(given, nodes, _NODE_COLUMNS, "no node")
 
 
 def _facts(report: LadderReport) -> dict[str, Any]:
     reasons = "; ".join(reason.text for reason in report.drift.reasons) if report.drift else ""
     return {
         "ladder": f"armed by {report.set_by or 'Weir'}" if report.armed else "not armed",
+        "costs": PROVISIONAL if report.provisional else None,
         "armed again": report.arm_at and f"{report.arm_at:%d %b %H:%M} UTC",
         "input factor": None if report.factor is None else round(report.factor, 3),
         "rung": report.rung,
@@ -183,6 +225,15 @@ def _facts(report: LadderReport) -> dict[str, Any]:
         "can process": report.capacity_per_s and round(report.capacity_per_s, 1),
         "compute again": reasons or None,
     }
+
+
+def _node(row: NodeCost) -> dict[str, Any]:
+    error = None if row.error is None else round(1e6 * row.error, 1)
+    return {
+        "name": row.name, "source": row.source or "nothing", "us": round(1e6 * row.seconds, 1),
+        "error_us": error, "fixed_ms": round(1000 * row.fixed_s, 1),
+        "usable": _percent(row.usable),
+    }  # fmt: skip
 
 
 def _rung(row: RungReport) -> dict[str, Any]:

@@ -1,18 +1,19 @@
 """The ladder of a cluster: the optimal plans along its measured mix, on the edges of streams."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from algorithms.shedding.fair_rungs import plan_fair_rungs
 from algorithms.shedding.rungs import RungLadder, RungPlan, first_full_factor, plan_rungs
 from controlplane.errors import Conflict
 from controlplane.planning.shedding.problem import ClusterNetwork, network_of
+from controlplane.planning.shedding.windows import choose_windows
 from controlplane.plans.shedding_input import FAIR, SheddingInput
 from controlplane.plans.snapshot import ClusterSnapshot
 from controlplane.wire.errors import InconsistentDelta
 from controlplane.wire.routing.drop_rules import INPUT, Edge
-from controlplane.wire.routing.ladder import Cost, KeptPart, Ladder, Rung, WindowDrop
+from controlplane.wire.routing.ladder import Cost, KeptPart, Ladder, Rung
 
 NO_COSTS: Final = (
     "No node, split node or aggregator node has a cost: wait until the cluster processes records,"
@@ -20,14 +21,11 @@ NO_COSTS: Final = (
 )
 # The part of the optimal value that plans between two rungs may lose.
 LOSS: Final = 1e-3
-# Longer windows would delay the effect of a rung too much: a drop begins with a window to come.
-LONGEST_WINDOW_MS: Final = 10_000
 # Decimals of a kept part and significant digits of a cost: a routing version has many of them.
 _DECIMALS: Final = 6
 _DIGITS: Final = 7
 # Smaller differences of parts are rounding.
 _SAME: Final = 1e-7
-AUTO: Final = "auto"
 # The time of a batch with few records if none was measured.
 _EMPTY_BATCH_MS: Final = 1_000
 
@@ -55,12 +53,13 @@ def compute_ladder(snapshot: ClusterSnapshot) -> Ladder | None:
     ladder = Ladder(
         rungs,
         tuple(map(_rounded, (*network.costs, *_deliveries(network, rungs)))),
-        _windows(network, rungs) if settings.windows == AUTO else (),
+        (),
         settings.limit,
         round(settings.hold_s * 1000),
         max(1, round(settings.backlog_s * 1000)),
         empty_batch_ms=_empty_batch_ms(network, given),
     )
+    ladder = replace(ladder, windows=tuple(choose_windows(network, given, ladder).windows))
     try:
         ladder.check()
     except InconsistentDelta as error:
@@ -147,38 +146,6 @@ def _largest(stream: int, leaders: Sequence[int], rows: Sequence[Mapping[Edge, f
         most = max(parts.values())
         possible = {query for query in possible if parts[query] == most}
     return min(possible, default=INPUT)
-
-
-def _windows(network: ClusterNetwork, rungs: Sequence[Rung]) -> tuple[WindowDrop, ...]:
-    """Return the edges on which whole windows are dropped: of queries with short tumbling windows.
-
-    Not where records are dropped before, as windows would be incomplete; nor of queries that share
-    their computation with others, as windows of several edges differ; nor on edges to emulated
-    nodes, which get all records of a query with window drops.
-    """
-    edges = {(kept.stream, kept.query) for rung in rungs for kept in rung.kept}
-    readers = Counter(
-        stream
-        for group in network.groups.values()
-        for query in group.queries
-        for stream in query.streams
-    )
-    delivered = {leader for leaders, _ in network.deliveries.values() for leader in leaders}
-    result = []
-    for group in network.groups.values():
-        query = group.leader
-        if len(group.queries) > 1 or len(query.streams) > 1:
-            continue
-        if not query.window_ms == query.slide_ms <= LONGEST_WINDOW_MS:
-            continue
-        (stream,) = query.streams
-        is_input = readers[stream] == 1
-        edge = stream, INPUT if is_input else query.id
-        if not is_input and (query.id in delivered or (stream, INPUT) in edges):
-            continue
-        if edge in edges:
-            result.append(WindowDrop(*edge, query.window_ms, query.slide_ms))
-    return tuple(result)
 
 
 def input_factor(network: ClusterNetwork) -> float:

@@ -70,7 +70,10 @@ def test_the_history_has_costs(weir: Weir, by: dict[str, Any], sf: Cluster) -> N
     Query.objects.update(placed_at=now - timedelta(hours=1))
     assert "low 60 %" in weir("shedding", "history", "sf", **by).out
     (row,) = weir("shedding", "history", "sf", "--json", **by).json
-    assert (row["queries"][0]["dropped"], row["lossy_queries"], "kept" in row) == (400, 1, False)
+    assert (row["queries"][0]["dropped"], row["lossy_queries"], row["is_over"]) == (400, 1, True)
+    intervals = weir("shedding", "history", "sf", "--intervals", "--json", **by).json
+    assert row["intervals"] == intervals
+    assert "low 60 %" in weir("shedding", "history", "sf", "--intervals", **by).out
 
 
 def test_what_is_missing_is_named(weir: Weir, operator: Actor, sf: Cluster) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from controlplane.background import ingestion
 from controlplane.models import Cluster, SheddingInterval
+from controlplane.shedding import history
 from controlplane.shedding.history import intervals, prune_intervals, totals
 from tests.support.cluster import telemetry
 
@@ -26,7 +27,10 @@ def at(position: float, **dropped: int) -> dict[str, Any]:
     return {"ladder_position": position, "ladder_dropped": edges}
 
 
-def test_an_interval_lasts_as_long_as_its_rung(sf: Cluster, now: datetime) -> None:
+def test_an_interval_lasts_as_long_as_its_rung(
+    sf: Cluster, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "SHORTEST", timedelta(0))
     start = now - timedelta(seconds=30)
     ingest(
         sf, start, at(0.0), at(0.5, e1=10), at(1.0, e1=20, e1_7=5), at(1.5, e1_7=9), at(0.0),
@@ -40,6 +44,13 @@ def test_an_interval_lasts_as_long_as_its_rung(sf: Cluster, now: datetime) -> No
     assert (second.rung, second.dropped) == (2, 9)
     assert second.started_at == first.ended_at
     assert totals([first, second]) == {"seconds": 3.0, "read": 240, "dropped": 44, "rung": 2}
+
+
+def test_neighbouring_rungs_of_ten_seconds_are_one_interval(sf: Cluster, now: datetime) -> None:
+    rows = [at(0.9 + 0.2 * (number % 2), e1=1) for number in range(12)]
+    ingest(sf, now - timedelta(seconds=20), *rows)
+    (row,) = intervals(sf, now - timedelta(hours=1), now)
+    assert (row.rung, row.position, row.dropped) == (2, 1.1, 12)
 
 
 def test_a_pause_ends_an_interval(sf: Cluster, now: datetime) -> None:

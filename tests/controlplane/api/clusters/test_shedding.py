@@ -94,6 +94,9 @@ def test_history_and_drill(client: Client, sf: Cluster, now: datetime) -> None:
     assert [(query["name"], query["kept"]) for query in row["queries"]] == [
         ("high", pytest.approx(0.91)), ("low", pytest.approx(0.91)),
     ]  # fmt: skip
+    (episode,) = get(client, f"{SHEDDING}/episodes").json()
+    assert episode["intervals"] == [row]
+    assert (episode["is_over"], episode["kept"]) == (True, pytest.approx(0.91))
     past = f"start={(now - timedelta(days=9)):%Y-%m-%dT%H:%M:%SZ}"
     stop = f"stop={(now - timedelta(days=8)):%Y-%m-%dT%H:%M:%SZ}"
     assert get(client, f"{SHEDDING}/history?{past}&{stop}").json() == []

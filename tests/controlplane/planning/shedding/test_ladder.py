@@ -16,7 +16,7 @@ from controlplane.planning.shedding.quality import kept_by, parts_at
 from controlplane.plans.shedding_input import SheddingSettings
 from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT
-from controlplane.wire.routing.ladder import Ladder, WindowDrop
+from controlplane.wire.routing.ladder import Ladder
 from tests.support.shedding import SheddingCluster, loads_of, part_of
 
 CAPACITY = pytest.approx(1.0)
@@ -147,20 +147,25 @@ def test_floors_end_the_ladder() -> None:
     assert compute_ladder(whole.snapshot()) is None
 
 
-def test_short_tumbling_windows_are_dropped_whole() -> None:
-    cluster = SheddingCluster({1: 100.0, 2: 100.0, 3: 100.0}, [0.01])
-    cluster.add(1, [1], [0], window_ms=5_000).add(2, [2], [0], window_ms=60_000, weight=2)
-    cluster.add(3, [3], [0], window_ms=5_000).add(4, [3], [0], window_ms=5_000, weight=0.5)
-    windows = ladder_of(cluster).windows
-    assert WindowDrop(1, INPUT, 5_000, 5_000) in windows
-    # Behind an input edge that drops records, windows would be incomplete.
-    assert {window.stream for window in windows} <= {1, 3}
-    # An emulated node gets all records of a query with window drops.
-    emulated = SheddingCluster({1: 100.0}, [0.01], frozenset({0}))
-    emulated.add(1, [1], [0], window_ms=5_000).add(2, [1], [0], window_ms=60_000)
-    assert ladder_of(emulated).windows == ()
-    random = replace(cluster, settings=SheddingSettings(windows="random"))
-    assert ladder_of(random).windows == ()
+def test_a_fair_ladder_has_equal_parts_of_all_queries_within_weights_and_floors() -> None:
+    """The most throughput would drop the dear queries on stream 2 only."""
+    cluster = SheddingCluster({1: 100.0, 2: 100.0, 3: 50.0}, [0.01, 0.02])
+    cluster.add(1, [1], [0]).add(2, [1], [0], shared=1).add(3, [2], [1]).add(4, [3], [1])
+    cluster.add(5, [3], [0], weight=2.0).add(6, [2], [0], floor=0.45)
+    cluster.settings = SheddingSettings(objective="fair", latency_s=10.0)
+    ladder = ladder_of(cluster)
+    snapshot = cluster.snapshot()
+    assert snapshot.shedding is not None
+    full = input_factor(network_of(snapshot))
+    for factor in (1.1, 1.5, 2.0):
+        parts = parts_at(ladder, compiled_ladder(ladder).position_of(factor))
+        rates = {stream: factor / full * rate for stream, rate in cluster.rates.items()}
+        assert max(loads_of(ladder, parts, rates).values()) <= 1.0 + 1e-6
+        kept = kept_by(parts, cluster.queries, cluster.rates).queries
+        assert kept[3] == pytest.approx(kept[4], abs=2e-3), "the same node"
+        assert kept[1] == kept[2], "computed once"
+        assert kept[6] >= 0.45 - 2e-3
+        assert kept[5] == pytest.approx(min(1.0, 2 * kept[1]), abs=2e-3), "by weight"
 
 
 @pytest.mark.parametrize(
