@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from algorithms.errors import BadParameters
-from algorithms.tables import Table
+from algorithms.estimates import MB, Estimate, total
+from algorithms.tables import FIGURES, Table
 from algorithms.vocabulary import Parameters, Progress, parameter, portion, silent
 
 Measures = Mapping[str, Any]
@@ -47,6 +48,11 @@ class Repeated(Parameters):
         maximum=MAX_SEEDS,
     )
 
+    def estimate_trial(self, series: str) -> Estimate:
+        """Return the estimate of one series on the workload of one seed."""
+        del series
+        return Estimate(64 * MB, 10.0)
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -56,7 +62,8 @@ class Experiment:
     default. `series` are the algorithms compared by default, `choices` all that can be.
     `about` describes what it shows, where the paper has it, and what was chosen where the paper is
     silent. `trial` draws the workload of one seed and yields the measures of each series on it;
-    `measures` names them.
+    `measures` names them. Raises `ValueError` if x is named like another column of the table or of
+    its summary.
     """
 
     planner: str
@@ -71,6 +78,14 @@ class Experiment:
     choices: tuple[str, ...]
     measures: tuple[str, ...]
     trial: Trial
+
+    def __post_init__(self) -> None:
+        taken = ("series", "seed", *self.measures, *FIGURES)
+        if self.x.name in taken:
+            raise ValueError(
+                f"x of the experiment {self.planner} {self.name} is named {self.x.name}, as another"
+                f" column of its table: name it none of {', '.join(taken)}"
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -102,6 +117,19 @@ class Experiment:
         ]
         progress(1.0)
         return Table.from_records(self.columns, records)
+
+    def estimate(
+        self,
+        parameters: Repeated,
+        values: Sequence[float] | None = None,
+        series: Sequence[str] | None = None,
+    ) -> Estimate:
+        """Return the estimate of a run: all trials one after the other. Raises as `run`."""
+        points = self.points(parameters, self.values if values is None else values)
+        chosen = self.checked_series(self.series if series is None else series)
+        trials = [point.estimate_trial(name) for point in points for name in chosen]
+        once = total(trials)
+        return Estimate(once.bytes, once.seconds * parameters.seeds)
 
     def points(self, parameters: Repeated, values: Sequence[float]) -> list[Repeated]:
         """Return the parameters with x at each of `values`. Raises `BadParameters`."""

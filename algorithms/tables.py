@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 Cell = float | int | str | None
 
@@ -42,6 +42,10 @@ class Table:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
+# The columns of `summarise` beside x and "series"; no x has such a name.
+FIGURES: Final = ("mean", "deviation", "smallest", "largest", "runs")
+
+
 def summarise(table: Table, x: str, y: str) -> Table:
     """Return `y` over the seeds of each (x, series), in order of first appearance.
 
@@ -53,7 +57,7 @@ def summarise(table: Table, x: str, y: str) -> Table:
         group = groups.setdefault((row[x], row["series"]), [])
         if isinstance(value := row[y], int | float):
             group.append(float(value))
-    columns = (x, "series", "mean", "deviation", "smallest", "largest", "runs")
+    columns = (x, "series", *FIGURES)
     return Table(columns, tuple((*key, *_figures(values)) for key, values in groups.items()))
 
 

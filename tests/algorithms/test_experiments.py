@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -19,6 +19,7 @@ from algorithms.experiments import (
     experiments,
     summarise,
 )
+from algorithms.tables import FIGURES
 from algorithms.vocabulary import Progress, parameter
 
 
@@ -171,6 +172,13 @@ def test_every_experiment_describes_itself(one: Experiment) -> None:
     assert len(one.points(parameters, one.values)) == len(one.values) > 1
     assert one.checked_series(one.series) == one.series
     assert {panel.y.name for panel in one.panels} <= set(one.measures)
+
+
+@pytest.mark.parametrize("name", [*FIGURES, "series", "seed", "result"])
+def test_x_is_named_like_no_other_column(name: str) -> None:
+    """A column would have the values of another one without an error."""
+    with pytest.raises(ValueError, match=f"is named {name}"):
+        replace(doubling(), x=Axis(name, "Size"))
 
 
 def test_an_unknown_experiment_is_refused_by_name() -> None:

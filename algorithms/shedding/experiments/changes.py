@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from algorithms.errors import TooLarge
+from algorithms.estimates import MB, Estimate
 from algorithms.experiment import Axis, Experiment, Measures, Panel, Repeated
 from algorithms.shedding.exact.planner import ExactPlanner
 from algorithms.shedding.experiments.networks import (
@@ -18,7 +19,7 @@ from algorithms.shedding.experiments.networks import (
     with_selectivity,
     with_split,
 )
-from algorithms.shedding.experiments.setup import PERCENT
+from algorithms.shedding.experiments.setup import PERCENT, larger_cost, smaller_cost
 from algorithms.shedding.fit.central import MAX_EPSILON, FitTables, NodeState
 from algorithms.shedding.fit.distributed import DistributedTables
 from algorithms.shedding.fit.quadtree import PointQuadtree
@@ -46,17 +47,19 @@ class Sent(Repeated):
     epsilon: float = parameter(
         0.05, help="The largest error of plans.", minimum=0.005, maximum=MAX_EPSILON
     )
-    larger_ms: float = parameter(
-        64.0, unit="ms", help="Larger cost of a chain.", minimum=1.0, maximum=1_000.0
-    )
-    smaller_ms: float = parameter(
-        32.0, unit="ms", help="Smaller cost of a chain.", minimum=0.0, maximum=1_000.0
-    )
+    larger_ms: float = larger_cost()
+    smaller_ms: float = smaller_cost()
     layout: str = parameter(
         CROSSED, choices=LAYOUTS,
         help="crossed: each chain has the larger cost on another node; parallel: one chain has it "
         "on both nodes.",
     )  # fmt: skip
+
+    def estimate_trial(self, series: str) -> Estimate:
+        """Return the estimate of one table, whose rows grow with the inverse of the error."""
+        del series
+        rows = 4.0 / self.epsilon**2
+        return Estimate(50 * MB + 2_000.0 * rows, 20.0 + 1e-3 * rows)
 
     def network(self) -> Network:
         """Return the chains before any change."""
@@ -122,12 +125,8 @@ class Tolerated(Sent):
 class ByMovement(Tolerated):
     """The same with costs that a movement of 24 ms reverses."""
 
-    larger_ms: float = parameter(
-        60.0, unit="ms", help="Larger cost of a chain.", minimum=24.0, maximum=1_000.0
-    )
-    smaller_ms: float = parameter(
-        36.0, unit="ms", help="Smaller cost of a chain.", minimum=24.0, maximum=1_000.0
-    )
+    larger_ms: float = larger_cost(default=60.0, least=24.0)
+    smaller_ms: float = smaller_cost(default=36.0, least=24.0)
 
 
 def measure_changes(

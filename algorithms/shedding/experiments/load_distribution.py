@@ -31,6 +31,7 @@ from algorithms.shedding.experiments.setup import (
     compare,
     compile_planners,
     expected_error,
+    larger_cost,
     largest_loads,
     measure,
 )
@@ -59,10 +60,7 @@ _LAMBDA_TEXT: Final = (
 class Distributed(Guaranteed):
     """Chains whose loads are distributed in different ways over two nodes (figure 9)."""
 
-    larger_ms: float = parameter(
-        64.0, unit="ms", help="Cost of an operator with the larger cost.",
-        minimum=1.0, maximum=1_000.0,
-    )  # fmt: skip
+    larger_ms: float = larger_cost()
     total_ms: float = parameter(
         TOTAL_MS, unit="ms", help="Sum of the larger and the smaller cost.",
         minimum=2.0, maximum=2_000.0,

@@ -26,6 +26,7 @@ from algorithms.shedding.experiments.setup import (
     Planned,
     RandomRates,
     compare,
+    larger_cost,
     largest_loads,
 )
 from algorithms.shedding.plan_table.rate_distributions import MeasuredRates
@@ -44,10 +45,7 @@ TRACES: Final = (
 class Recorded(Planned):
     """Recorded rates of two inputs, and chains whose costs shrink together."""
 
-    larger_ms: float = parameter(
-        64.0, unit="ms", help="Larger cost of a chain; the smaller one is half of it.",
-        minimum=1.0, maximum=1_000.0,
-    )  # fmt: skip
+    larger_ms: float = larger_cost("; the smaller one is half of it")
     trace: str = parameter(
         TRACES[0], help="The recorded rates.", choices=TRACES,
     )  # fmt: skip

@@ -4,11 +4,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from algorithms.errors import TooLarge
+from algorithms.estimates import MB, Estimate
 from algorithms.experiment import Axis, Measures, Repeated
 from algorithms.shedding.exact.planner import ExactPlanner
 from algorithms.shedding.experiments.networks import chains, fan_out
@@ -54,6 +55,20 @@ CHAIN_TEXT: Final = (
 )
 
 
+def larger_cost(about: str = "", *, default: float = 64.0, least: float = 1.0) -> Any:
+    """Return the parameter of the larger cost of a chain, in ms; `about`: what else it sets."""
+    return parameter(
+        default, unit="ms", help=f"Larger cost of a chain{about}.", minimum=least, maximum=1_000.0
+    )
+
+
+def smaller_cost(*, default: float = 32.0, least: float = 0.0) -> Any:
+    """Return the parameter of the smaller cost of a chain, in ms."""
+    return parameter(
+        default, unit="ms", help="Smaller cost of a chain.", minimum=least, maximum=1_000.0
+    )
+
+
 @dataclass(frozen=True)
 class Planned(Repeated):
     """Rates up to a bound, for which plans are made."""
@@ -74,6 +89,12 @@ class Planned(Repeated):
         20_000, help="Linear programs that a table of plans may need.",
         minimum=100, maximum=200_000,
     )  # fmt: skip
+
+    def estimate_trial(self, series: str) -> Estimate:
+        """Return the estimate of one planner: its linear programs, and those of random rates."""
+        del series
+        programs = self.lp_values + 10 * self.points
+        return Estimate(100 * MB + 4_000.0 * programs, 60.0 + 1e-3 * programs)
 
 
 @dataclass(frozen=True)
