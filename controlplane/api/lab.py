@@ -14,14 +14,19 @@ from controlplane.api.common.lists import list_parameters, listed, requested_pag
 from controlplane.api.common.schemas import ListOut, RequestBody, columns_of, fields_of
 from controlplane.api.common.security import caller
 from controlplane.errors import Conflict
+from controlplane.isolation.limits import lab_limits
+from controlplane.lab.requests import MAX_VALUES
 from controlplane.lab.runs import (
     LabFilters,
+    QueuePlace,
     all_experiments,
     experiment_by_name,
+    queue_places,
     run_by_id,
     runs_listing,
 )
 from controlplane.models import LabRun
+from controlplane.planning.estimates import ShownEstimate
 
 
 class ParameterOut(fields_of(ParameterField, without="type")):  # type: ignore[misc]
@@ -57,24 +62,37 @@ class ExperimentOut(fields_of(Experiment, without="panels parameters measures tr
 class RunIn(RequestBody):
     """An experiment and its parameters; missing values have the experiment's defaults."""
 
-    planner: str = "placement"
-    experiment: str
-    parameters: dict[str, Any] = Field(default_factory=dict)
-    values: list[float] | None = None
-    series: list[str] | None = None
+    planner: str = Field("placement", max_length=30)
+    experiment: str = Field(max_length=60)
+    parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
+    values: list[float] | None = Field(None, max_length=MAX_VALUES)
+    series: list[str] | None = Field(None, max_length=MAX_VALUES)
 
 
 class LabRunOut(
     columns_of(  # type: ignore[misc]
         LabRun,
         "id planner experiment state progress requested_by requested_at started_at finished_at"
-        " error",
+        " error error_code",
         parameters=dict[str, Any],
         values=list[float],
         series=list[str],
+        estimate=dict[str, float],
     )
 ):
-    """A run without its table; state is queued, running, done, failed or cancelled."""
+    """A run without its table; state is queued, running, done, failed or cancelled.
+
+    estimate: bytes and seconds, as estimated at the request. error_code: why it failed, such as
+    out_of_memory.
+    """
+
+
+class EstimateOut(fields_of(ShownEstimate)):  # type: ignore[misc]
+    """Estimated memory and time of a computation with their limits, in bytes and seconds."""
+
+
+class LabPlaceOut(fields_of(QueuePlace)):  # type: ignore[misc]
+    """A run in the queue; position is 0 while it is executed."""
 
 
 class RunPage(ListOut):
@@ -119,6 +137,21 @@ def request_run(request: HttpRequest, body: RunIn) -> Any:
         caller(request), body.planner, body.experiment, body.parameters, body.values, body.series
     )
     return Status(202, run)
+
+
+@router.post("/estimate", response=EstimateOut)
+def estimate_run(request: HttpRequest, body: RunIn) -> Any:
+    """Estimate the memory and time of a run without requesting it; 422 too_expensive beyond."""
+    caller(request)
+    need = lab.estimate(body.planner, body.experiment, body.parameters, body.values, body.series)
+    return ShownEstimate.of(need, lab_limits())
+
+
+@router.get("/queue", response=list[LabPlaceOut])
+def list_queue(request: HttpRequest) -> Any:
+    """Return the runs that are executed or wait, in their order, with their estimated start."""
+    caller(request)
+    return list(queue_places().values())
 
 
 @router.get("/runs", response=RunPage, openapi_extra=list_parameters(LabFilters))

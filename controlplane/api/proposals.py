@@ -26,7 +26,7 @@ from controlplane.api.common.schemas import (
     fields_of,
 )
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
-from controlplane.api.lab import ParameterOut
+from controlplane.api.lab import EstimateOut, ParameterOut
 from controlplane.errors import Conflict
 from controlplane.executions import verbs
 from controlplane.executions.action_status import (
@@ -36,8 +36,10 @@ from controlplane.executions.action_status import (
     statuses,
     steps_of,
 )
+from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Proposal
 from controlplane.planning.action_text import ActionText
+from controlplane.planning.estimates import ShownEstimate
 from controlplane.planning.measures import Measure
 from controlplane.plans.proposal_states import SAID, Verb
 from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
@@ -49,6 +51,7 @@ from controlplane.proposals.listing import (
     proposal_without_plan,
     proposals_listing,
 )
+from controlplane.proposals.queue import QueuedProposal, computing_queue
 from controlplane.proposals.requests import offered_planners
 
 
@@ -115,7 +118,8 @@ class ProposalRow(
     columns_of(  # type: ignore[misc]
         Proposal,
         "id state progress planner algorithm origin base requested_by requested_at four_eyes"
-        " approved_by approved_at decided_by decided_at snapshot_version seal error",
+        " approved_by approved_at decided_by decided_at snapshot_version seal error"
+        " error_code started_at attempts",
         parameters=_VALUES,
         before=_VALUES,
         after=_VALUES,
@@ -124,6 +128,7 @@ class ProposalRow(
         bounds=dict[str, float],
         drift=_VALUES,
         review=_VALUES,
+        estimate=dict[str, float],
     )
 ):
     """A proposal as lists have it.
@@ -131,7 +136,9 @@ class ProposalRow(
     before, after: measures by name; bounds: by measure, what no plan undercuts. predicted: what
     executing it takes; rollback_cost: what going back from the end takes. review: while it waits,
     what the actions that can still be applied would do now. snapshot: the digest of what it was
-    computed from. action_count: null without a plan.
+    computed from. action_count: null without a plan. estimate: bytes and seconds of the
+    computation, as estimated at the request; started_at: null while it waits; attempts: how many
+    workers have begun it; error_code: why it failed, such as out_of_memory.
     """
 
     snapshot: str | None = below("snapshot_row_id")
@@ -153,6 +160,10 @@ class ProposalOut(ProposalRow):
     def resolve_allowed(row: Proposal, context: Mapping[str, Any]) -> list[Verb]:
         """Return the verbs that the state, the policy and the caller's role allow."""
         return verbs.offered(caller(context["request"]), row)
+
+
+class QueuedProposalOut(fields_of(QueuedProposal)):  # type: ignore[misc]
+    """A proposal that is computed (position 0) or waits; starts_in_s: at the latest, estimated."""
 
 
 class ProposalPage(ListOut):
@@ -233,6 +244,20 @@ def request_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
         actor, cluster, body.algorithm, body.parameters, planner=body.planner
     )
     return Status(202, proposal)
+
+
+@router.post("/{slug}/proposals/estimate", response=EstimateOut)
+def estimate_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
+    """Estimate the memory and time of a plan without requesting it; 422 too_expensive beyond."""
+    cluster = viewed_cluster(request)
+    need = requests.estimate(cluster, body.planner, body.algorithm, body.parameters)
+    return ShownEstimate.of(need, proposal_limits())
+
+
+@router.get("/{slug}/queue", response=list[QueuedProposalOut])
+def list_computing_queue(request: HttpRequest, slug: str) -> Any:
+    """Return the cluster's proposals that are computed or wait, in the order of all clusters."""
+    return computing_queue(viewed_cluster(request))
 
 
 @router.get(

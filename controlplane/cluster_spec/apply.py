@@ -26,6 +26,7 @@ from controlplane.cluster_spec.export import description_of
 from controlplane.cluster_spec.ladder import apply_ladder
 from controlplane.cluster_spec.report import ImportReport, errors_at
 from controlplane.clusters import changes
+from controlplane.clusters.deletion import require_unused_slug
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.policies.store import policy_of, update_policy
@@ -102,6 +103,7 @@ def _import(
 
 
 def _new_cluster(part: ClusterPart) -> Cluster:
+    require_unused_slug(part.slug)
     cluster = Cluster(**part.model_dump())
     if HIDDEN in part.log_url:
         text = "An export leaves the password out: put it in"

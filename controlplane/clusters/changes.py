@@ -7,14 +7,15 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from controlplane.access import audit
-from controlplane.access.roles import Actor, require_operator
+from controlplane.access.roles import ADMIN, Actor, require, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster
 from controlplane.wire.log.address import without_password
 
 MAX_PARTITIONS = 256
-# Limits of a micro-batch that operators may change.
+# What `set_details` sets, and the limits of a micro-batch that operators may change.
+DETAILS = ("name", "description", "nu", "alpha", "trigger_ms")
 LIMITS = ("max_records", "max_batch_mb")
 
 
@@ -59,6 +60,21 @@ def _change(
     if change_fields(actor, cluster, f"cluster.{action}", values, reason):
         state = {"state": values["desired"]} if "desired" in values else {}
         announce(cluster.pk, event("state", text, **state))
+    return cluster
+
+
+@transaction.atomic
+def set_details(
+    actor: Actor, cluster: Cluster, values: Mapping[str, Any], reason: str = ""
+) -> Cluster:
+    """Set some of `DETAILS`; a new trigger interval takes effect with the next start.
+
+    Raises `Forbidden` unless the actor is an admin, `Invalid`.
+    """
+    require(actor, ADMIN, cluster)
+    if unknown := {name: ["Cannot be changed here"] for name in values if name not in DETAILS}:
+        raise Invalid(unknown)
+    change_fields(actor, cluster, "cluster.change", values, reason)
     return cluster
 
 

@@ -28,9 +28,11 @@ class AuditEntry(models.Model):
     at = models.DateTimeField(db_index=True)
     actor = models.CharField(max_length=150)
     address = models.GenericIPAddressField(null=True, blank=True)
+    # Entries outlive a deleted cluster and keep its id; `object` has its slug.
     cluster = models.ForeignKey(
-        Cluster, on_delete=models.PROTECT, null=True, blank=True, related_name="audit_entries"
-    )
+        Cluster, on_delete=models.DO_NOTHING, db_constraint=False, null=True, blank=True,
+        related_name="audit_entries",
+    )  # fmt: skip
     action = models.CharField(max_length=60)
     object = models.CharField(max_length=200)
     request = models.CharField(max_length=40, blank=True)

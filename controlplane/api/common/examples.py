@@ -258,6 +258,17 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         },
         "A dashboard of all clusters": {"name": "grafana", "role": "viewer", "days": 366},
     },
+    "ClusterIn": {
+        "Four nodes": {
+            "slug": "orders",
+            "name": "Orders",
+            "slots": 4,
+            "node_capacity": 500.0,
+            "master": "local[2]",
+            "reason": "the shops of the north",
+        },
+    },
+    "ClusterPatchIn": {"Another name": {"name": "Orders of all shops", "reason": "renamed"}},
     "WebhookIn": {
         "Everything of one cluster": {
             "name": "chat",

@@ -163,12 +163,15 @@ def _schema_name(schema: Mapping[str, Any]) -> str:
 def _statuses(method: str, operation: Mapping[str, Any]) -> list[int]:
     """Return the error statuses of an operation."""
     statuses = {400, 401, 403, 422, 429, 503}
-    if any(parameter["in"] == "path" for parameter in operation["parameters"]):
+    names_row = any(parameter["in"] == "path" for parameter in operation["parameters"])
+    body = operation.get("requestBody")
+    if names_row or body:
+        # A body may name a row, too.
         statuses.add(404)
-    if method != "get":
-        # A GET of a part that does not exist yet is a conflict, too; its operation says so.
+    if names_row or method != "get":
+        # A GET of a part that does not exist yet is a conflict: a plan that is computed.
         statuses.add(409)
-    if body := operation.get("requestBody"):
+    if body:
         statuses.add(413)
         if len(body["content"]) > 1:
             statuses.add(415)

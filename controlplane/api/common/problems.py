@@ -151,7 +151,7 @@ def _invalid(request: HttpRequest, refused: Invalid) -> HttpResponse:
     whys = [messages for faults in refused.fields.values() for messages in faults]
     if not whys and refused.rows:
         whys = [f"{len(refused.rows)} rows are at fault: nothing was done"]
-    data: dict[str, Any] = {}
+    data: dict[str, Any] = dict(refused.data)
     if places := _places(refused.fields):
         data["places"] = places
     if rows := {row: places for row, fields in refused.rows.items() if (places := _places(fields))}:
@@ -161,7 +161,7 @@ def _invalid(request: HttpRequest, refused: Invalid) -> HttpResponse:
         422,
         str(refused),
         "; ".join(whys),
-        code="invalid",
+        code=refused.code,
         fields=refused.fields,
         rows=refused.rows,
         data=data,

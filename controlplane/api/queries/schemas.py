@@ -265,7 +265,7 @@ class SubmittedOut(Schema):
     names: list[str]
 
 
-class EstimateOut(Schema):
+class WindowEstimateOut(Schema):
     """An estimate of a count or sum over all records, from those that drop rules kept.
 
     low, high: the 95 % confidence interval; null if the results do not bound it.
@@ -297,7 +297,7 @@ class WindowOut(Schema):
     final_at: datetime | None = None
     errors: dict[str, str] = {}
     kept: float | None = 1.0
-    estimates: dict[str, EstimateOut] = {}
+    estimates: dict[str, WindowEstimateOut] = {}
 
 
 class WindowPageOut(Schema):

@@ -22,6 +22,7 @@ from controlplane.api.common.strictness import require_strict_bodies
 MODULES = (
     "common.schemas",
     "clusters.routes",
+    "clusters.lifecycle",
     "clusters.shedding",
     "queries.schemas",
     "clusters.health",

@@ -1,0 +1,116 @@
+"""schemathesis: generated requests to every operation, with all its checks, by every role.
+
+`WEIR_SCHEMATHESIS_EXAMPLES` sets the number of requests per operation and kind of data; the nightly
+run takes more of them.
+"""
+
+import os
+from collections.abc import Iterator
+from itertools import cycle
+from typing import Any
+
+import hypothesis
+import pytest
+import schemathesis
+from django.core.handlers.wsgi import WSGIHandler
+from django.core.signals import request_finished, request_started
+from django.db import close_old_connections, transaction
+from hypothesis import HealthCheck, Phase, given
+from schemathesis import GenerationMode
+from schemathesis.schemas import APIOperation
+
+from controlplane.access import tokens
+from controlplane.access.roles import ROLES
+from controlplane.models import Cluster
+from tests.controlplane.api.callers import user_of
+from tests.support.api_world import address_of, rich_cluster
+from tests.support.cluster import actor
+
+EXAMPLES = int(os.environ.get("WEIR_SCHEMATHESIS_EXAMPLES", "5"))
+# A value may be of its type and still not be valid here: an unknown stream, a time in the past.
+SEMANTIC = ("2xx", "3xx", "400", "401", "403", "404", "409", "413", "415", "422", "429", "503")
+
+
+@pytest.fixture
+def world(db: None, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A cluster with a row of every kind; a feed of events ends at once."""
+    monkeypatch.setattr("controlplane.api.queries.feed.LONGEST_S", 0.0)
+    return rich_cluster(actor("operator"))
+
+
+@pytest.fixture(autouse=True)
+def one_connection() -> Iterator[None]:
+    """Keep the connection of the test, which a request of a real server closes at its end."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
+
+
+@pytest.fixture
+def headers(world: Cluster) -> dict[str, dict[str, str]]:
+    """The header of a token of each role."""
+    people = {role: actor(role, f"the-{role}") for role in ROLES}
+    return {
+        role: {"Authorization": f"Bearer {tokens.create(user_of(person), 'test')}"}
+        for role, person in people.items()
+    }
+
+
+def operations(headers: dict[str, str]) -> Iterator[APIOperation[Any, Any, Any, Any]]:
+    schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", WSGIHandler(), headers=headers)
+    checks = schema.config.checks
+    checks.positive_data_acceptance.expected_statuses = list(SEMANTIC)
+    checks.negative_data_rejection.expected_statuses = [*SEMANTIC[2:], "405"]
+    for result in schema.get_all_operations():
+        yield result.ok()
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_generated_requests_are_answered_as_documented(
+    mode: GenerationMode, world: Cluster, headers: dict[str, dict[str, str]]
+) -> None:
+    """No check of schemathesis fails, whatever the role and the data."""
+    roles, faults = cycle(headers.values()), list[str]()
+    for operation in operations(headers["viewer"]):
+        faults += _faults(operation, mode, world, roles)
+    assert not faults, "\n\n".join(faults)
+
+
+def _faults(
+    operation: APIOperation[Any, Any, Any, Any],
+    mode: GenerationMode,
+    world: Cluster,
+    roles: Iterator[dict[str, str]],
+) -> list[str]:
+    """Return the failures of an operation: the first of its examples that fails."""
+    known = dict(
+        zip(_names(operation.path), _names(address_of(operation.path, world)), strict=True)
+    )
+
+    @hypothesis.settings(
+        max_examples=EXAMPLES, database=None, derandomize=True, deadline=None,
+        phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(operation.as_strategy(generation_mode=mode), hypothesis.strategies.booleans())
+    def run(case: schemathesis.Case, is_known: bool) -> None:
+        if is_known:
+            # Else every request ends with an unknown row.
+            for name, value in known.items():
+                if name.startswith("{"):
+                    case.path_parameters[name.strip("{}")] = value
+        # What it changes is reverted, so that the next one meets the same rows.
+        with transaction.atomic():
+            case.call_and_validate(headers=next(roles))
+            transaction.set_rollback(True)
+
+    try:
+        run()
+    except BaseException as error:  # noqa: BLE001 - schemathesis groups its failures
+        return [f"{operation.method.upper()} {operation.path} ({mode}): {error}"[:2_000]]
+    return []
+
+
+def _names(path: str) -> list[str]:
+    return path.split("/")
