@@ -9,8 +9,8 @@ Weir. First, `--quiet` seconds of few records of changing rates: from their tele
 costs and the usable time, as in a cluster (`--constant`: the rates do not change, so that no cost
 can be measured, and the ladder is provisional). Then each stream has `--rate` records/s.
 
-`--former` has the costs, limit and backlog time of earlier releases: time over records, all time
-of a node, five seconds.
+`--former` has the settings of earlier releases: all time of a node is usable, a backlog is worked
+off within five seconds; and the exact costs per record.
 
 The optimum is the linear program's at the appended rates, with the costs and the usable time that
 the telemetry of the overload itself shows: the ladder knew only the quiet time. Latency is the p95
@@ -35,6 +35,7 @@ from algorithms.shedding.lp import Lp
 from algorithms.shedding.problem import SheddingProblem
 from benchmarks.application import Weir, wait
 from benchmarks.planners.shedding_pipeline import CLUSTER, SCHEMA, STEP_S, STREAMS, Course
+from benchmarks.planners.slow_functions import SLOW_S, SLOWER_S
 from controlplane.planning.admission.costs import batch_seconds, node_work
 from controlplane.planning.shedding.ladder import compute_ladder
 from controlplane.planning.shedding.node_costs import measured_node
@@ -173,9 +174,9 @@ def snapshot_of(
     nodes = [measured_node(index, f"n{index}", 1.0, work.get(index)) for index in range(2)]
     batch = batch_seconds(samples)
     if former:
-        quotients = _former_quotients(samples)
         nodes = [
-            NodeSeconds(index, f"n{index}", quotients[index], emulated=False) for index in (0, 1)
+            NodeSeconds(index, f"n{index}", seconds, emulated=False)
+            for index, seconds in enumerate((SLOWER_S, SLOW_S))
         ]
         batch = BatchSeconds(0.0, 1.0)
     streams = [
@@ -189,19 +190,6 @@ def snapshot_of(
         [QueryRow(s, f"q{s}", s - 1, [s]) for s in STREAMS], {}, [], [], [],
         dict.fromkeys(STREAMS, 0), 1, shedding=given,
     )  # fmt: skip
-
-
-def _former_quotients(samples: Sequence[dict[str, Any]]) -> list[float | None]:
-    """Return the median time over records of each node while it is busy for a quarter of it."""
-    result: list[float | None] = []
-    for node in range(2):
-        rows = [
-            s["busy"][node] / s["loads"][node]
-            for s in samples
-            if s["loads"][node] and s["busy"][node] >= 0.25
-        ]
-        result.append(median(rows) if rows else None)
-    return result
 
 
 def _first_table() -> list[Action]:

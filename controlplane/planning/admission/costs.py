@@ -48,11 +48,11 @@ def node_work(samples: Samples) -> dict[int, NodeWork]:
     """
     by_node: dict[int, list[tuple[float, float, float, int]]] = {}
     for sample in samples:
-        span, tasks = sample.get("span_s") or 1.0, sample.get("tasks") or ()
+        batch_s, tasks = _batch_s(sample), sample.get("tasks") or ()
         for node, (load, busy, merge_busy) in enumerate(_of_nodes(sample)):
             if load > 0:
                 count = tasks[node] if node < len(tasks) else 0
-                row = (load * span, max(0.0, busy - merge_busy) * span, busy, count)
+                row = (load * batch_s, max(0.0, busy - merge_busy) * batch_s, busy, count)
                 by_node.setdefault(node, []).append(row)
     return {node: _work(np.array(rows, np.float64)) for node, rows in by_node.items()}
 
@@ -64,7 +64,7 @@ def _work(rows: Floats) -> NodeWork:
     fullest = np.argsort(records)[-max(1, len(records) // _FULLEST) :]
     is_busy = busy >= LEAST_BUSY
     busy_quotient = None
-    # Of batches with different records, the slope tells the cost. Quotients of busy ones would be
+    # Of batches with different records, the slope is the cost. Quotients of busy ones would be
     # those of the batches that were slow for other reasons.
     if is_busy.any() and not has_spread(records):
         busy_quotient = round(float(np.median(quotients[is_busy])), 9)
@@ -93,6 +93,11 @@ def operator_seconds(samples: Samples, emulated: Mapping[int, float]) -> float |
     return _rounded(costs)
 
 
+def _batch_s(sample: Mapping[str, Any]) -> float:
+    """Return the seconds since the batch before, to which the rates of a sample refer."""
+    return float(sample.get("span_s") or 1.0)
+
+
 def _of_nodes(sample: Mapping[str, Any]) -> Iterator[tuple[float, float, float]]:
     """Yield records/s, share of time that it computes and that it merges, of each node."""
     loads, busy = sample.get("loads") or (), sample.get("busy") or ()
@@ -107,7 +112,7 @@ def merge_seconds(samples: Samples) -> float | None:
     The median of the quotients while it merges for a twentieth of its time, else the slope.
     """
     rows = [
-        (merged, busy, sample.get("span_s") or 1.0)
+        (merged, busy, _batch_s(sample))
         for sample in samples
         for merged, busy in zip(
             sample.get("merged") or (), sample.get("merge_busy") or (), strict=False
@@ -125,7 +130,7 @@ def split_seconds(samples: Samples) -> float | None:
     slope.
     """
     rows = [
-        (rate, busy, sample.get("span_s") or 1.0)
+        (rate, busy, _batch_s(sample))
         for sample in samples
         for rate, busy in zip(
             sample.get("split_loads") or (), sample.get("split_utilisation") or (), strict=False
@@ -140,15 +145,15 @@ def _slopes(rows: Sequence[tuple[float, float, float]]) -> list[float]:
     """Return the slope of seconds over numbers, empty if there is none; rows are per second."""
     if not rows:
         return []
-    number, busy, span = np.array(rows, np.float64).T
-    line = line_through(number * span, busy * span)
+    number, busy, batch_s = np.array(rows, np.float64).T
+    line = line_through(number * batch_s, busy * batch_s)
     return [line.slope] if line is not None and line.is_sure else []
 
 
 def batch_seconds(samples: Samples) -> BatchSeconds | None:
     """Return the time of micro-batches as a line over that of their longest node, None: unknown."""
     rows = [
-        (max(busy) * (sample.get("span_s") or 1.0), sample["work_ms"] / 1000)
+        (max(busy) * (_batch_s(sample)), sample["work_ms"] / 1000)
         for sample in samples
         if (busy := sample.get("busy")) and sample.get("work_ms") and sum(sample.get("loads") or ())
     ]

@@ -30,8 +30,7 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "start": sources[0]["start"] if sources else None,
         "end": sources[0]["end"] if sources else None,
         "read_position": _read_position(sources),
-        "emitted_ms": emitted_ms,
-        "work_ms": _work_ms(sources, emitted_ms),
+        **_times(sources, emitted_ms),
         **_totals(nodes, sources),
         "event_ms": max((r.event_ms for r in reports if r.event_ms is not None), default=None),
         "latency": latency(reports, emitted_ms),
@@ -40,9 +39,6 @@ def telemetry_row(reports: Sequence[NodeReport], emitted_ms: int) -> dict[str, A
         "newest": _by_stream(sources, "newest"),
         # What each stream's split node has still to read: records, and the age of the oldest (ms).
         "behind": _behind(sources),
-        # When the split nodes have read that (ms).
-        "read_ms": max((source["read_ms"] for source in sources if "read_ms" in source),
-                       default=None),
         # Up to where streams are read that are read less far than `end`.
         "delayed": _by_stream(sources, "delayed"),
         "splits": [_split_row(source) for source in sorted(sources, key=lambda s: s["split"])],
@@ -65,10 +61,19 @@ def _read_position(sources: Sequence[Mapping[str, Any]]) -> str | None:
     return min(ends, key=position_key, default=None)
 
 
-def _work_ms(sources: Sequence[Mapping[str, Any]], emitted_ms: int) -> int | None:
-    """Return the time from the plan of the batch to its results, None without a report."""
+def _times(sources: Sequence[Mapping[str, Any]], emitted_ms: int) -> dict[str, int | None]:
+    """Return when the batch was emitted, the time from its plan until then, and when it was read.
+
+    In ms; `read_ms`: when the split nodes have read the backlogs that they report. None without
+    reports.
+    """
     planned = [source["clock_ms"] for source in sources if "clock_ms" in source]
-    return max(0, emitted_ms - min(planned)) if planned else None
+    read = [source["read_ms"] for source in sources if "read_ms" in source]
+    return {
+        "emitted_ms": emitted_ms,
+        "work_ms": max(0, emitted_ms - min(planned)) if planned else None,
+        "read_ms": max(read, default=None),
+    }
 
 
 def _behind(sources: Sequence[Mapping[str, Any]]) -> dict[str, list[int]]:
