@@ -27,10 +27,10 @@ from django.conf import settings  # noqa: E402
 from django.urls import reverse  # noqa: E402
 from django.utils.module_loading import import_string  # noqa: E402
 
-from controlplane.lifespan import lifespan  # noqa: E402
 from controlplane.logins.login_queue import LoginQueue  # noqa: E402
 from controlplane.pooled_handler import PooledHandler  # noqa: E402
-from controlplane.socket_errors import close_on_loss  # noqa: E402
+from controlplane.serving.lifespan import lifespan  # noqa: E402
+from controlplane.serving.socket_errors import close_on_loss  # noqa: E402
 from controlplane.staticfiles import with_static  # noqa: E402
 
 # All pages and endpoints now, not with the first request.

@@ -14,7 +14,7 @@ from django.test import Client
 from controlplane.asgi import application
 from controlplane.events.publish import group
 from controlplane.models import Cluster
-from controlplane.socket_errors import TRY_AGAIN_LATER
+from controlplane.serving.socket_errors import TRY_AGAIN_LATER
 from controlplane.wire.redis_clients import CHANNEL_BLOCK_S, channel_host
 from tests.conftest import Settings
 from tests.dashboard.conftest import browser_of, sample
@@ -77,7 +77,8 @@ async def test_a_lost_redis_ends_sockets_without_a_traceback(
     assert ending == {"type": "websocket.close", "code": TRY_AGAIN_LATER}
     await socket.peer.wait(timeout=5)
     channel_layers.backends.clear()
-    lines = [record for record in caplog.records if record.name == "controlplane.socket_errors"]
+    name = "controlplane.serving.socket_errors"
+    lines = [record for record in caplog.records if record.name == name]
     assert len(lines) == 1
     assert lines[0].levelno == logging.WARNING
     assert not any(record.exc_info for record in caplog.records)

@@ -1,6 +1,6 @@
 """Requests that fail while web processes of a running Weir are killed with -9, one after another.
 
-    python -m benchmarks.web_restart http://127.0.0.1:8000 --kills 4
+    python -m benchmarks.availability.web_restart http://127.0.0.1:8000 --kills 4
 
 Every request uses a connection of its own, as behind a proxy. A request that was in progress at the
 killed process is counted apart: no server can answer it.
@@ -71,13 +71,17 @@ def main() -> None:
     load.stop.set()
     for thread in threads:
         thread.join()
-    in_flight = [one for one in load.failures if any(one[0] <= kill <= one[1] for kill in kills)]
-    others = [one for one in load.failures if one not in in_flight]
+    in_flight = [
+        failure
+        for failure in load.failures
+        if any(failure[0] <= kill <= failure[1] for kill in kills)
+    ]
+    others = [failure for failure in load.failures if failure not in in_flight]
     print(f"requests {len(load.durations_s)}, kills {len(kills)}")
     print(f"failed in flight {len(in_flight)}, failed otherwise {len(others)}")
     print(f"longest response {max(load.durations_s):.2f} s")
-    for one in others[:5]:
-        print(one)
+    for failure in others[:5]:
+        print(failure)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Benchmarks of restarts and outages of a running Weir."""
