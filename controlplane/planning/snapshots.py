@@ -14,7 +14,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from redis.exceptions import RedisError
 
-from controlplane.catching_up import input_share
+from controlplane.arrivals.catching_up import input_share
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.groupings import route_text

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from django.utils import timezone
 
-from controlplane.catching_up import oldest_s
+from controlplane.arrivals.catching_up import oldest_s
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
 from controlplane.plans.proposal_states import State
 from controlplane.policies.settings import PolicySettings
@@ -73,7 +73,7 @@ class Drift:
         return "; ".join([*self.exceeded, ", ".join(parts)])
 
 
-# A drift that nobody has observed for this time starts again.
+# A drift that is not observed for this time starts again.
 UNSEEN: Final = timedelta(seconds=60)
 # The observation is stored again after this time, as advances come every two seconds.
 STORED_EVERY: Final = timedelta(seconds=5)

@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.catching_up import catching_up, input_share
+from controlplane.arrivals.catching_up import catching_up, input_share
 from controlplane.models import Execution, LedgerEntry, Proposal
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves

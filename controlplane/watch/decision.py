@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from controlplane.catching_up import CatchingUp, oldest_s
+from controlplane.arrivals.catching_up import CatchingUp, oldest_s
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.codes import is_calm
 from controlplane.watch.loops import SECONDS, SHARE, Reading

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from controlplane.catching_up import load_of
+from controlplane.arrivals.catching_up import load_of
 from controlplane.planning import measures
 from controlplane.policies.settings import PolicySettings
 from controlplane.watch.ladder import LADDER, STALE

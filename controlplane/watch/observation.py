@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.db.models import Count, Q
 
-from controlplane.catching_up import CatchingUp, catching_up, load_of
+from controlplane.arrivals.catching_up import CatchingUp, catching_up, load_of
 from controlplane.errors import Conflict
 from controlplane.models import Cluster, Exclusion, MetricSample, Query, Task
 from controlplane.partitioning.skew_history import QuerySkew, recent_skews

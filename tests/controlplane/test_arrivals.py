@@ -128,3 +128,54 @@ def test_a_time_range_has_the_shortest_stored_periods(cluster: Cluster) -> None:
     whole = arrivals.rates_between(cluster, now - timedelta(days=1), now, [7])
     # The first row only sets the clock, in the period before.
     assert (whole.seconds, whole.of(7).tolist()[:5]) == (300, [0.0, *[4.0] * 4])
+
+
+def test_working_off_a_backlog_is_no_rate(cluster: Cluster) -> None:
+    """Away for a minute of ten records a second, then sixty records in each batch of a second."""
+    rows = [telemetry(after(0), {}), telemetry(after(10), {7: 100})]
+    rows.append(telemetry(after(70), {7: 60}, {7: (540, 0)}))
+    unread = 540
+    for second in range(71, 82):
+        unread = max(0, unread + 10 - 60)
+        rows.append(telemetry(after(second), {7: 60 if unread else 50}, {7: (unread, 0)}))
+    known = arrivals.intervals(cluster, rows)
+    measured = [row.rate for row in known if row is not None and row.is_measured]
+    assert measured == pytest.approx([10.0] * 13)
+    arrivals.count(cluster, rows)
+    assert rates(cluster, 7) == pytest.approx([10.0] * 8)
+
+
+def test_a_slow_batch_counts_from_reading_to_reading(cluster: Cluster) -> None:
+    """Its results are ten seconds late; the next batch reads what arrived meanwhile."""
+    rows = [telemetry(after(0), {}), telemetry(after(11), {7: 10}), telemetry(after(12), {7: 100})]
+    for row, read in zip(rows, (0, 1, 11), strict=True):
+        row["read_ms"] = round(after(read).timestamp() * 1000)
+    known = arrivals.intervals(cluster, rows)
+    assert [row.rate for row in known[1:] if row is not None] == [10.0, 10.0]
+
+
+def test_the_first_batch_only_starts_the_clock(cluster: Cluster) -> None:
+    """Its records may have waited in the log for hours."""
+    (first,) = arrivals.intervals(cluster, [telemetry(after(0), {7: 9_000}, {7: (9_000, 0)})])
+    assert first is not None
+    assert (first.arrived, first.rate) == ({}, None)
+
+
+@pytest.mark.parametrize(("batch", "rate"), [(5, 1.0), (9, None)])
+def test_records_of_lost_telemetry_are_no_rate(
+    cluster: Cluster, batch: int, rate: float | None
+) -> None:
+    Cluster.objects.filter(pk=cluster.pk).update(last_batch=3)
+    rows = [telemetry(after(0), {}), telemetry(after(10), {7: 10})]
+    for row, number in zip(rows, (4, batch), strict=True):
+        row["batch"] = number
+    known = arrivals.intervals(cluster, rows)[1]
+    assert known is not None
+    assert known.rate == rate
+
+
+def test_periods_of_a_clock_that_ran_ahead_are_deleted(cluster: Cluster) -> None:
+    arrivals.count(cluster, [telemetry(after(0), {}), telemetry(after(3600), {7: 10})])
+    assert arrivals.forget_future(cluster, after(60)) > 0
+    arrivals.count(cluster, [telemetry(after(70), {7: 10}), telemetry(after(80), {7: 50})])
+    assert rates(cluster, 7)[-1] == 5.0

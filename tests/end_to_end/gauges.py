@@ -1,5 +1,6 @@
 """Tide gauges: a cluster of its own on a running Weir, and what its results have to be."""
 
+import copy
 import json
 import os
 import random
@@ -72,11 +73,17 @@ _TYPES: Final[list[Any]] = [
 _COLUMNS: Final[Any] = pa.schema(_TYPES)
 
 
+def cluster_document() -> dict[str, Any]:
+    """Return a copy of the cluster's description."""
+    return copy.deepcopy(_CLUSTER)
+
+
 class Coast:
     """The cluster: its records so far, its results, and ways to look at it."""
 
-    def __init__(self, weir: RunningWeir) -> None:
+    def __init__(self, weir: RunningWeir, document: dict[str, Any] | None = None) -> None:
         self.weir = weir
+        self.document = document or cluster_document()
         self.records: list[dict[str, Any]] = []
         self._chance = random.Random(1887)
         self._sequence = 0
@@ -91,7 +98,7 @@ class Coast:
     def begin(self) -> None:
         """Import the cluster, start it, and wait until its queries run."""
         document = self.weir.data.parent / "coast.json"
-        document.write_text(json.dumps(_CLUSTER))
+        document.write_text(json.dumps(self.document))
         command = ["import", str(document), "--apply", "--as", _LOGIN[0]]
         environment = {**os.environ, **self.weir.environment, "REDIS_URL": self.weir.redis_url()}
         done = subprocess.run(
@@ -164,7 +171,7 @@ class Coast:
             start = row["read_at"].replace(
                 minute=row["read_at"].minute // 10 * 10, second=0, microsecond=0
             )
-            key = row["pier"] if query == "piers" else ""
+            key = row["pier"] if query.startswith("piers") else ""
             groups[start.isoformat(), key].append(row)
         return {place: _values(query, rows) for place, rows in groups.items()}
 
@@ -184,12 +191,16 @@ class Coast:
 
     def health(self) -> dict[str, Any]:
         """Return the cluster's health, empty where the web does not answer."""
+        return self.get("/health")
+
+    def get(self, path: str) -> dict[str, Any]:
+        """Return what the API answers about the cluster, empty where it does not answer."""
         try:
-            answer = self.api.get("/health")
+            answer = self.api.get(path)
         except httpx.TransportError:
             return {}
-        found: dict[str, Any] = answer.json() if answer.is_success else {}
-        return found
+        body: dict[str, Any] = answer.json() if answer.is_success else {}
+        return body
 
     def state(self) -> str:
         """Return the cluster's state."""
@@ -227,7 +238,7 @@ class Coast:
 
 
 def _values(query: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    if query == "coast":
+    if query.startswith("coast"):
         return {"n": len(rows), "piers": len({row["pier"] for row in rows} - {None})}
     return {
         "n": len(rows),

@@ -1,39 +1,67 @@
-"""Killing the parts of Weir one by one."""
+"""Processes of a running Weir are killed and stopped while a mixed plan is executed.
+
+On the default tolerances of the policy. The short test is part of every run; `make nightly` adds
+the processes that are stopped for 90 s, and pairs.
+"""
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import pairwise
 
 import pytest
 
-from tests.end_to_end.surviving import PROCESSES, Migration, kill, made
+from tests.end_to_end.harbour import COMMANDS, Harbour, undeclared
 from tests.support.running_weir import RunningWeir
 
 pytestmark = pytest.mark.spark
+# The control plane without Redis and Spark, whose restarts take most of the time.
+LIGHT = [name for name in COMMANDS if name not in ("redis", "agent", "driver")]
+STOPPED_S = 90.0
 
 
 @pytest.fixture
-def weir(tmp_path: Path) -> Iterator[RunningWeir]:
-    """A Weir with many queries to move."""
-    running = RunningWeir(tmp_path / "data", {"WEIR_DEMO_MICE": "100"})
-    running.start()
-    yield running
-    running.end()
-    assert running.processes() == []
+def harbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
+    """A cluster whose queries have results, on a Weir without a demonstration."""
+    weir = RunningWeir(tmp_path_factory.mktemp("harbour") / "data", {"WEIR_DEMO": "0"})
+    weir.start()
+    try:
+        harbour = Harbour(weir)
+        harbour.begin()
+        harbour.settle()
+        yield harbour
+    finally:
+        weir.end()
+    assert weir.processes() == []
 
 
-@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="kills all processes: make nightly")
-def test_an_execution_survives_the_death_of_each_process(weir: RunningWeir) -> None:
-    """Each is killed once with -9 in the middle of a migration, which ends with each move once."""
-    migration = Migration(weir)
-    for name in PROCESSES:
-        migration.goes_on()
-        kill(weir, name)
-    migration.goes_on()
-    migration.hurry()
-    seen = migration.until(lambda seen: seen["state"] == "done")
-    starts = [first for first, *_ in seen["steps"]]
-    assert starts == [0, *(past for _, past, *_ in seen["steps"])][:-1]
-    assert seen["steps"][-1][1] == seen["moves"]
-    assert len(seen["moved"]) == len(set(seen["moved"])), "no query is moved twice"
-    assert len(made(seen)) >= 2 * (len(PROCESSES) + 1)
+def test_every_kind_of_process_is_killed() -> None:
+    assert undeclared() == set()
+
+
+def test_an_execution_survives_the_death_of_each_process(harbour: Harbour) -> None:
+    """Each is killed with -9 in turn, Redis and the agent one right after the other."""
+    with harbour.flow(0):
+        harbour.execute()
+        for name in LIGHT:
+            harbour.kill([name])
+        harbour.kill(["driver"])
+        harbour.kill(["redis", "agent"])
+    harbour.finish()
+
+
+@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="takes an hour: make nightly")
+def test_an_execution_survives_stops_of_ninety_seconds(harbour: Harbour) -> None:
+    with harbour.flow(0):
+        harbour.execute()
+        for name in COMMANDS:
+            harbour.stop(name, STOPPED_S)
+    harbour.finish()
+
+
+@pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="many starts of Spark: make nightly")
+def test_an_execution_survives_the_death_of_two_processes(harbour: Harbour) -> None:
+    with harbour.flow(0):
+        harbour.execute()
+        for pair in pairwise(COMMANDS):
+            harbour.kill(pair)
+    harbour.finish()

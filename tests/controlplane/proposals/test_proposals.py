@@ -11,7 +11,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
 from controlplane.isolation.heartbeat import Heartbeat
-from controlplane.models import AuditEntry, Cluster, Exclusion, Grant, Node, Proposal, Stream, Task
+from controlplane.models import AuditEntry, Cluster, Exclusion, Grant, Node, Proposal, Task
 from controlplane.plans.plan import seal_of
 from controlplane.proposals import claims, computation, decisions, requests, transitions
 from controlplane.query_spec import QuerySpec

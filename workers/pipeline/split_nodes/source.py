@@ -352,12 +352,7 @@ class LogReader(DataSourceStreamReader):
             header.export_version, header.version
         )
         streams = table.streams_of_split(header.split)
-        entries: dict[int, list[Entry]] = {}
-        behind: dict[int, StreamBacklog] = {}
-        for (start, end), group in partition.ranges(streams).items():
-            if start != end:
-                entries |= self._log().read_streams(group, start, end)
-            behind |= self._log().behind(group, end)
+        entries, behind = self._entries(partition, streams)
         source = {
             "start": partition.start,
             "end": partition.end,
@@ -384,6 +379,17 @@ class LogReader(DataSourceStreamReader):
         freeze_heap()
         count_step(client_of(self.redis_url), self.cluster)
         yield to_rows(header, node_keys(self.state_partitions), result.envelopes)
+
+    def _entries(
+        self, partition: SplitPartition, streams: Sequence[int]
+    ) -> tuple[dict[int, list[Entry]], dict[int, StreamBacklog]]:
+        """Return the entries of the batch, and what is unread after them, by stream."""
+        entries, behind = dict[int, list[Entry]](), dict[int, StreamBacklog]()
+        for (start, end), group in partition.ranges(streams).items():
+            if start != end:
+                entries |= self._log().read_streams(group, start, end)
+            behind |= self._log().behind(group, end)
+        return entries, behind
 
     def commit(self, end: dict[str, Any]) -> None:
         """Release the log, routing and states that no replay needs."""

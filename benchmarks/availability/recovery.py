@@ -1,0 +1,71 @@
+"""The time that a running Weir takes to recover from killed and stopped processes.
+
+    python -m benchmarks.availability.recovery [--stop S] [--only NAME ...] [--pairs]
+
+While a mixed plan is executed, with one action a step and the default tolerances of the policy,
+each process is killed with -9 in turn, or stopped for S seconds and continued. Prints a row for
+each: seconds until another process runs, a page is served, a further step is done, and records that
+were sent afterwards are in the results. At the end the execution must be done with each action
+once, and all results must be those of the records; otherwise the benchmark fails.
+"""
+
+import argparse
+import logging
+import tempfile
+from collections.abc import Callable
+from dataclasses import astuple, fields
+from itertools import pairwise
+from pathlib import Path
+
+from tests.end_to_end.harbour import COMMANDS, Harbour, Recovery
+from tests.support.running_weir import RunningWeir
+
+
+def main() -> None:
+    """Print the table."""
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    arguments = _arguments()
+    with tempfile.TemporaryDirectory(prefix="weir-bench-") as folder:
+        weir = RunningWeir(Path(folder) / "data", {"WEIR_DEMO": "0"})
+        print(f"start of Weir {weir.start():.1f} s", flush=True)
+        try:
+            _measure(Harbour(weir), arguments)
+        finally:
+            weir.end()
+
+
+def _measure(harbour: Harbour, arguments: argparse.Namespace) -> None:
+    harbour.begin()
+    harbour.settle()
+    columns = [field.name for field in fields(Recovery)]
+    print("".join([f"{'':22}", *(f"{name:>10}" for name in columns)]), flush=True)
+    with harbour.flow(0):
+        harbour.execute()
+        for name, act in _acts(harbour, arguments):
+            row = astuple(act())
+            print("".join([f"{name:22}", *(f"{value:10.1f}" for value in row)]), flush=True)
+    harbour.finish()
+    print("done: each action once, all results right")
+
+
+def _acts(
+    harbour: Harbour, arguments: argparse.Namespace
+) -> list[tuple[str, Callable[[], Recovery]]]:
+    names = arguments.only or list(COMMANDS)
+    if arguments.stop:
+        seconds = arguments.stop
+        return [(name, lambda name=name: harbour.stop(name, seconds)) for name in names]  # type: ignore[misc]
+    groups = [(name,) for name in names] if not arguments.pairs else list(pairwise(names))
+    return [(", ".join(group), lambda group=group: harbour.kill(group)) for group in groups]  # type: ignore[misc]
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stop", type=float, default=0.0, help="seconds; 0: kill (-9)")
+    parser.add_argument("--only", nargs="*", choices=tuple(COMMANDS), help="processes, in order")
+    parser.add_argument("--pairs", action="store_true", help="kill two in a row")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
