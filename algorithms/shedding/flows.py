@@ -80,6 +80,36 @@ class FlowModel:
         floors = self.network.floors
         return np.array([floors.get(name, 0.0) for name in self.network.outputs], np.float64)
 
+    @cached_property
+    def covers(self) -> Any:
+        """Return the rows of `Network.covers`, sparse[*, d]: a covered flow minus the other one.
+
+        They are at most 0.
+        """
+        return _sparse([{one: 1.0, other: -1.0} for one, other in self._covers], len(self.values))
+
+    @cached_property
+    def _covers(self) -> list[tuple[int, int]]:
+        """Return the places of covered flows, each with that of the flow that covers it."""
+        place = {name: index for index, name in enumerate(self.network.locations)}
+        result = []
+        for name, covered in self.network.covers.items():
+            (source,) = self.network.by_name[name].sources
+            for other in covered:
+                edges = Edge(source, other).name, Edge(source, name).name
+                result.append((place[edges[0]], place[edges[1]]))
+        return result
+
+    def covered(self, flows: Floats) -> Floats:
+        """Return flows float64[d] in which operators that cover others get the largest of them."""
+        if not self._covers:
+            return flows
+        result = flows.copy()
+        places, covering = np.array(self._covers).T
+        result[covering] = 0.0
+        np.maximum.at(result, covering, flows[places])
+        return result
+
     def unshed(self, rates: Floats) -> Floats:
         """Return the flows if nothing is dropped; `rates`: float64[i], or float64[i, points]."""
         return self.flows(np.ones(len(self.values)), rates)

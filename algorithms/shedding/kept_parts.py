@@ -20,8 +20,9 @@ class KeptRows:
     """Rows for kept parts x float64[d] at some rates.
 
     `loads` sparse[r, d]: the used part of each resource, at most 1. `splits` sparse[*, d]: kept
-    part of split edges minus what arrives, at most 0. `results` sparse[o, d]: kept part of each
-    output, with rows of zeros where there are no results without drops: `has_results` is 0 there.
+    part of split edges minus what arrives, and of covered edges minus the other, at most 0.
+    `results` sparse[o, d]: kept part of each output, with rows of zeros where there are no results
+    without drops: `has_results` is 0 there.
     """
 
     unshed: Floats
@@ -33,7 +34,7 @@ class KeptRows:
     @classmethod
     def of(cls, model: FlowModel, rates: Floats) -> "KeptRows":
         """Return the rows of a model at rates float64[i]."""
-        from scipy.sparse import csr_array, diags_array  # noqa: PLC0415 - few plans need them
+        from scipy.sparse import csr_array, diags_array, vstack  # noqa: PLC0415 - few plans need them
 
         unshed = model.unshed(rates)
         flows = diags_array(unshed)
@@ -46,7 +47,8 @@ class KeptRows:
         return cls(
             unshed,
             diags_array(1 / model.capacities) @ model.loads @ flows,
-            own - arrivals,
+            # Flows that one covers are equal to it without drops, so their rows are those of parts.
+            vstack([own - arrivals, model.covers]) if model.network.covers else own - arrivals,
             diags_array(scale) @ model.results @ flows,
             (full > _NONE).astype(np.float64),
         )

@@ -100,8 +100,8 @@ class FlowProgram:
         flows = np.maximum(flows, 0.0) * self._unit
         flows[: model.inputs] = np.minimum(flows[: model.inputs], rates)
         prices = np.maximum(duals[:resources], 0.0) * self._unit / model.capacities
-        # Floors have bounds of their own.
-        is_unique = not (shared or model.floors.any())
+        # Floors and covers have rows of their own.
+        is_unique = not (shared or model.floors.any() or model.network.covers)
         return Optimum(flows, float(model.values @ flows), prices, is_unique)
 
     def _run(self, rates: Floats, most: Floats | None) -> None:
@@ -138,6 +138,7 @@ class FlowProgram:
         columns = np.array([int(status) for status in basis.col_status])
         at_bound = np.array([int(status) for status in basis.row_status]) != int(_basic())
         first = resources + splits
+        last = first + (len(model.floors) if model.floors.any() else 0)
         full = np.concatenate([columns[: model.inputs] == int(_upper()), at_bound[resources:first]])
         return FlowSolution(
             flows,
@@ -148,8 +149,8 @@ class FlowProgram:
             full,
             columns == int(_basic()),
             at_bound[:resources],
-            np.maximum(-duals[first:], 0.0),
-            at_bound[first:],
+            np.maximum(-duals[first:last], 0.0),
+            at_bound[first:last],
         )
 
     def _built(self) -> Any:
@@ -170,6 +171,10 @@ class FlowProgram:
             blocks.append(model.results)
             lower = np.concatenate([lower, np.full(len(model.floors), -_INFINITY)])
             upper = np.concatenate([upper, np.full(len(model.floors), _INFINITY)])
+        if model.network.covers:
+            blocks.append(model.covers)
+            lower = np.concatenate([lower, np.full(model.covers.shape[0], -_INFINITY)])
+            upper = np.concatenate([upper, np.zeros(model.covers.shape[0])])
         matrix = sparse.csr_array(sparse.vstack(blocks))
         lp = highspy.HighsLp()
         lp.num_col_, lp.num_row_ = count, matrix.shape[0]

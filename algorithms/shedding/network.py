@@ -87,7 +87,9 @@ class Network:
     `nodes`: the capacity of each; `outputs`: the weight of each operator whose records leave the
     network as results. `links`: the bandwidth between two nodes, in records per unit of time; a
     pair of nodes without a link has no limit. `floors`: the least part of the records of an output
-    without overload that it must keep, if that is feasible.
+    without overload that it must keep, if that is feasible. `covers`: operators that process each
+    record of their source that one of some other operators gets from it, once: their flow is at
+    least that of each. Only linear programs of ladders know them.
 
     Drop locations are the inputs, and the edges of inputs and operators whose records go to
     several places (section 3.2).
@@ -99,6 +101,7 @@ class Network:
     outputs: Mapping[str, float]
     links: Mapping[tuple[str, str], float] = field(default_factory=dict)
     floors: Mapping[str, float] = field(default_factory=dict)
+    covers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_sizes(self)
@@ -107,6 +110,7 @@ class Network:
         known = {*self.inputs, *self.by_name}
         for operator in self.operators:
             _check_operator(operator, self.nodes, known)
+        _check_covers(self)
         self.order  # noqa: B018 - raises on a cycle
 
     @cached_property
@@ -218,6 +222,7 @@ class Network:
             {name: weight for name, weight in self.outputs.items() if name in names},
             {pair: limit for pair, limit in self.links.items() if nodes.issuperset(pair)},
             {name: floor for name, floor in self.floors.items() if name in names},
+            {name: covered for name, covered in self.covers.items() if name in names},
         )
 
 
@@ -255,6 +260,20 @@ def _check_outputs(network: Network) -> None:
     for name, value in network.floors.items():
         if name not in network.outputs or value > 1:
             raise BadProblem(f"floors.{name}", "must be a part, at most 1, of an output")
+
+
+def _check_covers(network: Network) -> None:
+    """Raise `BadProblem` unless operators that cover others read one source with them."""
+    for name, covered in network.covers.items():
+        where = f"covers.{name}"
+        if name not in network.by_name or network.consumers[name] or name in network.outputs:
+            raise BadProblem(where, "must be an operator whose results nothing reads")
+        sources = network.by_name[name].sources
+        for other in covered:
+            if other not in network.by_name or not {*sources} <= {*network.by_name[other].sources}:
+                raise BadProblem(where, f"must read what {other} reads")
+        if len(sources) != 1 or not covered or name in covered:
+            raise BadProblem(where, "must have one source and cover other operators")
 
 
 def _check_names(network: Network) -> None:

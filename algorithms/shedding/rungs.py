@@ -206,7 +206,8 @@ def dropped_early(model: FlowModel, flows: Floats, rates: Floats) -> Floats:
     """Return flows float64[d] with equal results that drop as early as possible."""
     names = model.network.locations
     keep = dict(zip(names, model.keep(flows, rates).tolist(), strict=True))
-    return model.flows(np.array(list(trimmed(model.network, keep).values())), rates)
+    flows = model.flows(np.array(list(trimmed(model.network, keep).values())), rates)
+    return model.covered(flows)
 
 
 def rung_plan(problem: SheddingProblem, factor: float, flows: Floats) -> RungPlan:

@@ -10,16 +10,18 @@ from controlplane.errors import Conflict
 from controlplane.models import ArmedLadder, Cluster, DisarmedLadder, Query
 from controlplane.planning.shedding.node_costs import NodeCost, costs_of
 from controlplane.planning.shedding.observation import read_work
+from controlplane.planning.shedding.problem import network_of
 from controlplane.planning.shedding.quality import Kept, kept_by, parts_at
+from controlplane.planning.shedding.windows import RandomReason, choose_windows
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.plans.shedding_input import SheddingInput, SheddingQuery
-from controlplane.plans.snapshot import PlannerInput
+from controlplane.plans.snapshot import ClusterSnapshot, PlannerInput
 from controlplane.policies.store import policy_of
 from controlplane.shedding.arming import ladder_of
 from controlplane.shedding.staleness import LadderDrift, drift_of
 from controlplane.telemetry.time_series import latest_values
 from controlplane.wire.routing.compiled_ladder import compiled_ladder, rates_of
-from controlplane.wire.routing.drop_rules import INPUT
+from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.ladder import Ladder
 
 # Above so many queries a ladder that is not armed is computed on request only.
@@ -32,12 +34,17 @@ NOT_COMPUTED: Final = (
 
 @dataclass(frozen=True)
 class EdgeDrop:
-    """The part of a stream's records that an edge drops on a rung; `query`: "" for the input."""
+    """The part of a stream's records that an edge drops on a rung; `query`: "" for the input.
+
+    `windows_s`: the length of the windows that are dropped whole, None for a sample of records;
+    `random_reason`: why it drops no windows, None if it does or if that is not known.
+    """
 
     stream: str
     query: str
     dropped: float
     windows_s: float | None
+    random_reason: RandomReason | None = None
 
 
 @dataclass(frozen=True)
@@ -143,7 +150,7 @@ def ladder_report(cluster: Cluster) -> LadderReport:
         "active_until": row.active_until, "active_by": row.active_by,
         "active_reason": row.active_reason, "nodes": costs_of(snapshot),
     }  # fmt: skip
-    return _report(row.value, then or now, now, facts)
+    return _report(row.value, then or now, now, facts, _reasons(snapshot, row.value))
 
 
 def _preview(cluster: Cluster) -> LadderReport:
@@ -163,18 +170,34 @@ def _preview(cluster: Cluster) -> LadderReport:
         )  # fmt: skip
     tolerated = policy_of(cluster).shedding_drift
     facts = {"armed": False, "tolerated": tolerated, "nodes": costs_of(snapshot)}
-    return _report(ladder, now, now, facts)
+    return _report(ladder, now, now, facts, _reasons(snapshot, ladder))
+
+
+def _reasons(snapshot: ClusterSnapshot | None, ladder: Ladder) -> Mapping[Edge, RandomReason]:
+    """Return why edges drop no windows; nothing without a snapshot, or with too many queries."""
+    given = None if snapshot is None else snapshot.shedding
+    if snapshot is None or given is None or len(given.queries) > MOST_PREVIEWED:
+        return {}
+    try:
+        return choose_windows(network_of(snapshot), given, ladder).reasons
+    except Conflict:
+        # An armed ladder that was imported is none of this snapshot.
+        return {}
 
 
 def _report(
-    ladder: Ladder, then: SheddingInput, now: SheddingInput, facts: Mapping[str, object]
+    ladder: Ladder,
+    then: SheddingInput,
+    now: SheddingInput,
+    facts: Mapping[str, object],
+    reasons: Mapping[Edge, RandomReason],
 ) -> LadderReport:
     position = facts.get("position")
     factor = factor_of(ladder, now.rates)
     total = sum(now.rates.values())
     parts = {} if not isinstance(position, float | int) else parts_at(ladder, position)
     names = names_of(then)
-    rungs, kept = _rungs(ladder, then, names, position)
+    rungs, kept = _rungs(ladder, then, names, position, reasons)
     return LadderReport(
         **facts,  # type: ignore[arg-type]
         factor=factor,
@@ -205,7 +228,11 @@ def names_of(given: SheddingInput) -> dict[int, str]:
 
 
 def _rungs(
-    ladder: Ladder, given: SheddingInput, names: Mapping[int, str], position: object
+    ladder: Ladder,
+    given: SheddingInput,
+    names: Mapping[int, str],
+    position: object,
+    reasons: Mapping[Edge, RandomReason],
 ) -> tuple[tuple[RungReport, ...], list[Kept]]:
     active = ceil(position) if isinstance(position, float | int) else None
     streams = {stream.id: stream.name for stream in given.streams}
@@ -221,6 +248,7 @@ def _rungs(
                 "" if reader == INPUT else names.get(reader, f"query {reader}"),
                 1 - part,
                 windows.get((stream, reader)),
+                None if (stream, reader) in windows else reasons.get((stream, reader)),
             )
             for (stream, reader), part in sorted(parts.items())
             if part < 1 and (reader == INPUT or part < parts.get((stream, INPUT), 1.0))

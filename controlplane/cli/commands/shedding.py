@@ -52,9 +52,9 @@ _INTERVAL_COLUMNS: Final = {
 }  # fmt: skip
 _EPISODE_COLUMNS: Final = {
     "from": ("started_at", "moment"), "to": ("ended_at", "moment"),
-    "highest rung": ("rung", "number"), "intervals": ("count", "number"),
-    "read": ("read", "number"), "dropped": ("dropped", "number"),
-    "mean kept %": ("kept_percent", "number"), "kept": ("least", "text"),
+    "top rung": ("rung", "number"), "intervals": ("count", "number"),
+    "dropped": ("dropped", "number"), "kept %": ("kept_percent", "number"),
+    "least": ("least", "text"),
 }  # fmt: skip
 # The edges of a rung that a row of a table names.
 _NAMED: Final = 2

@@ -130,9 +130,9 @@ def _deliveries(network: ClusterNetwork, rungs: Sequence[Rung]) -> list[Cost]:
     """
     rows = [{(kept.stream, kept.query): kept.part for kept in rung.kept} for rung in rungs]
     result = []
-    for delivery, (leaders, costs) in network.deliveries.items():
+    for delivery, (leaders, cost) in network.deliveries.items():
         edge = _largest(delivery.stream, leaders, rows)
-        result += [cost._replace(query=edge) for cost in costs]
+        result.append(cost._replace(query=edge))
     return result
 
 

@@ -6,8 +6,10 @@ records of a query of several tasks, so its work is a chain of operators, one pe
 which takes its part of every record; drop locations are the edges of the data plane only.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Final, NamedTuple
 
 from algorithms.shedding.network import ARROW, Network, Operator, OperatorKind
@@ -21,6 +23,8 @@ from controlplane.wire.routing.drop_rules import INPUT, Edge
 from controlplane.wire.routing.ladder import Cost, ResourceKind
 
 NO_QUERY: Final = "No query runs, so there is nothing to drop: submit a query"
+# Routings of one stream on one node whose common records are counted once: 64 subsets.
+_INDEPENDENT: Final = 6
 NO_RECORDS: Final = "No records arrived in the last minute: wait until records arrive"
 
 
@@ -37,10 +41,14 @@ class Resource(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """The delivery of a stream to nodes with an emulated capacity, for all queries of a routing."""
+    """The delivery of records of a stream to a node with an emulated capacity.
+
+    `tasks`: of the records that these routings, and no others, assign to tasks on the node.
+    """
 
     stream: int
-    routing: tuple[str, Shares]
+    node: int
+    tasks: frozenset[tuple[str, Shares]]
 
 
 @dataclass
@@ -48,15 +56,16 @@ class ClusterNetwork:
     """The network of a snapshot, and what its locations and loads are in the data plane.
 
     `locations`: the drop location of each edge; `groups`: the queries by their leader. `costs`: of
-    edges with a cost of their own, by edge; `deliveries`: the seconds on emulated nodes of a record
-    that is delivered for some leaders together. `nodes`: the costs of nodes and how they are known.
+    edges with a cost of their own, by edge; `deliveries`: the seconds of an emulated node that a
+    record of a stream takes which some leaders share: if one of them keeps it. `nodes`: the costs
+    of nodes and how they are known.
     """
 
     problem: SheddingProblem
     groups: Mapping[int, QueryGroup]
     locations: Mapping[Edge, str]
     costs: Sequence[Cost]
-    deliveries: Mapping[Delivery, tuple[tuple[int, ...], Sequence[Cost]]]
+    deliveries: Mapping[Delivery, tuple[tuple[int, ...], Cost]]
     nodes: NodeCosts
 
 
@@ -91,8 +100,10 @@ class _Builder:
     seconds: NodeCosts
     operators: list[Operator] = field(default_factory=list)
     costs: list[Cost] = field(default_factory=list)
-    # By delivery: the operator that ends it, its leaders, and its costs per record.
-    delivered: dict[Delivery, tuple[str, list[int], list[Cost]]] = field(default_factory=dict)
+    # By delivery: its leaders, and its cost per record of the stream.
+    delivered: dict[Delivery, tuple[tuple[int, ...], Cost]] = field(default_factory=dict)
+    # By the operator of a delivery: the operators that get its records.
+    covers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     # The operator that a group's records of a stream come from, and the first of the group.
     sources: dict[Edge, tuple[str, str]] = field(default_factory=dict)
 
@@ -108,6 +119,8 @@ class _Builder:
             name = self._group(group)
             outputs[name] = group.fair_weight if is_fair else group.weight
             floors[name] = group.floor
+        for stream in streams:
+            self._deliver(stream.id)
         used = {operator.node for operator in self.operators}
         network = Network(
             dict.fromkeys(sorted(used), self.given.settings.limit),
@@ -115,6 +128,7 @@ class _Builder:
             tuple(self.operators),
             outputs,
             floors={name: floor for name, floor in floors.items() if floor},
+            covers=self.covers,
         )
         rates = {f"stream {stream.id}": stream.rate or 0.0 for stream in streams}
         return ClusterNetwork(
@@ -122,7 +136,7 @@ class _Builder:
             {group.leader.id: group for group in self.groups},
             dict(self._locations(network)),
             self.costs,
-            {key: (tuple(leaders), costs) for key, (_, leaders, costs) in self.delivered.items()},
+            self.delivered,
             self.seconds,
         )
 
@@ -148,7 +162,7 @@ class _Builder:
 
     def _computed(self, group: QueryGroup, streams: Sequence[int], name: str) -> str:
         """Add the work on the records of some streams: one operator per node."""
-        sources = tuple(self._source(group, stream) for stream in streams)
+        sources = tuple(map(_split_name, streams))
         for stream, source in zip(streams, sources, strict=True):
             self.sources[stream, group.leader.id] = source, name
         end = name
@@ -160,27 +174,36 @@ class _Builder:
                 self._cost(stream, group.leader.id, resource, seconds)
         return end
 
-    def _source(self, group: QueryGroup, stream: int) -> str:
-        """Return the operator that delivers a stream to a group; add one for emulated nodes."""
-        emulated = [
-            (node, part, self.seconds.emulated[node])
-            for node, part in group.shares
-            if node in self.seconds.emulated
-        ]
-        if not emulated:
-            return _split_name(stream)
-        key = Delivery(stream, (group.leader.routing, group.shares))
-        if key not in self.delivered:
-            source, costs = _split_name(stream), list[Cost]()
-            for node, part, seconds in emulated:
-                resource = Resource(ResourceKind.NODE, node)
-                name = f"delivery {len(self.delivered)} on {node}"
-                self._add(name, resource, part * seconds, source)
-                costs.append(Cost(stream, INPUT, *resource, part * seconds))
-                source = name
-            self.delivered[key] = source, [], costs
-        self.delivered[key][1].append(group.leader.id)
-        return self.delivered[key][0]
+    def _deliver(self, stream: int) -> None:
+        """Add the deliveries of a stream to emulated nodes.
+
+        A node gets a record once if some query of it keeps it and the record is of a task there.
+        Routings assign records to tasks independently, so the records of each subset of them have
+        a part of their own; the sample is nested, so such a record is delivered if the query of
+        them that keeps the most keeps it: the operator covers theirs.
+        """
+        routings: dict[int, dict[tuple[str, Shares], list[QueryGroup]]] = {}
+        for group in self.groups:
+            if stream in group.leader.streams:
+                for node, _ in group.shares:
+                    if node in self.seconds.emulated:
+                        key = group.leader.routing, group.shares
+                        routings.setdefault(node, {}).setdefault(key, []).append(group)
+        for node, readers in sorted(routings.items()):
+            parts = {key: dict(key[1])[node] for key in readers}
+            for tasks, part in _subsets(parts):
+                groups = [group for key in tasks for group in readers[key]]
+                self._deliver_to(Delivery(stream, node, frozenset(tasks)), groups, part)
+
+    def _deliver_to(self, delivery: Delivery, groups: Sequence[QueryGroup], part: float) -> None:
+        stream, node, _ = delivery
+        resource = Resource(ResourceKind.NODE, node)
+        seconds = part * self.seconds.emulated[node]
+        name = f"delivery {len(self.delivered)} on {node}"
+        self._add(name, resource, seconds, _split_name(stream))
+        self.covers[name] = tuple(self.sources[stream, group.leader.id][1] for group in groups)
+        leaders = tuple(group.leader.id for group in groups)
+        self.delivered[delivery] = leaders, Cost(stream, INPUT, *resource, seconds)
 
     def _joined(self, group: QueryGroup, name: str, ends: Sequence[str]) -> str:
         """Add the join: the windows of both sides are as full as their rates make them.
@@ -253,6 +276,26 @@ class _Builder:
                 ends = network.by_name[ends[0]].sources[0], ends[0]
             place = ARROW.join(ends)
             yield (stream, query), place if place in known else f"stream {stream}"
+
+
+def _subsets(
+    parts: Mapping[tuple[str, Shares], float],
+) -> Iterator[tuple[tuple[tuple[str, Shares], ...], float]]:
+    """Yield the subsets of routings with the part of records that they alone assign to a node.
+
+    `parts`: of all records that each assigns to it. Beyond `_INDEPENDENT` routings, the records of
+    the others count once for each of them, which is more than are delivered.
+    """
+    whole = tuple(key for key, part in parts.items() if part == 1)
+    others = sorted((key for key in parts if key not in whole), key=lambda key: -parts[key])
+    for size in range(len(others[:_INDEPENDENT]) + 1):
+        for some in combinations(others[:_INDEPENDENT], size):
+            chances = [
+                parts[key] if key in some else 1 - parts[key] for key in others[:_INDEPENDENT]
+            ]
+            if whole or some:
+                yield (*whole, *some), math.prod(chances)
+    yield from (((key,), parts[key]) for key in others[_INDEPENDENT:])
 
 
 def _split_name(stream: int) -> str:

@@ -60,6 +60,21 @@ class RandomReason(StrEnum):
     REACTION = "reaction"
     NUMBER = "number"
 
+    @property
+    def text(self) -> str:
+        """Return the reason as a clause."""
+        return _TEXTS[self]
+
+
+_TEXTS: Final = {
+    RandomReason.POLICY: "the policy drops no windows",
+    RandomReason.STREAMS: "a query reads several streams, whose windows are not at the same time",
+    RandomReason.READERS: "queries with other windows read the stream, or lose records before",
+    RandomReason.NODES: "an emulated node would still get all records of windows that it drops",
+    RandomReason.REACTION: "drops of its windows begin so late that records would wait too long",
+    RandomReason.NUMBER: f"a ladder drops windows on {MAX_WINDOWS:,} edges at most",
+}
+
 
 @dataclass
 class WindowChoice:

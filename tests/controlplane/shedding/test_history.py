@@ -47,10 +47,10 @@ def test_an_interval_lasts_as_long_as_its_rung(
 
 
 def test_neighbouring_rungs_of_ten_seconds_are_one_interval(sf: Cluster, now: datetime) -> None:
-    rows = [at(0.9 + 0.2 * (number % 2), e1=1) for number in range(12)]
+    rows = [at(0.9 + 0.2 * (number % 2), e1=1) for number in range(8)]
     ingest(sf, now - timedelta(seconds=20), *rows)
     (row,) = intervals(sf, now - timedelta(hours=1), now)
-    assert (row.rung, row.position, row.dropped) == (2, 1.1, 12)
+    assert (row.rung, row.position, row.dropped) == (2, 1.1, 8)
 
 
 def test_a_pause_ends_an_interval(sf: Cluster, now: datetime) -> None:

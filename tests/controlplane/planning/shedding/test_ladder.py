@@ -16,7 +16,7 @@ from controlplane.planning.shedding.quality import kept_by, parts_at
 from controlplane.plans.shedding_input import SheddingSettings
 from controlplane.wire.routing.compiled_ladder import compiled_ladder
 from controlplane.wire.routing.drop_rules import INPUT
-from controlplane.wire.routing.ladder import Ladder
+from controlplane.wire.routing.ladder import Ladder, ResourceKind
 from tests.support.shedding import SheddingCluster, loads_of, part_of
 
 CAPACITY = pytest.approx(1.0)
@@ -145,6 +145,29 @@ def test_floors_end_the_ladder() -> None:
     assert ladder.rungs[-1].factor == pytest.approx(2.0, rel=1e-4)
     whole = SheddingCluster({1: 100.0}, [0.02]).add(1, [1], [0], floor=1.0)
     assert compute_ladder(whole.snapshot()) is None
+
+
+@pytest.mark.parametrize("whole", [0.5, 2.0])
+def test_a_record_that_a_whole_and_a_split_query_want_is_delivered_once(whole: float) -> None:
+    """Two emulated nodes of 100 records/s, each with a whole query beside a split one."""
+    cluster = SheddingCluster({1: 200.0}, [0.01, 0.01], frozenset({0, 1}))
+    cluster.add(1, [1], [0], weight=whole).add(2, [1], [1], weight=0.1)
+    cluster.add(3, [1], [0, 1], work=[3.0, 1.0])
+    snapshot = cluster.snapshot()
+    ladder, full = ladder_of(cluster), input_factor(network_of(snapshot))
+    # Without drops, each record is delivered to both nodes once: for their whole queries.
+    assert full == pytest.approx(2.0)
+    for rung in ladder.rungs:
+        parts = {(kept.stream, kept.query): kept.part for kept in rung.kept}
+        first, second, split = (part_of(parts, 1, query) for query in (1, 2, 3))
+        rate = 200.0 * rung.factor / full
+        loads = [
+            rate * 0.01 * ((1 - part) * kept + part * max(kept, split))
+            for kept, part in ((first, 0.75), (second, 0.25))
+        ]
+        assert loads == pytest.approx([1.0, 1.0], rel=1e-3), "both are full, and not more"
+        known = loads_of(ladder, parts, {1: rate})
+        assert [known[ResourceKind.NODE, node] for node in (0, 1)] == pytest.approx(loads, rel=1e-3)
 
 
 def test_a_fair_ladder_has_equal_parts_of_all_queries_within_weights_and_floors() -> None:
