@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.errors import BadParameters
+from algorithms.estimates import Estimate, ProblemSize
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -151,6 +152,14 @@ class Parameters:
         if unknown:
             raise BadParameters(unknown)
         return cls(**{name: _cast(value, known[name].type) for name, value in values.items()})
+
+    def estimate(self, size: ProblemSize) -> Estimate:
+        """Return the estimate of the algorithm with these parameters on a cluster of this size.
+
+        For most algorithms it follows from the size; those with rounds or a time limit override it.
+        """
+        entries = size.queries + size.readings + size.streams
+        return Estimate(8_000.0 * entries + 8.0 * size.nodes**2, 2e-4 * entries)
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the values by name, ready for JSON."""

@@ -1,6 +1,7 @@
 """Errors of use cases, with data in fields; the API and the pages translate them."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 Fields = dict[str, list[str]]
@@ -9,14 +10,35 @@ Fields = dict[str, list[str]]
 class WeirError(Exception):
     """Base class of errors that a person can act on; str() is a sentence."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # A child process sends it; `__init__` takes other arguments than the message.
+        return BaseException.__new__, (type(self), *self.args), self.__dict__
+
 
 class Invalid(WeirError):
     """Input that cannot be accepted: messages per field, and per row of a bulk request."""
+
+    code = "invalid"
+    data: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, fields: Fields, rows: Mapping[int, Fields] | None = None) -> None:
         self.fields = fields
         self.rows = dict(rows or {})
         super().__init__("Some values are not valid")
+
+
+class TooExpensive(Invalid):
+    """A computation whose estimate exceeds a limit; `data`: estimate, limit, and what to reduce.
+
+    `fields` has a message for each parameter to reduce.
+    """
+
+    code = "too_expensive"
+
+    def __init__(self, fields: Fields, message: str, data: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self.args = (message,)
+        self.data = dict(data)
 
 
 class BadBody(WeirError):

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from algorithms.errors import InfeasibleTau, NotProven
+from algorithms.estimates import Estimate, ProblemSize
 from algorithms.migration.feasible import smallest_tau
 from algorithms.migration.limits import TOLERANCE, is_within
 from algorithms.migration.problem import MigrationProblem
@@ -34,6 +35,10 @@ class Free(Parameters):
         minimum=0.1,
         maximum=3_600.0,
     )
+
+    def estimate(self, size: ProblemSize) -> Estimate:
+        """Return the estimate: it takes its whole time limit."""
+        return super().estimate(size).plus(self.seconds)
 
     def solve(self, problem: MigrationProblem, progress: Progress = silent) -> MigrationPlan:
         """Plan one migration; `lower_bound` is the proven least cost.

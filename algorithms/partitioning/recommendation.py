@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from algorithms.estimates import Estimate, ProblemSize
 from algorithms.partitioning.catalog import grouping_text, parsed_text
 from algorithms.partitioning.replay import (
     BATCHES,
@@ -114,6 +115,11 @@ class Recommend(Parameters):
         help="The number of messages that are drawn from the sample and measured.",
     )  # fmt: skip
     seed: int = parameter(0, minimum=0, maximum=MAX_SEED, help="The seed of the drawn messages.")
+
+    def estimate(self, size: ProblemSize) -> Estimate:
+        """Return the estimate: each stream's messages are replayed under every variant."""
+        messages = self.messages * len(VARIANTS) * max(1, size.streams)
+        return super().estimate(size).plus(3e-6 * messages, 200.0 * self.messages)
 
     def solve(self, problem: RecommendationProblem, progress: Progress = silent) -> Recommendation:
         """Return the recommendation for a stream. Raises the errors of the present grouping."""

@@ -7,6 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from algorithms.errors import NotProven, TooLarge
+from algorithms.estimates import Estimate, ProblemSize
 from algorithms.optimizers import linear_constraint, solve_milp
 from algorithms.placement.offline.rounds import spread
 from algorithms.placement.problem import PlacementProblem
@@ -36,6 +37,10 @@ class Exact(OfflinePlacement):
         minimum=0.1,
         maximum=3_600.0,
     )
+
+    def estimate(self, size: ProblemSize) -> Estimate:
+        """Return the estimate: it takes its whole time limit."""
+        return super().estimate(size).plus(self.seconds)
 
     def solve(self, problem: PlacementProblem, progress: Progress = silent) -> PlacementPlan:
         """Place all queries; `lower_bound` is the traffic itself.

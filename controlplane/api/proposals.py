@@ -119,7 +119,7 @@ class ProposalRow(
         Proposal,
         "id state progress planner algorithm origin base requested_by requested_at four_eyes"
         " approved_by approved_at decided_by decided_at snapshot_version seal error"
-        " error_code started_at attempts",
+        " error_code started_at attempts drifting_since",
         parameters=_VALUES,
         before=_VALUES,
         after=_VALUES,

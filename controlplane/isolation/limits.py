@@ -1,6 +1,10 @@
-"""The limits of a computation."""
+"""The limits of computations."""
 
 from dataclasses import dataclass
+
+from django.conf import settings
+
+MB = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -9,3 +13,13 @@ class Limits:
 
     memory_bytes: int
     seconds: float
+
+
+def proposal_limits() -> Limits:
+    """Return the limits of the computation of a proposal."""
+    return Limits(settings.PROPOSAL_MEMORY_MB * MB, float(settings.PROPOSAL_SECONDS))
+
+
+def lab_limits() -> Limits:
+    """Return the limits of a run of the Lab."""
+    return Limits(settings.LAB_MEMORY_MB * MB, float(settings.LAB_SECONDS))

@@ -1,31 +1,24 @@
-"""Execution of a run, claimed once, with reports of progress; runs of lost workers are queued."""
+"""Execution of a run in a child process, claimed once; runs of lost workers are queued."""
 
 import logging
-import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import OperationalError, close_old_connections
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from algorithms.errors import PlanningError
 from algorithms.experiments import Table, experiment
-from algorithms.vocabulary import Progress
+from controlplane.isolation import ChildDied, Exhausted, Unwanted, run_in_child
+from controlplane.isolation.heartbeat import Heartbeat
+from controlplane.isolation.limits import lab_limits
 from controlplane.models import LabRun
 from controlplane.task_names import RUN_LAB, send_on_commit
 
 logger = logging.getLogger(__name__)
 
-# Time between two writes of the progress.
-PROGRESS_EVERY_S = 1.0
-
 Stopping = Callable[[], bool]
-
-
-class Unwanted(Exception):
-    """The run was cancelled, deleted, or claimed by another worker."""
 
 
 class WorkerStops(Exception):
@@ -35,22 +28,26 @@ class WorkerStops(Exception):
 def run(run_id: int, stopping: Stopping = lambda: False) -> None:
     """Execute a queued run until it is done or failed, unless it is deleted or claimed.
 
-    `stopping` returns True if the worker shuts down: the run then returns to the queue.
+    `stopping` returns True if the worker shuts down: the run then returns to the queue. A run that
+    exceeds its limits of memory or time fails, and is not repeated.
     """
     claimed = _claimed(run_id)
     if claimed is None:
         return
     try:
-        table = _executed(claimed, _progress_of(claimed, stopping))
+        table = _executed(claimed, stopping)
         _finish(claimed, LabRun.State.DONE, progress=1.0, table=table.to_json())
     except Unwanted:
         return
     except WorkerStops:
-        _ours(claimed).update(state=LabRun.State.QUEUED, progress=0.0)
+        _ours(claimed).update(state=LabRun.State.QUEUED, progress=0.0, attempts=F("attempts") - 1)
     except PlanningError as impossible:
-        _finish(claimed, LabRun.State.FAILED, error=str(impossible))
+        _fail(claimed, "impossible", str(impossible))
+    except (Exhausted, ChildDied) as ended:
+        logger.warning("%s: %s", claimed, ended)
+        _fail(claimed, ended.code, str(ended))
     except Exception:
-        _finish(claimed, LabRun.State.FAILED, error="The experiment broke; see the worker's log")
+        _fail(claimed, "broken", "The experiment broke; see the worker's log")
         raise
 
 
@@ -67,39 +64,25 @@ def _claimed(run_id: int) -> LabRun | None:
     return LabRun.objects.filter(pk=run_id).first() if changed == 1 else None
 
 
-def _executed(claimed: LabRun, progress: Progress) -> Table:
+def _executed(claimed: LabRun, stopping: Stopping) -> Table:
     chosen = experiment(claimed.planner, claimed.experiment)
     parameters = chosen.parameters.from_mapping(claimed.parameters)
-    return chosen.run(parameters, claimed.values, claimed.series, progress)
+    heartbeat = Heartbeat(lambda: _ours(claimed))
 
-
-def _progress_of(claimed: LabRun, stopping: Stopping) -> Progress:
-    """Return the callback for the share done, which raises to stop the experiment."""
-    reported_at = time.monotonic()
-
-    def report(share: float) -> None:
-        nonlocal reported_at
+    def watch(share: float) -> bool:
         if stopping():
             raise WorkerStops
-        now = time.monotonic()
-        if now - reported_at >= PROGRESS_EVERY_S:
-            reported_at = now
-            _beat(claimed, share)
+        return heartbeat(share)
 
-    return report
+    return run_in_child(
+        lambda progress: chosen.run(parameters, claimed.values, claimed.series, progress),
+        lab_limits(),
+        watch,
+    )
 
 
-def _beat(claimed: LabRun, share: float) -> None:
-    try:
-        wanted = _ours(claimed).update(progress=share, beat_at=timezone.now())
-    except OperationalError:
-        # A locked or restarting database must not end an hour's work: the next heartbeat uses a
-        # new connection.
-        logger.warning("The progress of %s could not be saved", claimed, exc_info=True)
-        close_old_connections()
-        return
-    if wanted != 1:
-        raise Unwanted
+def _fail(claimed: LabRun, code: str, message: str) -> None:
+    _finish(claimed, LabRun.State.FAILED, error_code=code, error=message)
 
 
 def _finish(claimed: LabRun, state: LabRun.State, **columns: Any) -> None:
@@ -113,9 +96,8 @@ def _ours(claimed: LabRun) -> QuerySet[LabRun]:
     )
 
 
-# Experiments report about once a second; a compiled step over a million queries, or a solver, may
-# take a minute or two.
-LOST_AFTER = timedelta(minutes=5)
+# The worker writes a heartbeat every second, whatever its child does; a database may be locked.
+LOST_AFTER = timedelta(minutes=1)
 # A run that has ended so many workers would end the next one, too.
 MAX_ATTEMPTS = 3
 # A message takes milliseconds: the message of a run that waits longer, with no other, is lost.
@@ -141,5 +123,6 @@ def _give_up_lost(now: datetime) -> None:
     lost = LabRun.objects.filter(state=LabRun.State.RUNNING, beat_at__lt=now - LOST_AFTER)
     lost.filter(attempts__lt=MAX_ATTEMPTS).update(state=LabRun.State.QUEUED, progress=0.0)
     lost.filter(attempts__gte=MAX_ATTEMPTS).update(
-        state=LabRun.State.FAILED, finished_at=now, error="The worker was lost; run it again"
-    )
+        state=LabRun.State.FAILED, finished_at=now, error_code="worker_lost",
+        error=f"{MAX_ATTEMPTS} workers were lost while they executed it",
+    )  # fmt: skip

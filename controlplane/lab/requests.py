@@ -3,20 +3,28 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
 from algorithms.errors import BadParameters, UnknownExperiment
+from algorithms.estimates import Estimate
 from algorithms.experiments import Experiment, Repeated, experiment
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
-from controlplane.errors import Conflict, Fields, Invalid
+from controlplane.errors import Busy, Conflict, Fields, Invalid
 from controlplane.models import LabRun
+from controlplane.planning.estimates import estimate_run
 from controlplane.task_names import RUN_LAB, send_on_commit
 
 # Rows in the table of a run. The paper's largest figure at ten seeds has 650; a page draws a
 # hundred times as many in seconds.
 MAX_ROWS = 20_000
+# Values of the swept parameter; the papers have 24 at most.
+MAX_VALUES = 1_000
+UNDER_WAY = (LabRun.State.QUEUED, LabRun.State.RUNNING)
+# The least time after which a refused request may succeed (s).
+_AGAIN_S = 10
 
 
 @transaction.atomic
@@ -30,7 +38,9 @@ def request(
 ) -> LabRun:
     """Create a run; missing parameters have the experiment's defaults.
 
-    Raises `Forbidden`, and `Invalid` per parameter, or under experiment, values or series.
+    Returns the waiting run if the user has requested the same already. Raises `Forbidden`,
+    `Invalid` per parameter, or under experiment, values or series, `TooExpensive` beyond the limits
+    of memory and time, and `Busy` too_many_runs.
     """
     require_operator(actor)
     chosen = _experiment(planner, name)
@@ -39,18 +49,55 @@ def request(
     compared = chosen.series if series is None else tuple(series)
     checked, compared = _checked(chosen, given, swept, compared)
     kept = {key: value for key, value in checked.to_mapping().items() if key != chosen.x.name}
+    need = estimate_run(chosen, checked, swept, compared)
+    wanted = {
+        "planner": planner,
+        "experiment": name,
+        "parameters": kept,
+        "values": swept,
+        "series": list(compared),
+    }
+    queued = LabRun.objects.filter(requested_by=actor.name, state=LabRun.State.QUEUED)
+    for run in queued.filter(planner=planner, experiment=name):
+        if requested_values(run) == wanted:
+            return run
+    _require_room(actor)
     run = LabRun.objects.create(
-        planner=planner,
-        experiment=name,
-        parameters=kept,
-        values=swept,
-        series=list(compared),
+        **wanted,
+        estimate=need.to_json(),
         requested_by=actor.name,
         requested_at=timezone.now(),
     )
     audit.record(actor, "lab.request", str(run), after=requested_values(run))
     send_on_commit(RUN_LAB, run.pk)
     return run
+
+
+def _require_room(actor: Actor) -> None:
+    """Raise `Busy` if the user has too many runs that wait or run."""
+    count = LabRun.objects.filter(requested_by=actor.name, state__in=UNDER_WAY).count()
+    limit = settings.MAX_LAB_RUNS_PER_USER
+    if count >= limit:
+        message = (
+            f"You have {count} runs that wait or run; at most {limit} are allowed. Wait until one "
+            f"has ended, or cancel one"
+        )
+        raise Busy("too_many_runs", message, _AGAIN_S, {"count": count, "limit": limit})
+
+
+def estimate(
+    planner: str,
+    name: str,
+    parameters: Mapping[str, Any] | None = None,
+    values: Sequence[float] | None = None,
+    series: Sequence[str] | None = None,
+) -> Estimate:
+    """Return the estimate of a run without requesting it. Raises as `request`."""
+    chosen = _experiment(planner, name)
+    swept = sorted(set(chosen.values if values is None else values))
+    compared = chosen.series if series is None else tuple(series)
+    checked, compared = _checked(chosen, dict(parameters or {}), swept, compared)
+    return estimate_run(chosen, checked, swept, compared)
 
 
 def repeat(actor: Actor, run: LabRun) -> LabRun:
@@ -95,6 +142,8 @@ def _checked(
     if not faults and rows > MAX_ROWS:
         why = f"{rows:,} rows are too many: values times series times seeds, at most {MAX_ROWS:,}"
         faults["values"] = [why]
+    if len(values) > MAX_VALUES:
+        faults["values"] = [f"{len(values):,} values are too many, at most {MAX_VALUES:,}"]
     if faults:
         raise Invalid(faults)
     return checked, compared
@@ -108,12 +157,9 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-UNDER_WAY = (LabRun.State.QUEUED, LabRun.State.RUNNING)
-
-
 @transaction.atomic
 def cancel(actor: Actor, run: LabRun) -> LabRun:
-    """Cancel a queued or running run; its worker stops at its next report of progress.
+    """Cancel a queued or running run; its worker ends the computation within a second.
 
     Raises `Forbidden`, `Conflict` if it is over.
     """

@@ -15,6 +15,7 @@ from controlplane.planning.budget import checked_budget
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import canonical
 from controlplane.proposals import decisions, requests
+from controlplane.proposals.queue import require_room
 
 # A chart with more candidates is unreadable, and each occupies a worker.
 MAX_CANDIDATES = 24
@@ -37,8 +38,8 @@ def compare(
     """Take one snapshot and request a plan of each planner under each budget.
 
     `budget`: one (planning.budget), several for a curve, or none; an empty one is no limit.
-    Workers compute the candidates concurrently. Each candidate is a proposal; one of them can be
-    approved. Raises `Forbidden`, `Invalid`, `Conflict` busy.
+    Workers compute the candidates in turn. Each candidate is a proposal; one of them can be
+    approved. Raises `Forbidden`, `Invalid`, `Busy` too_many_requests, too_many_computations.
     """
     if not isinstance(actor, Automatic):
         require_operator(actor, cluster)
@@ -48,6 +49,8 @@ def compare(
     ]
     budgets = _budgets(budget)
     candidates = _candidates(requested, budgets)
+    if not isinstance(actor, Automatic):
+        require_room(actor, cluster, len(candidates))
     inputs = frozenset().union(*(adapter_of(candidate.planner).inputs for candidate in candidates))
     row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu, inputs))
     with transaction.atomic():

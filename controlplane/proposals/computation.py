@@ -1,17 +1,21 @@
-"""Computation of proposals: snapshot, planner, actions, measures and seal."""
+"""Computation of proposals in child processes: snapshot, planner, actions, measures and seal."""
 
+import logging
 import time
-from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 
 from algorithms.errors import PlanningError
 from controlplane.errors import Conflict
+from controlplane.isolation import ChildDied, Exhausted, Unwanted, run_in_child
+from controlplane.isolation.heartbeat import Heartbeat
+from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Cluster, Proposal, Snapshot
+from controlplane.planning.adapter import Progress
 from controlplane.planning.adapters import adapter_of
-from controlplane.planning.computation import compute_plan
+from controlplane.planning.computation import Computed, compute_plan
 from controlplane.planning.resolution import resolve
 from controlplane.planning.snapshots import (
     keep_snapshot,
@@ -19,70 +23,93 @@ from controlplane.planning.snapshots import (
     without_garbage_collection,
 )
 from controlplane.policies.store import limits_of, policy_of
+from controlplane.proposals.claims import (
+    MAX_ATTEMPTS,
+    claim,
+    claim_next,
+    give_up_lost,
+    owned,
+    wake_next,
+)
 from controlplane.proposals.transitions import WEIR, move_on, notify
 from controlplane.task_names import REVIEW_PROPOSAL, send_on_commit
 from controlplane.telemetry.time_series import latest_values
 
-# The interval of progress updates: smooth on the page, cheap for the database.
-PROGRESS_EVERY_S = 0.3
-# Longer than CELERY_TASK_TIME_LIMIT (ten minutes): afterwards the worker is lost.
-LOST_AFTER = timedelta(minutes=11)
-
-
-class Cancelled(Exception):
-    """The computation of the proposal was cancelled."""
+logger = logging.getLogger(__name__)
 
 
 def compute(proposal_id: int) -> None:
-    """Compute a requested proposal; do nothing if it was deleted or decided."""
-    proposal = Proposal.objects.select_related("cluster").filter(pk=proposal_id).first()
-    if proposal is None or proposal.state != Proposal.State.COMPUTING:
+    """Compute a requested proposal here; do nothing if it is deleted, decided or claimed."""
+    claimed = claim(proposal_id)
+    if claimed is not None:
+        _compute(claimed)
+
+
+def compute_next() -> None:
+    """Compute the proposal that waits longest, if a computing slot is free.
+
+    Afterwards the next one is queued.
+    """
+    claimed = claim_next()
+    if claimed is None:
         return
+    try:
+        _compute(claimed)
+    finally:
+        wake_next()
+
+
+def _compute(proposal: Proposal) -> None:
     try:
         # A large cluster has hundreds of thousands of objects without reference cycles.
         with without_garbage_collection():
             columns = _computed(proposal)
-    except Cancelled:
+    except Unwanted:
         return
-    except (PlanningError, Conflict) as impossible:
-        _save(proposal, "fail", error=str(impossible))
+    except Conflict as impossible:
+        _fail(proposal, impossible.code, str(impossible))
+    except PlanningError as impossible:
+        _fail(proposal, "impossible", str(impossible))
+    except (Exhausted, ChildDied) as ended:
+        logger.warning("%s: %s", proposal, ended)
+        _fail(proposal, ended.code, str(ended))
     except Exception:
-        _save(proposal, "fail", error="The planner failed; see the worker's log")
+        _fail(proposal, "broken", "The planner failed; see the worker's log")
         raise
     else:
         _save(proposal, "computed", **columns)
 
 
-def fail_lost(now: datetime) -> int:
-    """Mark the proposals of lost workers as failed; return how many."""
-    lost = Proposal.objects.select_related("cluster").filter(
-        state=Proposal.State.COMPUTING, requested_at__lt=now - LOST_AFTER
-    )
-    message = "The worker that computed it was lost"
-    return sum(_save(proposal, "fail", error=message) for proposal in lost)
+def requeue_lost(now: datetime) -> None:
+    """Queue the proposals of lost workers again, or mark them as failed; then start the next."""
+    for proposal in give_up_lost(now):
+        _fail(proposal, "worker_lost", f"{MAX_ATTEMPTS} workers were lost while they computed it")
+    wake_next()
 
 
 def _computed(proposal: Proposal) -> dict[str, Any]:
-    row = _snapshot_of(proposal)
-    snapshot, started = row.value(), time.monotonic()
-    progress, adapter = _progress_of(proposal), adapter_of(proposal.planner)
-    algorithm = adapter.algorithm(proposal.algorithm)
-    result = adapter.run(algorithm, proposal.parameters, snapshot, progress)
-    computed = compute_plan(
-        row,
-        adapter,
-        resolve(snapshot, result.actions),
-        limits_of(policy_of(proposal.cluster)),
-        step_seconds(proposal.cluster),
-        budget=proposal.parameters.get("budget"),
-        progress=progress,
-    )
+    row, started = _snapshot_of(proposal), time.monotonic()
+    adapter = adapter_of(proposal.planner)
+    limits, step_s = limits_of(policy_of(proposal.cluster)), step_seconds(proposal.cluster)
+
+    def plan(progress: Progress) -> tuple[Computed, dict[str, float]]:
+        snapshot = row.value()
+        algorithm = adapter.algorithm(proposal.algorithm)
+        result = adapter.run(algorithm, proposal.parameters, snapshot, progress)
+        actions = resolve(snapshot, result.actions)
+        budget = proposal.parameters.get("budget")
+        computed = compute_plan(
+            row, adapter, actions, limits, step_s, budget=budget, progress=progress
+        )
+        return computed, dict(result.bounds)
+
+    computed, bounds = run_in_child(plan, proposal_limits(), _heartbeat_of(proposal))
     computed.predicted["computed_s"] = round(time.monotonic() - started, 3)
     return computed.columns() | {
         "progress": 1.0,
         "snapshot_row": row,
-        "snapshot_version": snapshot.version,
-        "bounds": dict(result.bounds),
+        "snapshot_version": row.value().version,
+        "bounds": bounds,
     }
 
 
@@ -102,29 +129,23 @@ def step_seconds(cluster: Cluster) -> float:
     return 2 * max(batch_ms, cluster.trigger_ms) / 1000
 
 
-def _progress_of(proposal: Proposal) -> Callable[[float], None]:
-    """Return the planner's progress callback, which raises `Cancelled` to stop the planner."""
-    reported_at = 0.0
+def _heartbeat_of(proposal: Proposal) -> Heartbeat:
+    """Return the heartbeat of a claimed proposal, which publishes the progress, too."""
+    return Heartbeat(
+        lambda: owned(proposal),
+        lambda share: notify(proposal, f"{share:.0%} computed", passing=True),
+    )
 
-    def report(share: float) -> None:
-        nonlocal reported_at
-        now = time.monotonic()
-        if now - reported_at < PROGRESS_EVERY_S:
-            return
-        reported_at = now
-        computing = Proposal.objects.filter(pk=proposal.pk, state=Proposal.State.COMPUTING)
-        if computing.update(progress=share) != 1:
-            raise Cancelled
-        notify(proposal, f"{share:.0%} computed", passing=True)
 
-    return report
+def _fail(proposal: Proposal, code: str, message: str) -> None:
+    _save(proposal, "fail", error_code=code, error=message)
 
 
 def _save(proposal: Proposal, verb: str, **columns: Any) -> bool:
     """Save the result; return False if the proposal was decided meanwhile."""
     try:
         with transaction.atomic():
-            move_on(WEIR, proposal, verb, **columns)
+            move_on(WEIR, proposal, verb, slot=None, **columns)
             send_on_commit(REVIEW_PROPOSAL, proposal.pk)
     except Conflict:
         return False

@@ -7,6 +7,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
+from algorithms.estimates import Estimate
 from algorithms.planner import Algorithm
 from algorithms.vocabulary import ParameterField
 from controlplane.access import audit
@@ -15,8 +16,10 @@ from controlplane.models import Cluster, Comparison, Proposal
 from controlplane.planning.adapter import Defaults, PlannerAdapter
 from controlplane.planning.adapters import adapter_of, adapters, measures_of
 from controlplane.planning.budget import checked_budget
+from controlplane.planning.estimates import require_affordable_plan
 from controlplane.planning.measures import Measure
 from controlplane.policies.store import policy_of
+from controlplane.proposals.queue import equal_request, require_room
 from controlplane.proposals.transitions import notify
 from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
 
@@ -40,22 +43,33 @@ def request(
     """Create a proposal that a worker computes.
 
     `parameters`: of planner and algorithm, completed by the cluster's defaults, and `budget`, the
-    limit of the plan's cost (planning.budget). `base`: the proposal that this one replaces. Raises
-    `Forbidden`, `Invalid` per parameter.
+    limit of the plan's cost (planning.budget). `base`: the proposal that this one replaces. Returns
+    the waiting proposal if the user has requested the same already. Raises `Forbidden`, `Invalid`
+    per parameter, `TooExpensive`, `Busy` too_many_requests, too_many_computations.
     """
     if not isinstance(actor, Automatic):
         require_operator(actor, cluster)
     adapter = adapter_of(planner or default_planner())
     chosen = adapter.algorithm(algorithm_name)
     checked = checked_parameters(adapter, chosen, parameters or {}, cluster)
+    wanted: dict[str, Any] = {
+        "cluster": cluster,
+        "planner": adapter.name,
+        "algorithm": chosen.name,
+        "parameters": checked,
+        "base": base,
+    }
+    need = require_affordable_plan(chosen, checked, cluster)
+    if comparison is None and not isinstance(actor, Automatic):
+        equal = equal_request(actor, wanted)
+        if equal is not None:
+            return equal
+        require_room(actor, cluster)
     proposal = Proposal.objects.create(
-        cluster=cluster,
-        planner=adapter.name,
-        algorithm=chosen.name,
-        parameters=checked,
+        **wanted,
+        estimate=need.to_json(),
         seed=int(checked.get("seed", 0)),
         origin="watch" if isinstance(actor, Automatic) else "person",
-        base=base,
         comparison=comparison,
         requested_by=actor.name,
         requested_at=timezone.now(),
@@ -66,6 +80,16 @@ def request(
     notify(proposal, f"requested by {actor.name}")
     send_on_commit(COMPUTE_PROPOSAL, proposal.pk)
     return proposal
+
+
+def estimate(
+    cluster: Cluster, planner: str, algorithm_name: str, parameters: Mapping[str, Any]
+) -> Estimate:
+    """Return the estimate of a plan without requesting it. Raises as `request`."""
+    adapter = adapter_of(planner or default_planner())
+    chosen = adapter.algorithm(algorithm_name)
+    checked = checked_parameters(adapter, chosen, parameters, cluster)
+    return require_affordable_plan(chosen, checked, cluster)
 
 
 def request_again(actor: Actor, proposal: Proposal) -> Proposal:

@@ -10,6 +10,7 @@ from algorithms.admission.simulation import Setting
 from algorithms.admission.strategies import Strategy
 from algorithms.admission.workloads import WORKLOADS, Workload, WorkloadSettings, draw
 from algorithms.errors import BadParameters
+from algorithms.estimates import Estimate
 from algorithms.experiment import Repeated
 from algorithms.registry import algorithm, algorithms
 from algorithms.vocabulary import parameter
@@ -81,6 +82,14 @@ class Simulated(Repeated):
         super().__post_init__()
         if self.streams % 2:
             raise BadParameters({"streams": [f"must be even, not {self.streams}"]})
+
+    def estimate_trial(self, series: str) -> Estimate:
+        """Return the estimate of one simulation."""
+        del series
+        steps = self.duration_s / STEP_S
+        periods = self.duration_s / self.period_s
+        return Estimate(100.0 * self.streams * steps,
+                        periods * (2e-4 * self.streams * self.horizon + 1e-2))  # fmt: skip
 
     def settings(
         self, level: float, cycle_s: float = 400.0, swing: float = 3.0

@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from algorithms.errors import BadParameters
+from algorithms.estimates import Estimate, ProblemSize
 from algorithms.experiment import Axis, Experiment, Measures, Panel, Repeated, part
 from algorithms.migration.experiments.chains import History, mean_delay, policy_of, run_policy
 from algorithms.migration.future.planners import MAX_PATHS, MAX_ROUNDS, Mtm
@@ -118,6 +119,14 @@ class Migrating(Repeated):
         # Only the known past counts; the future may have other numbers, too.
         transitions = Transitions.from_history(numbers[: self.known + 1], also=numbers)
         return History(work, state, numbers[self.known :], transitions, self.tau)
+
+    def estimate_trial(self, series: str) -> Estimate:
+        """Return the estimate of one policy through all migrations."""
+        size = ProblemSize(self.tasks, 0, 0, 0)
+        prepared = self.mtm_planner(0).estimate(size) if series == "mtm" else Estimate(0.0, 0.0)
+        # Dynamic programs over the tasks, per migration.
+        seconds = self.migrations * (2e-6 * self.tasks**2 + 5e-3) + prepared.seconds
+        return Estimate(64.0 * self.tasks**2 + 1_000.0 * self.known, seconds)
 
     def mtm_planner(self, seed: int) -> Mtm:
         """Return the planner that looks ahead."""

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from algorithms.errors import BadProblem, TooLarge
+from algorithms.estimates import Estimate, ProblemSize
 from algorithms.migration.feasible import require_feasible
 from algorithms.migration.future.exact import ExactProjection, project
 from algorithms.migration.future.interval_values import best_cuts
@@ -81,6 +82,12 @@ class Mtm(Parameters):
         20, unit="migrations", help="How far a sampled future looks.", minimum=1, maximum=1_000
     )
     seed: int = parameter(0, help="Same seed, same plan.", minimum=0, maximum=MAX_SEED)
+
+    def estimate(self, size: ProblemSize) -> Estimate:
+        """Return the estimate: learning in rounds, and futures that are played out."""
+        tasks = max(size.queries, size.nodes, 1)
+        seconds = 1e-3 * tasks**2 * self.rounds + 1e-6 * tasks * self.paths * self.horizon
+        return super().estimate(size).plus(seconds, 8_000.0 * tasks)
 
     def solve(self, foreseen: ForeseenProblem, progress: Progress = silent) -> MigrationPlan:
         """Project costs and plan one migration.

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from algorithms.datasets import DATA_FOLDER
+from algorithms.estimates import Estimate
 from algorithms.experiment import Axis, Experiment, Measures, Panel, Repeated
 from algorithms.partitioning.catalog import info_of
 from algorithms.partitioning.experiments.setup import ZIPF
@@ -53,6 +54,16 @@ class Bursty(Repeated):
     time_s: int = parameter(
         200, unit="s", help="End of the measured interval.", minimum=1, maximum=1_000
     )
+
+    def estimate_trial(self, series: str) -> Estimate:
+        """Return the estimate of one course: a second of messages is in memory at a time."""
+        del series
+        memory = 200.0 * _HIGHEST_RATE + 16.0 * self.workers * self.duration_s
+        return Estimate(memory, 5e-7 * _HIGHEST_RATE * self.duration_s)
+
+
+# Five times the highest rate of a burst, in messages/s.
+_HIGHEST_RATE: Final = 110_000
 
 
 def measure_windows(
@@ -120,6 +131,11 @@ class Resized(Repeated):
         1, unit="workers", help="Workers that join; negative: that leave.",
         minimum=-999, maximum=999,
     )  # fmt: skip
+
+    def estimate_trial(self, series: str) -> Estimate:
+        """Return the estimate of one grouping before and after the change."""
+        del series
+        return Estimate(400.0 * self.messages + 100.0 * self.distinct, 2e-5 * self.messages)
 
 
 def compare_relocations(
@@ -189,6 +205,11 @@ class Divided(Repeated):
         100, unit="keys", help="K: how many of the most frequent keys are divided.",
         minimum=0, maximum=1_000,
     )  # fmt: skip
+
+    def estimate_trial(self, series: str) -> Estimate:
+        """Return the estimate of one stream."""
+        del series
+        return Estimate(400.0 * self.messages + 100.0 * self.distinct, 2e-5 * self.messages)
 
 
 _EXPONENTS: Final = {f"{ZIPF}_{z:g}": z for z in (0.0, 0.5, 1.0, 1.5, 2.0)}

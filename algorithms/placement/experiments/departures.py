@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from algorithms.errors import BadParameters
+from algorithms.estimates import Estimate
 from algorithms.experiment import Axis, Experiment
 from algorithms.placement.experiments import setup
 from algorithms.placement.experiments.trials import HISTORY_MEASURES, replay_in_turn, replayable
@@ -98,6 +99,12 @@ class Departing(setup.Synthetic):
         events = comings_and_goings(arrivals, self._lifetimes(len(arrivals), seed), self.steps)
         graph = self.subscriptions(len(arrivals), seed)
         return History(graph.problem(self.servers, self.nu), events, self.steps / 2, self.steps)
+
+    def estimate_trial(self, series: str) -> Estimate:
+        """Return the estimate of one replay: every query arrives and departs."""
+        del series
+        queries = self.steps * self.arrivals
+        return self.estimate_of(queries, 2 * queries + self.steps)
 
     def _lifetimes(self, queries: int, seed: int) -> Floats:
         if self.lifetime_shape == 0:

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from algorithms.estimates import Estimate, ProblemSize
 from algorithms.experiment import Axis, Experiment, Panel, Repeated
 from algorithms.placement.problem import MAX_ALPHA, PlacementProblem, relative_slack
 from algorithms.placement.workloads.bipartite import LARGEST_DEGREE, bipartite
 from algorithms.placement.workloads.subscriptions import Subscriptions
-from algorithms.registry import PLACEMENT
+from algorithms.registry import PLACEMENT, algorithm
 from algorithms.vocabulary import parameter
 
 # Ten times the largest figure of the paper.
@@ -56,6 +57,15 @@ class Synthetic(Repeated):
         """Draw the sources of each query."""
         return bipartite(queries, self.sources_per_query, self.exponent, seed, self.largest_degree)
 
+    def estimate_of(self, queries: float, events: float = 0.0) -> Estimate:
+        """Return the estimate for so many queries, and so many arrivals and departures."""
+        entries = queries * (1 + self.sources_per_query)
+        # Per source and server: whether the server receives the source.
+        incidence = entries * self.servers
+        # A replay has no queues of candidates, which are the most of the memory otherwise.
+        memory = (80 * entries + 60 * events) if events else 450 * entries
+        return Estimate(memory + incidence / 8, 5e-5 * entries + 2e-5 * events + 2e-8 * incidence)
+
 
 @dataclass(frozen=True)
 class AllAtOnce(Synthetic):
@@ -68,6 +78,12 @@ class AllAtOnce(Synthetic):
     def problem(self, seed: int) -> PlacementProblem:
         """Draw the instance of one seed; every source has rate 1."""
         return self.subscriptions(self.queries, seed).problem(self.servers, self.nu)
+
+    def estimate_trial(self, series: str) -> Estimate:
+        """Return the estimate of one algorithm; those with a time limit take all of it."""
+        own = self.estimate_of(self.queries)
+        limit = algorithm(PLACEMENT, series).parameters().estimate(ProblemSize(0, 0, 0, 0))
+        return Estimate(own.bytes, own.seconds + limit.seconds)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from algorithms.errors import BadProblem
+from algorithms.estimates import Estimate, ProblemSize
 from algorithms.placement.checks import checked_assignment
 from algorithms.placement.offline import IncrementalCost, Mms
 from algorithms.placement.online import LeastCost
@@ -176,6 +177,10 @@ class Refined(OfflinePlacement):
     seed: int = parameter(
         0, help="Same seed, same plan, time permitting.", minimum=0, maximum=MAX_SEED
     )
+
+    def estimate(self, size: ProblemSize) -> Estimate:
+        """Return the estimate: it takes its whole time limit."""
+        return super().estimate(size).plus(self.seconds)
 
     def assign(self, problem: PlacementProblem, progress: Progress) -> SmallInts:
         """Return the server of each query, int32[n]."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from algorithms.checks import amounts
 from algorithms.errors import BadProblem
+from algorithms.estimates import Estimate, ProblemSize
 from algorithms.shedding import formats
 from algorithms.shedding.plan_table.division import DEFAULT_VALUES, MAX_VALUES
 from algorithms.shedding.plan_table.network_table import TablePlan, build_network_table
@@ -47,6 +48,10 @@ class TableParameters(Parameters):
         DEFAULT_VALUES, minimum=1, maximum=MAX_VALUES,
         help="The most points at which the linear program is solved; more are an error.",
     )  # fmt: skip
+
+    def estimate(self, size: ProblemSize) -> Estimate:
+        """Return the estimate: all linear programs are solved."""
+        return super().estimate(size).plus(1e-3 * self.lp_values, 4_000.0 * self.lp_values)
 
     def bounds(self, problem: SheddingProblem) -> Floats:
         """Return the bound of each input's rate, float64[i]."""

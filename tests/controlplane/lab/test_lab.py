@@ -1,7 +1,11 @@
 """A run is carried out once, stops when it is not wanted, and is never lost or stuck."""
 
+import time
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
+import numpy as np
 import pytest
 from django.utils import timezone
 
@@ -11,6 +15,7 @@ from algorithms.vocabulary import Progress
 from controlplane import lab
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
+from controlplane.isolation.heartbeat import Heartbeat
 from controlplane.lab import execution, requests
 from controlplane.models import AuditEntry, LabRun
 from tests.support.lab import NAME, PLANNER, know, small_experiment
@@ -76,7 +81,8 @@ def test_all_faults_are_told_at_once_by_field(operator: Actor, small: None) -> N
         (NAME, {}, [], None, "values"),
         (NAME, {}, [float("nan")], None, "values"),
         (NAME, {}, None, [], "series"),
-        (NAME, {"seeds": 10_000}, None, None, "values"),
+        (NAME, {"seeds": 10_000}, None, None, "seeds"),
+        (NAME, {"seeds": 1_000}, [float(width) for width in range(1, 21)], None, "values"),
     ],
 )
 def test_what_cannot_be_run_is_refused(
@@ -104,19 +110,18 @@ def test_a_viewer_may_not_decide(operator: Actor, viewer: Actor, small: None) ->
     assert LabRun.objects.get().state == "queued"
 
 
-def test_a_run_is_carried_out_once(operator: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second delivery of the message finds it claimed, also while the first one runs."""
-    trials: list[int] = []
-
-    def deliver_again(report: Progress) -> None:
-        trials.append(1)
-        lab.run(run.pk)
-
-    know(monkeypatch, small_experiment(deliver_again))
+def test_a_run_is_carried_out_once(operator: Actor, small: None) -> None:
+    """A second delivery of the message does nothing, whether the first one still runs or not."""
     run = asked(operator)
+    first = execution._claimed(run.pk)
+    assert first is not None
+    lab.run(run.pk)
+    run.refresh_from_db()
+    assert (run.state, run.attempts) == ("running", 1)
+    LabRun.objects.update(state="queued", attempts=0)
     carried_out(run)
     carried_out(run)
-    assert (run.state, run.attempts, len(trials)) == ("done", 1, 3)
+    assert (run.state, run.attempts) == ("done", 1)
 
 
 def test_a_run_that_is_gone_is_left_quietly(operator: Actor, small: None) -> None:
@@ -128,54 +133,59 @@ def test_a_run_that_is_gone_is_left_quietly(operator: Actor, small: None) -> Non
     assert not LabRun.objects.exists()
 
 
+def endless(report: Progress) -> None:
+    """Report a progress, then compute for ever without another report."""
+    started = time.monotonic()
+    while time.monotonic() - started < 0.3:
+        report(0.25)
+    while True:
+        pass
+
+
 @pytest.mark.parametrize("decide", [lab.cancel, lab.delete])
-def test_a_run_that_is_no_longer_wanted_stops(
-    operator: Actor, monkeypatch: pytest.MonkeyPatch, decide: object
+def test_a_run_that_is_no_longer_wanted_ends_within_a_second(
+    operator: Actor, monkeypatch: pytest.MonkeyPatch, decide: Callable[[Actor, LabRun], object]
 ) -> None:
-    """With the next report of progress; nothing is written over the decision."""
-    monkeypatch.setattr(execution, "PROGRESS_EVERY_S", 0.0)
-    trials: list[int] = []
-
-    def cancel_in_the_second(report: Progress) -> None:
-        trials.append(1)
-        if len(trials) == 2:
-            decide(operator, run)  # type: ignore[operator]
-        report(0.5)
-
-    know(monkeypatch, small_experiment(cancel_in_the_second))
+    """Whatever its child does; nothing is written over the decision."""
+    know(monkeypatch, small_experiment(endless))
     run = asked(operator)
-    lab.run(run.pk)
-    assert len(trials) == 2
-    left = LabRun.objects.first()
-    assert left is None or (left.state, left.table) == ("cancelled", {})
+    decided: list[float] = []
+
+    def decide_once() -> bool:
+        if not decided:
+            decided.append(time.monotonic())
+            decide(operator, run)
+        return False
+
+    lab.run(run.pk, stopping=decide_once)
+    assert time.monotonic() - decided[0] < 1.0
+    row = LabRun.objects.first()
+    assert row is None or (row.state, row.table) == ("cancelled", {})
 
 
-@pytest.mark.parametrize(("every_s", "written"), [(60.0, 1), (0.0, 3)])
-def test_progress_is_written_now_and_then(
-    operator: Actor, monkeypatch: pytest.MonkeyPatch, every_s: float, written: int
+def test_a_worker_that_ends_gives_its_run_back(
+    operator: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hundred reports in a moment are no hundred writes."""
-    monkeypatch.setattr(execution, "PROGRESS_EVERY_S", every_s)
-    seen: list[float] = []
-
-    def report_often(report: Progress) -> None:
-        for step in range(100):
-            report(step / 100)
-        seen.append(LabRun.objects.get().progress)
-
-    know(monkeypatch, small_experiment(report_often))
-    carried_out(asked(operator))
-    assert len(set(seen)) == written
-    assert seen == sorted(seen)
-
-
-def test_a_worker_that_ends_gives_its_run_back(operator: Actor, small: None) -> None:
-    """After a restart the run is carried out from its beginning."""
+    """With its progress until then; after a restart the run is carried out from its beginning."""
+    know(monkeypatch, small_experiment(endless))
     run = asked(operator)
-    lab.run(run.pk, stopping=lambda: True)
+    lab.run(run.pk, stopping=lambda: LabRun.objects.filter(progress__gt=0).exists())
     run.refresh_from_db()
-    assert (run.state, run.table) == ("queued", {})
-    assert carried_out(run).state == "done"
+    assert (run.state, run.progress, run.attempts, run.table) == ("queued", 0.0, 0, {})
+
+
+def test_a_run_that_needs_too_much_memory_fails_and_is_not_repeated(
+    operator: Actor, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    """The worker survives it, and the row has reason and figure."""
+    know(monkeypatch, small_experiment(lambda report: np.ones(2**31)))
+    run = asked(operator)
+    settings.LAB_MEMORY_MB = 100
+    carried_out(run)
+    assert (run.state, run.error_code) == ("failed", "out_of_memory")
+    assert "100 MB" in run.error
+    lab.requeue_lost(timezone.now() + timedelta(hours=1))
+    assert carried_out(run).attempts == 1
 
 
 def test_what_the_planner_refuses_is_told(operator: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -212,20 +222,18 @@ def lost(run: LabRun, attempts: int) -> None:
     LabRun.objects.filter(pk=run.pk).update(state="running", beat_at=silent, attempts=attempts)
 
 
-def test_the_run_of_a_lost_worker_is_queued_anew(
-    operator: Actor, small: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And the lost one, should it come back while the next one works, stops."""
-    monkeypatch.setattr(execution, "PROGRESS_EVERY_S", 0.0)
+def test_the_run_of_a_lost_worker_is_queued_anew(operator: Actor, small: None) -> None:
+    """And the lost one, should it return while the next one works, stops."""
     run = asked(operator)
     lost(run, attempts=1)
     run.refresh_from_db()
-    report = execution._progress_of(run, lambda: False)
+    heartbeat = Heartbeat(lambda: execution._ours(run))
+    assert heartbeat(0.25)
+    lost(run, attempts=1)
     lab.requeue_lost(timezone.now())
     assert LabRun.objects.get().state == "queued"
     LabRun.objects.update(state="running", attempts=2)
-    with pytest.raises(execution.Unwanted):
-        report(0.5)
+    assert not heartbeat(0.5)
     assert LabRun.objects.get().progress == 0.0
 
 
@@ -235,7 +243,7 @@ def test_a_run_that_loses_worker_after_worker_fails(operator: Actor, small: None
     lost(run, attempts=execution.MAX_ATTEMPTS)
     lab.requeue_lost(timezone.now())
     run.refresh_from_db()
-    assert (run.state, run.error) == ("failed", "The worker was lost; run it again")
+    assert (run.state, run.error_code) == ("failed", "worker_lost")
     assert run.finished_at is not None
 
 

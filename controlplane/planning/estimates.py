@@ -1,0 +1,100 @@
+"""Estimates of computations against the limits, before they are accepted."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from algorithms.errors import BadParameters
+from algorithms.estimates import MB, Estimate, ProblemSize, total
+from algorithms.experiments import Experiment
+from algorithms.planner import Algorithm
+from algorithms.reductions import reducible
+from controlplane.errors import Fields, TooExpensive
+from controlplane.isolation.limits import Limits, lab_limits, proposal_limits
+from controlplane.models import Cluster, Query, QueryStream
+from controlplane.planning.adapter import Defaults
+
+
+@dataclass(frozen=True)
+class ShownEstimate:
+    """An estimate beside its limits; bytes and seconds."""
+
+    bytes: int
+    seconds: float
+    limit_bytes: int
+    limit_seconds: float
+
+    @classmethod
+    def of(cls, need: Estimate, limits: Limits) -> "ShownEstimate":
+        """Return an estimate with its limits."""
+        return cls(round(need.bytes), round(need.seconds, 1), limits.memory_bytes, limits.seconds)
+
+
+def require_affordable_plan(
+    chosen: Algorithm, parameters: Mapping[str, Any], cluster: Defaults
+) -> Estimate:
+    """Return the estimate of a plan for a cluster. Raises `TooExpensive` beyond the limits."""
+    size = size_of(cluster)
+    fields = chosen.parameters.fields()
+    own = {field.name: parameters[field.name] for field in fields if field.name in parameters}
+
+    def estimate(values: Mapping[str, Any]) -> Estimate:
+        return total([chosen.parameters.from_mapping(values).estimate(size)])
+
+    need = estimate(own)
+    if need.exceeds(proposal_limits().memory_bytes, proposal_limits().seconds):
+        raise _too_expensive(need, proposal_limits(), reducible(fields, own, estimate))
+    return need
+
+
+def size_of(cluster: Defaults) -> ProblemSize:
+    """Return the size of a cluster as planners see it; 0 of each for one without rows."""
+    if not isinstance(cluster, Cluster):
+        return ProblemSize(0, 0, 0, 0)
+    live = cluster.queries.filter(state=Query.State.RUNNING)
+    readings = QueryStream.objects.filter(query__cluster=cluster, query__state=Query.State.RUNNING)
+    return ProblemSize(
+        live.count(), readings.count(), cluster.streams.count(), cluster.nodes.count()
+    )
+
+
+def estimate_run(
+    chosen: Experiment, parameters: Any, values: Sequence[float], series: Sequence[str]
+) -> Estimate:
+    """Return the estimate of a run of the Lab. Raises `TooExpensive` beyond the limits."""
+    need = chosen.estimate(parameters, values, series)
+    limits = lab_limits()
+    if not need.exceeds(limits.memory_bytes, limits.seconds):
+        return need
+    given = parameters.to_mapping()
+    names = reducible(
+        [field for field in chosen.parameters.fields() if field.name != chosen.x.name],
+        given,
+        lambda changed: chosen.estimate(chosen.parameters.from_mapping(changed), values, series),
+    )
+    largest = chosen.estimate(parameters, [min(values)], series)
+    if largest.bytes < need.bytes / 2 or largest.seconds < need.seconds / 2:
+        names.append("values")
+    raise _too_expensive(need, limits, names)
+
+
+def _too_expensive(need: Estimate, limits: Limits, names: Sequence[str]) -> TooExpensive:
+    limit = Estimate(limits.memory_bytes, limits.seconds)
+    message = (
+        f"The computation would need about {need.bytes / MB:,.0f} MB of memory and "
+        f"{need.seconds:,.0f} s; the limits are {limit.bytes / MB:,.0f} MB and "
+        f"{limit.seconds:,.0f} s"
+    )
+    fields: Fields = {name: [f"Reduce it: {message[0].lower()}{message[1:]}"] for name in names}
+    data = {"estimate": need.to_json(), "limit": limit.to_json(), "reduce": list(names)}
+    return TooExpensive(fields or {"": [message]}, message, data)
+
+
+def try_estimate(
+    chosen: Experiment, parameters: Any, values: Sequence[float], series: Sequence[str]
+) -> Estimate | None:
+    """Return the estimate of a run to show it, None for values that the experiment refuses."""
+    try:
+        return chosen.estimate(parameters, values, series)
+    except BadParameters:
+        return None
