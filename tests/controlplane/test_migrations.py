@@ -1,6 +1,12 @@
-"""Rows that an earlier release stored are rows of this one after the migrations."""
+"""Rows that an earlier release stored are rows of this one after the migrations.
+
+A migration back and forth takes seconds, so all tests share one way back and one way forward: each
+stores its rows while the database is in the state that it yields, and continues in a later one.
+"""
 
 import json
+from collections.abc import Callable, Generator
+from contextlib import suppress
 from datetime import UTC, datetime, time
 from typing import Any
 
@@ -24,33 +30,53 @@ from controlplane.wire.routing.table import RoutingTable
 from controlplane.wire.schema import StreamSchema
 from tests.support.schemas import REPORTS
 
-BEFORE = [("controlplane", "0017_batch_limits")]
-AFTER = [("controlplane", "0019_exact_windows")]
 TEXT = '{"aggregates":{"n":"count(*)"},"window_s":0.25}'
+NEWEST = "newest"
+# Yields names of migrations in their order, at last `NEWEST`; is sent the models in that state.
+Journey = Generator[str, Any, None]
 
 
-def migrated(targets: list[tuple[str, str]]) -> Any:
-    """Migrate the database and return the models at that state."""
+def migrated(name: str) -> Any:
+    """Migrate the database to a migration, and return the models in that state."""
     executor = MigrationExecutor(connection)
+    leaves = executor.loader.graph.leaf_nodes("controlplane")
+    targets = leaves if name == NEWEST else [("controlplane", name)]
     executor.migrate(targets)
     return MigrationExecutor(connection).loader.project_state(targets).apps
 
 
 @pytest.mark.both_databases
 @pytest.mark.django_db(transaction=True)
-def test_queries_of_one_column_get_the_text_that_computes_the_same() -> None:
-    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("controlplane")
+def test_rows_of_earlier_releases_are_rows_of_this_one(subtests: pytest.Subtests) -> None:
+    travelling = [journey() for journey in JOURNEYS]
+    waiting = [(next(journey), journey) for journey in travelling]
     try:
-        old = migrated(BEFORE)
-        cluster = old.get_model("controlplane", "Cluster").objects.create(slug="a", name="a")
-        rows = old.get_model("controlplane", "Query").objects
-        at = {"cluster": cluster, "submitted_at": datetime(2026, 1, 1, tzinfo=UTC)}
-        rows.create(name="plain", window_s=90, value="x", **at)
-        rows.create(name="text", window_s=1, value="", text=TEXT, **at)
-        queries = migrated(AFTER).get_model("controlplane", "Query").objects
-        found = {row.name: (row.text, row.window_s) for row in queries.all()}
+        while waiting:
+            # Digits come before letters: the newest state is the last.
+            state = min(name for name, _ in waiting)
+            models = migrated(state)
+            arrived = [journey for name, journey in waiting if name == state]
+            waiting = [(name, journey) for name, journey in waiting if name != state]
+            for journey in arrived:
+                with (
+                    subtests.test(getattr(journey, "__name__", ""), state=state),
+                    suppress(StopIteration),
+                ):
+                    waiting.append((journey.send(models), journey))
     finally:
-        migrated(newest)
+        migrated(NEWEST)
+
+
+def queries_of_one_column_get_the_text_that_computes_the_same() -> Journey:
+    old = yield "0017_batch_limits"
+    cluster = old.get_model("controlplane", "Cluster").objects.create(slug="texts", name="texts")
+    rows = old.get_model("controlplane", "Query").objects
+    at = {"cluster": cluster, "submitted_at": datetime(2026, 1, 1, tzinfo=UTC)}
+    rows.create(name="plain", window_s=90, value="x", **at)
+    rows.create(name="text", window_s=1, value="", text=TEXT, **at)
+    new = yield "0019_exact_windows"
+    queries = new.get_model("controlplane", "Query").objects
+    found = {row.name: (row.text, row.window_s) for row in queries.all()}
     assert found["text"] == (TEXT, 0.25)
     text, window_s = found["plain"]
     names = {"count": "count(*)", "n": "count(x)", "mean": "mean(x)", "minimum": "min(x)"}
@@ -59,24 +85,20 @@ def test_queries_of_one_column_get_the_text_that_computes_the_same() -> None:
     assert (computed, window_s) == (computation_of(wanted, REPORTS.kinds), 90.0)
 
 
-@pytest.mark.django_db(transaction=True)
-def test_streams_of_an_earlier_release_get_the_schema_of_their_records() -> None:
+def streams_of_an_earlier_release_get_the_schema_of_their_records() -> Journey:
     """With a routing version of their own; a stream that has a schema keeps it."""
-    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("controlplane")
     typed = {"columns": [{"name": "n", "type": "int8", "nullable": True}]}
-    try:
-        old = migrated([("controlplane", "0023_stream_schemas")])
-        clusters = old.get_model("controlplane", "Cluster")
-        streams = old.get_model("controlplane", "Stream")
-        cluster = clusters.objects.create(slug="a", name="a", routing_version=4)
-        for name, schema in (("bare", {}), ("said", {"speed": "cm/s"}), ("typed", typed)):
-            streams.objects.create(cluster=cluster, name=name, schema=schema)
-        new = migrated(newest)
-        found = dict(new.get_model("controlplane", "Stream").objects.values_list("name", "schema"))
-        versions = new.get_model("controlplane", "RoutingVersion").objects.order_by("version")
-        version, nodes = versions.all()
-    finally:
-        migrated(newest)
+    old = yield "0023_stream_schemas"
+    clusters = old.get_model("controlplane", "Cluster")
+    streams = old.get_model("controlplane", "Stream")
+    cluster = clusters.objects.create(slug="schemas", name="schemas", routing_version=4)
+    for name, schema in (("bare", {}), ("said", {"speed": "cm/s"}), ("typed", typed)):
+        streams.objects.create(cluster=cluster, name=name, schema=schema)
+    new = yield NEWEST
+    models = (new.get_model("controlplane", name) for name in ("Stream", "RoutingVersion"))
+    rows, versions = (model.objects.filter(cluster__slug="schemas") for model in models)
+    found = dict(rows.values_list("name", "schema"))
+    version, nodes = versions.order_by("version")
     assert found["typed"] == typed
     kept = [StreamSchema.from_json(found[name]) for name in ("bare", "said")]
     assert kept == [REPORTS, REPORTS]
@@ -85,114 +107,102 @@ def test_streams_of_an_earlier_release_get_the_schema_of_their_records() -> None
     assert [op.schema for op in ops if isinstance(op, SetSchema)] == kept
 
 
-@pytest.mark.both_databases
-@pytest.mark.django_db(transaction=True)
-def test_the_routing_table_gets_the_nodes_of_an_earlier_release() -> None:
-    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("controlplane")
+def the_routing_table_gets_the_nodes_of_an_earlier_release() -> Journey:
     earlier = [
         {"op": "nodes", "nodes": 3},
         {"op": "capacity", "node": 0, "per_s": 300.0},
         {"op": "capacity", "node": 2, "per_s": 100.0},
         {"op": "capacity", "node": 2, "per_s": None},
     ]
-    try:
-        old = migrated([("controlplane", "0024_schemas_of_streams")])
-        cluster = old.get_model("controlplane", "Cluster").objects.create(
-            slug="a", name="a", routing_version=1, slots=3, splits=5
-        )
-        old.get_model("controlplane", "Cluster").objects.create(slug="b", name="b")
-        nodes = old.get_model("controlplane", "Node").objects
-        for index, emulated, active in ((0, True, True), (1, False, False), (2, False, True)):
-            nodes.create(
-                cluster=cluster, index=index, name=f"n{index}", capacity=300.0 + index,
-                emulated=emulated, active=active,
-            )  # fmt: skip
-        old.get_model("controlplane", "RoutingVersion").objects.create(
-            cluster=cluster, version=1, ops=earlier, reason="first"
-        )
-    finally:
-        migrated(newest)
-    rows = RoutingVersion.objects.order_by("version")
+    old = yield "0024_schemas_of_streams"
+    cluster = old.get_model("controlplane", "Cluster").objects.create(
+        slug="nodes", name="nodes", routing_version=1, slots=3, splits=5
+    )
+    old.get_model("controlplane", "Cluster").objects.create(slug="empty", name="empty")
+    nodes = old.get_model("controlplane", "Node").objects
+    for index, emulated, active in ((0, True, True), (1, False, False), (2, False, True)):
+        nodes.create(
+            cluster=cluster, index=index, name=f"n{index}", capacity=300.0 + index,
+            emulated=emulated, active=active,
+        )  # fmt: skip
+    old.get_model("controlplane", "RoutingVersion").objects.create(
+        cluster=cluster, version=1, ops=earlier, reason="first"
+    )
+    yield NEWEST
+    rows = RoutingVersion.objects.filter(cluster__slug="nodes").order_by("version")
     table = RoutingTable().apply(*map(delta_of, rows))
     assert [row.version for row in rows] == [1, 2]
-    assert table == current_table(Cluster.objects.get(slug="a").pk)
+    assert table == current_table(Cluster.objects.get(slug="nodes").pk)
     assert table.nodes[1] == NodeState(301.0, emulated=False, active=False)
     assert (table.node_count, table.split_count) == (3, 5)
-    assert Cluster.objects.get(slug="b").routing_version == 0
+    assert Cluster.objects.get(slug="empty").routing_version == 0
 
 
-@pytest.mark.both_databases
-@pytest.mark.django_db(transaction=True)
-def test_the_settings_of_a_policy_are_kept() -> None:
-    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("controlplane")
+def the_settings_of_a_policy_are_kept() -> Journey:
     given = {"auto_from": time(22, 30), "auto_until": time(5), "watch": "act", "dead_band": 0.3}
-    try:
-        old = migrated([("controlplane", "0025_nodes_in_the_routing_table")])
-        cluster = old.get_model("controlplane", "Cluster").objects.create(slug="a", name="a")
-        old.get_model("controlplane", "Policy").objects.create(
-            cluster=cluster, changed_by="eve", auto_kinds=["placement"], **given
-        )
-    finally:
-        migrated(newest)
-    policy = policy_of(Cluster.objects.get())
+    old = yield "0025_nodes_in_the_routing_table"
+    cluster = old.get_model("controlplane", "Cluster").objects.create(
+        slug="policies", name="policies"
+    )
+    old.get_model("controlplane", "Policy").objects.create(
+        cluster=cluster, changed_by="eve", auto_kinds=["placement"], **given
+    )
+    yield NEWEST
+    policy = policy_of(Cluster.objects.get(slug="policies"))
     assert policy == settings_of({**PolicySettings().model_dump(), **given,
                                   "auto_kinds": ["placement"]})  # fmt: skip
-    assert Policy.objects.get().changed_by == "eve"
+    assert Policy.objects.get(cluster__slug="policies").changed_by == "eve"
 
 
-@pytest.mark.both_databases
-@pytest.mark.django_db(transaction=True)
-def test_key_groupings_get_the_names_of_the_library() -> None:
+def key_groupings_get_the_names_of_the_library() -> Journey:
     """In the rows of queries, and in the routing table by a version of its own."""
-    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("controlplane")
     now = datetime(2026, 1, 1, tzinfo=UTC)
     names = {"plain": "", "by-key": "hash", "hot": "two_choices", "ended": "two_choices"}
-    try:
-        old = migrated([("controlplane", "0031_admission")])
-        models = {name: old.get_model("controlplane", name) for name in (
-            "Cluster", "Node", "Query", "Task", "RoutingVersion",
-        )}  # fmt: skip
-        cluster = models["Cluster"].objects.create(
-            slug="a", name="a", slots=1, splits=1, routing_version=1
-        )
-        models["Cluster"].objects.create(slug="b", name="b", routing_version=4)
-        node = models["Node"].objects.create(
-            cluster=cluster, index=0, name="n", capacity=500.0, active=True
-        )
-        ids = {}
-        for name, grouping in names.items():
-            query = models["Query"].objects.create(
-                cluster=cluster, name=name, text=TEXT, window_s=0.25, submitted_at=now,
-                key_grouping=grouping, task_count=2, state="running" if name != "ended" else name,
-                aggregator=node if grouping and name != "ended" else None,
-            )  # fmt: skip
-            ids[name] = query.pk
-            if name != "ended":
-                models["Task"].objects.create(query=query, node=node, since_version=1)
-        models["RoutingVersion"].objects.create(
-            cluster=cluster, version=1, reason="first", ops=[
-                {"op": "set_node_count", "nodes": 1}, {"op": "set_split_count", "splits": 1},
-                {"op": "set_capacity", "node": 0, "capacity": 500.0, "emulated": False},
-                *(
-                    {"op": "add_query", "query": ids[name], "incarnation": 0, "node": 0,
-                     "streams": [], "text": TEXT, "task_ranges": [[0, 0, 2]],
-                     "key_grouping": '{"kind": "two_choices"}' if name == "hot" else "",
-                     "aggregator": -1 if name == "plain" else 0, "more_aggregators": []}
-                    for name in ("plain", "by-key", "hot")
-                ),
-            ],
+    old = yield "0031_admission"
+    models = {name: old.get_model("controlplane", name) for name in (
+        "Cluster", "Node", "Query", "Task", "RoutingVersion",
+    )}  # fmt: skip
+    cluster = models["Cluster"].objects.create(
+        slug="groupings", name="groupings", slots=1, splits=1, routing_version=1
+    )
+    models["Cluster"].objects.create(slug="idle", name="idle", routing_version=4)
+    node = models["Node"].objects.create(
+        cluster=cluster, index=0, name="n", capacity=500.0, active=True
+    )
+    ids = {}
+    for name, grouping in names.items():
+        query = models["Query"].objects.create(
+            cluster=cluster, name=name, text=TEXT, window_s=0.25, submitted_at=now,
+            key_grouping=grouping, task_count=2, state="running" if name != "ended" else name,
+            aggregator=node if grouping and name != "ended" else None,
         )  # fmt: skip
-    finally:
-        migrated(newest)
-    found = dict(Query.objects.values_list("name", "key_grouping"))
+        ids[name] = query.pk
+        if name != "ended":
+            models["Task"].objects.create(query=query, node=node, since_version=1)
+    models["RoutingVersion"].objects.create(
+        cluster=cluster, version=1, reason="first", ops=[
+            {"op": "set_node_count", "nodes": 1}, {"op": "set_split_count", "splits": 1},
+            {"op": "set_capacity", "node": 0, "capacity": 500.0, "emulated": False},
+            *(
+                {"op": "add_query", "query": ids[name], "incarnation": 0, "node": 0,
+                 "streams": [], "text": TEXT, "task_ranges": [[0, 0, 2]],
+                 "key_grouping": '{"kind": "two_choices"}' if name == "hot" else "",
+                 "aggregator": -1 if name == "plain" else 0, "more_aggregators": []}
+                for name in ("plain", "by-key", "hot")
+            ),
+        ],
+    )  # fmt: skip
+    yield NEWEST
+    queries = Query.objects.filter(cluster__slug="groupings")
+    found = dict(queries.values_list("name", "key_grouping"))
     assert found == {"plain": "", "by-key": "key", "hot": "partial_key", "ended": "partial_key"}
-    assert set(map(str, Query.objects.values_list("key_grouping_parameters", flat=True))) == {"{}"}
-    versions = RoutingVersion.objects.filter(cluster__slug="a").order_by("version")
+    assert set(map(str, queries.values_list("key_grouping_parameters", flat=True))) == {"{}"}
+    versions = RoutingVersion.objects.filter(cluster__slug="groupings").order_by("version")
     assert [row.version for row in versions] == [1, 2]
     table = RoutingTable().apply(*map(delta_of, versions))
-    assert table == current_table(Cluster.objects.get(slug="a").pk)
+    assert table == current_table(Cluster.objects.get(slug="groupings").pk)
     assert table.queries[ids["hot"]].key_grouping == '{"grouping":"partial_key"}'
-    assert Cluster.objects.get(slug="b").routing_version == 4
+    assert Cluster.objects.get(slug="idle").routing_version == 4
 
 
 def moved(query: int, source: int, target: int, **more: Any) -> dict[str, Any]:
@@ -203,51 +213,48 @@ def moved(query: int, source: int, target: int, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.both_databases
-@pytest.mark.django_db(transaction=True)
-def test_moves_become_actions_and_executions_go_on() -> None:
+def moves_become_actions_and_executions_go_on() -> Journey:
     """A ready proposal becomes stale; one that is executed can be rolled back."""
-    newest = MigrationExecutor(connection).loader.graph.leaf_nodes("controlplane")
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    try:
-        old = migrated([("controlplane", "0026_policy_settings")])
-        cluster = old.get_model("controlplane", "Cluster").objects.create(slug="a", name="a")
-        snapshot = old.get_model("controlplane", "Snapshot").objects.create(
-            digest="d" * 64, data=b"", size=0, taken_at=now
-        )
-        proposals = old.get_model("controlplane", "Proposal").objects
-        common = {
-            "cluster": cluster, "requested_at": now, "snapshot_row": snapshot, "seal": "old",
-            "moves": [moved(5, 0, 1), moved(6, 2, 3, first=4, past=5)], "path": [0.1, 0.2],
-            "undo": {"moves": 2, "bytes": 14, "seconds": 4.0}, "lower_bound": 1.5,
-            "predicted": {"moves": 2, "bytes": 14, "bytes_bound": 3.0}, "approved_by": "eve",
-        }  # fmt: skip
-        proposals.create(state="ready", **common)
-        running = proposals.create(state="executing", **common)
-        execution = old.get_model("controlplane", "Execution").objects.create(
-            proposal=running, cluster=cluster, started_at=now, done=2, undo=common["undo"]
-        )
-        old.get_model("controlplane", "Step").objects.create(
-            execution=execution,
-            number=1,
-            direction="forward",
-            first=0,
-            past=2,
-            skipped=[1],
-            published_at=now,
-            state="done",
-        )
-        old.get_model("controlplane", "LedgerEntry").objects.create(
-            proposal=running,
-            cluster=cluster,
-            planner="placement",
-            algorithm="mms",
-            at=now,
-            predicted={"bytes": 7, "imbalance": 0.4},
-            moves=1,
-        )
-    finally:
-        migrated(newest)
+    old = yield "0026_policy_settings"
+    cluster = old.get_model("controlplane", "Cluster").objects.create(
+        slug="actions", name="actions"
+    )
+    snapshot = old.get_model("controlplane", "Snapshot").objects.create(
+        digest="d" * 64, data=b"", size=0, taken_at=now
+    )
+    proposals = old.get_model("controlplane", "Proposal").objects
+    common = {
+        "cluster": cluster, "requested_at": now, "snapshot_row": snapshot, "seal": "old",
+        "moves": [moved(5, 0, 1), moved(6, 2, 3, first=4, past=5)], "path": [0.1, 0.2],
+        "undo": {"moves": 2, "bytes": 14, "seconds": 4.0}, "lower_bound": 1.5,
+        "predicted": {"moves": 2, "bytes": 14, "bytes_bound": 3.0}, "approved_by": "eve",
+    }  # fmt: skip
+    proposals.create(state="ready", **common)
+    running = proposals.create(state="executing", **common)
+    execution = old.get_model("controlplane", "Execution").objects.create(
+        proposal=running, cluster=cluster, started_at=now, done=2, undo=common["undo"]
+    )
+    old.get_model("controlplane", "Step").objects.create(
+        execution=execution,
+        number=1,
+        direction="forward",
+        first=0,
+        past=2,
+        skipped=[1],
+        published_at=now,
+        state="done",
+    )
+    old.get_model("controlplane", "LedgerEntry").objects.create(
+        proposal=running,
+        cluster=cluster,
+        planner="placement",
+        algorithm="mms",
+        at=now,
+        predicted={"bytes": 7, "imbalance": 0.4},
+        moves=1,
+    )
+    yield NEWEST
     waiting, running = Proposal.objects.order_by("pk")
     assert (waiting.state, bool(waiting.error)) == ("stale", True)
     assert running.state == "executing"
@@ -262,3 +269,13 @@ def test_moves_become_actions_and_executions_go_on() -> None:
     entry = running.ledger
     assert (entry.expected, entry.applied, entry.skipped) == ({"bytes": 7, "imbalance": 0.4}, 1, 1)
     assert entry.approved == {"bytes": 14, "imbalance": 0.4}
+
+
+JOURNEYS: tuple[Callable[[], Journey], ...] = (
+    queries_of_one_column_get_the_text_that_computes_the_same,
+    streams_of_an_earlier_release_get_the_schema_of_their_records,
+    the_routing_table_gets_the_nodes_of_an_earlier_release,
+    the_settings_of_a_policy_are_kept,
+    moves_become_actions_and_executions_go_on,
+    key_groupings_get_the_names_of_the_library,
+)
