@@ -7,10 +7,12 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from algorithms.__main__ import main
 from docs.algorithm_tables import MARK, PAGE, tables
 
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -34,17 +36,57 @@ def commands() -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize(("command", "expected"), commands())
-def test_commands_print_what_the_page_says(folder: Path, command: str, expected: str) -> None:
-    # The page's `python` is the one that runs the tests.
-    script = f'python() {{ {shlex.quote(sys.executable)} "$@"; }}\n{command}'
+# Keeps what the page's `python` is given: twenty starts of Python would take most of the time. The
+# last command of a pipeline counts in the shell itself.
+RECORDER = """shopt -s lastpipe; calls=0
+python() { calls=$((calls + 1)); printf '%s\\0' "$@" > call$calls; cat > input$calls; }
+"""
+# The Python that runs the tests.
+PYTHON = f'python() {{ {shlex.quote(sys.executable)} "$@"; }}\n'
+
+
+def ran(folder: Path, script: str) -> str:
+    """Return what a script prints in the folder."""
     environment = os.environ | {"PYTHONPATH": str(PAGE.parents[1])}
-    ran = subprocess.run(
-        ["bash", "-ec", script], cwd=folder, env=environment, capture_output=True, check=False
-    )
-    assert (ran.returncode, ran.stderr) == (0, b"")
+    done = subprocess.run(
+        ["bash", "-ec", script], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def recorded_calls(folder: Path, command: str) -> Iterator[tuple[list[str], Path]]:
+    """Yield the words of each call of `python -m algorithms`, and the file of its input."""
+    ran(folder, RECORDER + command)
+    calls = sorted(folder.glob("call*"))
+    assert len(calls) == command.count("python ") > 0
+    for call in calls:
+        module, *words = call.read_text().removesuffix("\0").split("\0")[1:]
+        assert module == "algorithms"
+        yield words, folder / call.name.replace("call", "input")
+
+
+@pytest.mark.parametrize(("command", "expected"), commands())
+def test_commands_print_what_the_page_says(
+    folder: Path,
+    command: str,
+    expected: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    if "python -c" in command:
+        printed = ran(folder, PYTHON + command)
+    else:
+        monkeypatch.chdir(folder)
+        for words, given in recorded_calls(folder, command):
+            with given.open() as read:
+                monkeypatch.setattr("sys.stdin", read)
+                assert main(words) == 0
+        printed, complaints = capsys.readouterr()
+        assert complaints == ""
     if expected:
-        found, shown = json.loads(ran.stdout), json.loads(expected)
+        found, shown = json.loads(printed), json.loads(expected)
         assert found.pop("seconds", 0) >= 0
         assert shown.pop("seconds", 0) >= 0
         assert found == shown
