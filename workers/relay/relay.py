@@ -147,7 +147,6 @@ class Relay:
         pause = FIRST_PAUSE_S
         while not stop.is_set():
             try:
-                await self._beat()
                 await self.step()
                 pause = FIRST_PAUSE_S
             except (RedisError, OSError, DatabaseError, InterfaceError) as away:
@@ -159,6 +158,8 @@ class Relay:
 
     async def step(self, block_ms: int = BLOCK_MS) -> int:
         """Refresh the clusters if due, read once and relay; return the number of rows."""
+        # First: a database that is away does not make the relay silent.
+        await self._beat()
         if time.monotonic() - self._refreshed_at > REFRESH_S:
             await self._refresh()
         if not self._cursors:
