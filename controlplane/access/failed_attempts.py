@@ -3,7 +3,7 @@
 An attempt is counted before the password is hashed, so that parallel attempts share one limit, and
 taken back if it succeeds. Three counts lock, each for `COOL_OFF`: of an account from an address, of
 all accounts from an address, and of an account from all addresses that it was never used from. So
-whoever tries the passwords of a known user locks out strangers, not the user.
+an attacker who tries the passwords of a known user locks out strangers, not the user.
 """
 
 from dataclasses import dataclass

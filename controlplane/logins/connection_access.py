@@ -154,7 +154,7 @@ class AccessWatch:
             try:
                 await layer.group_discard(self._group, self._channel)
             except (RedisError, OSError):
-                logger.info("A connection ended without Redis: its group forgets it by itself")
+                logger.info("A connection ended without Redis: its membership expires")
 
     async def _watch(self, *, is_lost: bool) -> None:
         while not is_lost:

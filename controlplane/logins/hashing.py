@@ -9,7 +9,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
@@ -28,6 +28,6 @@ _THREAD: Final = ThreadPoolExecutor(1, "password-hashing", initializer=_yield_to
 class YieldingPBKDF2Hasher(PBKDF2PasswordHasher):
     """Django's PBKDF2 with its parameters and encoded form, computed in the thread."""
 
-    def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
+    def encode(self, password: str, *parts: Any) -> str:  # type: ignore[override]
         """Return the encoded hash of a password; wait for the hashes before it."""
-        return _THREAD.submit(super().encode, password, salt, iterations).result()
+        return _THREAD.submit(super().encode, password, *parts).result()

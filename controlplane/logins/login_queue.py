@@ -36,7 +36,7 @@ class LoginQueue:
     def __init__(self, application: Application, paths: frozenset[str]) -> None:
         self._application = application
         self._paths = paths
-        self._turn = asyncio.Semaphore(1)
+        self._running = asyncio.Semaphore(1)
         self._waiting: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -72,7 +72,7 @@ class LoginQueue:
         if body is None:
             await _refuse(send, 413)
             return
-        async with self._turn:
+        async with self._running:
             await self._application(scope, _replay(body, receive), send)
 
 

@@ -114,7 +114,7 @@ def revoke_all(actor: Actor) -> int:
     return count
 
 
-def end_outdated(user: User) -> None:
+def end_replaced(user: User) -> None:
     """End the sessions of a user that began with another password, or all if it is inactive."""
     rows = LoginSession.objects.filter(user=user, ended_at=None)
     if user.is_active:

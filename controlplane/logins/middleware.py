@@ -55,7 +55,7 @@ def _is_open(request: HttpRequest) -> bool:
 
 
 def _is_by_user(request: HttpRequest) -> bool:
-    """Return True unless an open page made the request by itself (live updates and charts)."""
+    """Return True unless an open page made the request automatically (live updates, charts)."""
     if request.method != "GET":
         return True
     if "HX-Request" in request.headers:

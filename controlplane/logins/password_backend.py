@@ -23,7 +23,7 @@ MAX_NAME = 150
 class PasswordBackend(ModelBackend):
     """Django's backend; a refusal without a look at the password is on the request."""
 
-    def authenticate(  # type: ignore[override]
+    def authenticate(
         self,
         request: HttpRequest | None,
         username: str | None = None,

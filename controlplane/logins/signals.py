@@ -1,4 +1,4 @@
-"""Receivers of Django's signals: every log-in, log-out and change of access, whoever makes it.
+"""Receivers of signals: each log-in, log-out and change of access, by pages, API or commands.
 
 Queries that update rows without loading them send no signals; long-lived connections check their
 authorization periodically as well.
@@ -83,7 +83,7 @@ def _user_saved(
 ) -> None:
     if created or (update_fields and _WITHOUT_EFFECT.issuperset(update_fields)):
         return
-    login_sessions.end_outdated(instance)
+    login_sessions.end_replaced(instance)
     announce_if_connected(instance.pk)
 
 

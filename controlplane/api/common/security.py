@@ -32,8 +32,8 @@ class TokenAuth(HttpBearer):
         Raises `AuthenticationError` (401) for a token that is unknown, expired or switched off: a
         session does not replace it, so the CSRF check of sessions does not hide what is wrong.
         """
-        scheme, _, token = request.headers.get(self.header, "").partition(" ")
-        if scheme.lower() != self.openapi_scheme:
+        kind, _, token = request.headers.get(self.header, "").partition(" ")
+        if kind.lower() != self.openapi_scheme:
             return None
         row = self.authenticate(request, token.strip())
         if row is None:

@@ -1,9 +1,11 @@
 """Limits of passwords: by account and address, with entries in the audit log that do not flood."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
@@ -11,6 +13,7 @@ from controlplane.access import failed_attempts
 from controlplane.access.client_address import network_of
 from controlplane.access.roles import Automatic
 from controlplane.background.retention import prune_sessions
+from controlplane.errors import Busy
 from controlplane.models import AuditEntry, FailedAttempts
 
 pytestmark = pytest.mark.django_db
@@ -112,3 +115,21 @@ def test_expired_tokens_are_recorded_once_and_counted() -> None:
     for _ in range(3):
         failed_attempts.record_expired_token(actor, "token ci", "token 1")
     assert len(entries("token.expired")) == 1
+
+
+@pytest.mark.both_databases
+@pytest.mark.django_db(transaction=True)
+def test_parallel_attempts_share_one_limit() -> None:
+    """They are counted before the password is looked at."""
+
+    def attempt(_: int) -> bool:
+        try:
+            failed_attempts.begin("alice", ATTACKER)
+        except Busy:
+            return False
+        finally:
+            connections.close_all()
+        return True
+
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(attempt, range(24))) == failed_attempts.MAX_OF_ACCOUNT
