@@ -31,6 +31,7 @@ from dashboard.shedding.status import (
     level_of,
     status_of,
 )
+from dashboard.thresholds import UNKNOWN
 
 # Minutes for which a rung can be activated, on the page.
 DURATIONS: Final = {5: "5 minutes", 15: "15 minutes", 60: "1 hour", 480: "8 hours"}
@@ -151,7 +152,7 @@ def _live_context(report: LadderReport) -> dict[str, Any]:
         "report": report,
         "status": status_of(report),
         "costs": cost_rows(report),
-        "factor_grade": FACTOR.grade(report.factor),
+        "factor_grade": UNKNOWN if report.provisional else FACTOR.grade(report.factor),
         "rungs": [(rung, drops_text(rung.drops)) for rung in report.rungs],
         "queries": [
             (query, [(part, level_of(part)) for part in query.kept])

@@ -53,9 +53,11 @@ def test_a_cluster_without_measurements_is_explained(operator: Actor, operating:
 def test_the_page_before_arming(operating: Client, busy: Cluster) -> None:
     answer = operating.get(PAGE)
     content = answer.content.decode()
-    for part in ("finding", "tiles", "rungs", "kept", "history"):
+    for part in ("finding", "tiles", "rungs", "kept", "costs", "history"):
         assert f'id="shedding-{part}"' in content
     assert answer.context["status"].what.startswith("Not armed: the input is at")
+    # Samples of equal numbers of records have no slope, but the nodes are busy for half their time.
+    assert content.count('data-source="busy"') == len(answer.context["report"].nodes) > 0
     assert 'data-dialog="arm"' in content
     assert 'data-dialog="disarm"' not in content
     # Cells of the heat map: a query keeps less on a higher rung.
