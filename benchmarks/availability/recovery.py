@@ -17,7 +17,7 @@ from dataclasses import astuple, fields
 from itertools import pairwise
 from pathlib import Path
 
-from tests.end_to_end.harbour import COMMANDS, Harbour, Recovery
+from tests.end_to_end.harbour import COMMANDS, ENVIRONMENT, Harbour, Recovery
 from tests.support.running_weir import RunningWeir
 
 
@@ -26,7 +26,7 @@ def main() -> None:
     logging.getLogger("httpx").setLevel(logging.WARNING)
     arguments = _arguments()
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as folder:
-        weir = RunningWeir(Path(folder) / "data", {"WEIR_DEMO": "0"})
+        weir = RunningWeir(Path(folder) / "data", ENVIRONMENT)
         print(f"start of Weir {weir.start():.1f} s", flush=True)
         try:
             _measure(Harbour(weir), arguments)

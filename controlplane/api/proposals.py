@@ -60,7 +60,7 @@ class ProposalIn(RequestBody):
 
     planner: str = Field("", max_length=30)
     algorithm: str = Field("", max_length=30)
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
 
 
 class ReasonedIn(RequestBody):
@@ -138,7 +138,8 @@ class ProposalRow(
     what the actions that can still be applied would do now. snapshot: the digest of what it was
     computed from. action_count: null without a plan. estimate: bytes and seconds of the
     computation, as estimated at the request; started_at: null while it waits; attempts: how many
-    workers have begun it; error_code: why it failed, such as out_of_memory.
+    workers have begun it; error_code: why it failed, such as out_of_memory. drifting_since: since
+    when the cluster differs by more than the policy tolerates, null if it does not.
     """
 
     snapshot: str | None = below("snapshot_row_id")

@@ -26,6 +26,7 @@ def proposal_row(actor: Actor, proposal: Proposal) -> dict[str, Any]:
         "actions": proposal.plan.to_json(),
         "review": proposal.review or None,
         "drift": proposal.drift or None,
+        "drifting_since": proposal.drifting_since,
         "error": proposal.error or None,
         "execution": execution_row(proposal),
         "verbs": [verb.path for verb in verbs.offered(actor, proposal)],

@@ -4,11 +4,13 @@ The test of restarts and `python -m benchmarks.availability.recovery` use it.
 """
 
 import json
+import os
 import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import psutil
@@ -18,6 +20,12 @@ from tests.end_to_end.gauges import Coast, cluster_document
 from tests.end_to_end.surviving import told
 from tests.support.running_weir import RunningWeir
 
+_ROOT: Final = Path(__file__).parents[2]
+# Without a demonstration, and with the planner of the tests.
+ENVIRONMENT: Final = {
+    "WEIR_DEMO": "0",
+    "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "tests" / "planners")]),
+}
 # The words of a process's command line, all of which are there.
 COMMANDS: Final = {
     "web": ("controlplane.runtime.web",),

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.end_to_end.harbour import COMMANDS, Harbour, undeclared
+from tests.end_to_end.harbour import COMMANDS, ENVIRONMENT, Harbour, undeclared
 from tests.support.running_weir import RunningWeir
 
 pytestmark = pytest.mark.spark
@@ -22,7 +22,7 @@ STOPPED_S = 90.0
 @pytest.fixture
 def harbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
     """A cluster whose queries have results, on a Weir without a demonstration."""
-    weir = RunningWeir(tmp_path_factory.mktemp("harbour") / "data", {"WEIR_DEMO": "0"})
+    weir = RunningWeir(tmp_path_factory.mktemp("harbour") / "data", ENVIRONMENT)
     weir.start()
     try:
         harbour = Harbour(weir)
