@@ -95,14 +95,16 @@ def test_only_samples_with_the_present_number_of_tasks_count() -> None:
     before = samples(records, 0.1 + 9 * COST_S * records, tasks=[[9]] * 60)
     work = node_work(before + samples(records, COST_S * records))[0]
     assert work.line is not None
-    assert (work.line.slope, work.line.samples) == (pytest.approx(COST_S), 60)
+    assert work.line.samples == 60
+    assert work.line.slope == pytest.approx(COST_S)
 
 
 def test_split_nodes_and_aggregator_nodes_have_slopes_too() -> None:
     number = np.linspace(10, 100, 40)
     share = (0.01 + 0.0002 * number).tolist()
-    split = [{"split_loads": [n], "split_utilisation": [s]} for n, s in zip(number, share)]  # noqa: B905
-    merging = [{"merged": [n], "merge_busy": [s]} for n, s in zip(number, share)]  # noqa: B905
+    rows = list(zip(number, share, strict=True))
+    split = [{"split_loads": [n], "split_utilisation": [s]} for n, s in rows]
+    merging = [{"merged": [n], "merge_busy": [s]} for n, s in rows]
     assert split_seconds(split) == merge_seconds(merging) == pytest.approx(0.0002)
 
 
