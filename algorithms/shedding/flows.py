@@ -86,7 +86,8 @@ class FlowModel:
 
         They are at most 0.
         """
-        return _sparse([{one: 1.0, other: -1.0} for one, other in self._covers], len(self.values))
+        rows = [{covered: 1.0, covering: -1.0} for covered, covering in self._covers]
+        return _sparse(rows, len(self.values))
 
     @cached_property
     def _covers(self) -> list[tuple[int, int]]:

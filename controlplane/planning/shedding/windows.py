@@ -37,7 +37,7 @@ from controlplane.wire.routing.ladder import (
 
 # The share of windows that is dropped beyond the share of the records.
 EXCESS: Final = 0.1
-# The input factor at which backlogs of late drops are bounded.
+# The input factor at which backlogs are bounded that wait for drops to begin.
 OVERLOAD: Final = 2.0
 # Longer reaction times than most overloads last lose windows after the end of an overload.
 LONGEST_S: Final = 60.0

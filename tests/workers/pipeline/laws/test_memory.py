@@ -22,7 +22,7 @@ from controlplane.query_spec import QuerySpec
 from controlplane.results import archiving, window_retention
 from controlplane.topology import queries, streams
 from controlplane.topology.streams import StreamSpec
-from controlplane.wire import keys
+from controlplane.wire import key_samples, keys
 from controlplane.wire.producer import Producer
 from controlplane.wire.query_text import QueryText
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema
@@ -34,6 +34,7 @@ from workers.demo.program import RETENTION_S, Wanted
 from workers.demo.web.program import long_lived, requests_between
 from workers.demo.web.recording import REQUEST, SPAN_MS, Recording, load_recording
 from workers.pipeline import sink
+from workers.pipeline.split_nodes import key_sampling
 
 LOOPS: Final = 3
 NODES: Final = 2
@@ -132,8 +133,12 @@ def test_a_day_leaves_nothing_behind(
     db: None, redis_url: str, redis_client: "redis.Redis", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archiving._STATES.clear()
-    # As many rows as a long-lived cluster has, from the first loop on.
+    # As many rows and samples as a long-lived cluster has, from the first loop on.
     monkeypatch.setattr(sink, "TELEMETRY_KEPT", BATCHES // 2)
+    monkeypatch.setattr(key_samples, "KEPT", BATCHES // 2)
+    # Every batch is sampled: on a slow machine more batches begin in a new second than on a fast
+    # one, and samples are a large part of the bytes.
+    monkeypatch.setattr(key_sampling, "_PERIOD_MS", 1)
     day = Day(redis_client, redis_url, made.actor("operator"))
     found = []
     for number in range(LOOPS):
