@@ -87,6 +87,8 @@ class LadderReport:
     `active_rung`: the one that a person activated, 0 for none, until `active_until`. `arm_at`: when
     Weir arms the ladder again that `disarmed_by` disarmed, None: never. `provisional`: costs are
     assumed up to a factor, so `factor` is at most the real one. `nodes`: the costs of the ladder.
+    `empty_batch_s`: the time of a micro-batch without records, None: not measured;
+    `longest_batch_s`: of one with which the p95 latency is within its bound.
     """
 
     armed: bool
@@ -113,6 +115,8 @@ class LadderReport:
     tolerated: float = 0.0
     provisional: bool = False
     nodes: tuple[NodeCost, ...] = ()
+    empty_batch_s: float | None = None
+    longest_batch_s: float = 0.0
     rungs: tuple[RungReport, ...] = ()
     queries: tuple[QueryReport, ...] = ()
     ladder: Ladder | None = field(default=None, repr=False)
@@ -122,6 +126,11 @@ class LadderReport:
     def rung(self) -> int | None:
         """Return the number of the active rung, None if it is not known."""
         return None if self.position is None else ceil(self.position)
+
+    @property
+    def is_bound_kept(self) -> bool:
+        """Return whether micro-batches can be as short as the bound of the latency requires."""
+        return self.empty_batch_s is None or 2 * self.empty_batch_s <= self.longest_batch_s
 
     @property
     def headroom(self) -> float | None:
@@ -207,11 +216,21 @@ def _report(
         hold_s=ladder.hold_ms / 1000,
         limit=ladder.limit,
         provisional=ladder.is_provisional,
+        empty_batch_s=empty_batch_s(then),
+        longest_batch_s=then.settings.batch_s,
         rungs=rungs,
         queries=_queries(then.queries, names, kept),
         ladder=ladder,
         given=now,
     )
+
+
+def empty_batch_s(given: SheddingInput) -> float | None:
+    """Return the time of a micro-batch without records, None if none was measured."""
+    if given.batch is None:
+        return None
+    fixed_s = max((node.fixed_s for node in given.nodes), default=0.0)
+    return given.batch.outside_s + given.batch.growth * fixed_s
 
 
 def factor_of(ladder: Ladder, rates: Mapping[int, float]) -> float:

@@ -81,6 +81,8 @@ class LadderOut(
     the same mix it can process, as a share. active_rung: the one that a person activated, until
     active_until; 0: none. arm_at: when Weir arms the disarmed ladder again, null: never.
     provisional: costs are assumed up to a factor, so that factor is at most the real one.
+    empty_batch_s: seconds of a micro-batch without records, null: not measured; longest_batch_s:
+    of one with which the p95 latency is within its bound.
     """
 
     rung: int | None
