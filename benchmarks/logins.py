@@ -1,7 +1,7 @@
 """Time of another user's page while many anonymous clients log in: python -m benchmarks.logins.
 
 Starts a web process on an empty database, with passwords hashed as in production. The clients have
-one address, so few attempts are hashed, and the rest is refused by the queue and the limit of an address.
+one address, so few attempts are hashed: the queue and the limit of an address refuse the rest.
 """
 
 import argparse
