@@ -7,6 +7,7 @@ import pytest
 from controlplane.access.roles import Actor
 from controlplane.catalog.query_shedding import set_shedding
 from controlplane.models import AuditEntry, Cluster, MetricSample, Query
+from controlplane.planning.shedding.windows import RandomReason
 from controlplane.shedding.arming import arm
 from controlplane.shedding.report import ladder_report
 from controlplane.shedding.staleness import StaleCode
@@ -35,7 +36,13 @@ def test_a_preview_without_an_armed_ladder(busy: Cluster) -> None:
     # The weights decide: what is worth less goes first, floors are kept.
     assert by_name["low"].kept[-1] <= by_name["high"].kept[-1]
     assert by_name["high"].kept[-1] >= 0.5 - 1e-9
-    assert [drop.stream for drop in rungs[-1].drops]
+    drops = rungs[-1].drops
+    assert drops
+    # A drop of windows has their length, all others a reason: here a union, and other readers.
+    assert all((drop.windows_s is None) == (drop.random_reason is not None) for drop in drops)
+    reasons = {drop.stream: drop.random_reason for drop in drops}
+    assert reasons["s0"] in (RandomReason.READERS, RandomReason.REACTION)
+    assert reasons["s1"] is RandomReason.STREAMS
 
 
 def test_what_is_missing_is_named(sf: Cluster, operator: Actor) -> None:

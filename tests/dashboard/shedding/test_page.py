@@ -221,6 +221,7 @@ def test_the_history_names_what_was_dropped(
     assert {query.name: query.kept for query in shown["queries"]} == {"low": 0.91, "high": 0.97}
     assert "and 1 further query" in content
     assert "30 of 1,000 dropped" in content
+    assert shown["episode"].is_over
 
 
 def test_a_rung_is_activated_and_released(
