@@ -11,6 +11,7 @@ from controlplane.models import Cluster, Decision
 from controlplane.pagination.listing import Filters, Listing, choice_filter
 from controlplane.watch.codes import CODES, is_calm
 from controlplane.watch.decision import Outcome
+from controlplane.watch.ladder import STALE, UNSEEN
 from controlplane.watch.loops import ALL_LOOPS
 
 # The retention of samples of a minute.
@@ -42,7 +43,7 @@ def record_decision(
         "text": outcome.text[:300],
         "last_at": now,
     }
-    if last is not None and (last.code, last.proposal_id) == (outcome.code, outcome.proposal):
+    if last is not None and _continues(last, outcome, now):
         Decision.objects.filter(pk=last.pk).update(count=F("count") + 1, **figures)
         last.refresh_from_db()
         return last
@@ -60,6 +61,15 @@ def record_decision(
         text = f"{loop}: {outcome.text}"
         announce(cluster.pk, event("decision", text, pk=row.pk, state=row.code))
     return row
+
+
+def _continues(last: Decision, outcome: Outcome, now: datetime) -> bool:
+    """Return whether a decision is counted in the row of the last one.
+
+    A ladder must be stale for a time, in which cycles have read it: after a gap it starts again.
+    """
+    is_held = outcome.code != STALE or now - last.last_at <= UNSEEN
+    return is_held and (last.code, last.proposal_id) == (outcome.code, outcome.proposal)
 
 
 def prune(now: datetime) -> int:

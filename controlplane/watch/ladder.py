@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from controlplane.models import ArmedLadder, Cluster, Decision
@@ -13,6 +13,8 @@ from controlplane.watch.codes import is_calm
 
 LADDER: Final = "ladder"
 STALE: Final = "stale"
+# A staleness that no cycle has read for this time starts again.
+UNSEEN: Final = timedelta(seconds=60)
 # At most a twentieth of the time goes into the comparison with the snapshot.
 KEEP_TIMES: Final = 20.0
 
@@ -59,7 +61,8 @@ def ladder_of(cluster: Cluster, policy: PolicySettings, now: datetime) -> Observ
         _KEPT.pop((cluster.pk, cluster.created_at), None)
         return None
     last = Decision.objects.filter(cluster=cluster, loop=LADDER).order_by("-last_at", "-id").first()
-    waited = last is not None and last.code == STALE
+    # Time in which no cycle read the ladder does not count.
+    waited = last is not None and last.code == STALE and now - last.last_at <= UNSEEN
     return ObservedLadder(
         _drift(cluster, row, policy, now),
         (now - last.first_at).total_seconds() if waited and last is not None else 0.0,

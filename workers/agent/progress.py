@@ -11,6 +11,8 @@ from typing import Final, Literal, NamedTuple
 from workers.agent import causes
 from workers.agent.heartbeats import Heartbeat, Observation
 
+# The longest time between two observations (s) that counts: the agent may have been stopped itself.
+_UNOBSERVED_S: Final = 10.0
 # The period of rates.
 _PERIOD_S: Final = 60.0
 State = Literal[
@@ -99,6 +101,7 @@ class Progress:
     observed: Observation | None = None
     runs: bool = False
     finished: bool = False
+    _noted_at: float | None = None
     _points: deque[_Point] = field(default_factory=deque)
 
     def __post_init__(self) -> None:
@@ -110,6 +113,7 @@ class Progress:
 
     def note(self, observed: Observation, now: float) -> None:
         """Add an observation; `observed.beat`: of this driver or None."""
+        self._excuse(now)
         if observed.beat is not None:
             self._note_beat(observed.beat, now)
         before = self.observed
@@ -123,6 +127,15 @@ class Progress:
             self.step_at = now
         self.observed = observed
         self._measure(observed, now)
+
+    def _excuse(self, now: float) -> None:
+        """Extend all timeouts by the time in which this process observed nothing."""
+        gap = 0.0 if self._noted_at is None else now - self._noted_at - _UNOBSERVED_S
+        self._noted_at = now
+        if gap > 0:
+            self.beat_at, self.jvm_at = self.beat_at + gap, self.jvm_at + gap
+            self.step_at, self.batch_at = self.step_at + gap, self.batch_at + gap
+            self._points.clear()
 
     def problem(self, now: float) -> Problem | None:
         """Return the worst problem of the driver, None without one."""

@@ -48,6 +48,13 @@ def watch(cluster: Cluster, now: datetime) -> Decision:
     return newest(cluster, "ladder")
 
 
+def stale_for(cluster: Cluster, now: datetime, seconds: int) -> Decision:
+    """Evaluate the loops every fifty seconds; return the decision at the end."""
+    for moment in range(0, seconds, 50):
+        assert watch(cluster, now + timedelta(seconds=moment)).code == "stale"
+    return watch(cluster, now + timedelta(seconds=seconds))
+
+
 def test_a_ladder_that_is_up_to_date_needs_no_plan(armed: Cluster, now: datetime) -> None:
     decision = watch(armed, now)
     assert (decision.code, decision.number, decision.limit) == ("within", 0.0, 0.1)
@@ -83,8 +90,9 @@ def test_a_stale_ladder_is_computed_again_and_armed(
 
 def test_by_default_the_loop_recommends(operator: Actor, armed: Cluster, now: datetime) -> None:
     set_shedding(operator, Query.objects.get(name="low"), weight=5.0)
-    watch(armed, now)
-    assert watch(armed, now + timedelta(seconds=300)).code == "asked"
+    watch(armed, now - timedelta(seconds=300))
+    # No cycle has read that it was stale: the time starts again.
+    assert stale_for(armed, now, 300).code == "asked"
     proposal = Proposal.objects.get(cluster=armed)
     computation.compute(proposal.pk)
     review_proposal(proposal.pk)
@@ -119,8 +127,7 @@ def test_a_ladder_without_a_snapshot_is_stale(armed: Cluster, now: datetime) -> 
 def test_the_same_ladder_again_has_the_newer_snapshot(armed: Cluster, now: datetime) -> None:
     before = ArmedLadder.objects.get(cluster=armed)
     ArmedLadder.objects.update(snapshot=None)
-    assert watch(armed, now).code == "stale"
-    assert watch(armed, now + timedelta(seconds=300)).code == "asked"
+    assert stale_for(armed, now, 300).code == "asked"
     proposal = Proposal.objects.get(cluster=armed)
     computation.compute(proposal.pk)
     review_proposal(proposal.pk)
@@ -136,8 +143,7 @@ def test_a_ladder_that_was_armed_meanwhile_is_not_confirmed(
     operator: Actor, armed: Cluster, now: datetime
 ) -> None:
     ArmedLadder.objects.update(snapshot=None)
-    watch(armed, now)
-    watch(armed, now + timedelta(seconds=300))
+    stale_for(armed, now, 300)
     proposal = Proposal.objects.get(cluster=armed)
     computation.compute(proposal.pk)
     proposal.refresh_from_db()

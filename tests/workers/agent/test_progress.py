@@ -114,6 +114,17 @@ def test_what_nobody_could_hear_is_excused() -> None:
     assert watch.cause() is None
 
 
+def test_an_agent_that_was_stopped_ends_no_driver() -> None:
+    """It and the driver continue at the same time; the driver's next beat is two seconds away."""
+    watch = Watch().run(100).run(5, unread=5)
+    watch.beats = watch.answers = False
+    watch.now += 90
+    watch.run(1)
+    assert watch.cause() is None
+    assert watch.run(40).cause() == (causes.NO_HEARTBEAT, False)
+    assert watch.run(15).cause() == (causes.NO_HEARTBEAT, True)
+
+
 def test_a_backlog_is_told_with_rate_and_end() -> None:
     """10,000 records/s are read, 4,000/s come: 6,000/s less each second."""
     watch = Watch(replace(IDLE, unread=600_000))
