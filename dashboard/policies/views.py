@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 
+from controlplane.access.roles import ADMIN, require
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Blackout, Cluster, Exclusion, Policy
 from controlplane.pagination.pages import optional_whole
@@ -39,6 +40,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 @cluster_action
 def change(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Change the policy, unless it was changed after the form was rendered."""
+    require(request.actor, ADMIN, cluster)
     before = policy_row(cluster)
     sent = dict(request.POST.lists())
     if request.POST.get("stamp", "") != _version(before):

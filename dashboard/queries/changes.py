@@ -1,5 +1,6 @@
 """Changes of a query's key grouping, number of tasks, aggregator nodes and retention."""
 
+from controlplane.access.roles import require_operator
 from controlplane.catalog import query_retention
 from controlplane.catalog.queries import query_by_id
 from controlplane.errors import Invalid
@@ -37,6 +38,7 @@ def set_key_grouping(request: PageRequest, cluster: Cluster, pk: int) -> str:
 @cluster_change("query", "pk")
 def set_task_count(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Change the number of tasks of a query."""
+    require_operator(request.actor, cluster)
     query, tasks = query_by_id(cluster, pk), _count(request.POST.get("tasks", ""))
     key_groupings.set_task_count(request.actor, query, tasks, request.POST.get("reason", ""))
     return f"{query.name} has {tasks} tasks."
@@ -56,6 +58,7 @@ def set_aggregator(request: PageRequest, cluster: Cluster, pk: int) -> str:
 @cluster_change("query", "pk")
 def set_aggregator_count(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Change the number of aggregator nodes of a query."""
+    require_operator(request.actor, cluster)
     query, count = query_by_id(cluster, pk), _count(request.POST.get("count", ""))
     reason = request.POST.get("reason", "")
     query = aggregators.set_aggregator_count(request.actor, query, count, reason)

@@ -189,6 +189,7 @@ def _declare(request: PageRequest, stream: Stream) -> None:
 @cluster_change("stream", "pk")
 def redirect_stream(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Redirect a stream to another split node."""
+    require_operator(request.actor, cluster)
     stream = stream_by_id(cluster, pk).stream
     target = whole_numbers(request.POST, "split")["split"]
     split_nodes.redirect(request.actor, stream, target, request.POST.get("reason", ""))

@@ -7,6 +7,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from redis.exceptions import RedisError
 
+from controlplane.access.roles import require_operator
 from controlplane.errors import Invalid
 from controlplane.models import Cluster
 from controlplane.records import dead_letters
@@ -54,6 +55,7 @@ def export(request: PageRequest, cluster: Cluster) -> HttpResponseBase:
 @cluster_action
 def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Append the selected dead letters again, or all matches of the filters."""
+    require_operator(request.actor, cluster)
     with notify_refusals(request):
         choice = _choice(request, cluster)
         done = dead_letters.replay(request.actor, cluster, choice, request.POST.get("zone", ""))
@@ -64,6 +66,7 @@ def replay(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
 @cluster_action
 def delete(request: PageRequest, cluster: Cluster) -> HttpResponseRedirect:
     """Delete the selected dead letters, or all matches of the filters."""
+    require_operator(request.actor, cluster)
     reason = request.POST.get("why", "")[:300]
     with notify_refusals(request):
         choice = _choice(request, cluster)

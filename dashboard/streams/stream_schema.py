@@ -65,6 +65,8 @@ def change(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     if request.POST.get("action") == "more":
         form = form_of_post(request.POST, blank=_MORE + BLANK)
         return _change(request, cluster, row, {"form": form})
+    if request.POST.get("action") != "preview":
+        require_operator(request.actor, cluster)
     try:
         new_schema = schema_in(request.POST)
         if request.POST.get("action") == "preview":

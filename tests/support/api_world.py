@@ -85,7 +85,7 @@ def address_of(path: str, cluster: Cluster) -> str:
     values = {
         "slug": cluster.slug, "planner": "placement", "name": "q", "key": "s0", "stream": "s0",
         "index": "0", "number": "1", "delivery": str(PK), "pk": _pk(path, cluster),
-        "verb": "cancel", "choice": "restart", "username": "root",
+        "verb": "cancel", "identity": str(uuid.UUID(int=1)),
     }  # fmt: skip
     if "lab/" in path:
         values["name"] = "figure-6"

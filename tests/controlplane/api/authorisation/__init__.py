@@ -1,0 +1,1 @@
+"""The authorisation matrix: who may call what, for every address of Weir."""

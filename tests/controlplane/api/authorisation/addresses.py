@@ -1,0 +1,53 @@
+"""Every address of Weir: operations of the API, and pages, with the methods that they accept."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import get_resolver
+
+from controlplane.api import api
+
+# Django's admin and the API's own description have tests of their own.
+APART = ("admin/", "api/v1/", "static/")
+
+
+@dataclass(frozen=True)
+class Address:
+    """An address with a method; `name`: its key in the rules, `body`: JSON of an operation."""
+
+    name: str
+    method: str
+    path: str
+    body: str | None = None
+
+    @property
+    def is_of_cluster(self) -> bool:
+        """Return True if the address names a cluster."""
+        return "slug>" in self.path or "{slug}" in self.path
+
+
+def operations() -> Iterator[Address]:
+    """Yield the operations of the API with an example of their body."""
+    for path, methods in api.get_openapi_schema(path_prefix="api/v1/")["paths"].items():
+        for method, operation in methods.items():
+            content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            example: Any = None
+            if content is not None:
+                example = next(iter(content["examples"].values()))["value"]
+            name = operation["operationId"].rpartition("_api_")[2]
+            yield Address(name, method, path, None if example is None else json.dumps(example))
+
+
+def pages(patterns: Any = None, prefix: str = "") -> Iterator[Address]:
+    """Yield the pages, each with GET and with POST."""
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        route = prefix + str(pattern.pattern)
+        if route.startswith(APART):
+            continue
+        if hasattr(pattern, "url_patterns"):
+            yield from pages(pattern.url_patterns, route)
+        else:
+            for method in ("get", "post"):
+                yield Address(pattern.name or route, method, f"/{route}")

@@ -1,0 +1,133 @@
+"""Who may call each operation, page and socket: one rule for each, written by hand.
+
+A new address without a rule here fails the matrix. The audience of a rule is the least that a
+caller needs: nothing (anyone), a login (person), a role on any cluster (member), a session instead
+of a token (session), the role admin on any cluster (any admin), or a role: on the cluster that the
+address names, else on all clusters. `<page>:post` is the rule of POST of a page with a form.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+
+def _rules(audiences: Mapping[str, str]) -> dict[str, str]:
+    return {name: audience for audience, names in audiences.items() for name in names.split()}
+
+
+OPERATIONS: Final = _rules(
+    {
+        "member": """
+        access_get_caller health_get_site_health access_list_tokens access_revoke_token
+        access_list_audit clusters_routes_list_clusters queries_edges_list_key_groupings
+        lab_list_experiments lab_get_experiment lab_list_runs lab_estimate_run lab_list_queue
+        lab_get_run lab_get_table
+        """,
+        "session": "access_make_token",
+        "viewer": """
+        clusters_routes_get_cluster clusters_routes_list_nodes clusters_routes_list_samples
+        clusters_routes_list_versions clusters_routes_get_version
+        clusters_lifecycle_export_cluster clusters_health_get_health
+        clusters_health_get_incident clusters_health_get_stuck_batch
+        clusters_shedding_get_ladder clusters_shedding_list_intervals
+        clusters_shedding_list_episodes clusters_shedding_get_drill streams_routes_list_streams
+        streams_routes_get_stream streams_admission_list_split_nodes
+        streams_admission_list_redirections streams_admission_get_outlook
+        streams_admission_admit_what_if streams_stream_schemas_get_schema
+        streams_stream_schemas_preview_schema streams_dead_letters_list_dead_letters
+        streams_dead_letters_export_dead_letters queries_routes_list_queries
+        queries_routes_check_query queries_routes_get_query queries_routes_list_results
+        queries_feed_follow_query queries_keys_get_keys queries_edges_list_drop_rules
+        proposals_list_planners proposals_list_proposals proposals_estimate_proposal
+        proposals_list_computing_queue proposals_get_proposal proposals_get_allowed
+        proposals_list_actions proposals_get_drift comparisons_list_comparisons
+        comparisons_get_comparison comparisons_list_effects comparisons_list_ledger
+        comparisons_get_calibration executions_running_execution executions_get_execution
+        policies_get_policy policies_list_blackouts policies_list_exclusions policies_get_watch
+        policies_list_decisions integrations_attached_report_events
+        integrations_attached_list_jobs integrations_attached_get_query
+        integrations_attached_list_progress
+        """,
+        "operator": """
+        clusters_routes_start_cluster clusters_routes_stop_cluster clusters_routes_set_master
+        clusters_routes_set_batch_limits clusters_routes_set_nodes clusters_routes_change_node
+        clusters_shedding_arm_ladder clusters_shedding_disarm_ladder
+        clusters_shedding_activate_rung clusters_shedding_release_rung
+        streams_routes_register_streams streams_admission_declare_split_capacity
+        streams_admission_declare_characteristics streams_admission_redirect_stream
+        streams_stream_schemas_put_schema streams_stream_schemas_change_schema
+        streams_stream_schemas_infer_schema streams_dead_letters_replay_dead_letters
+        streams_dead_letters_delete_dead_letters streams_records_append_records
+        streams_records_set_log queries_routes_submit_query queries_routes_submit_queries
+        queries_routes_end_queries queries_routes_end_query queries_edges_set_drop_rule
+        queries_edges_remove_drop_rule queries_edges_set_key_grouping
+        queries_edges_set_task_count queries_edges_set_aggregator
+        queries_edges_set_aggregator_count queries_edges_set_retention
+        queries_edges_set_shedding proposals_request_proposal proposals_request_again
+        proposals_cancel_proposal proposals_begin_proposal proposals_pause_proposal
+        proposals_resume_proposal proposals_finish_step_proposal proposals_stop_proposal
+        proposals_roll_back_proposal comparisons_request_comparison
+        comparisons_cancel_comparison comparisons_leave_out_actions policies_add_exclusion
+        policies_remove_exclusion clusters_lifecycle_add_demo lab_request_run lab_delete_run
+        lab_cancel_run lab_run_again integrations_attached_remove_job
+        """,
+        "approver": """
+        proposals_approve_proposal proposals_reject_proposal proposals_withdraw_proposal
+        """,
+        "any admin": "integrations_webhooks_list_webhooks",
+        "admin": """
+        integrations_webhooks_make_webhook integrations_webhooks_get_webhook
+        integrations_webhooks_change_webhook integrations_webhooks_remove_webhook
+        integrations_webhooks_renew_secret integrations_webhooks_test_webhook
+        integrations_webhooks_list_deliveries integrations_webhooks_send_again
+        clusters_lifecycle_add_cluster clusters_lifecycle_change_cluster
+        clusters_lifecycle_remove_cluster clusters_health_decide_incident
+        clusters_health_skip_batch policies_change_policy policies_add_blackout
+        policies_remove_blackout clusters_lifecycle_apply_cluster
+        """,
+    }
+)
+PAGES: Final = _rules(
+    {
+        "anyone": "healthz readyz login sso sso-callback",
+        "person": "logout account password-change session-end sessions-end",
+        "member": """
+        metrics fleet audit tokens token-make token-revoke webhooks system system-banner help
+        """,
+        "viewer": """
+        cluster cluster-charts cluster-aside cluster-status cluster-node-list cluster-numbers
+        streams stream-suggest stream-schema dead-letters dead-letters-export stream
+        stream-what-if split-nodes stream-charts stream-drops queries query-check query
+        query-results query-charts query-keys query-keys-live query-keys-groupings
+        query-keys-history query-keys-charts comparisons comparison comparison-charts
+        proposal-effects ledger ledger-charts proposals proposal-form proposal proposal-charts
+        step-charts actions-json actions-csv policy decisions shedding shedding-live
+        shedding-history shedding-ladder-csv shedding-kept-csv shedding-charts lab lab-run
+        lab-charts lab-csv lab-json lab-html lab-experiment attached attached-query
+        attached-charts
+        """,
+        "operator": """
+        demo-add cluster-start cluster-stop cluster-master cluster-nodes cluster-limits
+        node-capacity stream-new dead-letters-replay dead-letters-delete split-capacity
+        stream-characteristics stream-redirect drop-set drop-lift query-new query-end
+        query-retention query-key-grouping query-task-count query-aggregator-count
+        query-aggregator comparison-ask comparison-cancel proposal-without proposal-ask
+        request-again proposal-verb exclusion-add exclusion-remove shedding-arm shedding-disarm
+        shedding-activate shedding-release shedding-weights lab-cancel lab-again lab-delete
+        attached-remove stream-schema:post
+        """,
+        "any admin": "webhook-add",
+        "admin": """
+        stuck-batch skip-batch incident-decide policy-change blackout-add blackout-remove
+        webhook webhook-change webhook-switch webhook-secret webhook-test webhook-remove
+        webhook-again
+        """,
+    }
+)
+# By route; and what a socket does on a message of the browser (receive_json) or of a channel layer.
+SOCKETS: Final = {"ws/clusters/<slug:slug>/": "viewer"}
+SOCKET_MESSAGES: Final = {
+    "receive_json": "viewer",
+    "cluster_sample": "viewer",
+    "cluster_event": "viewer",
+    "access_changed": "viewer",
+}

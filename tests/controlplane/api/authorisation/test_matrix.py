@@ -1,0 +1,146 @@
+"""Every caller at every address: let in exactly where the rules say so."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.utils.module_loading import import_string
+
+from controlplane.access.roles import ROLES, Actor
+from controlplane.models import Cluster
+from tests.controlplane.api.authorisation import rules
+from tests.controlplane.api.authorisation.addresses import Address, operations, pages
+from tests.controlplane.api.callers import JSON, granted, scripted, user_of
+from tests.support.api_world import address_of, rich_cluster
+from tests.support.cluster import actor
+
+DENIED: Final = (401, 403)
+# They end the caller's own session: tests/controlplane/logins has their tests.
+ENDING: Final = ("logout", "session-end", "sessions-end", "password-change", "account")
+_QUERIES: Final = {"clusters_lifecycle_remove_cluster": "?confirm=x"}
+
+
+@pytest.fixture
+def world(db: None, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """A cluster with a row of every kind; a feed of events ends at once."""
+    monkeypatch.setattr("controlplane.api.queries.feed.LONGEST_S", 0.0)
+    return rich_cluster(actor("operator"))
+
+
+@pytest.fixture
+def people(world: Cluster) -> dict[str, Actor]:
+    """Somebody of each role, somebody without one, and an admin of another cluster alone."""
+    other = Cluster.objects.create(slug="nyc", name="NYC")
+    roles = {role: actor(role, f"the-{role}") for role in ROLES}
+    return {"nobody": actor("", "nobody"), "foreign": granted("admin", other, "foreign"), **roles}
+
+
+def may(caller: str, audience: str) -> bool:
+    """Return True if the rule lets a caller in."""
+    if audience == "anyone" or caller == "anonymous":
+        return audience == "anyone"
+    if audience == "person" or caller == "nobody":
+        return audience == "person"
+    if audience == "session":
+        return False
+    if audience == "member" or caller == "foreign":
+        return audience in ("member", "any admin")
+    return ROLES.index(caller) >= ROLES.index(audience.removeprefix("any "))
+
+
+def test_every_address_has_a_rule() -> None:
+    """A new operation, page or socket message is not open by mistake."""
+    assert {address.name for address in operations()} == set(rules.OPERATIONS)
+    known = {name.removesuffix(":post") for name in rules.PAGES}
+    assert {address.name for address in pages()} == known
+    sockets = import_string("dashboard.consumers.websocket_urlpatterns")
+    assert {str(pattern.pattern) for pattern in sockets} == set(rules.SOCKETS)
+    own = vars(import_string("dashboard.consumers.ClusterConsumer"))
+    messages = {name for name in own if not name.startswith("_") and callable(own[name])}
+    assert messages - {"connect", "disconnect"} == set(rules.SOCKET_MESSAGES)
+
+
+def test_operations_let_in_whom_the_rules_name(world: Cluster, people: dict[str, Actor]) -> None:
+    clients = {name: scripted(person) for name, person in people.items()}
+    clients["anonymous"] = Client()
+    faults = []
+    for address in operations():
+        path = address_of(address.path, world) + _QUERIES.get(address.name, "")
+        for caller, client in clients.items():
+            status = _status(client, address, path)
+            if fault := _fault(caller, rules.OPERATIONS[address.name], status, address):
+                faults.append(fault)
+    assert not faults, "\n".join(faults)
+
+
+def test_pages_let_in_whom_the_rules_name(world: Cluster, people: dict[str, Actor]) -> None:
+    clients = {name: _browser(person) for name, person in people.items()}
+    clients["anonymous"] = Client()
+    faults = []
+    for address in _with_rules(pages()):
+        path = address_of(address.path, world)
+        if _status(clients["anonymous"], address, path) == 405:
+            continue
+        for caller, client in clients.items():
+            status = _status(client, address, path)
+            if fault := _fault(caller, _rule(address), status, address):
+                faults.append(fault)
+    assert not faults, "\n".join(faults)
+
+
+def _with_rules(addresses: Iterable[Address]) -> Iterable[Address]:
+    """Yield GET of pages, and POST of actions and of pages that have a rule for it."""
+    accepts_get = set()
+    for address in addresses:
+        if address.name in ENDING:
+            continue
+        if address.method == "get":
+            if Client().get(_any(address.path)).status_code != 405:
+                accepts_get.add(address.name)
+                yield address
+        elif address.name not in accepts_get or f"{address.name}:post" in rules.PAGES:
+            yield address
+
+
+def _any(path: str) -> str:
+    """Return a path whose parameters name nothing: a wrong method is refused before a look-up."""
+    return re.sub(r"<(?:\w+:)?(\w+)>", "1", path)
+
+
+def _rule(address: Address) -> str:
+    return rules.PAGES.get(f"{address.name}:{address.method}") or rules.PAGES[address.name]
+
+
+def _status(client: Client, address: Address, path: str) -> Any:
+    """Return the status of an answer, "login" for a redirect there; what it changed is reverted."""
+    with transaction.atomic():
+        sent = {} if address.body is None else {"data": address.body}
+        if address.path.startswith("/api/"):
+            response = client.generic(address.method.upper(), path, content_type=JSON, **sent)
+        else:
+            response = getattr(client, address.method)(path)
+        transaction.set_rollback(True)
+    is_login = response.status_code == 302 and "/login" in response["Location"]
+    return "login" if is_login else response.status_code
+
+
+def _fault(caller: str, audience: str, status: Any, address: Address) -> str:
+    """Return what is wrong with an answer, "" for nothing."""
+    outside = caller in ("nobody", "foreign")
+    if may(caller, audience):
+        wrong = status in (*DENIED, "login") or (status == 500)
+    elif caller == "anonymous":
+        wrong = status not in (401, "login")
+    else:
+        # An object of a cluster that the caller may not view does not exist for them.
+        wrong = status != 403 and not (outside and status == 404)
+    return f"{caller} {address.method} {address.name} ({audience}): {status}" if wrong else ""
+
+
+def _browser(person: Actor) -> Client:
+    client = Client()
+    client.force_login(user_of(person))
+    return client
