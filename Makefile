@@ -36,7 +36,7 @@ test: $(INSTALLED) ## install what is missing and run all tests
 	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
 	--dist loadscope --no-loadscope-reorder $(T)
 
-nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what else takes many starts of Spark
+nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else takes many starts of Spark, all examples of laws
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env WEIR_SCHEDULES=20 WEIR_LAWS=100 CHROMIUM="$$chromium" \
 	POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
@@ -48,7 +48,9 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, and what el
 	tests/workers/pipeline/laws \
 	tests/workers/pipeline/engine/differential/test_through_spark.py \
 	tests/end_to_end/test_restart.py tests/end_to_end/test_data_sets.py \
-	tests/end_to_end/test_losses.py tests/controlplane/executions/test_overtaken.py
+	tests/end_to_end/test_losses.py tests/controlplane/executions/test_overtaken.py \
+	tests/dashboard/test_idle_sockets.py
+	@postgres="$$(.ci/postgres)" && exec env WEIR_SCHEDULES=20 POSTGRES="$$postgres" $(PY) -m pytest -n $(N) -m "hypothesis and not spark"
 
 install: $(INSTALLED) ## make .venv as requirements.lock says
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from controlplane.access.roles import Actor
 from controlplane.cli.output import print_facts, print_json, print_sentence, print_table, values_of
 from controlplane.executions import verbs
-from controlplane.executions.progress import progress_of
+from controlplane.executions.progress import progress_of, waiting_for
 from controlplane.models import Execution, Proposal, Step
 from controlplane.planning.action_text import ActionText, action_text, names_of
 from controlplane.planning.adapters import measures_of
@@ -45,7 +45,7 @@ def execution_row(proposal: Proposal) -> dict[str, Any] | None:
         "of": len(proposal.actions),
         **values_of(progress, "applied skipped"),
         **values_of(execution, "cap cap_reason started_at finished_at"),
-        "waits": execution.waits or None,
+        "waits": waiting_for(proposal, execution.waits) or None,
         "step": None if step is None else step.number,
     }
 
