@@ -294,6 +294,9 @@ def _proposals(group: Any) -> None:
     )
     sub.add_argument("--state", default="", help="ready, executing, done, ...")
     _paged(sub)
+    _cluster_command(
+        group, "queue", "proposals.list_queue", "the proposals that are computed or wait, in order"
+    )
     sub = _command(
         group, "show", "proposals.show_proposal", "a proposal, its seal, and what may be done"
     )

@@ -127,13 +127,16 @@ def _forked(compute: Callable[[Progress], Any], limits: Limits) -> Iterator[_Chi
     # Objects that exist already stay shared: the collector of the child does not write to them.
     gc.freeze()
     parent = os.getpid()
+    # Callbacks of a fork print and lose an exception such as KeyboardInterrupt.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     pid = os.fork()
     if pid == 0:
         _run(compute, limits, sender, parent)
-    gc.unfreeze()
-    sender.close()
     child = _Child(pid, receiver, limits)
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        gc.unfreeze()
+        sender.close()
         yield child
     finally:
         receiver.close()

@@ -43,7 +43,7 @@ def require_affordable_plan(
 
     need = estimate(own)
     if need.exceeds(proposal_limits().memory_bytes, proposal_limits().seconds):
-        raise _too_expensive(need, proposal_limits(), reducible(fields, own, estimate))
+        raise _too_expensive(need, proposal_limits(), reducible(fields, own, estimate), "algorithm")
     return need
 
 
@@ -75,10 +75,12 @@ def estimate_run(
     largest = chosen.estimate(parameters, [min(values)], series)
     if largest.bytes < need.bytes / 2 or largest.seconds < need.seconds / 2:
         names.append("values")
-    raise _too_expensive(need, limits, names)
+    raise _too_expensive(need, limits, names, "values")
 
 
-def _too_expensive(need: Estimate, limits: Limits, names: Sequence[str]) -> TooExpensive:
+def _too_expensive(
+    need: Estimate, limits: Limits, names: Sequence[str], otherwise: str
+) -> TooExpensive:
     limit = Estimate(limits.memory_bytes, limits.seconds)
     message = (
         f"The computation would need about {need.bytes / MB:,.0f} MB of memory and "
@@ -87,7 +89,7 @@ def _too_expensive(need: Estimate, limits: Limits, names: Sequence[str]) -> TooE
     )
     fields: Fields = {name: [f"Reduce it: {message[0].lower()}{message[1:]}"] for name in names}
     data = {"estimate": need.to_json(), "limit": limit.to_json(), "reduce": list(names)}
-    return TooExpensive(fields or {"": [message]}, message, data)
+    return TooExpensive(fields or {otherwise: [message]}, message, data)
 
 
 def try_estimate(

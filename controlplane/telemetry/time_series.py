@@ -5,11 +5,14 @@ from typing import Any
 
 from django.db.models import Max
 
+from controlplane.errors import Invalid
 from controlplane.models import Cluster, MetricSample
 from controlplane.telemetry.samples import Sample, moment_of, rolled_up
 
 # A chart of about 1200 pixels shows no more points than this.
 MAX_ROWS = 900
+# Samples of a response of the API: a week of those of 60 s.
+MAX_READ = 10_100
 # How far back each resolution is kept.
 KEPT = {1: timedelta(hours=1), 10: timedelta(days=1), 60: timedelta(days=30)}
 RESOLUTIONS = tuple(KEPT)
@@ -29,6 +32,16 @@ def samples(
     chosen = resolution or fitting_resolution(start, end)
     rows = _values(cluster, chosen).filter(t__gte=start, t__lt=end).order_by("t")
     return list(rows.values_list("values", flat=True))
+
+
+def require_readable(start: datetime, end: datetime, resolution: int | None) -> None:
+    """Raise `Invalid` if a time range has more samples than a response may have."""
+    chosen = resolution or fitting_resolution(start, end)
+    kept = max(timedelta(0), end - max(start, datetime.now(UTC) - KEPT[chosen]))
+    rows = kept.total_seconds() / chosen
+    if rows > MAX_READ:
+        text = f"{rows:,.0f} samples are too many, at most {MAX_READ:,}: request a shorter range"
+        raise Invalid({"start": [text]})
 
 
 def fitting_resolution(start: datetime, end: datetime) -> int:

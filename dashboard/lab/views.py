@@ -10,23 +10,27 @@ from django.utils import timezone
 from algorithms.experiments import Experiment, Table
 from controlplane import lab
 from controlplane.access.roles import require_operator
-from controlplane.errors import Fields, Invalid
+from controlplane.errors import Busy, Fields, Invalid
+from controlplane.isolation.limits import lab_limits
 from controlplane.lab.runs import (
     STATES,
     LabFilters,
+    QueuePlace,
     all_experiments,
     experiment_by_name,
     experiment_of,
+    queue_places,
     run_by_id,
     runs_listing,
 )
 from controlplane.models import LabRun
+from controlplane.planning.estimates import ShownEstimate
 from dashboard.figures.lab import panels_of
 from dashboard.guards import PageRequest, viewer_action, viewer_page
 from dashboard.lab.forms import form_of, run_in, sent_of
 from dashboard.lab.summary import plain, summary
 from dashboard.numbers import duration
-from dashboard.responses import notify, notify_refusals, render_list, render_page
+from dashboard.responses import notify, notify_refusal, notify_refusals, render_list, render_page
 
 RUNS_PER_PAGE = 15
 
@@ -58,7 +62,8 @@ def experiment(
 def detail(request: PageRequest, pk: int) -> HttpResponse:
     """Render a run: its progress, then its chart and table."""
     run = run_by_id(pk)
-    context = _describe(run) | _run(run, request.GET.get("measure", ""))
+    place = queue_places().get(run.pk)
+    context = _describe(run, place) | _run(run, request.GET.get("measure", ""))
     return render_list(request, "lab_run.html", "_lab_run_body.html", context)
 
 
@@ -90,6 +95,9 @@ def _start(request: PageRequest, chosen: Experiment) -> HttpResponse | HttpRespo
     except Invalid as invalid:
         sent, series = request.POST.dict(), request.POST.getlist("series")
         return _form(request, chosen, sent, series, errors=invalid.fields)
+    except Busy as busy:
+        notify_refusal(request, busy)
+        return redirect("lab-experiment", chosen.planner, chosen.name)
     return redirect("lab-run", run.pk)
 
 
@@ -103,21 +111,39 @@ def _form(
     origin: LabRun | None = None,
 ) -> HttpResponse:
     filters = LabFilters(planner=chosen.planner, experiment=chosen.name, per_page=RUNS_PER_PAGE)
-    shown = {"experiment": chosen, "origin": origin, "is_default": not sent}
+    shown = {
+        "experiment": chosen,
+        "origin": origin,
+        "is_default": not sent,
+        "estimate": _estimate(chosen, origin),
+    }
     context = shown | form_of(chosen, sent, series, errors or {}) | _runs(filters)
     return render_page(request, "lab_experiment.html", context, 422 if errors else 200)
 
 
+def _estimate(chosen: Experiment, origin: LabRun | None) -> ShownEstimate | None:
+    """Return the estimate of the default parameters, or of those of a run."""
+    given = (origin.parameters, origin.values, origin.series) if origin else ({}, None, None)
+    try:
+        need = lab.estimate(chosen.planner, chosen.name, *given)
+    except Invalid:
+        return None
+    return ShownEstimate.of(need, lab_limits())
+
+
 def _runs(filters: LabFilters) -> dict[str, Any]:
     page = runs_listing(filters).page
-    return {"filters": filters, "page": page, "runs": [_describe(run) for run in page.rows]}
+    places = queue_places()
+    runs = [_describe(run, places.get(run.pk)) for run in page.rows]
+    return {"filters": filters, "page": page, "runs": runs}
 
 
-def _describe(run: LabRun) -> dict[str, Any]:
+def _describe(run: LabRun, place: QueuePlace | None) -> dict[str, Any]:
     chosen = experiment_of(run)
     since, until = run.started_at, run.finished_at or timezone.now()
     return {
         "run": run,
+        "place": place,
         "experiment": chosen,
         "title": chosen.title if chosen else run.experiment,
         "percent": round(100 * run.progress),

@@ -8,16 +8,19 @@ from django.shortcuts import redirect
 
 from algorithms.planner import Algorithm
 from controlplane.access.roles import require_operator
-from controlplane.errors import Fields, Invalid
+from controlplane.errors import Busy, Fields, Invalid
 from controlplane.executions import verbs
+from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Cluster, Proposal
 from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.adapters import adapters
+from controlplane.planning.estimates import ShownEstimate
 from controlplane.proposals import requests
 from controlplane.proposals.listing import ProposalFilters, proposal_by_id, proposals_listing
+from controlplane.proposals.queue import computing_queue
 from dashboard.forms import form_fields, parameters
 from dashboard.guards import PageRequest, cluster_action, cluster_page
-from dashboard.responses import notify, notify_refusals, render_list, render_page
+from dashboard.responses import notify, notify_refusal, notify_refusals, render_list, render_page
 
 
 @cluster_page
@@ -51,6 +54,9 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
         return render_page(
             request, "proposals.html", _list(cluster, ProposalFilters()) | fields, 422
         )
+    except Busy as busy:
+        notify_refusal(request, busy)
+        return redirect("proposals", cluster.slug)
     return redirect("proposal", cluster.slug, proposal.pk)
 
 
@@ -69,7 +75,9 @@ def apply_verb(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> Ht
 @cluster_action
 def request_again(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponseRedirect:
     """Request the same plan for the cluster as it is now."""
-    proposal = requests.request_again(request.actor, proposal_by_id(cluster, pk))
+    proposal = proposal_by_id(cluster, pk)
+    with notify_refusals(request):
+        proposal = requests.request_again(request.actor, proposal)
     return redirect("proposal", cluster.slug, proposal.pk)
 
 
@@ -79,6 +87,7 @@ def _list(cluster: Cluster, filters: ProposalFilters) -> dict[str, Any]:
         "page": proposals_listing(cluster, filters).page,
         "states": list(Proposal.State),
         "kinds": list(adapters()),
+        "queue": computing_queue(cluster),
     }
 
 
@@ -94,8 +103,18 @@ def _form(
         "algorithms": adapter.algorithms,
         "chosen": chosen,
         "fields": form_fields(adapter.fields(chosen, cluster), values, errors),
+        "estimate": _estimate(cluster, adapter, chosen),
         "general_faults": [*errors.get("algorithm", []), *errors.get("planner", [])],
     }
+
+
+def _estimate(cluster: Cluster, adapter: PlannerAdapter, chosen: Algorithm) -> ShownEstimate | None:
+    """Return the estimate of a plan with the default parameters."""
+    try:
+        need = requests.estimate(cluster, adapter.name, chosen.name, {})
+    except Invalid:
+        return None
+    return ShownEstimate.of(need, proposal_limits())
 
 
 def _adapter(planner: str) -> PlannerAdapter:

@@ -17,7 +17,7 @@ from controlplane.clusters.listing import ClusterFilters, clusters_slice, node_b
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, RoutingVersion
 from controlplane.pagination.cursors import Place
-from controlplane.telemetry.time_series import RESOLUTIONS
+from controlplane.telemetry.time_series import RESOLUTIONS, require_readable
 from controlplane.telemetry.time_series import samples as read_samples
 from controlplane.topology import nodes
 from controlplane.wire.log.address import without_password
@@ -178,6 +178,7 @@ def list_samples(
     since = _aware("start", start) or until - DEFAULT_SPAN
     if since >= until:
         raise Invalid({"start": ["Must be before end"]})
+    require_readable(since, until, resolution)
     return read_samples(cluster_of(request), since, until, resolution)
 
 

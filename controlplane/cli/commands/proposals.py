@@ -1,22 +1,29 @@
 """weir proposals."""
 
 from argparse import Namespace
+from dataclasses import asdict
 from typing import Final
 
 from controlplane.access.roles import VIEWER, Actor, require_member
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.output import print_answer, print_page, values_of
+from controlplane.cli.output import print_answer, print_page, print_rows, values_of
 from controlplane.cli.proposal_rows import print_proposal, proposal_row
 from controlplane.errors import NotFound
 from controlplane.executions import verbs
 from controlplane.models import Proposal
 from controlplane.proposals.listing import STATES, ProposalFilters, proposals_listing
+from controlplane.proposals.queue import computing_queue
 
 _COLUMNS: Final = {
     "id": ("id", "number"), "planner": ("planner", "text"), "algorithm": ("algorithm", "text"),
     "state": ("state", "text"), "actions": ("actions", "number"),
     "asked by": ("requested_by", "text"), "at (UTC)": ("requested_at", "moment"),
+}  # fmt: skip
+_QUEUE_COLUMNS: Final = {
+    "id": ("id", "number"), "position": ("position", "number"), "planner": ("planner", "name"),
+    "algorithm": ("algorithm", "name"), "asked by": ("requested_by", "name"),
+    "starts within (s)": ("starts_in_s", "number"), "takes at most (s)": ("estimated_s", "number"),
 }  # fmt: skip
 
 
@@ -32,6 +39,13 @@ def list_proposals(given: Namespace) -> None:
         for row in page.rows
     ]
     print_page(given, page, "proposals", rows, _COLUMNS)
+
+
+def list_queue(given: Namespace) -> None:
+    """Print the cluster's proposals that are computed or wait, in the order of all clusters."""
+    _, cluster = viewed(given)
+    rows = [asdict(entry) for entry in computing_queue(cluster)]
+    print_rows(given, rows, _QUEUE_COLUMNS, "nothing waits")
 
 
 def show_proposal(given: Namespace) -> None:

@@ -18,6 +18,10 @@ from algorithms.experiments import (
 )
 from algorithms.interrupts import interruptible
 from controlplane.cli.output import progress_bar
+from controlplane.errors import TooExpensive
+from controlplane.isolation import ChildDied, Exhausted, run_in_child
+from controlplane.isolation.limits import lab_limits
+from controlplane.planning.estimates import estimate_run
 from dashboard.lab.files import csv_of, html_of, json_of
 from dashboard.lab.forms import numbers
 from dashboard.lab.summary import summary, summary_lines
@@ -55,7 +59,7 @@ class Command(BaseCommand):
                 self._list(options["planner"])
             else:
                 self._run(options)
-        except PlanningError as wrong:
+        except (PlanningError, TooExpensive, Exhausted, ChildDied) as wrong:
             raise CommandError(str(wrong)) from None
         except KeyboardInterrupt:
             self.stderr.write("interrupted")
@@ -75,8 +79,20 @@ class Command(BaseCommand):
         _check_file(out)
         parameters = _parameters(chosen, options["param"], options["seeds"])
         values = _values(options["values"])
+        chosen.points(parameters, chosen.values if values is None else values)
+        series = chosen.checked_series(options["series"] or chosen.series)
+        estimate_run(chosen, parameters, chosen.values if values is None else values, series)
         with progress_bar(chosen.name) as bar, interruptible(bar) as report:
-            table = chosen.run(parameters, values, options["series"], report)
+
+            def watch(share: float) -> bool:
+                report(share)
+                return True
+
+            table = run_in_child(
+                lambda progress: chosen.run(parameters, values, series, progress),
+                lab_limits(),
+                watch,
+            )
         for panel in chosen.panels:
             self.stdout.write(f"{panel.title}: {panel.y.label}")
             self.stdout.write("\n".join(summary_lines(summary(chosen, panel.y, table))))

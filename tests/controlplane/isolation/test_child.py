@@ -32,9 +32,12 @@ def test_a_result_returns_with_its_progress() -> None:
             return os.getpid(), os.nice(0), score.read().strip(), np.arange(3)
 
     shares: list[float] = []
-    pid, niceness, score, values = run_in_child(
-        compute, LIMITS, lambda share: shares.append(share) or True
-    )
+
+    def watch(share: float) -> bool:
+        shares.append(share)
+        return True
+
+    pid, niceness, score, values = run_in_child(compute, LIMITS, watch)
     assert pid != os.getpid()
     assert niceness > os.nice(0)
     assert score == "1000"

@@ -10,7 +10,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor
 from controlplane.errors import Busy, TooExpensive
 from controlplane.models import Cluster, Proposal
-from controlplane.planning import computation as plans
+from controlplane.planning.load_model import LoadModel
 from controlplane.proposals import claims, comparisons, computation, decisions, requests
 from controlplane.proposals.queue import computing_queue
 from tests.support.cluster import actor
@@ -113,7 +113,7 @@ def test_a_plan_that_needs_too_much_memory_fails_and_is_not_repeated(
     """The worker survives it."""
     proposal = asked(operator, scattered, 0.1)
     settings.PROPOSAL_MEMORY_MB = 100
-    monkeypatch.setattr(plans.LoadModel, "of", lambda _: np.ones(2**31))
+    monkeypatch.setattr(LoadModel, "of", lambda _: np.ones(2**31))
     computation.compute_next()
     proposal.refresh_from_db()
     assert (proposal.state, proposal.error_code) == ("failed", "out_of_memory")

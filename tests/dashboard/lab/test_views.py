@@ -142,7 +142,7 @@ def test_what_is_not_there_is_not_found(operating: Client) -> None:
 
 def test_a_run_under_way_asks_for_itself_until_it_is_over(operating: Client, run: LabRun) -> None:
     page = f"/lab/runs/{run.pk}/"
-    assert "until earlier runs end" in text(operating, page)
+    assert "position 1 in the queue" in text(operating, page)
     LabRun.objects.update(state="running", progress=0.25)
     content = text(operating, page)
     assert 'hx-trigger="every 1s"' in content
