@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -109,13 +109,13 @@ class Coast:
         self.api.post("/start", json={}).raise_for_status()
         self.wait(lambda: self.state() in {"running", "catching up"})
 
-    def send(self, window: int, count: int = 40) -> None:
+    def send(self, window: int, count: int = 40, piers: Sequence[str | None] = _PIERS) -> None:
         """Append records of a window of ten minutes, once, however long that takes."""
         start = _NOON + timedelta(minutes=10 * window)
         rows = [
             {
                 "read_at": start + timedelta(seconds=self._chance.randrange(600)),
-                "pier": self._chance.choice([*_PIERS, None]),
+                "pier": self._chance.choice([*piers, None] if piers is _PIERS else piers),
                 "level": self._chance.randrange(-400, 900) / 4,
                 "toll": Decimal(self._chance.randrange(-500, 90_000)) / 100,
             }

@@ -119,9 +119,8 @@ class Harbour(Coast):
 
     def __init__(self, weir: RunningWeir) -> None:
         super().__init__(weir, harbour_document())
-        self.proposal = 0
+        self.proposal = self._berths = 0
         self._rate: float | None = None
-        self.window = 0
 
     def execute(self) -> None:
         """Request a mixed plan, and approve it; one action a step makes it last."""
@@ -193,6 +192,11 @@ class Harbour(Coast):
         """Return whether a sample of the queries has the results of the records."""
         return all(self.found(name) == self.expected(name) for name in SAMPLE)
 
+    def _has(self, pier: str) -> bool:
+        """Return whether a sample of the queries by pier has the records of a pier."""
+        names = [name for name in SAMPLE if name.startswith("piers")]
+        return all(_of(pier, self.found(name)) == _of(pier, self.expected(name)) for name in names)
+
     def is_all_right(self) -> bool:
         """Return whether all queries of the checked stream have the results of the records."""
         names = [row["name"] for row in self.document["queries"] if row["streams"] == ["gauges"]]
@@ -235,9 +239,12 @@ class Harbour(Coast):
 
         process = after(lambda: all(self._runs(name, pid) for name, pid in ended))
         pages = after(self.page)
-        self.send(self.window, 3)
+        # While other records flow, only the window of a pier without others holds still.
+        self._berths += 1
+        pier = f"berth {self._berths}"
+        self.send(0, 3, [pier])
         step = after(lambda: self.done() > before or self.row().get("state") == "done")
-        return Recovery(process, pages, step, after(self.is_right))
+        return Recovery(process, pages, step, after(lambda: self._has(pier)))
 
     def _runs(self, name: str, ended: int) -> bool:
         return any(one.pid != ended for one in self.victims(name))
@@ -258,6 +265,11 @@ class Harbour(Coast):
         """Return the process id of the runner."""
         assert self.weir.process is not None
         return self.weir.process.pid
+
+
+def _of(pier: str, windows: dict[tuple[str, Any], Any]) -> dict[str, Any]:
+    """Return the values of a pier by the start of the window."""
+    return {start: values for (start, key), values in windows.items() if key == pier}
 
 
 def _signal(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
