@@ -50,6 +50,7 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else t
 	tests/end_to_end/test_restart.py tests/end_to_end/test_data_sets.py \
 	tests/end_to_end/test_losses.py tests/controlplane/executions/test_overtaken.py \
 	tests/dashboard/test_idle_sockets.py
+	@env WEIR_SCHEMATHESIS_EXAMPLES=100 $(PY) -m pytest tests/controlplane/api/test_schemathesis.py
 	@postgres="$$(.ci/postgres)" && exec env WEIR_SCHEDULES=20 POSTGRES="$$postgres" $(PY) -m pytest -n $(N) -m "hypothesis and not spark"
 
 install: $(INSTALLED) ## make .venv as requirements.lock says
