@@ -1,6 +1,6 @@
 """Replacement of a provisional ladder as soon as costs are measured, without a person or a plan.
 
-Who armed a provisional ladder wants the measured one: edges, weights and floors are the same.
+An operator who arms a provisional ladder wants the measured one: weights and floors are the same.
 """
 
 from dataclasses import replace
