@@ -12,6 +12,7 @@ import pytest
 from pytest_django import DjangoDbBlocker, Settings
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.support.examples import try_fewer_examples
 from tests.support.postgres import as_default, database_of, running_postgres
 from tests.support.redis_server import running_redis
 from tests.support.sharing import Sharing, shares_by_file, starts_weir
@@ -62,6 +63,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=_rank)
     for item in items:
         _let_it_use_the_archive(item)
+        try_fewer_examples(item)
 
 
 def _rank(item: pytest.Item) -> int:

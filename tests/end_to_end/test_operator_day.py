@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 pytestmark = [pytest.mark.browser, pytest.mark.spark]
 
 # Rows that reach the chart within a minute, also if two tests share two cores.
-DELAYS = 10
+DELAYS = 5
 # Longer than the time from one micro-batch to the next on a busy machine.
 OUTAGE_MS = 8_000
 # Windows and cars that were on both sides: enough that no luck makes them right.

@@ -1,0 +1,27 @@
+"""By day a law is tried on a third of its examples, by night on all."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.examples import NIGHTLY, fewer, try_fewer_examples
+
+
+def test_a_law_is_tried_on_fewer_examples_by_day(request: pytest.FixtureRequest) -> None:
+    tried = list[int]()
+
+    @settings(max_examples=60)
+    @given(number=st.integers())
+    def law(number: int) -> None:
+        tried.append(number)
+
+    # Two items of one function, as of a parametrized test.
+    for name in ("law[0]", "law[1]"):
+        item = pytest.Function.from_parent(request.node.parent, name=name, callobj=law)
+        try_fewer_examples(item)
+    law()
+    assert len(tried) == (60 if NIGHTLY else 20)
+
+
+def test_laws_with_few_examples_keep_them() -> None:
+    assert [fewer(declared) for declared in (5, 12, 100)] == [5, 10, 33]
