@@ -98,14 +98,14 @@ def _with_rules(addresses: Iterable[Address]) -> Iterable[Address]:
         if address.name in ENDING:
             continue
         if address.method == "get":
-            if Client().get(_any(address.path)).status_code != 405:
+            if Client().get(any_path(address.path)).status_code != 405:
                 accepts_get.add(address.name)
                 yield address
         elif address.name not in accepts_get or f"{address.name}:post" in rules.PAGES:
             yield address
 
 
-def _any(path: str) -> str:
+def any_path(path: str) -> str:
     """Return a path whose parameters name nothing: a wrong method is refused before a look-up."""
     return re.sub(r"<(?:\w+:)?(\w+)>", "1", path)
 

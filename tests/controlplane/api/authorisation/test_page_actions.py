@@ -1,0 +1,82 @@
+"""Whatever a page can change, the API can change: an operation for every action of a page."""
+
+from typing import Final
+
+import pytest
+from django.test import Client
+
+from tests.controlplane.api.authorisation import rules
+from tests.controlplane.api.authorisation.addresses import pages
+from tests.controlplane.api.authorisation.test_matrix import any_path
+
+pytestmark = pytest.mark.django_db
+# Sessions and passwords belong to browsers; the other pages only have a form of an action below.
+BROWSER_ONLY: Final = {"logout", "password-change", "session-end", "sessions-end"}
+OPERATION_OF: Final = {
+    "demo-add": "clusters_lifecycle_add_demo",
+    "skip-batch": "clusters_health_skip_batch",
+    "cluster-start": "clusters_routes_start_cluster",
+    "cluster-stop": "clusters_routes_stop_cluster",
+    "incident-decide": "clusters_health_decide_incident",
+    "cluster-master": "clusters_routes_set_master",
+    "cluster-nodes": "clusters_routes_set_nodes",
+    "cluster-limits": "clusters_routes_set_batch_limits",
+    "node-capacity": "clusters_routes_change_node",
+    "dead-letters-replay": "streams_dead_letters_replay_dead_letters",
+    "dead-letters-delete": "streams_dead_letters_delete_dead_letters",
+    "split-capacity": "streams_admission_declare_split_capacity",
+    "stream-characteristics": "streams_admission_declare_characteristics",
+    "stream-redirect": "streams_admission_redirect_stream",
+    "drop-set": "queries_edges_set_drop_rule",
+    "drop-lift": "queries_edges_remove_drop_rule",
+    "query-check": "queries_routes_check_query",
+    "query-end": "queries_routes_end_queries",
+    "query-retention": "queries_edges_set_retention",
+    "query-key-grouping": "queries_edges_set_key_grouping",
+    "query-task-count": "queries_edges_set_task_count",
+    "query-aggregator-count": "queries_edges_set_aggregator_count",
+    "query-aggregator": "queries_edges_set_aggregator",
+    "comparison-ask": "comparisons_request_comparison",
+    "comparison-cancel": "comparisons_cancel_comparison",
+    "proposal-without": "comparisons_leave_out_actions",
+    "proposal-ask": "proposals_request_proposal",
+    "request-again": "proposals_request_again",
+    "proposal-verb": "proposals_approve_proposal",
+    "policy-change": "policies_change_policy",
+    "blackout-add": "policies_add_blackout",
+    "blackout-remove": "policies_remove_blackout",
+    "exclusion-add": "policies_add_exclusion",
+    "exclusion-remove": "policies_remove_exclusion",
+    "shedding-arm": "clusters_shedding_arm_ladder",
+    "shedding-disarm": "clusters_shedding_disarm_ladder",
+    "shedding-activate": "clusters_shedding_activate_rung",
+    "shedding-release": "clusters_shedding_release_rung",
+    "shedding-weights": "queries_edges_set_shedding",
+    "lab-cancel": "lab_cancel_run",
+    "lab-again": "lab_run_again",
+    "lab-delete": "lab_delete_run",
+    "attached-remove": "integrations_attached_remove_job",
+    "token-make": "access_make_token",
+    "token-revoke": "access_revoke_token",
+    "webhook-add": "integrations_webhooks_make_webhook",
+    "webhook-change": "integrations_webhooks_change_webhook",
+    "webhook-switch": "integrations_webhooks_change_webhook",
+    "webhook-secret": "integrations_webhooks_renew_secret",
+    "webhook-test": "integrations_webhooks_test_webhook",
+    "webhook-remove": "integrations_webhooks_remove_webhook",
+    "webhook-again": "integrations_webhooks_send_again",
+}
+
+
+def test_every_action_of_a_page_has_an_operation() -> None:
+    """With the same role as the page."""
+    client = Client()
+    actions = {
+        address.name
+        for address in pages()
+        if address.method == "get" and client.get(any_path(address.path)).status_code == 405
+    }
+    assert actions - BROWSER_ONLY == set(OPERATION_OF)
+    apart = {"token-make", "webhook-add", "proposal-verb"}
+    for page, operation in OPERATION_OF.items():
+        assert page in apart or rules.PAGES[page] == rules.OPERATIONS[operation], page
