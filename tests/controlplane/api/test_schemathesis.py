@@ -28,6 +28,9 @@ from tests.support.api_world import address_of, rich_cluster
 from tests.support.cluster import actor
 
 EXAMPLES = int(os.environ.get("WEIR_SCHEMATHESIS_EXAMPLES", "5"))
+# Wrong data is generated slowly: in the nightly run alone. tests/controlplane/api/common has fast
+# tests of unknown fields, unknown parameters and wrong values.
+MODES = [GenerationMode.POSITIVE, *([GenerationMode.NEGATIVE] if EXAMPLES > 5 else [])]
 # A value may be of its type and still not be valid here: an unknown stream, a time in the past.
 SEMANTIC = ("2xx", "3xx", "400", "401", "403", "404", "409", "413", "415", "422", "429", "503")
 
@@ -68,13 +71,16 @@ def operations(headers: dict[str, str]) -> Iterator[APIOperation[Any, Any, Any, 
         yield result.ok()
 
 
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+@pytest.mark.parametrize("mode", MODES)
 def test_generated_requests_are_answered_as_documented(
     mode: GenerationMode, world: Cluster, headers: dict[str, dict[str, str]]
 ) -> None:
     """No check of schemathesis fails, whatever the role and the data."""
     faults = list[str]()
     for operation in operations(headers["viewer"]):
+        if mode == GenerationMode.NEGATIVE and not (operation.query or operation.body):
+            # Ids and the token are given, so nothing of the request can be wrong.
+            continue
         faults += _faults(operation, mode, world, list(headers.values()))
     assert not faults, "\n\n".join(faults)
 
