@@ -44,10 +44,9 @@ def request(
     """
     require_operator(actor)
     chosen = _experiment(planner, name)
-    given = dict(parameters or {})
     swept = sorted(set(chosen.values if values is None else values))
     compared = chosen.series if series is None else tuple(series)
-    checked, compared = _checked(chosen, given, swept, compared)
+    checked, compared = _checked(chosen, dict(parameters or {}), swept, compared)
     kept = {key: value for key, value in checked.to_mapping().items() if key != chosen.x.name}
     need = estimate_run(chosen, checked, swept, compared)
     wanted = {
@@ -57,20 +56,23 @@ def request(
         "values": swept,
         "series": list(compared),
     }
-    queued = LabRun.objects.filter(requested_by=actor.name, state=LabRun.State.QUEUED)
-    for run in queued.filter(planner=planner, experiment=name):
-        if requested_values(run) == wanted:
-            return run
+    if equal := _equal_run(actor, wanted):
+        return equal
     _require_room(actor)
     run = LabRun.objects.create(
         **wanted,
-        estimate=need.to_json(),
-        requested_by=actor.name,
-        requested_at=timezone.now(),
-    )
+        estimate=need.to_json(), requested_by=actor.name, requested_at=timezone.now(),
+    )  # fmt: skip
     audit.record(actor, "lab.request", str(run), after=requested_values(run))
     send_on_commit(RUN_LAB, run.pk)
     return run
+
+
+def _equal_run(actor: Actor, wanted: Mapping[str, Any]) -> LabRun | None:
+    """Return the waiting run of the same request of the same user, None without one."""
+    queued = LabRun.objects.filter(requested_by=actor.name, state=LabRun.State.QUEUED)
+    same = queued.filter(planner=wanted["planner"], experiment=wanted["experiment"])
+    return next((run for run in same if requested_values(run) == wanted), None)
 
 
 def _require_room(actor: Actor) -> None:

@@ -43,17 +43,13 @@ def compare(
     """
     if not isinstance(actor, Automatic):
         require_operator(actor, cluster)
-    requested = [
-        PlannerRequest(planner or requests.default_planner(), name, given)
-        for planner, name, given in wanted
-    ]
     budgets = _budgets(budget)
-    candidates = _candidates(requested, budgets)
-    if not isinstance(actor, Automatic):
-        require_room(actor, cluster, len(candidates))
+    candidates = _candidates(wanted, budgets)
     inputs = frozenset().union(*(adapter_of(candidate.planner).inputs for candidate in candidates))
     row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu, inputs))
     with transaction.atomic():
+        if not isinstance(actor, Automatic):
+            require_room(actor, cluster, len(candidates))
         comparison = Comparison.objects.create(
             cluster=cluster,
             snapshot_row=row,
@@ -98,11 +94,13 @@ def _budgets(given: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> l
 
 
 def _candidates(
-    wanted: Sequence[PlannerRequest], budgets: Sequence[Mapping[str, Any]]
+    wanted: Sequence[PlannerRequest | tuple[str, str, Mapping[str, Any]]],
+    budgets: Sequence[Mapping[str, Any]],
 ) -> list[PlannerRequest]:
     """Return every planner under every budget, each once."""
     candidates: dict[str, PlannerRequest] = {}
-    for item in wanted:
+    for planner, name, given in wanted:
+        item = PlannerRequest(planner or requests.default_planner(), name, given)
         for budget in budgets:
             parameters = dict(item.parameters) | ({"budget": dict(budget)} if budget else {})
             key = repr((item.planner, item.algorithm, sorted(parameters.items(), key=str)))

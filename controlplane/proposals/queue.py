@@ -66,8 +66,10 @@ def estimated_s(row: Proposal) -> float:
 def require_room(actor: Actor, cluster: Cluster, count: int = 1) -> None:
     """Raise `Busy` if a user or a cluster has too many computations for `count` more.
 
-    A comparison is one request of its user. Weir's own requests have no limit of users.
+    A comparison is one request of its user. Call it in the transaction of the request: it locks
+    the cluster's row, so that concurrent requests count each other.
     """
+    Cluster.objects.select_for_update().only("pk").get(pk=cluster.pk)
     unfinished = Proposal.objects.filter(state=Proposal.State.COMPUTING)
     of_user = unfinished.filter(requested_by=actor.name, origin=Proposal.Origin.PERSON)
     single = of_user.filter(comparison=None).count()

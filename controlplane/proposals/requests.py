@@ -52,34 +52,31 @@ def request(
     adapter = adapter_of(planner or default_planner())
     chosen = adapter.algorithm(algorithm_name)
     checked = checked_parameters(adapter, chosen, parameters or {}, cluster)
-    wanted: dict[str, Any] = {
-        "cluster": cluster,
-        "planner": adapter.name,
-        "algorithm": chosen.name,
-        "parameters": checked,
-        "base": base,
-    }
+    plan = {"planner": adapter.name, "algorithm": chosen.name, "parameters": checked}
     need = require_affordable_plan(chosen, checked, cluster)
     if comparison is None and not isinstance(actor, Automatic):
-        equal = equal_request(actor, wanted)
-        if equal is not None:
+        if equal := equal_request(actor, {"cluster": cluster, "base": base, **plan}):
             return equal
         require_room(actor, cluster)
-    proposal = Proposal.objects.create(
-        **wanted,
-        estimate=need.to_json(),
-        seed=int(checked.get("seed", 0)),
+    proposal = _created(
+        actor, cluster, **plan, base=base, comparison=comparison, estimate=need.to_json()
+    )
+    audit.record(actor, "proposal.request", str(proposal), cluster=cluster, after=plan)
+    notify(proposal, f"requested by {actor.name}")
+    send_on_commit(COMPUTE_PROPOSAL, proposal.pk)
+    return proposal
+
+
+def _created(actor: Actor, cluster: Cluster, **columns: Any) -> Proposal:
+    return Proposal.objects.create(
+        cluster=cluster,
+        **columns,
+        seed=int(columns["parameters"].get("seed", 0)),
         origin="watch" if isinstance(actor, Automatic) else "person",
-        comparison=comparison,
         requested_by=actor.name,
         requested_at=timezone.now(),
         four_eyes=policy_of(cluster).four_eyes,
     )
-    after = {"planner": adapter.name, "algorithm": chosen.name, "parameters": checked}
-    audit.record(actor, "proposal.request", str(proposal), cluster=cluster, after=after)
-    notify(proposal, f"requested by {actor.name}")
-    send_on_commit(COMPUTE_PROPOSAL, proposal.pk)
-    return proposal
 
 
 def estimate(
