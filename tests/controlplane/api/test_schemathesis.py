@@ -43,10 +43,11 @@ def world(db: None, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 
 
 @pytest.fixture(autouse=True)
-def one_connection() -> Iterator[None]:
+def one_connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Keep the connection of the test, which a request of a real server closes at its end."""
     for signal in (request_started, request_finished):
         signal.disconnect(close_old_connections)
+    monkeypatch.setattr("channels.db.close_old_connections", lambda: None)
     yield
     for signal in (request_started, request_finished):
         signal.connect(close_old_connections)
