@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.executions import progression
-from controlplane.models import AuditEntry, Cluster, Execution, Grant, Node, Proposal, Step
+from controlplane.models import AuditEntry, Cluster, Execution, Grant, Node, Proposal, Step, Stream
 from controlplane.plans.proposal_states import SAID
 from controlplane.proposals import computation
 from tests.dashboard.conftest import browser_of
@@ -317,3 +317,20 @@ def test_what_has_ended_asks_for_nothing_any_more(
     """No page polls for ever."""
     ended(approving, proposal)
     assert "weir:tick" not in page_of(approving, proposal)
+
+
+def test_the_page_shows_since_when_it_drifts(approving: Client, proposal: Proposal) -> None:
+    """Before the approval and while the execution waits; not afterwards."""
+    assert approving.get(path_to(proposal)).context["drift"].drifting_since is None
+    start(approving, proposal)
+    rates = dict(Stream.objects.values_list("pk", "rate"))
+    Stream.objects.update(rate=1000.0)
+    step_through(proposal)
+    shown = approving.get(path_to(proposal))
+    assert shown.context["drift"].passing
+    assert proposal.drifting_since is not None
+    assert f'datetime="{proposal.drifting_since.isoformat()}"' in shown.content.decode()
+    for pk, rate in rates.items():
+        Stream.objects.filter(pk=pk).update(rate=rate)
+    progression.advance(proposal.pk)
+    assert approving.get(path_to(proposal)).context["drift"] is None
