@@ -43,6 +43,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "native_compare": "--queries 2 --runs 1 --records 60000 --max-records 10000 --warm 1 "
     "--seconds 300",
     "live_speed": "--watch 20",
+    "availability.recovery": "--only lab",
 }
 
 
