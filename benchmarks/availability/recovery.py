@@ -12,7 +12,7 @@ once, and all results must be those of the records; otherwise the benchmark fail
 import argparse
 import logging
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, fields
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +24,7 @@ from tests.support.running_weir import RunningWeir
 def main() -> None:
     """Print the table."""
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    arguments = _arguments()
+    arguments = parse_options()
     with tempfile.TemporaryDirectory(prefix="weir-bench-") as folder:
         weir = RunningWeir(Path(folder) / "data", ENVIRONMENT)
         print(f"start of Weir {weir.start():.1f} s", flush=True)
@@ -59,12 +59,13 @@ def _acts(
     return [(", ".join(group), lambda group=group: harbour.kill(group)) for group in groups]  # type: ignore[misc]
 
 
-def _arguments() -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of a command line, by default that of the process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--stop", type=float, default=0.0, help="seconds; 0: kill (-9)")
     parser.add_argument("--only", nargs="*", choices=tuple(COMMANDS), help="processes, in order")
     parser.add_argument("--pairs", action="store_true", help="kill two in a row")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":
