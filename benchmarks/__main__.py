@@ -43,7 +43,9 @@ SMALLEST: Final[Mapping[str, str]] = {
     "native_compare": "--queries 2 --runs 1 --records 60000 --max-records 10000 --warm 1 "
     "--seconds 300",
     "live_speed": "--watch 20",
+    "planners.shedding_measured": "--seconds 6 --quiet 25",
     "availability.recovery": "--only lab",
+    "availability.logins": "--clients 2 --pages 3",
 }
 
 

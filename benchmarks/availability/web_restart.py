@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -51,12 +52,17 @@ def web_processes(port: int) -> list[psutil.Process]:
     ]
 
 
-def main() -> None:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of a command line, by default that of the process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url")
     parser.add_argument("--path", default="/login/")
     parser.add_argument("--kills", type=int, default=4)
-    arguments = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    arguments = parse_options()
     load = Load(arguments.url.rstrip("/") + arguments.path)
     threads = [threading.Thread(target=load.run, daemon=True) for _ in range(THREADS)]
     for thread in threads:

@@ -28,7 +28,10 @@ def actor_of(given: Namespace) -> Actor:
 
 
 def viewed(given: Namespace) -> tuple[Actor, Cluster]:
-    """Return the actor and the named cluster, if the actor may view it. Raises `Refused`, `NotFound`."""
+    """Return the actor and the named cluster, if the actor may view it.
+
+    Raises `Refused`, `NotFound`.
+    """
     actor = actor_of(given)
     require_member(actor)
     cluster = visible_cluster(actor, given.cluster)

@@ -28,6 +28,6 @@ _THREAD: Final = ThreadPoolExecutor(1, "password-hashing", initializer=_yield_to
 class YieldingPBKDF2Hasher(PBKDF2PasswordHasher):
     """Django's PBKDF2 with its parameters and encoded form, computed in the thread."""
 
-    def encode(self, password: str, *parts: Any) -> str:  # type: ignore[override]
+    def encode(self, password: str, *parts: Any) -> str:
         """Return the encoded hash of a password; wait for the hashes before it."""
         return _THREAD.submit(super().encode, password, *parts).result()

@@ -41,9 +41,9 @@ class Proposal(models.Model):
 
     `four_eyes`: True if the policy at the time of the request forbids the requester to approve.
     `drift`: the drift when the proposal became stale. `drifting_since`: since when the cluster
-    differs more from the snapshot than the policy tolerates, last observed at `drift_seen_at`. `review`: the present effect of the
-    applicable actions while the proposal waits. `base`: the proposal that this one was derived
-    from, or replaces.
+    differs more from the snapshot than the policy tolerates, last observed at `drift_seen_at`.
+    `review`: the present effect of the applicable actions while the proposal waits. `base`:
+    the proposal that this one was derived from, or replaces.
 
     `estimate`: the estimated need of the computation at the request. `attempts` counts the claims
     of workers: a worker writes only while the number is that of its claim. `slot`: the computing

@@ -71,12 +71,12 @@ class DisarmedLadder(models.Model):
 
 
 class SheddingInterval(models.Model):
-    """A time without a change of the rung after its first seconds, in which a ladder dropped records.
+    """A time of dropped records, without a change of the rung after its first seconds.
 
-    `rung`: the highest position on the ladder, rounded up, from 1; `position`: the largest one. `read`:
-    records of all streams, `dropped`: records of all edges, `by_edge`: dropped records as rows of
-    (stream, query, records), query 0 for the input edge. `by_stream`: records read as rows of
-    (stream, records), of the streams with the most; empty in rows of earlier releases.
+    `rung`: the highest position on the ladder, rounded up, from 1; `position`: the largest one.
+    `read`: records of all streams, `dropped`: records of all edges, `by_edge`: dropped records as
+    rows of (stream, query, records), query 0 for the input edge. `by_stream`: records read as rows
+    of (stream, records), of the streams with the most; empty in rows of earlier releases.
     """
 
     cluster = models.ForeignKey(

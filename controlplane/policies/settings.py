@@ -120,9 +120,10 @@ class PolicySettings(BaseModel):
 
     `auto_*`: which plans are approved without a person. `tolerated_*`: shares by which the cluster
     may differ from the snapshot for `drift_hold_s` before a plan is stale. `node_moves`,
-    `cluster_moves`, `bytes_per_s`, `pause_ms`: limits of an execution. `redirect*`, `*split_nodes`: the periodic
-    admission of streams. `shedding_*`: ladders of drop rules. `watch*`, `dead_band`,
-    `cooldown_s`: the watch loops. Times of day are UTC, days 0 (Monday) to 6.
+    `cluster_moves`, `bytes_per_s`, `pause_ms`: limits of an execution. `redirect*`,
+    `*split_nodes`: the periodic admission of streams. `shedding_*`: ladders of drop rules.
+    `watch*`, `dead_band`, `cooldown_s`: the watch loops. Times of day are UTC, days 0 (Monday)
+    to 6.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)

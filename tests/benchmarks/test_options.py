@@ -22,6 +22,7 @@ OTHERS = {
     "native_query": "--redis-url redis://127.0.0.1:1/0 --cluster c --checkpoint /tmp/c",
     "typed_columns": "--against ..",
     "light_load": "--against ..",
+    "availability.web_restart": "http://127.0.0.1:8000",
 }
 
 

@@ -10,13 +10,13 @@ import pytest
 from channels.db import database_sync_to_async
 from channels.layers import channel_layers, get_channel_layer
 from django.test import Client
+from pytest_django import Settings
 
 from controlplane.asgi import application
 from controlplane.events.publish import group
 from controlplane.models import Cluster
 from controlplane.serving.socket_errors import TRY_AGAIN_LATER
 from controlplane.wire.redis_clients import CHANNEL_BLOCK_S, channel_host
-from tests.conftest import Settings
 from tests.dashboard.conftest import browser_of, sample
 from tests.dashboard.sockets import Socket
 from tests.support import cluster as made

@@ -22,6 +22,7 @@ from controlplane.models import (
     Proposal,
     Webhook,
 )
+from tests.controlplane.api.callers import user_of
 from tests.support.cluster import placed_split, small_cluster
 
 # The id of every row that `add_rows` makes.
@@ -75,7 +76,7 @@ def add_rows(cluster: Cluster, by: Actor) -> None:
         pk=PK, webhook=hook, event=uuid.uuid4(), kind="alerts", created_at=NOW, next_at=NOW,
     )  # fmt: skip
     ApiToken.objects.create(
-        pk=PK, name="nightly", user_id=by.user.pk, digest="0" * 64, created_at=NOW,
+        pk=PK, name="nightly", user=user_of(by), digest="0" * 64, created_at=NOW,
         expires_at=NOW + timedelta(days=1),
     )  # fmt: skip
 

@@ -8,9 +8,9 @@ from pydantic import Field, create_model
 
 # The router of the same paths: Ninja asks the first router of a path alone.
 from controlplane.api.clusters.routes import ClusterOut, router
+from controlplane.api.common.bodies import body_of
 from controlplane.api.common.schemas import ReasonIn, fields_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
-from controlplane.api.streams.records import body_of
 from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.creation import create_cluster
 from controlplane.cluster_spec.document import BadDescription, ClusterPart

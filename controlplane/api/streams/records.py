@@ -2,14 +2,13 @@
 
 from typing import Any, Final
 
-from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest
 from ninja import Query, Router, Schema, Status
 from ninja.errors import HttpError
 from pydantic import Field
 
 from controlplane.api.clusters.routes import ClusterOut
+from controlplane.api.common.bodies import body_of
 from controlplane.api.common.examples import BODIES
 from controlplane.api.common.schemas import ReasonIn
 from controlplane.api.common.security import caller, cluster_of
@@ -21,15 +20,6 @@ from controlplane.records.requests import OnBad, append_body
 
 # A body whose format the query parameter `format` names.
 ANY_BYTES: Final = "application/octet-stream"
-
-
-def body_of(request: HttpRequest) -> bytes:
-    """Return the body of a request. Raises `HttpError` (413) if it is too large."""
-    try:
-        return request.body
-    except RequestDataTooBig as error:
-        most = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-        raise HttpError(413, f"A request has at most {most:,} bytes: send less at once") from error
 
 
 def format_of(request: HttpRequest, named: Format | None = None) -> Format:

@@ -6,8 +6,9 @@ from django.http import HttpRequest
 from ninja import Router
 
 from controlplane.access.roles import require_operator
+from controlplane.api.common.bodies import body_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
-from controlplane.api.streams.records import FORMAT, RECORDS_BODY, body_of, format_of
+from controlplane.api.streams.records import FORMAT, RECORDS_BODY, format_of
 from controlplane.api.streams.schemas import (
     InferredOut,
     PreviewOut,

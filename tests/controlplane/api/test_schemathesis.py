@@ -18,6 +18,7 @@ from django.db import close_old_connections, transaction
 from hypothesis import HealthCheck, Phase, given
 from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
+from schemathesis.core.result import Ok
 from schemathesis.schemas import APIOperation
 
 from controlplane.access import tokens
@@ -69,6 +70,7 @@ def operations(headers: dict[str, str]) -> Iterator[APIOperation[Any, Any, Any, 
     checks.positive_data_acceptance.expected_statuses = list(SEMANTIC)
     checks.negative_data_rejection.expected_statuses = [*SEMANTIC[2:], "405"]
     for result in schema.get_all_operations():
+        assert isinstance(result, Ok)
         yield result.ok()
 
 
@@ -109,7 +111,7 @@ def _faults(
         phases=(Phase.explicit, Phase.generate), suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     @given(hypothesis.strategies.sampled_from(strategies).flatmap(lambda strategy: strategy))
-    def run(case: schemathesis.Case) -> None:
+    def run(case: schemathesis.Case[Any]) -> None:
         # What it changes is reverted, so that the next one meets the same rows.
         with transaction.atomic():
             case.call_and_validate(headers=next(role))

@@ -7,6 +7,7 @@ import pytest
 import redis
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
 from controlplane.access.roles import Actor
 from controlplane.connections import redis_client
@@ -39,7 +40,6 @@ from controlplane.runtime.process_kinds import (
 )
 from controlplane.task_names import QUEUED_MS, QUEUES, queue_key
 from controlplane.wire.keys import driver_key
-from tests.conftest import Settings
 from tests.controlplane.api.callers import get, granted, scripted
 from tests.dashboard.conftest import browser_of
 from tests.support.redis_server import free_port

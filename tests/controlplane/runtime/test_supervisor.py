@@ -107,7 +107,12 @@ def test_a_child_that_keeps_dying_ends_nothing_else(
 def test_a_command_that_does_not_exist_is_tried_again(supervisor: Supervisor) -> None:
     """As when the machine is out of memory, processes or descriptors."""
     supervisor.start(ChildSpec("lab", ("/nowhere/lab",), "", longest_pause_s=0.01))
-    wait_for(lambda: supervisor.tick() or supervisor.children["lab"].failures > 2)
+
+    def failed_repeatedly() -> bool:
+        supervisor.tick()
+        return supervisor.children["lab"].failures > 2
+
+    wait_for(failed_repeatedly)
 
 
 def test_a_child_that_cannot_work_is_not_counted_as_failing(
@@ -147,7 +152,12 @@ def test_a_silent_child_is_killed_once_redis_has_responded_long_enough(
     assert not watch.is_hung(spec("agent", WAITS), 1000.0, now=9999.0)
     supervisor = Supervisor(tmp_path, os.environ, lambda _: None, watch=watch)
     supervisor.start(spec("relay", WAITS, silent_s=0.0))
-    wait_for(lambda: supervisor.tick() or supervisor.children["relay"].failures == 1)
+
+    def failed_once() -> bool:
+        supervisor.tick()
+        return supervisor.children["relay"].failures == 1
+
+    wait_for(failed_once)
     assert supervisor.end_all(hurry=lambda: True)
 
 

@@ -29,7 +29,10 @@ def test_intervals_up_to_a_quiet_time_are_an_episode(
 
     third = dropped(timedelta(seconds=10), 1, 50)
     between = timedelta(seconds=40) + QUIET
-    second, first = dropped(between + timedelta(seconds=1), 3, 200), dropped(between + QUIET, 1, 100)
+    second, first = (
+        dropped(between + timedelta(seconds=1), 3, 200),
+        dropped(between + QUIET, 1, 100),
+    )
     late, early = episodes(sf, now - timedelta(hours=1), now, now)
     assert [cost.row for cost in late.intervals] == [third]
     assert [cost.row for cost in early.intervals] == [second, first]

@@ -1,11 +1,12 @@
 """Celery's processes send heartbeats, and tasks carry the time at which they were sent."""
 
 import pytest
+from celery.schedules import schedule
 
 from controlplane.connections import redis_client
 from controlplane.liveness.readings import read_site
 from controlplane.runtime.beats import BEATS, last_beat_ms
-from controlplane.runtime.process_kinds import PROCESSES
+from controlplane.runtime.process_kinds import PERIOD_S, PROCESSES
 from controlplane.task_names import PRUNE, QUEUES, RECONCILE_ROUTING, queue_key
 from tests.controlplane.runtime.waiting import wait_for
 from workers import celery_beats
@@ -31,8 +32,9 @@ def test_the_beat_sends_a_heartbeat_and_nothing_to_a_full_queue(
     monkeypatch.setattr(celery_beats, "MOST_WAITING", 1)
     scheduler = BeatingScheduler(app=app, schedule_filename=f"{tmp_path}/schedule", lazy=True)
     client = redis_client()
-    entries = {name: scheduler.Entry(name=name, task=name, schedule=5.0, app=app) for name in
-               (RECONCILE_ROUTING, PRUNE)}  # fmt: skip
+    every = schedule(5.0)
+    entries = {name: scheduler.Entry(name=name, task=name, schedule=every, app=app)
+               for name in (RECONCILE_ROUTING, PRUNE)}  # fmt: skip
     assert scheduler.apply_async(entries[RECONCILE_ROUTING], advance=False) is not None
     assert scheduler.apply_async(entries[PRUNE], advance=False) is None
     assert client.llen(queue_key("weir")) == 1
@@ -40,6 +42,6 @@ def test_the_beat_sends_a_heartbeat_and_nothing_to_a_full_queue(
     assert queue.oldest_s is not None
     assert queue.oldest_s < 60
     scheduler.setup_schedule()
-    assert scheduler.tick() <= celery_beats.PERIOD_S
+    assert scheduler.tick() <= PERIOD_S
     assert last_beat_ms(client, "beat") is not None
     scheduler.close()

@@ -25,7 +25,7 @@ NETWORK = "127.0.0.0/8"
 
 def spec_and_environment(data: Path, redis_url: str) -> tuple[ChildSpec, dict[str, str]]:
     place = Place(data, "127.0.0.1", 1, redis_url, data)
-    spec = next(one for one in service_children(place) if one.name == "webhooks")
+    spec = next(one for one in service_children(place, 0) if one.name == "webhooks")
     url = f"sqlite:///{connection.settings_dict['NAME']}"
     more = {"DATABASE_URL": url, "WEIR_WEBHOOK_NETWORKS": NETWORK}
     return spec, place.environment() | more

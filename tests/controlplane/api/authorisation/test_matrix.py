@@ -117,9 +117,8 @@ def _rule(address: Address) -> str:
 def _status(client: Client, address: Address, path: str) -> Any:
     """Return the status of an answer, "login" for a redirect there; what it changed is reverted."""
     with transaction.atomic():
-        sent = {} if address.body is None else {"data": address.body}
         if address.path.startswith("/api/"):
-            response = client.generic(address.method.upper(), path, content_type=JSON, **sent)
+            response = client.generic(address.method.upper(), path, address.body or "", JSON)
         else:
             response = getattr(client, address.method)(path)
         transaction.set_rollback(True)

@@ -93,18 +93,18 @@ def test_queries_with_the_same_windows_drop_them_together() -> None:
 
 
 def test_what_drops_records_has_a_reason() -> None:
-    long, short = {"window_ms": 600_000}, {"window_ms": 5_000}
+    long, short = 600_000, 5_000
     cluster = SheddingCluster({1: 100.0}, [0.01])
-    assert choice_of(cluster.add(1, [1], [0], **long)).reasons == {
+    assert choice_of(cluster.add(1, [1], [0], window_ms=long)).reasons == {
         (1, INPUT): RandomReason.REACTION
     }
-    union = SheddingCluster({1: 100.0, 2: 50.0}, [0.01]).add(1, [1, 2], [0], **short)
+    union = SheddingCluster({1: 100.0, 2: 50.0}, [0.01]).add(1, [1, 2], [0], window_ms=short)
     assert set(choice_of(union).reasons.values()) == {RandomReason.STREAMS}
     readers = SheddingCluster({1: 100.0}, [0.01], split_seconds=0.02)
-    readers.add(1, [1], [0], **short).add(2, [1], [0], **long)
+    readers.add(1, [1], [0], window_ms=short).add(2, [1], [0], window_ms=long)
     assert set(choice_of(readers).reasons.values()) == {RandomReason.READERS}
     emulated = SheddingCluster({1: 100.0}, [0.01], frozenset({0}))
-    emulated.add(1, [1], [0], **short).add(2, [1], [0], window_ms=7_000)
+    emulated.add(1, [1], [0], window_ms=short).add(2, [1], [0], window_ms=7_000)
     assert not choice_of(emulated).windows
     cluster.settings = SheddingSettings(windows="random")
     assert choice_of(cluster).reasons == {(1, INPUT): RandomReason.POLICY}

@@ -1,4 +1,4 @@
-"""Time of another user's page while many anonymous clients log in: python -m benchmarks.logins.
+"""Time of another user's page while anonymous clients log in.
 
 Starts a web process on an empty database, with passwords hashed as in production. The clients have
 one address, so few attempts are hashed: the queue and the limit of an address refuse the rest.
@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -77,12 +78,17 @@ def measure(web: str, clients: int, pages: int) -> None:
     print(f"their answers: {answers}")
 
 
-def main() -> None:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the options of a command line, by default that of the process."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--pages", type=int, default=30)
     parser.add_argument("--port", type=int, default=8123)
-    arguments = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    arguments = parse_options()
     web = f"http://127.0.0.1:{arguments.port}"
     with tempfile.TemporaryDirectory() as folder:
         given = {"WEIR_DATA": folder, "DJANGO_SETTINGS_MODULE": "controlplane.settings"}
