@@ -3,7 +3,7 @@
 from controlplane.models.access import ApiToken, Grant, KeptAnswer
 from controlplane.models.admission import Redirection, StreamArrivals
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
-from controlplane.models.audit import AuditEntry
+from controlplane.models.audit import AuditChain, AuditEntry
 from controlplane.models.cluster import Cluster, Node, Stream
 from controlplane.models.execution import Execution, Step
 from controlplane.models.health import (
@@ -42,6 +42,7 @@ __all__ = [
     "AttachedJob",
     "AttachedProgress",
     "AttachedQuery",
+    "AuditChain",
     "AuditEntry",
     "Blackout",
     "Cluster",

@@ -22,7 +22,9 @@ class AppendOnly(models.QuerySet["AuditEntry"]):
 class AuditEntry(models.Model):
     """A change by a person or a script; `actor`: the user name as text.
 
-    `request`: the id of the HTTP request; `seal`: that of the approved plan.
+    `request`: the id of the HTTP request; `seal`: that of the approved plan. `sequence`: the place
+    in the hash chain, from 1, null until the entry is sealed; `hash`: the sha256 over the entry and
+    the hash before it.
     """
 
     at = models.DateTimeField(db_index=True)
@@ -40,13 +42,18 @@ class AuditEntry(models.Model):
     reason = models.TextField(blank=True)
     before = models.JSONField(default=dict, blank=True)
     after = models.JSONField(default=dict, blank=True)
+    sequence = models.BigIntegerField(null=True, blank=True, unique=True, editable=False)
+    hash = models.CharField(max_length=64, blank=True, editable=False)
 
     objects = AppendOnly.as_manager()
 
     class Meta:
         ordering = ["-at", "-id"]
         verbose_name_plural = "audit entries"
-        indexes = [models.Index(fields=["cluster", "-at"], name="audit_by_cluster")]
+        indexes = [
+            models.Index(fields=["cluster", "-at"], name="audit_by_cluster"),
+            models.Index(fields=["id"], condition=models.Q(sequence=None), name="audit_unsealed"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.actor} {self.action} {self.object}"
@@ -60,3 +67,31 @@ class AuditEntry(models.Model):
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Refuse: the audit log is append-only."""
         raise TypeError("The audit log is append-only")
+
+
+class AuditChain(models.Model):
+    """The hash chain over the audit log: one row with its two ends and its last verification.
+
+    `sequence`, `hash`: those of the newest sealed entry; `start_sequence`, `start_hash`: those of
+    the newest entry that was pruned, 0 and "" without one. `fault`: the code of the first fault
+    that the last verification reported, "" for none, at `fault_sequence`, in entry `fault_entry`.
+    """
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1)
+    sequence = models.BigIntegerField(default=0)
+    hash = models.CharField(max_length=64, blank=True)
+    start_sequence = models.BigIntegerField(default=0)
+    start_hash = models.CharField(max_length=64, blank=True)
+    verified_at = models.DateTimeField(null=True, blank=True)
+    verified_sequence = models.BigIntegerField(default=0)
+    fault = models.CharField(max_length=20, blank=True)
+    fault_sequence = models.BigIntegerField(null=True, blank=True)
+    fault_entry = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=models.Q(id=1), name="audit_chain_of_one_row")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.sequence} entries"

@@ -14,8 +14,9 @@ import pytest
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
+from controlplane.access import audit_chain, audit_triggers
 from controlplane.executions.steps import rollback_of
-from controlplane.models import Cluster, Policy, Proposal, Query, RoutingVersion
+from controlplane.models import AuditEntry, Cluster, Policy, Proposal, Query, RoutingVersion
 from controlplane.plans.plan import TaskMove, seal_of, task_moves
 from controlplane.policies.settings import PolicySettings, settings_of
 from controlplane.policies.store import policy_of
@@ -65,6 +66,8 @@ def test_rows_of_earlier_releases_are_rows_of_this_one(subtests: pytest.Subtests
                     waiting.append((journey.send(models), journey))
     finally:
         migrated(NEWEST)
+        # They refuse the deletion of rows after a test.
+        audit_triggers.remove(connection)
 
 
 def queries_of_one_column_get_the_text_that_computes_the_same() -> Journey:
@@ -152,6 +155,19 @@ def the_settings_of_a_policy_are_kept() -> Journey:
     assert policy == settings_of({**PolicySettings().model_dump(), **given,
                                   "auto_kinds": ["placement"]})  # fmt: skip
     assert Policy.objects.get(cluster__slug="policies").changed_by == "eve"
+
+
+def audit_entries_of_an_earlier_release_are_sealed() -> Journey:
+    models = yield "0041_audit_of_deleted_clusters"
+    entries = models.get_model("controlplane", "AuditEntry").objects
+    made = [
+        entries.create(at=datetime.now(UTC), actor="a", action="x", object=f"{i}", after={"n": i})
+        for i in range(3)
+    ]
+    yield NEWEST
+    assert audit_chain.verify().is_intact
+    sealed = AuditEntry.objects.filter(pk__in=[entry.pk for entry in made]).order_by("sequence")
+    assert list(sealed.values_list("object", flat=True)) == ["0", "1", "2"]
 
 
 def key_groupings_get_the_names_of_the_library() -> Journey:
@@ -276,6 +292,7 @@ JOURNEYS: tuple[Callable[[], Journey], ...] = (
     streams_of_an_earlier_release_get_the_schema_of_their_records,
     the_routing_table_gets_the_nodes_of_an_earlier_release,
     the_settings_of_a_policy_are_kept,
+    audit_entries_of_an_earlier_release_are_sealed,
     moves_become_actions_and_executions_go_on,
     key_groupings_get_the_names_of_the_library,
 )

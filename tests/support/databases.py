@@ -19,6 +19,7 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
 
+from controlplane.access import audit_triggers
 from controlplane.archive.apps import ArchiveConfig
 from controlplane.archive.router import RESULTS
 from tests.support.postgres import database_on, postgres_version, write_data_directory
@@ -93,6 +94,9 @@ def _migrate(alias: str, target: Path) -> None:
     connection.settings_dict["NAME"] = str(target)
     apps_of_alias = (ArchiveConfig.label,) if alias == RESULTS else ()
     call_command("migrate", *apps_of_alias, database=alias, interactive=False, verbosity=0)
+    # Tests with transactions of their own delete all rows afterwards.
+    if alias != RESULTS:
+        audit_triggers.remove(connection)
     connection.close()
 
 

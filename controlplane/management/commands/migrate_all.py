@@ -4,7 +4,9 @@ from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django.db import connections
 
+from controlplane.access import audit_triggers
 from controlplane.archive.apps import ArchiveConfig
 from controlplane.archive.router import DEFAULT, RESULTS, is_shared
 
@@ -20,6 +22,8 @@ class Command(BaseCommand):
         """Run Django's own command for each."""
         given = {"interactive": False, "verbosity": options["verbosity"]}
         call_command("migrate", database=DEFAULT, **given)
+        # SQLite changes a table by a new one, without the triggers of the former.
+        audit_triggers.install(connections[DEFAULT])
         if not is_shared():
             # Other migrations create no table there, but take as long as the first time.
             call_command("migrate", ArchiveConfig.label, database=RESULTS, **given)
