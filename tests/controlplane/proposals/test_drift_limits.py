@@ -1,0 +1,258 @@
+"""Tolerances of drift allow their own value; what nobody observes for a minute starts again."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from controlplane.arrivals.catching_up import oldest_s
+from controlplane.models import Cluster, Node, Proposal, Stream
+from controlplane.plans.snapshot import ClusterSnapshot, NodeRow
+from controlplane.policies.settings import settings_of
+from controlplane.proposals import staleness
+from controlplane.proposals.drift import (
+    REVIEW_TIMES,
+    STORED_EVERY,
+    UNSEEN,
+    Drift,
+    _exceeded,
+    drift_of,
+    observe_drift,
+)
+from controlplane.proposals.review import Review
+from controlplane.topology.applicability import Obstacle
+
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+SECOND, INSTANT = timedelta(seconds=1), timedelta(microseconds=1)
+POLICY = settings_of(
+    {"tolerated_ended": 0.5, "tolerated_new": 1.5, "tolerated_rates": 0.2,
+     "tolerated_gain_loss": 0.25, "drift_hold_s": 60}
+)  # fmt: skip
+
+
+def measured(**values: Any) -> Drift:
+    none = {"ended": 0, "new": 0, "queries": 4, "rate_change": 0.0}
+    return Drift(gone_nodes=[], capacities=[], obstacles={}, **none | values)
+
+
+@pytest.mark.parametrize(
+    ("tolerated", "beyond"),
+    [
+        ({"ended": 2}, {"ended": 3}),
+        ({"new": 6}, {"new": 7}),
+        ({"rate_change": 0.2}, {"rate_change": 0.200001}),
+        ({"gain_lost": 0.25}, {"gain_lost": 0.250001}),
+        ({"gain_lost": None}, {"gain_lost": 1.0}),
+    ],
+)
+def test_a_tolerance_allows_its_own_value(
+    tolerated: dict[str, Any], beyond: dict[str, Any]
+) -> None:
+    assert _exceeded(measured(**tolerated), POLICY) == []
+    assert len(_exceeded(measured(**beyond), POLICY)) == 1
+
+
+def test_a_snapshot_without_queries_tolerates_any() -> None:
+    assert _exceeded(measured(queries=0, ended=3, new=3), POLICY) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "stale", "passing"),
+    [
+        ({}, False, False),
+        ({"lasted_s": 61.0}, False, False),
+        ({"exceeded": ["x"], "lasted_s": 59.999}, False, True),
+        ({"exceeded": ["x"], "lasted_s": 60.0}, True, False),
+        ({"exceeded": ["x"], "lasted_s": 0.0, "changed": True}, True, False),
+        ({"changed": True}, False, False),
+    ],
+)
+def test_drift_is_stale_from_the_time_of_the_policy(
+    values: dict[str, Any], stale: bool, passing: bool
+) -> None:
+    drift = measured(hold_s=60.0, **values)
+    assert (drift.stale, drift.passing, drift.to_json()["stale"]) == (stale, passing, stale)
+
+
+def test_a_drift_is_one_sentence() -> None:
+    assert str(measured(ended=1)) == "1 query ended, 0 new, rates changed by 0%"
+    drift = measured(ended=2, exceeded=["a", "b"], rate_change=0.5)
+    assert str(drift) == "a; b; 2 queries ended, 0 new, rates changed by 50%"
+
+
+@pytest.fixture
+def proposal(db: None) -> Proposal:
+    """A stored proposal for two active nodes, an idle node, and streams of 10 and 30 records/s."""
+    cluster = Cluster.objects.create(slug="sf", name="SF", slots=2, trigger_ms=1000)
+    for index in range(3):
+        Node.objects.create(cluster=cluster, index=index, name=f"n{index}", active=index < 2)
+    rows = [Stream.objects.create(cluster=cluster, name=f"s{n}", rate=n) for n in (10.0, 30.0)]
+    nodes = [
+        NodeRow(node.index, node.name, node.capacity, node.active)
+        for node in cluster.nodes.order_by("index")
+    ]
+    streams = [(row.pk, row.rate or 0.0) for row in rows]
+    proposal = Proposal.objects.create(
+        cluster=cluster, planner="placement", state="ready", requested_at=NOW
+    )
+    proposal.snapshot = ClusterSnapshot(1, 0.1, nodes, streams, [], {}, [], [])
+    return proposal
+
+
+def set_rates(first: float, second: float) -> None:
+    Stream.objects.filter(name="s10.0").update(rate=first)
+    Stream.objects.filter(name="s30.0").update(rate=second)
+
+
+def observed(proposal: Proposal, now: datetime) -> Drift:
+    drift = observe_drift(proposal, policy=POLICY, now=now)
+    stored = Proposal.objects.values_list("drifting_since", "drift_seen_at").get(pk=proposal.pk)
+    assert stored == (proposal.drifting_since, proposal.drift_seen_at)
+    return drift
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "change", "exceeded"),
+    [
+        (10.0, 30.0, 0.0, 0),
+        (14.0, 26.0, 0.2, 0),
+        (14.0, 25.9, 0.2025, 1),
+        (10.0, 70.0, 1.0, 1),
+    ],
+)
+def test_the_change_of_rates_is_its_sum_over_that_of_the_rates(
+    proposal: Proposal, first: float, second: float, change: float, exceeded: int
+) -> None:
+    """Changes in both directions do not cancel out."""
+    set_rates(first, second)
+    drift = drift_of(proposal, policy=POLICY, now=NOW)
+    assert (drift.rate_change, len(drift.exceeded)) == (pytest.approx(change), exceeded)
+
+
+def test_a_removed_stream_has_changed_by_all_of_its_rate(proposal: Proposal) -> None:
+    Stream.objects.filter(name="s10.0").delete()
+    assert drift_of(proposal, policy=POLICY, now=NOW).rate_change == pytest.approx(0.25)
+
+
+def test_a_snapshot_without_streams_does_not_change(proposal: Proposal) -> None:
+    proposal.snapshot = ClusterSnapshot(1, 0.1, [], [], [], {}, [], [])
+    assert drift_of(proposal, policy=POLICY, now=NOW).rate_change == 0.0
+
+
+def test_nodes_that_people_change_are_named(proposal: Proposal) -> None:
+    Node.objects.filter(index=2).update(active=True, capacity=7.0)
+    assert not drift_of(proposal, policy=POLICY, now=NOW).exceeded, "it was not active"
+    Node.objects.filter(index=0).update(active=False)
+    Node.objects.filter(index=1).update(capacity=7.0)
+    drift = drift_of(proposal, policy=POLICY, now=NOW)
+    assert (drift.gone_nodes, drift.capacities) == ([0], [1])
+    assert (drift.stale, drift.changed, len(drift.exceeded)) == (True, True, 2)
+
+
+def test_drift_starts_with_its_observation_and_is_stored(proposal: Proposal) -> None:
+    set_rates(30.0, 90.0)
+    assert drift_of(proposal, policy=POLICY, now=NOW).drifting_since == NOW.isoformat()
+    assert proposal.drifting_since is None, "only an observation is stored"
+    assert observed(proposal, NOW).lasted_s == 0.0
+    assert (proposal.drifting_since, proposal.drift_seen_at) == (NOW, NOW)
+    almost = NOW + STORED_EVERY - INSTANT
+    assert observed(proposal, almost).lasted_s == pytest.approx(STORED_EVERY.total_seconds())
+    assert proposal.drift_seen_at == NOW
+    observed(proposal, NOW + STORED_EVERY)
+    assert (proposal.drifting_since, proposal.drift_seen_at) == (NOW, NOW + STORED_EVERY)
+    set_rates(10.0, 30.0)
+    assert observed(proposal, NOW + STORED_EVERY + INSTANT).drifting_since is None
+    assert (proposal.drifting_since, proposal.drift_seen_at) == (None, None)
+
+
+@pytest.mark.parametrize("took_s", [0.0, 2.0])
+def test_a_pause_of_the_observation_starts_again(proposal: Proposal, took_s: float) -> None:
+    """A minute, and more where a review takes long."""
+    proposal.review = Review(99, NOW.isoformat(), took_s, 0, {}, {}, {}, None).to_json()
+    set_rates(30.0, 90.0)
+    pause = UNSEEN + timedelta(seconds=REVIEW_TIMES * took_s)
+    observed(proposal, NOW)
+    assert observed(proposal, NOW + pause).lasted_s == pause.total_seconds()
+    again = NOW + 2 * pause + INSTANT
+    drift = observed(proposal, again)
+    assert (drift.lasted_s, proposal.drifting_since) == (0.0, again)
+
+
+def test_a_clock_that_goes_back_starts_again(proposal: Proposal) -> None:
+    set_rates(30.0, 90.0)
+    observed(proposal, NOW)
+    assert observed(proposal, NOW - SECOND).lasted_s == 0.0
+    assert proposal.drifting_since == NOW - SECOND
+
+
+def test_drift_without_recent_samples_does_not_count(proposal: Proposal) -> None:
+    set_rates(30.0, 90.0)
+    observed(proposal, NOW)
+    now = NOW + UNSEEN
+    age = timedelta(seconds=oldest_s(1000))
+    Cluster.objects.update(last_sample_at=now - age)
+    assert observed(proposal, now).lasted_s == UNSEEN.total_seconds()
+    Cluster.objects.update(last_sample_at=now - age - INSTANT)
+    assert observed(proposal, now + STORED_EVERY).lasted_s == 0.0
+    assert proposal.drift_seen_at == now, "no sample is no observation"
+
+
+@pytest.mark.parametrize(
+    ("took_s", "pause_s"),
+    [(None, 20.0), (0.0, 20.0), (1.0, 20.0), (1.5, 30.0)],
+)
+def test_a_review_is_due_after_its_pause(
+    proposal: Proposal, took_s: float | None, pause_s: float
+) -> None:
+    """Twenty times its duration, and at least twenty seconds; a new proposal counts as reviewed."""
+    if took_s is not None:
+        proposal.review = Review(1, NOW.isoformat(), took_s, 0, {}, {}, {}, None).to_json()
+        proposal.requested_at = NOW - timedelta(days=1)
+    due = NOW + timedelta(seconds=pause_s)
+    assert staleness._is_due(proposal, due)
+    assert not staleness._is_due(proposal, due - INSTANT)
+
+
+@pytest.mark.parametrize(
+    ("applicable", "gain_lost", "differs"),
+    [(2, 0.5, False), (1, 0.5, True), (2, 0.6, True), (1, 0.6, True), (2, None, True)],
+)
+def test_a_review_is_announced_if_it_differs(
+    applicable: int, gain_lost: float | None, differs: bool
+) -> None:
+    before = Review(1, NOW.isoformat(), 0.1, 2, {}, {}, {}, 0.5)
+    fresh = Review(2, NOW.isoformat(), 0.2, applicable, {}, {}, {}, gain_lost)
+    assert staleness._differs(before.to_json(), fresh) is differs
+    assert staleness._differs({}, fresh)
+
+
+@pytest.mark.parametrize(
+    ("state", "lost", "exceeded"),
+    [("ready", 0.9, 1), ("approved", 0.9, 1), ("executing", 0.9, 0), ("ready", 0.25, 0)],
+)
+def test_a_lost_gain_is_drift_of_waiting_proposals(
+    proposal: Proposal, state: str, lost: float, exceeded: int
+) -> None:
+    """An execution realizes the gain, so that nothing is left of it."""
+    proposal.review = Review(1, NOW.isoformat(), 0.0, 0, {}, {}, {}, lost).to_json()
+    proposal.state = state
+    drift = drift_of(proposal, policy=POLICY, now=NOW)
+    assert len(drift.exceeded) == exceeded
+    assert drift.gain_lost == (None if state == "executing" else lost)
+
+
+@pytest.mark.parametrize(("count", "stale"), [(0, False), (1, True)])
+def test_actions_on_what_others_changed_are_stale(
+    proposal: Proposal, count: int, stale: bool
+) -> None:
+    obstacles = {str(Obstacle.CHANGED): count, "ended": 3}
+    version = proposal.cluster.routing_version
+    proposal.review = Review(version, NOW.isoformat(), 0.0, 0, obstacles, {}, {}, None).to_json()
+    drift = drift_of(proposal, policy=POLICY, now=NOW)
+    assert (drift.obstacles, drift.stale) == (obstacles, stale)
+
+
+def test_obstacles_of_another_routing_version_are_counted_again(proposal: Proposal) -> None:
+    stale = Review(99, NOW.isoformat(), 0.0, 0, {"changed": 3}, {}, {}, None)
+    proposal.review = stale.to_json()
+    assert drift_of(proposal, policy=POLICY, now=NOW).obstacles == {}
