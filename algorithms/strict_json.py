@@ -1,11 +1,56 @@
-"""Strict JSON: no key twice, no NaN, no Infinity; errors have their position."""
+"""Strict JSON within bounds: size, depth, values; no key twice, no NaN, no number beyond a double.
+
+The bounds are checked on the text, before a value is created: deeply nested text costs a parser its
+stack, and a short text of brackets a hundred times its memory.
+"""
 
 import json
+import math
+import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
+
+import numpy as np
 
 from algorithms.errors import BadProblem
+
+_STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_OTHER_BYTES: Final = bytes(set(range(256)) - set(b"[]{},"))
+# Steps of the depth by byte: one of "[{" opens, one of "]}" closes.
+_STEPS: Final = np.zeros(256, dtype=np.int8)
+_STEPS[list(b"[{")] = 1
+_STEPS[list(b"]}")] = -1
+# The largest double has 309 digits before the point.
+_LONG_NUMBER: Final = re.compile(rb"[0-9]{309}|[eE]\+?[0-9]{3}")
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The largest text (bytes), nesting depth, and number of values in it."""
+
+    size: int = 16 * 2**20
+    depth: int = 64
+    values: int = 2_000_000
+
+
+BOUNDS: Final = Bounds()
+# Problems of planners and documents of clusters in files: 100,000 queries with their streams.
+FILE_BOUNDS: Final = Bounds(size=256 * 2**20, values=40_000_000)
+
+
+class BadJson(ValueError):
+    """Text that is not JSON within the bounds; `code`: size, depth, values, number, name or syntax.
+
+    `line`, `column`: the place of a syntax error, 0 where unknown.
+    """
+
+    def __init__(self, code: str, message: str, line: int = 0, column: int = 0) -> None:
+        self.code = code
+        self.line = line
+        self.column = column
+        super().__init__(message)
 
 
 def read_json(path: str) -> Any:
@@ -14,8 +59,13 @@ def read_json(path: str) -> Any:
     Raises `BadProblem`, which names the file, where there is none, or no JSON in it.
     """
     where = "standard input" if path == "-" else path
+    most = FILE_BOUNDS.size + 1
     try:
-        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        if path == "-":
+            raw = sys.stdin.buffer.read(most)
+        else:
+            with Path(path).open("rb") as file:
+                raw = file.read(most)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise BadProblem(where, f"cannot be read: {why}") from None
@@ -25,18 +75,44 @@ def read_json(path: str) -> Any:
 def parse_json(raw: bytes, where: str) -> Any:
     """Return the value of UTF-8 text. Raises `BadProblem`."""
     try:
+        return read_bounded(raw, FILE_BOUNDS)
+    except BadJson as error:
+        raise BadProblem(where, str(error)) from None
+
+
+def read_bounded(raw: bytes, bounds: Bounds = BOUNDS) -> Any:
+    """Return the value of UTF-8 text. Raises `BadJson`."""
+    check_bounds(raw, bounds)
+    # A hook per number is slow, so only suspicious text has it.
+    number = _finite if _LONG_NUMBER.search(raw) else None
+    try:
         return json.loads(
-            raw.decode("utf-8-sig"), object_pairs_hook=_object, parse_constant=_refuse_constant
+            raw.decode("utf-8-sig"),
+            object_pairs_hook=_object,
+            parse_constant=_refuse_constant,
+            parse_float=number,
+            parse_int=_integer if number else None,
         )
     except UnicodeDecodeError as error:
-        raise BadProblem(where, f"is not UTF-8 text (byte {error.start})") from None
+        raise BadJson("syntax", f"is not UTF-8 text (byte {error.start})") from None
     except json.JSONDecodeError as error:
         why = f"is not JSON: {error.msg} (line {error.lineno}, column {error.colno})"
-        raise BadProblem(where, why) from None
-    except RecursionError:
-        raise BadProblem(where, "is nested too deeply") from None
-    except ValueError as error:
-        raise BadProblem(where, str(error)) from None
+        raise BadJson("syntax", why, error.lineno, error.colno) from None
+
+
+def check_bounds(raw: bytes, bounds: Bounds = BOUNDS) -> None:
+    """Raise `BadJson` if text is larger, nested deeper, or has more values than allowed."""
+    if len(raw) > bounds.size:
+        raise BadJson("size", f"has more than {bounds.size:,} bytes")
+    if raw.count(b"[") + raw.count(b"{") <= bounds.depth and raw.count(b",") < bounds.values:
+        # Ordinary requests end here.
+        return
+    marks = _STRINGS.sub(b"", raw).translate(None, _OTHER_BYTES)
+    steps = _STEPS[np.frombuffer(marks, dtype=np.uint8)]
+    if steps.size and int(np.cumsum(steps, dtype=np.int32).max()) > bounds.depth:
+        raise BadJson("depth", f"is nested too deeply: at most {bounds.depth} levels")
+    if int(np.count_nonzero(steps >= 0)) > bounds.values:
+        raise BadJson("values", f"has more than {bounds.values:,} values")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -44,9 +120,21 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(values) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in values if names.count(name) > 1)
-        raise ValueError(f"names {twice!r} twice in one object")
+        raise BadJson("name", f"names {twice!r} twice in one object")
     return values
 
 
 def _refuse_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is not a number of JSON")
+    raise BadJson("number", f"{word} is not a number of JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise BadJson("number", f"has a number that is too large: {text[:20]}")
+    return value
+
+
+def _integer(text: str) -> int:
+    _finite(text)
+    return int(text)

@@ -4,6 +4,7 @@ import gc
 import os
 from importlib import import_module
 from multiprocessing import parent_process
+from typing import Any
 
 import django
 
@@ -21,15 +22,19 @@ os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(env.data_dir() / "request-
 django.setup(set_prefix=False)
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.db import database_sync_to_async  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.urls import reverse  # noqa: E402
 from django.utils.module_loading import import_string  # noqa: E402
 
+from controlplane.logins.credentials import has_credentials  # noqa: E402
 from controlplane.logins.login_queue import LoginQueue  # noqa: E402
 from controlplane.pooled_handler import PooledHandler  # noqa: E402
+from controlplane.serving.forwarded import ForwardedHeaders  # noqa: E402
 from controlplane.serving.lifespan import lifespan  # noqa: E402
+from controlplane.serving.request_limits import LimitedRequests, RequestLimits  # noqa: E402
 from controlplane.serving.socket_errors import close_on_loss  # noqa: E402
 from controlplane.staticfiles import with_static  # noqa: E402
 
@@ -39,15 +44,27 @@ django_application = PooledHandler(settings.WEB_THREADS)
 queued_logins = LoginQueue(
     django_application, frozenset({reverse("login"), reverse("password-change")})
 )
+
+
+async def is_known(scope: dict[str, Any]) -> bool:
+    """Return whether a request has a valid session or token."""
+    return await database_sync_to_async(has_credentials)(scope["headers"])
+
+
+limited_requests = LimitedRequests(
+    with_static(queued_logins), RequestLimits(settings.MAX_REQUEST_BYTES), is_known
+)
 sockets = URLRouter(import_string(settings.WEBSOCKET_URLPATTERNS))
 
-application = ProtocolTypeRouter(
+routed = ProtocolTypeRouter(
     {
         "lifespan": lifespan,
-        "http": with_static(queued_logins),
+        "http": limited_requests,
         "websocket": AllowedHostsOriginValidator(close_on_loss(AuthMiddlewareStack(sockets))),
     }
 )
+# The outermost: everything behind it reads the client's address, the scheme and the host.
+application = ForwardedHeaders(routed, settings.TRUSTED_PROXIES)
 
 # What is imported stays for good: left out of collections, which would stop an answer for a tenth
 # of a second each to look at two hundred thousand objects that are all in use.

@@ -19,6 +19,8 @@ REDIS_URL = env.redis_url()
 
 # Whether browsers reach Weir by https (directly or through a proxy that sets X-Forwarded-Proto).
 HTTPS = env.flag("WEIR_HTTPS")
+# Proxies whose X-Forwarded-For, -Proto and -Host are believed: networks (CIDR) or addresses.
+TRUSTED_PROXIES = env.networks("WEIR_TRUSTED_PROXIES")
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -94,13 +96,13 @@ def database() -> dict[str, Any]:
     IMMEDIATE takes the write lock at BEGIN, where the busy timeout works (a lock upgrade in the
     middle of a transaction fails at once); synchronous NORMAL syncs at checkpoints only.
     """
-    given = env.text("DATABASE_URL")
+    given = env.secret("DATABASE_URL")
     if given and not given.startswith("sqlite"):
         return dict(dj_database_url.parse(given, conn_max_age=60, conn_health_checks=True))
     if given:
         config: dict[str, Any] = dict(dj_database_url.parse(given))
     else:
-        DATA_DIR.mkdir(parents=True, exist_ok=True)
+        DATA_DIR.mkdir(parents=True, exist_ok=True, mode=0o700)
         config = {"ENGINE": "django.db.backends.sqlite3", "NAME": DATA_DIR / "db.sqlite3"}
     # Each new connection would read the schema and fill its cache again.
     config["CONN_MAX_AGE"] = 60
@@ -114,7 +116,7 @@ def results_database(default: dict[str, Any]) -> dict[str, Any]:
     Archived windows are written by the thousand: in a file of their own they hold no lock that the
     system of record waits for.
     """
-    given = env.text("WEIR_RESULTS_DATABASE_URL")
+    given = env.secret("WEIR_RESULTS_DATABASE_URL")
     if given and not given.startswith("sqlite"):
         return dict(dj_database_url.parse(given, conn_max_age=60, conn_health_checks=True))
     config = dict(default)
@@ -244,10 +246,14 @@ SECURE_HSTS_SECONDS = env.integer("WEIR_HSTS_SECONDS", 31_536_000 if HTTPS else 
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS else None
 X_FRAME_OPTIONS = "DENY"
 # A bulk of 10,000 queries with texts of a thousand characters each stays below this.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
+# A request with an uploaded file, such as a cluster's description, may have more.
+MAX_REQUEST_BYTES = 65 * 1024 * 1024
+# Open live charts of one user in one web process, and messages of one in ten seconds.
+MAX_SOCKETS_PER_USER = env.integer("WEIR_MAX_SOCKETS_PER_USER", 100, 1, 10_000)
+MAX_SOCKET_MESSAGES = 100
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

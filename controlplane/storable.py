@@ -12,6 +12,8 @@ from typing import Any, Final
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, RawPostDataException
 
+from algorithms.strict_json import check_bounds
+
 Path = tuple[int | str, ...]
 MESSAGE: Final = "The request holds a character that is none (NUL, or half of one), or no number"
 # Where JSON may write such a thing; only then is it worth reading twice.
@@ -65,6 +67,7 @@ def _body_is_unstorable(request: HttpRequest) -> bool:
 
 def _json_is_unstorable(body: bytes) -> bool:
     try:
+        check_bounds(body)
         return next(unstorable(json.loads(body)), None) is not None
     except (ValueError, RecursionError):
         # Its reader reports the error.

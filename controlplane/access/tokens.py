@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from controlplane.access import audit, failed_attempts
 from controlplane.access.roles import ROLES, VIEWER, Actor, require_member
+from controlplane.access.user_lock import lock_user
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, LoginNeeded
 from controlplane.models import ApiToken, Cluster
 from controlplane.pagination.lookup import row_by
@@ -64,6 +65,7 @@ def make(
         raise LoginNeeded
     if faults := _faults(actor, name, role, cluster, days):
         raise Invalid(faults)
+    lock_user(actor)
     if ApiToken.objects.filter(user=user).count() >= MAX_TOKENS:
         raise Conflict("too_many_tokens", f"At most {MAX_TOKENS} tokens: revoke one first")
     expires_at = timezone.now() + timedelta(days=days)
@@ -108,6 +110,12 @@ def token_of(token: str, address: str | None = None, request: str = "") -> ApiTo
     if row.last_used_at is None or now - row.last_used_at > USE_GRAIN:
         _record_use(row, now)
     return row
+
+
+def is_valid(token: str) -> bool:
+    """Return True if a token may be used now; nothing is recorded."""
+    live = ApiToken.objects.filter(expires_at__gt=timezone.now(), user__is_active=True)
+    return live.filter(digest=_digest(token)).exists()
 
 
 def _record_use(row: ApiToken, now: datetime) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from algorithms.strict_json import BadJson, Bounds, read_bounded
 from controlplane.cluster_spec.document import (
     BadDescription,
     ClusterDescription,
@@ -20,8 +21,10 @@ from controlplane.storable import unstorable
 Path = tuple[int | str, ...]
 _Kind = TypeVar("_Kind", bound=BaseModel)
 MAX_BYTES: Final = 64 * 2**20
+_BOUNDS: Final = Bounds(size=MAX_BYTES, values=10_000_000)
 MOST_REPORTED: Final = 20
 _PLAIN: Final = re.compile(r"[^\W\d][\w-]*")
+_TOO_DEEP: Final = f"Is nested too deeply: at most {_BOUNDS.depth} levels"
 _TAGS: Final = ("node", "task_ranges")
 
 
@@ -159,7 +162,17 @@ def _data(text: str) -> Any:
 
 
 def _yaml(text: str) -> Any:
-    for event in yaml.parse(text, Loader=_Loader):
+    # The parser of events needs no stack, but time by the square of the depth: it is stopped there.
+    depth = 0
+    for events, event in enumerate(yaml.parse(text, Loader=_Loader)):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > _BOUNDS.depth:
+            raise BadDescription({_line_of(event.start_mark): [_TOO_DEEP]})
+        if events > _BOUNDS.values:
+            raise BadDescription({"": [f"At most {_BOUNDS.values:,} values"]})
         if isinstance(event, yaml.AliasEvent):
             where = _line_of(event.start_mark)
             raise BadDescription({where: ["Aliases are not allowed: write it out"]})
@@ -172,22 +185,13 @@ def _line_of(mark: Any) -> str:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_once)
-    except json.JSONDecodeError as broken:
-        if text.lstrip()[1:2] not in ('"', "}", ""):
+        return read_bounded(text.encode("utf-8", "surrogatepass"), _BOUNDS)
+    except BadJson as broken:
+        if broken.code == "syntax" and text.lstrip()[1:2] not in ('"', "}", ""):
             # A mapping in YAML's short form.
             return _yaml(text)
-        where = f"line {broken.lineno}, column {broken.colno}"
-        raise BadDescription({where: [f"Is no JSON: {broken.msg}"]}) from None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    by_key: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in by_key:
-            raise BadDescription({"": [f"{name} is given twice in one object"]})
-        by_key[name] = value
-    return by_key
+        where = f"line {broken.line}, column {broken.column}" if broken.line else ""
+        raise BadDescription({where: [f"The document {broken}"]}) from None
 
 
 def _messages(invalid: ValidationError) -> dict[str, list[str]]:

@@ -14,6 +14,10 @@ import uvicorn
 BACKLOG: Final = 2048
 # For requests in progress when the process is asked to stop (s).
 GRACE_S: Final = 3
+# A message of a socket asks for samples since a moment; longer ones end it (bytes).
+MAX_SOCKET_MESSAGE: Final = 16 * 1024
+# Connections and requests of one process; further ones get 503.
+MAX_CONNECTIONS: Final = 2000
 
 
 def open_listener(host: str, port: int) -> socket.socket:
@@ -36,9 +40,15 @@ def main() -> int:
     config = uvicorn.Config(
         "controlplane.asgi:application",
         access_log=False,
+        # By default uvicorn believes forwarded headers of every process on this machine; trusted
+        # proxies are a setting (controlplane.serving.forwarded).
+        proxy_headers=False,
         backlog=BACKLOG,
         timeout_graceful_shutdown=GRACE_S,
         lifespan="on",
+        http="controlplane.serving.http_protocol:LimitedHeadProtocol",
+        ws_max_size=MAX_SOCKET_MESSAGE,
+        limit_concurrency=MAX_CONNECTIONS,
     )
     server = uvicorn.Server(config)
     server.run(sockets=[listener])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from algorithms.errors import BadProblem
-from algorithms.strict_json import parse_json, read_json
+from algorithms.strict_json import BadJson, Bounds, parse_json, read_bounded, read_json
 
 
 def test_values_are_those_of_the_standard() -> None:
@@ -30,7 +30,9 @@ def test_a_byte_order_mark_is_passed_over() -> None:
         (b'{"a": 1, "b": 2, "a": 3}', "names 'a' twice"),
         (b"\xff\xfe", "is not UTF-8 text (byte 0)"),
         (b"[" * 100_000, "nested too deeply"),
-        (b"9" * 5_000, "digits"),
+        (b"9" * 5_000, "too large"),
+        (b"[1e999]", "too large"),
+        (b"[" + b"9" * 309 + b"]", "too large"),
     ],
 )
 def test_anything_else_is_refused_with_its_place(raw: bytes, why: str) -> None:
@@ -63,3 +65,26 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, why: str) -> No
         read_json(f"{tmp_path}/{name}")
     assert name in caught.value.where or name == "."
     assert why in caught.value.why
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        (b"[[[1]]]", ""),
+        (b"[[[[1]]]]", "depth"),
+        (b'{"a": [{"b": {}}]}', "depth"),
+        # Brackets in texts are no levels, whatever is escaped in them.
+        (b'["[[[[[", "\\"[[[[", "\\\\"]', ""),
+        (b"[1, 2, 3, 4, 5, 6, 7]", ""),
+        (b"[1, 2, 3, 4, 5, 6, 7, 8, 9]", "values"),
+        (b'"' + b"x" * 60 + b'"', "size"),
+    ],
+)
+def test_size_depth_and_values_are_bounded(raw: bytes, code: str) -> None:
+    bounds = Bounds(size=50, depth=3, values=8)
+    if not code:
+        read_bounded(raw, bounds)
+        return
+    with pytest.raises(BadJson) as caught:
+        read_bounded(raw, bounds)
+    assert caught.value.code == code

@@ -8,6 +8,7 @@ from channels.layers import get_channel_layer
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from controlplane.access.roles import Actor
 from controlplane.asgi import application
@@ -130,3 +131,52 @@ def test_actors_live_for_one_request(cluster: Cluster) -> None:
     assert actor.is_viewer
     actor.user.groups.clear()  # type: ignore[union-attr]
     assert not Actor(actor.user).is_viewer
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ({"text": "{not json"}, 1007),
+        ({"text": "[" * 10_000}, 1007),
+        ({"text": "\ud800"}, 1007),
+        ({"text": '{"since": 1, "since": 2}'}, 1007),
+        ({"text": None, "bytes": b"{}"}, 1003),
+    ],
+)
+async def test_a_malformed_message_closes_the_socket(
+    cluster: Cluster, message: dict[str, Any], code: int
+) -> None:
+    """It raised in the server, which logged a traceback for each."""
+    page = socket(await person("viewer"))
+    assert await page.connect()
+    await page.peer.send_input({"type": "websocket.receive", **message})
+    closed = await page.peer.receive_output(timeout=5)
+    assert (closed["type"], closed["code"]) == ("websocket.close", code)
+    await page.disconnect()
+
+
+async def test_moments_that_no_clock_has_are_ignored(cluster: Cluster) -> None:
+    page = socket(await person("viewer"))
+    assert await page.connect()
+    for moment in (10**300, -1, True, 1e300, "1"):
+        await page.send({"since": moment})
+    await page.send({"since": 0})
+    assert await page.receive() == {"type": "samples", "samples": []}
+    await page.disconnect()
+
+
+async def test_sockets_of_a_user_and_their_messages_are_limited(
+    cluster: Cluster, settings: Settings
+) -> None:
+    settings.MAX_SOCKETS_PER_USER = 1
+    settings.MAX_SOCKET_MESSAGES = 2
+    viewer = await person("viewer")
+    page = socket(viewer)
+    assert await page.connect()
+    assert not await connects(socket(viewer))
+    for _ in range(3):
+        await page.send({})
+    closed = await page.peer.receive_output(timeout=5)
+    assert (closed["type"], closed["code"]) == ("websocket.close", 1008)
+    await page.disconnect()
+    assert await connects(socket(viewer))

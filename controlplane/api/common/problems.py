@@ -22,6 +22,7 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from redis.exceptions import RedisError
 
+from controlplane.api.common.json_bodies import fault_of
 from controlplane.api.common.schemas import PlaceOut, response_of
 from controlplane.catalog.query_text import places
 from controlplane.errors import (
@@ -113,7 +114,7 @@ def translate_errors(api: NinjaAPI) -> None:
         Invalid: _invalid,
         ValidationError: _malformed,
         Forbidden: _forbidden,
-        NotFound: partial(_plain, 404, "Not found"),
+        NotFound: _not_found,
         Http404: lambda request, _: problem(request, 404, "Not found", _DETAILS[404]),
         Conflict: lambda request, refused: problem(
             request, 409, "Not now", str(refused), code=refused.code, data=refused.data
@@ -124,9 +125,7 @@ def translate_errors(api: NinjaAPI) -> None:
         RedisError: _redis_away,
         AuthenticationError: lambda request, _: anonymous(request),
         # Errors of Ninja itself, such as a missing CSRF token or a body that is no JSON.
-        HttpError: lambda request, refused: problem(
-            request, refused.status_code, "Refused", str(refused), code="refused"
-        ),
+        HttpError: _refused,
         RequestDataTooBig: lambda request, _: problem(
             request, 413, "Too large", "The body is too large: send less at once"
         ),
@@ -134,6 +133,19 @@ def translate_errors(api: NinjaAPI) -> None:
     }
     for kind, handler in handlers.items():
         api.add_exception_handler(kind, handler)
+
+
+def _refused(request: HttpRequest, refused: HttpError) -> HttpResponse:
+    if fault := fault_of(refused):
+        data = {"fault": fault.code, "line": fault.line, "column": fault.column}
+        text = f"The body {fault}"
+        return problem(request, 400, "The request is malformed", text, code="bad_json", data=data)
+    return problem(request, refused.status_code, "Refused", str(refused), code="refused")
+
+
+def _not_found(request: HttpRequest, refused: NotFound) -> HttpResponse:
+    data = {"kind": refused.kind, "name": str(refused.name)}
+    return problem(request, 404, "Not found", str(refused), data=data)
 
 
 def _plain(status: int, title: str, request: HttpRequest, refused: Exception) -> HttpResponse:
@@ -194,7 +206,8 @@ def _malformed(request: HttpRequest, refused: ValidationError) -> HttpResponse:
 def _forbidden(request: HttpRequest, refused: Forbidden) -> HttpResponse:
     """403: the role is missing."""
     code = "login_needed" if isinstance(refused, LoginNeeded) else "forbidden"
-    return problem(request, 403, "Not allowed", str(refused), code=code)
+    data = {"role": refused.role}
+    return problem(request, 403, "Not allowed", str(refused), code=code, data=data)
 
 
 def _redis_away(request: HttpRequest, error: RedisError) -> HttpResponse:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from algorithms.strict_json import check_bounds
 from controlplane.errors import BadBody, Fields, Invalid
 from controlplane.records.bodies.conformance import (
     Conformed,
@@ -29,6 +30,7 @@ def of_json(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     Raises `BadBody` for what is no JSON, and `Invalid`.
     """
     try:
+        check_bounds(body)
         value = json.loads(body, **_options(schema))
     except (ValueError, RecursionError) as error:
         raise BadBody(f"The body is no JSON: {error}") from error

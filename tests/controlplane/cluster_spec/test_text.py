@@ -127,3 +127,22 @@ ALONE = "queries: [{name: q, streams: [s], text: {aggregates: {n: count(*)}}}]"
 def test_queries_may_stand_alone() -> None:
     assert [one.name for one in parse_queries(ALONE)] == ["q"]
     assert parse_queries(as_yaml(small())) == list(small().queries)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 200_000,
+        "{" * 200_000,
+        '{"a": ' * 100_000,
+        '{"clusters": ' + "[" * 200_000,
+        "- " * 100_000,
+        "{a: " * 100_000,
+        "a: " + "[" * 65 + "]" * 65,
+    ],
+)
+def test_deep_nesting_is_refused(text: str) -> None:
+    """It ended the process with a segmentation fault after a minute."""
+    with pytest.raises(BadDescription) as refused:
+        parse_description(text)
+    assert refused.value.faults
