@@ -1,5 +1,6 @@
 """Typed readers of the environment; errors have the name, the value and what is allowed."""
 
+import ipaddress
 import os
 import secrets
 from pathlib import Path
@@ -69,6 +70,17 @@ def secret(name: str) -> str:
         return Path(file).expanduser().read_text().strip()
     except OSError as error:
         raise EnvironmentValueError(f"{name}_FILE", file, f"cannot be read: {error}") from None
+
+
+def networks(name: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    """Return the networks (CIDR) or addresses of a comma-separated variable."""
+    given = []
+    for word in words(name, ""):
+        try:
+            given.append(ipaddress.ip_network(word))
+        except ValueError as error:
+            raise EnvironmentValueError(name, word, f"must be a network: {error}") from None
+    return tuple(given)
 
 
 def mapping(name: str) -> dict[str, str]:
