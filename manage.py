@@ -6,6 +6,9 @@ import sys
 
 from django.core.management import execute_from_command_line
 
+from controlplane.env import keep_files_private
+
 if __name__ == "__main__":
+    keep_files_private()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     execute_from_command_line(sys.argv)

@@ -5,6 +5,8 @@ import os
 import secrets
 from pathlib import Path
 
+from controlplane.wire.redaction import without_password
+
 ROOT = Path(__file__).resolve().parent.parent
 
 TRUE = frozenset({"1", "true", "yes", "on"})
@@ -16,7 +18,7 @@ class EnvironmentValueError(ValueError):
 
     def __init__(self, name: str, value: str, wanted: str) -> None:
         self.name = name
-        super().__init__(f"{name}={value!r}: {wanted}")
+        super().__init__(f"{name}={without_password(value)!r}: {wanted}")
 
 
 def text(name: str, default: str = "") -> str:
@@ -50,8 +52,8 @@ def words(name: str, default: str) -> list[str]:
 
 
 def url(name: str, default: str, schemes: tuple[str, ...]) -> str:
-    """Return a URL with one of the schemes."""
-    value = text(name, default)
+    """Return a URL with one of the schemes, also from the file that `<name>_FILE` names."""
+    value = secret(name) or default
     if value.partition("://")[0] not in schemes or "://" not in value:
         wanted = f"must begin with one of {', '.join(schemes)} and ://"
         raise EnvironmentValueError(name, value, wanted)
@@ -100,8 +102,28 @@ def data_dir() -> Path:
 
 
 def redis_url() -> str:
-    """Return REDIS_URL: the log, the routing, the channel layer and Celery's broker."""
-    return url("REDIS_URL", "redis://127.0.0.1:6390/0", ("redis", "rediss", "unix"))
+    """Return REDIS_URL: the log, the routing, the channel layer and Celery's broker.
+
+    Without it, the Redis that the runner has started for this data directory.
+    """
+    own = redis_url_file(data_dir())
+    default = own.read_text().strip() if own.exists() else "redis://127.0.0.1:6390/0"
+    return url("REDIS_URL", default, ("redis", "rediss", "unix"))
+
+
+def external_redis_url() -> str | None:
+    """Return the Redis of REDIS_URL, None if Weir starts its own."""
+    return redis_url() if secret("REDIS_URL") else None
+
+
+def redis_url_file(directory: Path) -> Path:
+    """Return the file with the URL and password of the Redis that the runner starts."""
+    return directory / "secrets" / "redis_url"
+
+
+def keep_files_private() -> None:
+    """Let only this user read the files that this process and its children create."""
+    os.umask(0o077)
 
 
 def secret_key(directory: Path) -> str:
@@ -139,7 +161,7 @@ def new_password() -> str:
 
 def write_private(path: Path, content: str) -> None:
     """Write a file that only its owner can read, atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.unlink(missing_ok=True)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -32,12 +32,11 @@ from controlplane.models import Cluster
 from controlplane.policies.store import policy_of, update_policy
 from controlplane.topology import nodes
 from controlplane.topology.split_nodes import set_split_capacity
-from controlplane.wire.log.address import without_password
+from controlplane.wire.redaction import HIDDEN, without_password
 
 # What a checkpoint, or records that wait, depend on: not changed in passing.
 _FIXED: Final = ("log_url",)
 # What stands for a password in an export.
-HIDDEN: Final = ":***@"
 _PLAIN: Final = (
     "name", "description", "nu", "alpha", "trigger_ms", "log_limit_mb", "partitions",
     "max_records", "max_batch_mb",

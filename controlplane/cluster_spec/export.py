@@ -42,7 +42,7 @@ from controlplane.planning.snapshots import Measured, measured_tasks, measures_o
 from controlplane.policies.exclusions import live_exclusions
 from controlplane.policies.store import policy_of
 from controlplane.query_spec import submitted_values
-from controlplane.wire.log.address import without_password
+from controlplane.wire.redaction import without_password
 from controlplane.wire.routing.route import TaskRange
 
 P = TypeVar("P", bound=Part)

@@ -11,7 +11,7 @@ from controlplane.access.roles import ADMIN, Actor, require, require_operator
 from controlplane.errors import Conflict, Invalid
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster
-from controlplane.wire.log.address import without_password
+from controlplane.wire.redaction import without_password
 
 MAX_PARTITIONS = 256
 # What `set_details` sets, and the limits of a micro-batch that operators may change.

@@ -3,7 +3,7 @@
 import sys
 from contextlib import suppress
 
-from controlplane.env import EnvironmentValueError
+from controlplane.env import EnvironmentValueError, keep_files_private
 from controlplane.runtime.errors import RunError
 from controlplane.runtime.runner import RunOptions, run
 from controlplane.runtime.signals import EndRequests
@@ -18,6 +18,7 @@ def print_line(text: str) -> None:
 
 def main() -> int:
     """Run Weir; return 0 after a requested stop, 1 after a failure."""
+    keep_files_private()
     requests = EndRequests()
     requests.listen()
     try:

@@ -5,7 +5,9 @@ import fcntl
 import os
 import shutil
 import socket
+import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +36,7 @@ def prepare_data(data: Path) -> None:
     """Create the data directory and its folders. Raises `CheckFailed`."""
     try:
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        restrict(data)
         for folder in ("logs", "redis", "checkpoints"):
             (data / folder).mkdir(exist_ok=True)
         probe = data / ".probe"
@@ -44,6 +47,18 @@ def prepare_data(data: Path) -> None:
             f"the data directory {data} cannot be written: {error.strerror}",
             "give this user the directory, or name another one: WEIR_DATA=/some/where make run",
         ) from error
+
+
+def restrict(data: Path) -> None:
+    """Withdraw all permissions of other users on a data directory; links are not followed."""
+    for folder, _, files in os.walk(data):
+        for name in (".", *files):
+            path = os.path.join(folder, name)  # noqa: PTH118 - a checkpoint has 10,000 files
+            # Files of an old Weir's processes may disappear meanwhile.
+            with suppress(FileNotFoundError):
+                mode = os.lstat(path).st_mode
+                if mode & 0o077 and not stat.S_ISLNK(mode):
+                    os.chmod(path, stat.S_IMODE(mode) & 0o700)  # noqa: PTH101 - as above
 
 
 def check_disk(data: Path, needed: int = FREE_BYTES) -> None:

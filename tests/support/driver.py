@@ -105,12 +105,12 @@ class Driver(Application):
     ) -> None:
         super().__init__(redis_url, cluster, directory / "driver.log")
         self._command = [
-            sys.executable, "-m", "workers.pipeline", "--cluster", cluster, "--redis-url",
-            redis_url, "--checkpoint", str(directory / "checkpoint"), "--nodes", str(nodes),
-            "--splits", str(splits), "--trigger-ms", "200",
-            "--log-url", log_url, "--partitions", str(partitions),
+            sys.executable, "-m", "workers.pipeline", "--cluster", cluster,
+            "--checkpoint", str(directory / "checkpoint"), "--nodes", str(nodes),
+            "--splits", str(splits), "--trigger-ms", "200", "--partitions", str(partitions),
         ]  # fmt: skip
-        self._environment = environment or {}
+        urls = {"REDIS_URL": redis_url, "WEIR_LOG_URL": log_url}
+        self._environment = urls | dict(environment or {})
 
     def command(self) -> list[str]:
         return self._command

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -66,17 +67,18 @@ class ClusterDriver(Driver):
     """`python -m workers.pipeline` on a standalone cluster."""
 
     def __init__(self, standalone: Standalone, redis_url: str, directory: Path, nodes: int) -> None:
-        super().__init__(redis_url, directory, "sf", nodes=nodes)
-        self._engine = [
-            "--master", standalone.url,
-            "--conf", f"spark.cores.max={len(standalone.workers)}",
-            "--conf", "spark.executor.memory=512m",
-            "--conf", f"spark.executor.extraJavaOptions={_QUICK}",
-            "--conf", f"spark.driver.extraJavaOptions={_QUICK}",
-        ]  # fmt: skip
+        settings = (
+            f"spark.cores.max={len(standalone.workers)}",
+            "spark.executor.memory=512m",
+            f"spark.executor.extraJavaOptions={_QUICK}",
+            f"spark.driver.extraJavaOptions={_QUICK}",
+        )
+        environment = {"WEIR_SPARK_CONF": shlex.join(settings)}
+        super().__init__(redis_url, directory, "sf", environment, nodes=nodes)
+        self._master = standalone.url
 
     def command(self) -> list[str]:
-        return [*super().command(), *self._engine]
+        return [*super().command(), "--master", self._master]
 
 
 @contextmanager

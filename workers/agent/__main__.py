@@ -34,6 +34,7 @@ def main() -> int:
     """Run until SIGTERM or Ctrl-C; return 1 if the agent cannot start."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
     django.setup()
+    env.keep_files_private()
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())

@@ -7,7 +7,6 @@ Spark's Python daemon, and unlike a process id it survives restarts of the agent
 
 import logging
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -46,7 +45,7 @@ class DriverSpec:
     splits: int = field(compare=False)
     trigger_ms: int
     master: str = "local[2]"
-    log_url: str = ""
+    log_url: str = field(default="", repr=False)
     partitions: int = 0
     max_records: int = 200_000
     max_batch_mb: int = 64
@@ -61,15 +60,16 @@ class Site:
     """The environment of drivers: data directory, Redis, further variables (those of Java).
 
     `checkpoints`: a directory that executors can access, by default in the data directory.
-    `driver_host`: the address of drivers for executors; `spark_conf`: settings, `name=value`.
+    `driver_host`: the address of drivers for executors; `spark_conf`: settings, as in
+    WEIR_SPARK_CONF.
     """
 
     data: Path
-    redis_url: str
+    redis_url: str = field(repr=False)
     env: Mapping[str, str]
     checkpoints: Path | None = None
     driver_host: str = ""
-    spark_conf: tuple[str, ...] = ()
+    spark_conf: str = field(default="", repr=False)
 
     def checkpoint(self, cluster: str) -> Path:
         """Return the checkpoint directory of a cluster."""
@@ -94,7 +94,7 @@ def site_of(data: Path) -> Site:
         java_environment(java.home),
         Path(checkpoints).expanduser().resolve() if checkpoints else None,
         env.text("WEIR_DRIVER_HOST"),
-        tuple(shlex.split(env.text("WEIR_SPARK_CONF"))),
+        env.secret("WEIR_SPARK_CONF"),
     )
 
 
@@ -103,18 +103,28 @@ CommandFactory = Callable[[DriverSpec, Site], Sequence[str]]
 
 
 def pipeline_command(spec: DriverSpec, site: Site) -> list[str]:
-    """Return the command line of the Spark application."""
+    """Return the command line of the Spark application, which any user can read."""
     return [
         sys.executable, "-m", "workers.pipeline", "--cluster", spec.cluster,
-        "--redis-url", site.redis_url, "--checkpoint", str(checkpoint_of(spec, site)),
+        "--checkpoint", str(checkpoint_of(spec, site)),
         "--nodes", str(spec.nodes), "--splits", str(spec.splits),
         "--trigger-ms", str(spec.trigger_ms), "--master", spec.master,
         "--max-records", str(spec.max_records), "--max-batch-mb", str(spec.max_batch_mb),
         *(("--partitions", str(spec.partitions)) if spec.partitions else ()),
-        *(("--log-url", spec.log_url) if spec.log_url else ()),
         *(("--driver-host", site.driver_host) if site.driver_host else ()),
-        *(word for setting in site.spark_conf for word in ("--conf", setting)),
     ]  # fmt: skip
+
+
+def secret_environment(spec: DriverSpec, site: Site) -> dict[str, str]:
+    """Return the settings of the Spark application that may have passwords.
+
+    Only this user can read the environment of a process.
+    """
+    return {
+        "REDIS_URL": site.redis_url,
+        "WEIR_LOG_URL": spec.log_url,
+        "WEIR_SPARK_CONF": site.spark_conf,
+    }
 
 
 def checkpoint_of(spec: DriverSpec, site: Site) -> Path:
@@ -176,6 +186,7 @@ class Driver:
             **here,
             **os.environ,
             **site.env,
+            **secret_environment(self.spec, site),
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             MARK: self._mark,

@@ -12,7 +12,7 @@ from controlplane.access.roles import Actor
 from controlplane.clusters import changes
 from controlplane.errors import Conflict, NotFound
 from controlplane.models import Cluster
-from workers.agent.driver import DriverSpec, Site, pipeline_command
+from workers.agent.driver import DriverSpec, Site, pipeline_command, secret_environment
 from workers.agent.fleet import spec_of
 from workers.pipeline.checkpoints.bootstrap import existing_partitions
 from workers.pipeline.spark.partition_keys import partitions_for
@@ -38,7 +38,10 @@ def change_partitions(
     changes.check_partitions(actor, cluster, number)
     command = repartition_command(spec, site, number, dry_run=dry_run)
     if existing_partitions(Path(_value(command, "--checkpoint"))) not in {None, number}:
-        surroundings = {"SPARK_LOCAL_IP": "127.0.0.1", **os.environ, **site.env}
+        surroundings = {
+            "SPARK_LOCAL_IP": "127.0.0.1", **os.environ, **site.env,
+            **secret_environment(spec, site),
+        }  # fmt: skip
         done = subprocess.run(command, env=surroundings, check=False)  # noqa: S603 - arguments of Weir
         if done.returncode:
             raise Conflict("checkpoint", "The checkpoint was not changed; see the lines above")
@@ -52,10 +55,10 @@ def repartition_command(
 ) -> list[str]:
     """Return the command that changes the checkpoint of a driver."""
     words = pipeline_command(spec, site)
-    kept = ("--cluster", "--redis-url", "--log-url", "--checkpoint")
+    kept = ("--cluster", "--checkpoint")
     return [
         sys.executable, "-m", "workers.pipeline.repartition",
-        *(word for name in kept if name in words for word in (name, _value(words, name))),
+        *(word for name in kept for word in (name, _value(words, name))),
         "--partitions", str(partitions), *(["--dry-run"] if dry_run else []),
     ]  # fmt: skip
 

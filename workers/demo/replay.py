@@ -1,6 +1,6 @@
 """Replay demonstrations into their clusters: streams, records and queries.
 
-python -m workers.demo.replay --demos sf,web --token-file F --redis-url U
+REDIS_URL=… python -m workers.demo.replay --demos sf,web --token-file F
 """
 
 import argparse
@@ -17,6 +17,7 @@ from typing import Final, TypeVar, cast
 import httpx
 import redis
 
+from controlplane.env import redis_url
 from controlplane.runtime.beats import beat
 from controlplane.runtime.process_kinds import REPLAYER
 from controlplane.wire.errors import LogFull, LogUnavailable
@@ -142,7 +143,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     limit = _stopping_after(arguments.limit_minutes, stop)
-    client = connect_patiently(arguments.redis_url)
+    client = connect_patiently(redis_url())
     with ThreadPoolExecutor(len(arguments.demos)) as pool:
         replays = [
             pool.submit(replay_one, PROGRAMS[name], arguments, stop) for name in arguments.demos
@@ -169,9 +170,9 @@ def replay_one(
     auth = TokenFile(arguments.token_file)
     with (
         httpx.Client(base_url=arguments.url, auth=auth, timeout=_REQUEST_TIMEOUT_S) as client,
-        Producer(arguments.redis_url, program.slug) as producer,
+        Producer(redis_url(), program.slug) as producer,
     ):
-        store = connect_patiently(arguments.redis_url)
+        store = connect_patiently(redis_url())
         place = StoredMoment(store, program.slug)
         api = WeirApi(client, program.slug)
         late_nodes = LateNodes(api, store, program.slug, program.late_nodes)
@@ -264,7 +265,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--token-file", type=Path, required=True, help="file of an operator's token"
     )
-    parser.add_argument("--redis-url", required=True, help="Redis of the clusters' logs")
     parser.add_argument("--speed", type=_positive, default=10.0, help="recorded over real seconds")
     parser.add_argument(
         "--long-lived", type=_count, default=0, help="long-lived queries of sf beside its trips"

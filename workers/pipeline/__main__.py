@@ -1,4 +1,8 @@
-"""Run the Spark application of one cluster: `python -m workers.pipeline --cluster sf …`."""
+"""Run the Spark application of one cluster: `python -m workers.pipeline --cluster sf …`.
+
+Environment: REDIS_URL; WEIR_LOG_URL (redis://… or kafka://…; default: that Redis); WEIR_SPARK_CONF
+(settings of Spark as "name=value name=value", which take precedence over Weir's own).
+"""
 
 import argparse
 import logging
@@ -9,6 +13,7 @@ from pathlib import Path
 
 from pyspark.sql.streaming.query import StreamingQuery
 
+from controlplane.wire.redaction import without_password
 from workers.pipeline.application import Application, start
 from workers.pipeline.checkpoints.bootstrap import existing_partitions
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock, finish_swap
@@ -16,6 +21,7 @@ from workers.pipeline.reports.heartbeat import Heartbeat, ProgressListener
 from workers.pipeline.spark.connections import client_of
 from workers.pipeline.spark.partition_keys import partition_warning, partitions_for
 from workers.pipeline.spark.session import SparkSettings, session
+from workers.pipeline.surroundings import SettingMissing, Surroundings, surroundings
 
 logger = logging.getLogger("weir.pipeline")
 
@@ -27,21 +33,22 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with exclusive_lock(Path(options.checkpoint)):
             finish_swap(Path(options.checkpoint))
-            engine = SparkSettings(options.master, options.driver_host, dict(options.conf))
-            application, note = _application(options)
+            given = surroundings()
+            engine = SparkSettings(options.master, options.driver_host, given.spark_conf)
+            application, note = _application(options, given)
             return _run(application, engine, note)
-    except AlreadyRunning as error:
+    except (AlreadyRunning, SettingMissing) as error:
         logger.error("%s", error)
         return 1
 
 
-def _application(options: argparse.Namespace) -> tuple[Application, str]:
+def _application(options: argparse.Namespace, given: Surroundings) -> tuple[Application, str]:
     """Return the application, and a warning about the partitions of its checkpoint."""
     wanted = partitions_for(options.master, options.partitions, options.nodes)
     there = existing_partitions(Path(options.checkpoint))
     application = Application(
-        options.cluster, options.redis_url, options.checkpoint, there or wanted, options.nodes,
-        options.splits, options.trigger_ms, options.max_records, options.log_url,
+        options.cluster, given.redis_url, options.checkpoint, there or wanted, options.nodes,
+        options.splits, options.trigger_ms, options.max_records, given.log_url,
         options.max_batch_mb << 20,
     )  # fmt: skip
     return application, partition_warning(there, wanted)
@@ -85,14 +92,12 @@ def _wait(query: StreamingQuery, stop: threading.Event) -> Exception | None:
 def _last_line(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [line for line in lines if "Error" in line or "Exception" in line]
-    return (named or lines or [type(error).__name__])[-1][:500]
+    return without_password((named or lines or [type(error).__name__])[-1])[:500]
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="workers.pipeline", description=__doc__)
     parser.add_argument("--cluster", required=True)
-    parser.add_argument("--redis-url", required=True)
-    parser.add_argument("--log-url", default="", help="redis://… or kafka://…; default: that Redis")
     parser.add_argument("--checkpoint", required=True)
     parser.add_argument(
         "--nodes", type=int, required=True, help="for routing tables without the number of nodes"
@@ -111,18 +116,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--max-batch-mb", type=int, default=64, help="MiB of a micro-batch")
     parser.add_argument("--master", default="local[2]", help="local[n], spark://, yarn or k8s://")
     parser.add_argument("--driver-host", default="", help="where executors reach this process")
-    parser.add_argument(
-        "--conf", type=_setting, action="append", default=[], metavar="NAME=VALUE",
-        help="a Spark setting, before Weir's own; as often as needed",
-    )  # fmt: skip
     return parser.parse_args(arguments)
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, result, value = text.partition("=")
-    if not result:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    return name.strip(), value
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from workers.pipeline.checkpoints.files import (
 from workers.pipeline.spark.connections import client_of
 from workers.pipeline.spark.partition_keys import node_keys
 from workers.pipeline.spark.session import session
+from workers.pipeline.surroundings import SettingMissing, surroundings
 
 logger = logging.getLogger("weir.pipeline")
 
@@ -53,10 +54,10 @@ class Plan:
     """The request for another number of partitions."""
 
     cluster: str
-    redis_url: str
+    redis_url: str = field(repr=False)
     checkpoint: Path
     partitions: int
-    log_url: str = ""
+    log_url: str = field(default="", repr=False)
 
 
 @dataclass
@@ -193,12 +194,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     # It logs every connection.
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    plan = Plan(
-        options.cluster, options.redis_url, options.checkpoint, options.partitions, options.log_url
-    )
     try:
+        given = surroundings()
+        plan = Plan(
+            options.cluster, given.redis_url, options.checkpoint, options.partitions, given.log_url
+        )
         outcome = repartition(plan, dry_run=options.dry_run)
-    except (RepartitionRejected, AlreadyRunning, CheckpointUnusable) as refusal:
+    except (RepartitionRejected, AlreadyRunning, CheckpointUnusable, SettingMissing) as refusal:
         logger.error("%s", refusal)
         return 1
     logger.info("%s", outcome)
@@ -208,8 +210,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="workers.pipeline.repartition", description=__doc__)
     parser.add_argument("--cluster", required=True)
-    parser.add_argument("--redis-url", required=True)
-    parser.add_argument("--log-url", default="", help="as the application has it")
     parser.add_argument("--checkpoint", required=True, type=Path)
     parser.add_argument("--partitions", required=True, type=_partitions)
     parser.add_argument("--dry-run", action="store_true", help="only check whether it is possible")

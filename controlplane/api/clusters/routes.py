@@ -20,7 +20,7 @@ from controlplane.pagination.cursors import Place
 from controlplane.telemetry.time_series import RESOLUTIONS, require_readable
 from controlplane.telemetry.time_series import samples as read_samples
 from controlplane.topology import nodes
-from controlplane.wire.log.address import without_password
+from controlplane.wire.redaction import without_password
 
 
 class ClusterOut(

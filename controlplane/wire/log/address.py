@@ -18,7 +18,6 @@ KAFKA_OPTIONS: Final = frozenset(
 )  # fmt: skip
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _SERVER: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
-_SECRET: Final = re.compile(r"(?<=://)([^/@]*):[^/@]*(?=@)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,6 @@ def check_url(url: str) -> None:
         kafka_address(url, "cluster")
     elif scheme not in REDIS_SCHEMES or "://" not in url:
         raise BadLogUrl("begins with redis://, rediss://, unix:// or kafka://")
-
-
-def without_password(url: str) -> str:
-    """Return a URL without its password."""
-    return _SECRET.sub(r"\1:***", url)
 
 
 def log_identity(url: str) -> str:

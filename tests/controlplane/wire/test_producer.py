@@ -14,7 +14,7 @@ from controlplane.wire.errors import (
     LogFull,
     LogUnavailable,
 )
-from controlplane.wire.log.address import without_password
+from controlplane.wire.redaction import without_password
 from controlplane.wire.log.redis_log import RedisLog
 from controlplane.wire.log.values import START, IdempotencyToken
 from controlplane.wire.producer import Producer

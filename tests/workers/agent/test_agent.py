@@ -11,7 +11,7 @@ import redis
 from controlplane.runtime.beats import cluster_states, last_beat_ms
 from tests.support.redis_server import running_redis
 from workers.agent.agent import Agent
-from workers.agent.driver import DriverSpec, Site, pipeline_command
+from workers.agent.driver import DriverSpec, Site, pipeline_command, secret_environment
 from workers.agent.heartbeats import Observer
 from workers.agent.keeper import Keeper
 from workers.agent.progress import Progress, Report
@@ -109,7 +109,7 @@ def test_the_driver_is_started_as_the_pipeline_wants_it(tmp_path: Path) -> None:
     """The command line is the whole interface between agent and Spark application."""
     command = pipeline_command(WAITS, Site(tmp_path, "redis://h/0", {}))
     assert command[1:] == [
-        "-m", "workers.pipeline", "--cluster", "sf", "--redis-url", "redis://h/0",
+        "-m", "workers.pipeline", "--cluster", "sf",
         "--checkpoint", str(tmp_path / "checkpoints" / "sf-2"), "--nodes", "4", "--splits", "2",
         "--trigger-ms", "1000", "--master", "local[2]", "--max-records", "200000",
         "--max-batch-mb", "64",
@@ -122,7 +122,7 @@ def test_another_log_has_a_checkpoint_of_its_own(tmp_path: Path) -> None:
     for url in ("kafka://b:9092/t", "kafka://me:pw@b:9092/t?lost=skip", "kafka://b:9092/u"):
         spec = replace(WAITS, log_url=url)
         command = pipeline_command(spec, Site(tmp_path, "redis://h/0", {}))
-        assert command[command.index("--log-url") + 1] == url
+        assert secret_environment(spec, Site(tmp_path, "redis://h/0", {}))["WEIR_LOG_URL"] == url
         places.append(command[command.index("--checkpoint") + 1])
     assert places[0] == places[1] != places[2]
     assert all(place.startswith(str(tmp_path / "checkpoints" / "sf-2-")) for place in places)
@@ -131,12 +131,12 @@ def test_another_log_has_a_checkpoint_of_its_own(tmp_path: Path) -> None:
 def test_a_driver_on_a_cluster_is_told_what_its_executors_need(tmp_path: Path) -> None:
     """They must reach the checkpoint and the driver."""
     spec = replace(WAITS, master="spark://spark:7077")
-    settings = ("spark.executor.memory=2g", "spark.cores.max=8")
+    settings = "spark.executor.memory=2g spark.cores.max=8"
     site = Site(tmp_path, "redis://h/0", {}, Path("/shared"), "weir.example.org", settings)
     command = pipeline_command(spec, site)
     assert command[command.index("--checkpoint") + 1] == "/shared/sf-2"
     assert command[command.index("--master") :] == [
         "--master", "spark://spark:7077", "--max-records", "200000",
             "--max-batch-mb", "64", "--driver-host", "weir.example.org",
-        "--conf", "spark.executor.memory=2g", "--conf", "spark.cores.max=8",
     ]  # fmt: skip
+    assert secret_environment(spec, site)["WEIR_SPARK_CONF"] == settings

@@ -1,3 +1,4 @@
+import os
 import signal
 import subprocess
 import sys
@@ -76,9 +77,10 @@ def test_sigterm_ends_the_process_cleanly_while_weir_is_away(
     """The runner stops all processes at once; the replay must not hang on a web that is gone."""
     command = [
         sys.executable, "-m", "workers.demo.replay", "--token-file", str(token_file),
-        "--url", f"http://127.0.0.1:{free_port()}", "--redis-url", demo_redis_url,
+        "--url", f"http://127.0.0.1:{free_port()}",
     ]  # fmt: skip
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    environment = {**os.environ, "REDIS_URL": demo_redis_url}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         assert "asking again" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)

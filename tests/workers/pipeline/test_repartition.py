@@ -90,11 +90,13 @@ class Site:
     def change(self, partitions: int) -> int:
         """Change the number of partitions by the command; return its exit code."""
         command = [
-            sys.executable, "-m", "workers.pipeline.repartition", "--cluster", "sf", "--redis-url",
-            self.url, "--checkpoint", str(self.checkpoint), "--partitions", str(partitions),
+            sys.executable, "-m", "workers.pipeline.repartition", "--cluster", "sf",
+            "--checkpoint", str(self.checkpoint), "--partitions", str(partitions),
         ]  # fmt: skip
         with (self.directory / "repartition.log").open("ab") as log:
-            return subprocess.run(command, stdout=log, stderr=log, check=False).returncode
+            environment = {**os.environ, "REDIS_URL": self.url}
+            done = subprocess.run(command, stdout=log, stderr=log, check=False, env=environment)
+            return done.returncode
 
     def _feed(self, producer: Producer, driver: Driver) -> None:
         """Append the next minutes whenever those before are read, until the routing is applied.

@@ -23,6 +23,7 @@ from pyspark.sql import SparkSession
 
 from controlplane.wire import limits
 from controlplane.wire.language.registered import MODULES as _FUNCTIONS
+from workers.pipeline.spark.launch import launch_jvm
 
 _PREFIX: Final = "weir-sockets-"
 # A socket's path has at most 107 bytes, and Spark adds "/.<uuid>.sock" to the directory's.
@@ -48,6 +49,13 @@ _JAVA: Final = (
 _SPARING: Final = {"MALLOC_ARENA_MAX": "2", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 _ARROW_BATCH_BYTES: Final = 8 << 20
 _LOOPBACK: Final = "127.0.0.1"
+# Names of settings and variables, and of options of source and sink, with secrets.
+_HIDDEN_NAMES: Final = (
+    r"(?i)secret|passw|token|credential|access[.]?key|private[.]?key|_url$|[.]url$"
+)
+_HIDDEN_OPTIONS: Final = r"(?i)url|^reader$|secret|passw|token|credential"
+# URLs with passwords, in the descriptions of plans.
+_HIDDEN_TEXTS: Final = r"(?<=://)[^\s/@]*:[^\s/]*(?=@)"
 # Other values would spoil the checkpoint: it fixes which partition has the state of a node.
 _FIXED: Final = frozenset({
     "spark.sql.shuffle.partitions", "spark.sql.adaptive.enabled", "spark.sql.session.timeZone",
@@ -156,9 +164,12 @@ def session(cluster: str, partitions: int, engine: SparkSettings | None = None) 
     # The JVM and all workers of this machine inherit it.
     for name, value in _SPARING.items():
         os.environ.setdefault(name, value)
-    builder = SparkSession.builder.master(engine.master).appName(f"weir-{cluster}")
     folder = own_directory() if engine.is_local else shared_directory()
-    for name, value in settings(partitions, engine, folder).items():
+    place = {"spark.master": engine.master, "spark.app.name": f"weir-{cluster}"}
+    chosen = place | settings(partitions, engine, folder)
+    launch_jvm(chosen)
+    builder = SparkSession.builder
+    for name, value in chosen.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     if not engine.is_local:
@@ -191,6 +202,10 @@ def _common(partitions: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.default.parallelism": str(partitions),
         "spark.ui.enabled": "false",
+        # What pages and logs of Spark hide: the sink and the source have the URL of Redis.
+        "spark.redaction.regex": _HIDDEN_NAMES,
+        "spark.sql.redaction.options.regex": _HIDDEN_OPTIONS,
+        "spark.redaction.string.regex": _HIDDEN_TEXTS,
         "spark.driver.memory": "768m",
         "spark.driver.extraJavaOptions": _JAVA,
         "spark.executor.extraJavaOptions": _JAVA,

@@ -1,0 +1,37 @@
+"""The settings of an application that may have passwords: the environment has them.
+
+Every user of the machine can read a command line.
+"""
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+class SettingMissing(ValueError):
+    """A variable of the environment is missing or cannot be used."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """The Redis (REDIS_URL), the log (WEIR_LOG_URL, empty: that Redis), Spark's settings."""
+
+    redis_url: str = field(repr=False)
+    log_url: str = field(default="", repr=False)
+    spark_conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def surroundings(environment: Mapping[str, str] = os.environ) -> Surroundings:
+    """Return the settings of the environment. Raises `SettingMissing`."""
+    url = environment.get("REDIS_URL", "").strip()
+    if not url:
+        raise SettingMissing("REDIS_URL is not set: give the URL of Redis, as redis://host:6379/0")
+    settings: dict[str, str] = {}
+    for word in shlex.split(environment.get("WEIR_SPARK_CONF", "")):
+        name, equals, value = word.partition("=")
+        if not equals:
+            # Not quoted: it may be a part of a secret.
+            raise SettingMissing("WEIR_SPARK_CONF has a word that is not NAME=VALUE")
+        settings[name.strip()] = value
+    return Surroundings(url, environment.get("WEIR_LOG_URL", "").strip(), settings)
