@@ -26,18 +26,9 @@ def open_listener(host: str, port: int) -> socket.socket:
     return socket.create_server((host, port), family=family, backlog=BACKLOG)
 
 
-def main() -> int:
-    """Serve until a signal; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m controlplane.runtime.web")
-    parser.add_argument("--fd", type=int, help="an inherited listening socket")
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8000)
-    arguments = parser.parse_args()
-    if arguments.fd is None:
-        listener = open_listener(arguments.host, arguments.port)
-    else:
-        listener = socket.socket(fileno=arguments.fd)
-    config = uvicorn.Config(
+def configuration() -> uvicorn.Config:
+    """Return the configuration of the server of every web process."""
+    return uvicorn.Config(
         "controlplane.asgi:application",
         access_log=False,
         # By default uvicorn believes forwarded headers of every process on this machine; trusted
@@ -50,7 +41,20 @@ def main() -> int:
         ws_max_size=MAX_SOCKET_MESSAGE,
         limit_concurrency=MAX_CONNECTIONS,
     )
-    server = uvicorn.Server(config)
+
+
+def main() -> int:
+    """Serve until a signal; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m controlplane.runtime.web")
+    parser.add_argument("--fd", type=int, help="an inherited listening socket")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8000)
+    arguments = parser.parse_args()
+    if arguments.fd is None:
+        listener = open_listener(arguments.host, arguments.port)
+    else:
+        listener = socket.socket(fileno=arguments.fd)
+    server = uvicorn.Server(configuration())
     server.run(sockets=[listener])
     return 0 if server.started else 1
 

@@ -7,6 +7,7 @@ import pytest
 
 from controlplane import env
 from controlplane.access.client_address import forwarded_address
+from controlplane.runtime import web
 from controlplane.serving.forwarded import ForwardedHeaders
 
 PROXIES = [ipaddress.ip_network(text) for text in ("10.0.0.0/8", "2001:db8::/32")]
@@ -67,6 +68,13 @@ async def test_client_scheme_and_host_are_those_of_a_trusted_proxy(kind: str) ->
         assert headers[b"host"] == b"inner"
         # It stays, so that a forwarded request is no local one.
         assert set(headers) == {b"host", b"x-forwarded-for"}
+
+
+def test_the_server_itself_believes_no_header() -> None:
+    """Otherwise uvicorn replaces the client before the middleware, for every local process."""
+    config = web.configuration()
+    config.load()
+    assert isinstance(config.loaded_app, ForwardedHeaders)
 
 
 def test_a_setting_that_is_no_network_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
