@@ -18,13 +18,12 @@ from dataclasses import dataclass
 from multiprocessing import Pipe
 from typing import Any, Final, NoReturn, TypeVar
 
-import psutil
 from django.db import connections
 
 from controlplane.isolation.confinement import confine, peak_bytes, resident_bytes
 from controlplane.isolation.errors import ChildDied, OutOfMemory, OutOfTime, Unwanted
+from controlplane.isolation.leftovers import Leftovers, leftovers
 from controlplane.isolation.limits import Limits
-from controlplane.runtime.processes import is_alive, kill_all
 
 Result = TypeVar("Result")
 Progress = Callable[[float], None]
@@ -49,7 +48,7 @@ def run_in_child(
     """
     started = looked = time.monotonic()
     share = 0.0
-    with _forked(compute, limits) as child:
+    with leftovers() as left, _forked(compute, limits, left) as child:
         while True:
             if child.has_message():
                 kind, value = child.message()
@@ -73,15 +72,21 @@ class _Child:
     pid: int
     receiver: Any
     limits: Limits
+    leftovers: Leftovers
 
     def has_message(self) -> bool:
         """Wait for a message, or the end of the child, for the interval of `watch` at most."""
-        ready: bool = self.receiver.poll(LOOK_S)
-        return ready
+        if self.receiver.poll(LOOK_S):
+            return True
+        # A fork of the child may keep the pipe open after its end.
+        state = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return os.waitid(os.P_PID, self.pid, state) is not None
 
     def message(self) -> tuple[str, Any]:
         """Return the next message. Raises `OutOfMemory`, `ChildDied` if the child has ended."""
         try:
+            if not self.receiver.poll():
+                raise EOFError
             message: tuple[str, Any] = self.receiver.recv()
         except (EOFError, OSError):
             raise self._death() from None
@@ -110,16 +115,15 @@ class _Child:
 
     def end(self) -> None:
         """Kill the child with its descendants, and collect it."""
-        with suppress(psutil.Error):
-            process = psutil.Process(self.pid)
-            family = [process, *process.children(recursive=True)]
-            kill_all(lambda: [member for member in family if is_alive(member)])
+        self.leftovers.end_processes(self.pid)
         with suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
 
 
 @contextmanager
-def _forked(compute: Callable[[Progress], Any], limits: Limits) -> Iterator[_Child]:
+def _forked(
+    compute: Callable[[Progress], Any], limits: Limits, left: Leftovers
+) -> Iterator[_Child]:
     receiver, sender = Pipe(duplex=False)
     # Or the child would write the buffered text once more.
     sys.stdout.flush()
@@ -131,8 +135,8 @@ def _forked(compute: Callable[[Progress], Any], limits: Limits) -> Iterator[_Chi
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     pid = os.fork()
     if pid == 0:
-        _run(compute, limits, sender, parent)
-    child = _Child(pid, receiver, limits)
+        _run(lambda progress: _adopted(compute, left, progress), limits, sender, parent)
+    child = _Child(pid, receiver, limits, left)
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         gc.unfreeze()
@@ -141,6 +145,11 @@ def _forked(compute: Callable[[Progress], Any], limits: Limits) -> Iterator[_Chi
     finally:
         receiver.close()
         child.end()
+
+
+def _adopted(compute: Callable[[Progress], Any], left: Leftovers, progress: Progress) -> Any:
+    left.adopt()
+    return compute(progress)
 
 
 def _run(compute: Callable[[Progress], Any], limits: Limits, sender: Any, parent: int) -> NoReturn:

@@ -5,8 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -116,13 +118,14 @@ def test_time_ends_even_compiled_code() -> None:
 def test_what_is_not_wanted_ends_with_its_descendants() -> None:
     """A planner may have started a process of its own."""
     seen: list[psutil.Process] = []
+    before = psutil.Process().children(recursive=True)
 
     def compute(_: object) -> None:
         with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE):
             spin()
 
     def unwanted(_: float) -> bool:
-        seen.extend(psutil.Process().children(recursive=True))
+        seen.extend(set(psutil.Process().children(recursive=True)).difference(before))
         return len(seen) < 2
 
     with pytest.raises(Unwanted):
@@ -145,3 +148,43 @@ def test_a_child_ends_with_its_parent() -> None:
     os.waitpid(worker, 0)
     while is_alive(child):
         time.sleep(0.01)
+
+
+ORPHAN = (
+    "import subprocess; print(subprocess.Popen(['sleep', '60'], stdout=subprocess.DEVNULL,"
+    " start_new_session=True).pid)"
+)
+
+
+def test_what_a_killed_child_started_and_wrote_is_removed(tmp_path: Path) -> None:
+    """Also a process of its own session whose parent has ended, and a fork of its own."""
+    record = tmp_path / "record"
+
+    def compute(_: object) -> None:
+        orphan = subprocess.check_output([sys.executable, "-c", ORPHAN], text=True).strip()
+        folder = tempfile.mkdtemp()
+        fork = os.fork()
+        if fork == 0:
+            signal.pause()
+        record.write_text(f"{orphan} {fork} {folder}")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(OutOfMemory):
+        run_in_child(compute, LIMITS)
+    orphan, fork, folder = record.read_text().split()
+    assert not psutil.pid_exists(int(orphan)) or not is_alive(psutil.Process(int(orphan)))
+    assert not psutil.pid_exists(int(fork)) or not is_alive(psutil.Process(int(fork)))
+    assert not Path(folder).exists()
+    assert not Path(folder).parent.exists()
+
+
+def test_the_folder_of_a_killed_worker_is_removed_by_the_next_computation() -> None:
+    """Only if no process has the id in its name."""
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    abandoned = Path(tempfile.mkdtemp(prefix=f"weir-computation-{ended.pid}-"))
+    kept = Path(tempfile.mkdtemp(prefix=f"weir-computation-{os.getpid()}-"))
+    run_in_child(lambda _: None, LIMITS)
+    assert not abandoned.exists()
+    assert kept.exists()
+    kept.rmdir()
