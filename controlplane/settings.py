@@ -261,8 +261,16 @@ USE_TZ = True
 USE_I18N = False
 
 # Hours after which an ended query and its task leave the database.
+# The masters of Spark that clusters may run on besides local[n]; a driver gives its master the
+# address and password of Redis.
+SPARK_MASTERS = env.text("WEIR_SPARK_MASTERS").split()
 # Which demonstrations the runner started with; none: no replayer runs.
 DEMOS = demos()
+# Days after which history is deleted (controlplane.retention); AUDIT_DAYS: 0 for never.
+PROPOSAL_DAYS = env.integer("WEIR_PROPOSAL_DAYS", 30, 1, 36_500)
+LAB_RUN_DAYS = env.integer("WEIR_LAB_RUN_DAYS", 90, 1, 36_500)
+HEALTH_DAYS = env.integer("WEIR_HEALTH_DAYS", 90, 1, 36_500)
+AUDIT_DAYS = env.integer("WEIR_AUDIT_DAYS", 365, 0, 36_500)
 QUERY_RETENTION_HOURS = env.integer("WEIR_QUERY_RETENTION_HOURS", 6, minimum=1)
 
 # Networks (CIDR) that webhooks may reach, by http also, although they are not public ones.

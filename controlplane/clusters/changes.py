@@ -93,8 +93,9 @@ def stop(actor: Actor, cluster: Cluster, reason: str = "") -> Cluster:
 def set_master(actor: Actor, cluster: Cluster, master: str, reason: str = "") -> Cluster:
     """Set the Spark master of a cluster; a running application is restarted on it.
 
-    Raises `Forbidden`, `Invalid`.
+    Raises `Forbidden` unless the actor is an admin, `Invalid` unless the site allows the master.
     """
+    require(actor, ADMIN, cluster)
     values = {"master": master.strip()}
     text = f"{actor.name} runs it on {values['master']}"
     return _change(actor, cluster, "master", values, reason, text)
@@ -144,9 +145,10 @@ def set_log(actor: Actor, cluster: Cluster, url: str, limit_mb: int, reason: str
     """Set the log's URL (empty: the site's Redis) and its limit of unread MiB.
 
     The URL can change only while the cluster is stopped: windows start again in another log, and
-    unread records of the old one stay unread. Raises `Forbidden`, `Invalid`, `Conflict`.
+    unread records of the old one stay unread. Weir's processes connect to the URL. Raises
+    `Forbidden` unless the actor is an admin, `Invalid`, `Conflict`.
     """
-    require_operator(actor, cluster)
+    require(actor, ADMIN, cluster)
     cluster = Cluster.objects.select_for_update().get(pk=cluster.pk)
     if url != cluster.log_url and cluster.desired != Cluster.Desired.STOPPED:
         raise Conflict(

@@ -1,5 +1,6 @@
 """Clusters with their nodes and streams."""
 
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
@@ -15,6 +16,24 @@ MASTER = RegexValidator(
     rf"|spark://{_HOST}{_PORT}(,{_HOST}{_PORT})*)\Z",
     "Must be local[n], spark://host:port, yarn or k8s://https://host:port",
 )
+
+
+def is_allowed_master(master: str) -> bool:
+    """Return whether clusters may run there: on this machine, or where WEIR_SPARK_MASTERS allows.
+
+    A driver gives its master the address and password of Redis.
+    """
+    return master.startswith("local[") or master in settings.SPARK_MASTERS
+
+
+def valid_master(master: str) -> None:
+    """Raise `ValidationError` unless it is the URL of a master that the site allows."""
+    MASTER(master)
+    if not is_allowed_master(master):
+        allowed = ", ".join(["local[n]", *settings.SPARK_MASTERS])
+        raise ValidationError(
+            f"Is no master of this site: {allowed} (setting WEIR_SPARK_MASTERS)", "not_allowed"
+        )
 
 
 def valid_log_url(url: str) -> None:
@@ -73,7 +92,7 @@ class Cluster(models.Model):
     routing_version = models.PositiveBigIntegerField(default=0)
     applied_version = models.PositiveBigIntegerField(default=0)
     trigger_ms = models.PositiveIntegerField(default=1000)
-    master = models.CharField(max_length=200, default="local[2]", validators=[MASTER])
+    master = models.CharField(max_length=200, default="local[2]", validators=[valid_master])
     log_url = models.CharField(max_length=300, blank=True, validators=[valid_log_url])
     log_limit_mb = models.PositiveIntegerField(default=512, validators=[MinValueValidator(1)])
     partitions = models.PositiveSmallIntegerField(

@@ -7,10 +7,11 @@ from typing import Final
 HIDDEN: Final = "***"
 # `scheme://user:password@host`: the password ends at the last @ of the authority, as in urlsplit.
 # The shape is searched in any text, so an error message that quotes a URL is cleaned as well.
-_PASSWORD: Final = re.compile(r"(?<=://)([^\s/@:'\"]*):[^\s/'\"]*(?=@)")
+_PASSWORD: Final = re.compile(r"(?<=://)([^\s/@:'\"]{0,200}):[^\s/'\"]{0,1000}(?=@)")
 # `?password=…`, which clients of Redis and PostgreSQL accept.
 _PARAMETER: Final = re.compile(
-    r"(?<=[?&;])([\w.\-]*(?:passw|secret|token|credential)[\w.\-]*)=[^\s&;'\"]*", re.IGNORECASE
+    r"(?<=[?&;])([\w.\-]{0,40}?(?:passw|secret|token|credential)[\w.\-]{0,40})=[^\s&;'\"]*",
+    re.IGNORECASE,
 )
 
 

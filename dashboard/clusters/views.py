@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 
@@ -37,6 +38,7 @@ def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
     numbers = _numbers(cluster)
     context = {"ranges": list(RANGES)} | numbers | _status(cluster, numbers["sample"])
     context |= _causes(cluster) | _nodes(cluster, time_range)
+    context["masters"] = settings.SPARK_MASTERS
     return render_page(request, "cluster.html", context)
 
 

@@ -105,6 +105,12 @@ def approving(approver: Actor) -> Client:
 
 
 @pytest.fixture
+def administering(operator: Actor) -> Client:
+    """The browser of an admin."""
+    return browser_of(made.actor("admin"))
+
+
+@pytest.fixture
 def viewing(viewer: Actor) -> Client:
     """The viewer's browser."""
     return browser_of(viewer)

@@ -13,6 +13,7 @@ import redis
 from controlplane.health.losses.detection import CheckpointFacts
 from controlplane.health.losses.repair import facts_of, reconcile
 from controlplane.models import Cluster, ClusterHealth, Incident
+from controlplane.models.cluster import is_allowed_master
 from workers.agent.driver import DriverSpec, Site, checkpoint_of
 from workers.agent.progress import Report
 from workers.pipeline.checkpoints.files import batches_in
@@ -93,6 +94,9 @@ class Gate:
 
         Never raises: an error in one cluster does not affect the others.
         """
+        if not is_allowed_master(spec.master):
+            why = f"{spec.master} is no master that WEIR_SPARK_MASTERS allows"
+            return Report("failed", why, "master-not-allowed")
         looked_at, held = self._looked.get(spec.cluster, (float("-inf"), None))
         if runs and now - looked_at < _EVERY_S:
             return held

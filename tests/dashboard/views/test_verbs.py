@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.messages import get_messages
 from django.test import Client
+from pytest_django import Settings
 
 from controlplane.models import AuditEntry, Cluster, Node, Proposal, Query, Task
 from controlplane.plans.plan import Plan, TaskMove, rows_of
@@ -229,16 +230,24 @@ def test_a_cluster_is_started_and_stopped(
     assert Task.objects.count() == 3
 
 
-def test_the_master_is_chosen(operating: Client, sf: Cluster) -> None:
-    operating.post("/clusters/sf/master/", {"master": " spark://spark:7077 ", "reason": "grows"})
+def test_an_admin_chooses_among_the_masters_of_the_site(
+    operating: Client, administering: Client, sf: Cluster, settings: Settings
+) -> None:
+    settings.SPARK_MASTERS = ["spark://spark:7077"]
+    assert operating.post("/clusters/sf/master/", {"master": "local[3]"}).status_code == 403
+    administering.post(
+        "/clusters/sf/master/", {"master": " spark://spark:7077 ", "reason": "grows"}
+    )
     sf.refresh_from_db()
     assert sf.master == "spark://spark:7077"
     entry = AuditEntry.objects.get(action="cluster.master")
     assert (entry.before, entry.after) == ({"master": "local[2]"}, {"master": sf.master})
 
 
-def test_a_faulty_master_is_told(operating: Client, sf: Cluster) -> None:
-    answer = operating.post("/clusters/sf/master/", {"master": "spark://"})
-    assert "spark://host:port" in said(answer)
+@pytest.mark.parametrize("master", ["spark://", "spark://169.254.169.254:7077", "yarn"])
+def test_another_master_is_refused(administering: Client, sf: Cluster, master: str) -> None:
+    """A driver would give it the address and password of Redis."""
+    answer = administering.post("/clusters/sf/master/", {"master": master})
+    assert "local[n]" in said(answer)
     sf.refresh_from_db()
     assert sf.master == "local[2]"

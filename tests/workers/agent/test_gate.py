@@ -1,10 +1,12 @@
 """Before a driver starts: a real database, a real Redis, and the files of a checkpoint."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from django.utils import timezone
+from pytest_django import Settings
 
 from controlplane.connections import redis_client
 from controlplane.models import Cluster, ClusterHealth, Incident
@@ -60,6 +62,20 @@ def test_a_new_cluster_may_start(sf: Cluster, tmp_path: Path) -> None:
     assert gate.hold(spec_of(sf), 1.0, runs=False) is None
     assert ClusterHealth.objects.get().generation
     assert not Incident.objects.exists()
+
+
+def test_a_master_that_the_site_does_not_allow_gets_no_driver(
+    sf: Cluster, tmp_path: Path, settings: Settings
+) -> None:
+    """It may be older than the rule, or the list may have become shorter."""
+    gate = Gate(Site(tmp_path, "redis://unused", {}))
+    spec = replace(spec_of(sf), master="spark://spark:7077")
+    for runs in (False, True):
+        held = gate.hold(spec, 1.0, runs=runs)
+        assert held is not None
+        assert (held.state, held.code) == ("failed", "master-not-allowed")
+    settings.SPARK_MASTERS = ["spark://spark:7077"]
+    assert gate.hold(spec, 1.0, runs=False) is None
 
 
 def test_a_removed_checkpoint_is_repaired_before_the_start(sf: Cluster, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ OPERATIONS: Final = _rules(
     {
         "member": """
         access_get_caller health_get_site_health access_list_tokens access_revoke_token
-        access_list_audit clusters_routes_list_clusters queries_edges_list_key_groupings
+        access_list_audit access_get_verification clusters_routes_list_clusters queries_edges_list_key_groupings
         lab_list_experiments lab_get_experiment lab_list_runs lab_estimate_run lab_list_queue
         lab_get_run lab_get_table
         """,
@@ -48,7 +48,7 @@ OPERATIONS: Final = _rules(
         integrations_attached_list_progress
         """,
         "operator": """
-        clusters_routes_start_cluster clusters_routes_stop_cluster clusters_routes_set_master
+        clusters_routes_start_cluster clusters_routes_stop_cluster
         clusters_routes_set_batch_limits clusters_routes_set_nodes clusters_routes_change_node
         clusters_shedding_arm_ladder clusters_shedding_disarm_ladder
         clusters_shedding_activate_rung clusters_shedding_release_rung
@@ -57,7 +57,7 @@ OPERATIONS: Final = _rules(
         streams_stream_schemas_put_schema streams_stream_schemas_change_schema
         streams_stream_schemas_infer_schema streams_dead_letters_replay_dead_letters
         streams_dead_letters_delete_dead_letters streams_records_append_records
-        streams_records_set_log queries_routes_submit_query queries_routes_submit_queries
+        queries_routes_submit_query queries_routes_submit_queries
         queries_routes_end_queries queries_routes_end_query queries_edges_set_drop_rule
         queries_edges_remove_drop_rule queries_edges_set_key_grouping
         queries_edges_set_task_count queries_edges_set_aggregator
@@ -73,8 +73,9 @@ OPERATIONS: Final = _rules(
         "approver": """
         proposals_approve_proposal proposals_reject_proposal proposals_withdraw_proposal
         """,
-        "any admin": "integrations_webhooks_list_webhooks",
+        "any admin": "integrations_webhooks_list_webhooks grants_list_grants",
         "admin": """
+        clusters_routes_set_master streams_records_set_log
         integrations_webhooks_make_webhook integrations_webhooks_get_webhook
         integrations_webhooks_change_webhook integrations_webhooks_remove_webhook
         integrations_webhooks_renew_secret integrations_webhooks_test_webhook
@@ -82,7 +83,9 @@ OPERATIONS: Final = _rules(
         clusters_lifecycle_add_cluster clusters_lifecycle_change_cluster
         clusters_lifecycle_remove_cluster clusters_health_decide_incident
         clusters_health_skip_batch policies_change_policy policies_add_blackout
-        policies_remove_blackout clusters_lifecycle_apply_cluster
+        policies_remove_blackout clusters_lifecycle_apply_cluster access_verify_audit
+        grants_grant_everywhere grants_revoke_everywhere grants_grant_on_cluster
+        grants_revoke_on_cluster
         """,
     }
 )
@@ -106,7 +109,7 @@ PAGES: Final = _rules(
         attached-charts
         """,
         "operator": """
-        demo-add cluster-start cluster-stop cluster-master cluster-nodes cluster-limits
+        demo-add cluster-start cluster-stop cluster-nodes cluster-limits
         node-capacity stream-new dead-letters-replay dead-letters-delete split-capacity
         stream-characteristics stream-redirect drop-set drop-lift query-new query-end
         query-retention query-key-grouping query-task-count query-aggregator-count
@@ -115,11 +118,11 @@ PAGES: Final = _rules(
         shedding-activate shedding-release shedding-weights lab-cancel lab-again lab-delete
         attached-remove stream-schema:post
         """,
-        "any admin": "webhook-add",
+        "any admin": "webhook-add grants",
         "admin": """
-        stuck-batch skip-batch incident-decide policy-change blackout-add blackout-remove
+        cluster-master stuck-batch skip-batch incident-decide policy-change blackout-add blackout-remove
         webhook webhook-change webhook-switch webhook-secret webhook-test webhook-remove
-        webhook-again
+        webhook-again audit-verify grant-set grant-revoke
         """,
     }
 )

@@ -17,7 +17,7 @@ from controlplane.records import append
 from controlplane.wire.log import open_log
 from controlplane.wire.log.values import START, Entry, Log, LogPosition
 from controlplane.wire.records.record_codec import decode_block
-from tests.support.cluster import stream_id
+from tests.support.cluster import actor, stream_id
 from tests.support.kafka import running_kafka
 from tests.support.redis_server import free_port
 from tests.support.schemas import REPORTS
@@ -47,6 +47,12 @@ def log(sf: Cluster, redis_url: str) -> Iterator[Log]:
     opened = open_log("", "sf", redis_url)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def owner(sf: Cluster) -> Client:
+    """A client with an admin's token."""
+    return client_of(actor("admin"))
 
 
 def post(client: Client, body: Any, path: str = RECORDS, kind: str = "application/json") -> Any:
@@ -259,12 +265,14 @@ def test_a_session_without_csrf_token_may_not_append(operator: Actor, sf: Cluste
 
 
 def test_the_log_is_moved_to_kafka_while_the_cluster_is_stopped(
-    script: Client, sf: Cluster, redis_url: str
+    script: Client, owner: Client, sf: Cluster, redis_url: str
 ) -> None:
     """Then records go there; the move is in the audit log, without the password."""
     with running_kafka() as address:
         url = f"kafka://me:secret@{address}/t-{uuid4().hex}"
-        answer = post(script, {"url": url, "limit_mb": 64, "reason": "larger"}, LOG)
+        body = {"url": url, "limit_mb": 64, "reason": "larger"}
+        assert post(script, body, LOG).status_code == 403
+        answer = post(owner, body, LOG)
         assert answer.status_code == 200
         assert answer.json()["log_url"] == url.replace("secret", "***")
         assert answer.json()["log_limit_mb"] == 64
@@ -281,12 +289,12 @@ def test_the_log_is_moved_to_kafka_while_the_cluster_is_stopped(
     assert (entry.reason, entry.after["log_limit_mb"]) == ("larger", 64)
 
 
-def test_a_running_cluster_keeps_its_log(script: Client, sf: Cluster) -> None:
+def test_a_running_cluster_keeps_its_log(owner: Client, sf: Cluster) -> None:
     """Its windows would begin anew; the bound may change."""
     Cluster.objects.update(desired=Cluster.Desired.RUNNING)
-    answer = post(script, {"url": "kafka://b:9092", "limit_mb": 512}, LOG)
+    answer = post(owner, {"url": "kafka://b:9092", "limit_mb": 512}, LOG)
     assert (answer.status_code, answer.json()["code"]) == (409, "running")
-    assert post(script, {"url": "", "limit_mb": 9}, LOG).json()["log_limit_mb"] == 9
+    assert post(owner, {"url": "", "limit_mb": 9}, LOG).json()["log_limit_mb"] == 9
     assert Cluster.objects.get().log_url == ""
 
 
@@ -301,10 +309,10 @@ def test_a_running_cluster_keeps_its_log(script: Client, sf: Cluster) -> None:
     ],
 )
 def test_a_log_that_cannot_be_is_refused(
-    script: Client, sf: Cluster, body: dict[str, Any], field: str
+    owner: Client, sf: Cluster, body: dict[str, Any], field: str
 ) -> None:
     """422 names the field; a viewer may not even try."""
-    answer = post(script, body, LOG)
+    answer = post(owner, body, LOG)
     assert answer.status_code == 422
     assert field in answer.json()["fields"]
     assert Cluster.objects.get().log_url == ""
