@@ -12,6 +12,7 @@ from algorithms.estimates import Estimate
 from algorithms.experiments import Experiment, Repeated, experiment
 from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
+from controlplane.access.user_lock import lock_user
 from controlplane.errors import Busy, Conflict, Fields, Invalid
 from controlplane.models import LabRun
 from controlplane.planning.estimates import estimate_run
@@ -56,6 +57,7 @@ def request(
         "values": swept,
         "series": list(compared),
     }
+    lock_user(actor)
     if equal := _equal_run(actor, wanted):
         return equal
     _require_room(actor)

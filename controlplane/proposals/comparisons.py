@@ -15,7 +15,7 @@ from controlplane.planning.budget import checked_budget
 from controlplane.planning.snapshots import keep_snapshot, take_snapshot
 from controlplane.plans.snapshot import canonical
 from controlplane.proposals import decisions, requests
-from controlplane.proposals.queue import require_room
+from controlplane.proposals.queue import lock_requests, require_room
 
 # A chart with more candidates is unreadable, and each occupies a worker.
 MAX_CANDIDATES = 24
@@ -49,6 +49,7 @@ def compare(
     row = keep_snapshot(take_snapshot(cluster.pk, cluster.nu, inputs))
     with transaction.atomic():
         if not isinstance(actor, Automatic):
+            lock_requests(actor, cluster)
             require_room(actor, cluster, len(candidates))
         comparison = Comparison.objects.create(
             cluster=cluster,

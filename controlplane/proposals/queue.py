@@ -10,6 +10,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
+from controlplane.access.user_lock import lock_user
 from controlplane.errors import Busy
 from controlplane.models import Cluster, Proposal
 from controlplane.proposals.claims import claimed, waiting
@@ -66,10 +67,8 @@ def estimated_s(row: Proposal) -> float:
 def require_room(actor: Actor, cluster: Cluster, count: int = 1) -> None:
     """Raise `Busy` if a user or a cluster has too many computations for `count` more.
 
-    A comparison is one request of its user. Call it in the transaction of the request: it locks
-    the cluster's row, so that concurrent requests count each other.
+    A comparison is one request of its user. Call it after `lock_requests`, in its transaction.
     """
-    Cluster.objects.select_for_update().only("pk").get(pk=cluster.pk)
     unfinished = Proposal.objects.filter(state=Proposal.State.COMPUTING)
     of_user = unfinished.filter(requested_by=actor.name, origin=Proposal.Origin.PERSON)
     single = of_user.filter(comparison=None).count()
@@ -80,6 +79,17 @@ def require_room(actor: Actor, cluster: Cluster, count: int = 1) -> None:
     limit = settings.MAX_COMPUTATIONS_PER_CLUSTER
     if computed + count > limit:
         raise _busy("too_many_computations", "The cluster has", computed, limit)
+
+
+def lock_requests(actor: Actor, cluster: Cluster) -> None:
+    """Lock the rows of the user and of the cluster until the end of the transaction.
+
+    So concurrent requests of a user on several clusters, and of several users on a cluster, count
+    each other.
+    """
+    lock_user(actor)
+    rows = Cluster.objects.select_for_update(no_key=True).filter(pk=cluster.pk)
+    rows.values_list("pk").first()
 
 
 def equal_request(actor: Actor, values: Mapping[str, Any]) -> Proposal | None:

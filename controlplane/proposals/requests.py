@@ -19,7 +19,7 @@ from controlplane.planning.budget import checked_budget
 from controlplane.planning.estimates import require_affordable_plan
 from controlplane.planning.measures import Measure
 from controlplane.policies.store import policy_of
-from controlplane.proposals.queue import equal_request, require_room
+from controlplane.proposals.queue import equal_request, lock_requests, require_room
 from controlplane.proposals.transitions import notify
 from controlplane.task_names import COMPUTE_PROPOSAL, send_on_commit
 
@@ -55,6 +55,8 @@ def request(
     plan = {"planner": adapter.name, "algorithm": chosen.name, "parameters": checked}
     need = require_affordable_plan(chosen, checked, cluster)
     if comparison is None and not isinstance(actor, Automatic):
+        lock_requests(actor, cluster)
+        # A request that changes nothing has no entry in the audit log.
         if equal := equal_request(actor, {"cluster": cluster, "base": base, **plan}):
             return equal
         require_room(actor, cluster)

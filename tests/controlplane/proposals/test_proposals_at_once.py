@@ -10,10 +10,10 @@ import pytest
 from django.db import connection
 
 from controlplane.access.roles import Actor
-from controlplane.errors import Conflict
+from controlplane.errors import Busy, Conflict
 from controlplane.executions import control, progression
 from controlplane.models import AuditEntry, Cluster, Execution, Proposal, RoutingVersion
-from controlplane.proposals import decisions
+from controlplane.proposals import decisions, requests
 from tests.support.cluster import actor
 from tests.support.execution import batch, begun, ready, scattered, under_way
 from tests.support.policies import set_policy
@@ -148,3 +148,34 @@ def test_stopping_and_pausing_exclude_each_other(
     assert proposal.state == "stopped"
     assert len(refusals(answers)) <= 1
     assert not isinstance(answers[0], Conflict)
+
+
+def test_concurrent_requests_of_a_user_on_several_clusters_share_one_limit(
+    operator: Actor, cluster: Cluster, settings: Any
+) -> None:
+    settings.MAX_REQUESTS_PER_USER = 1
+    others = [Cluster.objects.create(slug=slug, name=slug) for slug in ("nyc", "la")]
+    rivals = [cluster, *others]
+    for _ in range(ROUNDS):
+        answers = at_once(*(partial(_requested, operator, rival) for rival in rivals))
+        assert sorted(answers) == ["", "too_many_requests", "too_many_requests"]
+        Proposal.objects.all().delete()
+
+
+def test_concurrent_equal_requests_of_a_user_are_one(operator: Actor, cluster: Cluster) -> None:
+    """Only the first one has an entry in the audit log: the other changes nothing."""
+    for rounds in range(1, ROUNDS + 1):
+        answers = at_once(*[partial(_requested, operator, cluster)] * 3)
+        assert answers == [""] * 3
+        assert Proposal.objects.count() == 1
+        assert AuditEntry.objects.filter(action="proposal.request").count() == rounds
+        Proposal.objects.all().delete()
+
+
+def _requested(by: Actor, cluster: Cluster) -> str:
+    """Request a plan; return the code of the refusal, "" for none."""
+    try:
+        requests.request(by, cluster, "mms", {"nu": 0.1})
+    except Busy as refused:
+        return refused.code
+    return ""

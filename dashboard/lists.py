@@ -1,0 +1,36 @@
+"""Filters of lists from the address of a page, which has no other parameters."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, TypeVar
+
+from controlplane.errors import Invalid
+from controlplane.pagination.listing import Filters
+from dashboard.guards import PageRequest
+
+Kind = TypeVar("Kind", bound=Filters)
+
+
+def list_filters(
+    request: PageRequest,
+    kind: type[Kind],
+    defaults: Mapping[str, Any] | None = None,
+    *,
+    others: Collection[str] = (),
+    **given: Any,
+) -> Kind:
+    """Return the filters in the address of a page.
+
+    `defaults`: values by parameter; `others`: the page's parameters that are no filters; `given`:
+    fields that are not read from the address. Raises `Invalid` for invalid values and, as the API
+    does, for unknown parameters.
+    """
+    names = (item.name for field, item in kind.parameters().items() if field not in given)
+    require_known(request, {*names, *others})
+    return kind.of({**(defaults or {}), **request.GET.dict()}, **given)
+
+
+def require_known(request: PageRequest, known: Collection[str]) -> None:
+    """Raise `Invalid` if the address of a page has a parameter with another name."""
+    if unknown := sorted(request.GET.keys() - set(known)):
+        text = f"Is not a parameter of this page, which has: {', '.join(sorted(known))}"
+        raise Invalid({name[:100]: [text] for name in unknown[:20]})
