@@ -20,9 +20,11 @@ PYTHON ?= $(shell for name in /usr/bin/python3 python3 python3.13 python3.12 pyt
 T ?=
 # Processes that share the tests; more of them than cores gain nothing and reach time limits.
 N ?= 2
+# The sample of make mutants.
+SEED ?= 1
 
 .DEFAULT_GOAL := help
-.PHONY: help run test nightly install lint format types contracts check lock bench screenshots clean
+.PHONY: help run test nightly mutants install lint format types contracts check lock bench screenshots clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -52,6 +54,9 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else t
 	tests/dashboard/test_idle_sockets.py
 	@env WEIR_SCHEMATHESIS_EXAMPLES=100 $(PY) -m pytest tests/controlplane/api/test_schemathesis.py
 	@postgres="$$(.ci/postgres)" && exec env WEIR_SCHEDULES=20 POSTGRES="$$postgres" $(PY) -m pytest -n $(N) -m "hypothesis and not spark"
+
+mutants: $(INSTALLED) ## test 200 small faults of the code: how many the tests detect (takes an hour)
+	@exec $(PY) -m benchmarks.mutation.sample --output mutants.json --seed $(SEED)
 
 install: $(INSTALLED) ## make .venv as requirements.lock says
 

@@ -23,6 +23,7 @@ OTHERS = {
     "typed_columns": "--against ..",
     "light_load": "--against ..",
     "availability.web_restart": "http://127.0.0.1:8000",
+    "mutation.sample": "--output mutants.json",
 }
 
 

@@ -1,0 +1,1 @@
+"""A mutation run: how many small faults of the code the tests detect."""

@@ -1,0 +1,184 @@
+"""A sampled mutation run: which of N small faults the tests detect.
+
+    python -m benchmarks.mutation.sample --output mutants.json [--mutants 200] [--seed 1]
+
+Every area has an equal share of the sample. The tests of a mutant are those that execute its lines
+(coverage contexts; measured in the first run, or read from --contexts). The checkout is copied:
+it is never changed. --again FILE tests the survivors of an earlier result, after their tests were
+strengthened. Equivalent mutants, which no test can detect, are listed with their reasons in
+equivalents.json; they do not count.
+"""
+
+import argparse
+import json
+import os
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import asdict
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final
+
+from benchmarks.mutation.mutants import Mutant, sampled
+from benchmarks.mutation.selection import Contexts, measured
+from benchmarks.mutation.trees import ROOT, Outcome, Tree, copied
+
+# The folders and files of each area, and the tests that may detect their mutants.
+AREAS: Final = {
+    "executions": ("controlplane/executions/",),
+    "policies": ("controlplane/policies/",),
+    "drift": ("controlplane/proposals/drift.py", "controlplane/proposals/staleness.py"),
+    "engine": ("workers/pipeline/engine/",),
+}
+TESTS: Final = (
+    "tests/controlplane/executions",
+    "tests/controlplane/policies",
+    "tests/controlplane/proposals",
+    "tests/workers/pipeline/engine",
+    "tests/workers/pipeline/exchange",
+    "tests/workers/pipeline/nodes",
+)
+EQUIVALENTS: Final = Path(__file__).with_name("equivalents.json")
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, required=True, help="the file of the result (JSON)")
+    parser.add_argument("--mutants", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=30.0, help="tests of a mutant, at most")
+    parser.add_argument("--contexts", type=Path, help="a file of coverage contexts, written once")
+    parser.add_argument("--again", type=Path, help="a result whose survivors are tested again")
+    parser.add_argument("--areas", nargs="+", choices=AREAS, default=list(AREAS))
+    return parser.parse_args(arguments)
+
+
+def files_of(area: str) -> list[str]:
+    """Return the modules of an area, relative to the checkout."""
+    paths = []
+    for part in AREAS[area]:
+        files = [ROOT / part] if part.endswith(".py") else sorted((ROOT / part).rglob("*.py"))
+        paths += [str(file.relative_to(ROOT)) for file in files]
+    return paths
+
+
+def chosen(options: argparse.Namespace) -> list[Mutant]:
+    """Return the sample: the same for the same seed and sources."""
+    if options.again is not None:
+        rows = json.loads(options.again.read_text())["mutants"]
+        survivors = [row["mutant"] for row in rows if row["status"] == "survived"]
+        return [mutant for row in survivors if (mutant := _present(Mutant(**row)))]
+    mutants: list[Mutant] = []
+    for place, area in enumerate(options.areas):
+        left = len(options.areas) - place
+        count = (options.mutants - len(mutants)) // left
+        chance = random.Random(f"{options.seed} {area}")
+        mutants += sampled(ROOT, files_of(area), count, chance)
+    return mutants
+
+
+def _present(mutant: Mutant) -> Mutant | None:
+    """Return a mutant of an earlier result if its text is still there."""
+    source = (ROOT / mutant.path).read_text()
+    return mutant if source[mutant.start : mutant.stop] == mutant.before else None
+
+
+def run(
+    mutants: Iterable[Mutant], contexts: Contexts, trees: Sequence[Tree], most_s: float,
+    report: Callable[[Outcome], None],
+) -> list[Outcome]:  # fmt: skip
+    """Return the outcome of each mutant; each tree tests one mutant after another."""
+    free: SimpleQueue[Tree] = SimpleQueue()
+    for tree in trees:
+        free.put(tree)
+
+    def tested(mutant: Mutant) -> Outcome:
+        last = mutant.line + mutant.before.count("\n")
+        tests = contexts.tests(mutant.path, mutant.line, last, most_s)
+        expected_s = sum(contexts.seconds[name] for name in tests)
+        tree = free.get()
+        try:
+            outcome = tree.test(mutant, tests, expected_s)
+        finally:
+            free.put(tree)
+        report(outcome)
+        return outcome
+
+    with ThreadPoolExecutor(len(trees)) as pool:
+        return list(pool.map(tested, mutants))
+
+
+def is_equivalent(outcome: Outcome) -> bool:
+    """Return whether the mutant is listed as equivalent."""
+    rows = json.loads(EQUIVALENTS.read_text())
+    key = (outcome.mutant.path, outcome.diff.splitlines()[3:])
+    return any((row["path"], row["diff"]) == key for row in rows)
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """Return killed, survived, timeout and equivalent mutants by area, and the share detected."""
+    rows = [
+        f"{'area':12}{'mutants':>8}{'killed':>8}{'timeout':>8}{'equivalent':>11}{'survived':>9}"
+    ]
+    counted = {area: _counts(area, outcomes) for area in AREAS}
+    for area, counts in [*counted.items(), ("all", sum(counted.values(), Counter()))]:
+        names = ("killed", "timeout", "equivalent", "survived")
+        widths = (8, 8, 11, 9)
+        cells = [f"{counts[name]:>{width}}" for name, width in zip(names, widths, strict=True)]
+        possible = counts.total() - counts["equivalent"]
+        share = (counts["killed"] + counts["timeout"]) / possible if possible else 1.0
+        rows.append(f"{area:12}{counts.total():>8}{''.join(cells)}{share:>8.1%}")
+    return "\n".join(rows)
+
+
+def _counts(area: str, outcomes: Sequence[Outcome]) -> Counter[str]:
+    inside = [row for row in outcomes if row.mutant.path.startswith(AREAS[area])]
+    return Counter(
+        "equivalent" if row.status == "survived" and is_equivalent(row) else row.status
+        for row in inside
+    )
+
+
+def main() -> None:
+    options = parse_options()
+    os.nice(19)
+    outcomes: list[Outcome] = []
+    with tempfile.TemporaryDirectory(prefix="weir-mutants-") as folder, ExitStack() as stack:
+        roots = [copied(Path(folder) / str(number)) for number in range(options.processes)]
+        file = options.contexts or Path(folder) / "contexts.json"
+        sources = [part for area in AREAS for part in AREAS[area]]
+        contexts = measured(roots[0], file, sources, TESTS)
+        trees = [stack.enter_context(closing(Tree(root, TESTS))) for root in roots]
+
+        def report(outcome: Outcome) -> None:
+            outcomes.append(outcome)
+            place = f"{outcome.mutant.path}:{outcome.mutant.line}"
+            print(
+                f"{len(outcomes):4} {outcome.status:9}{outcome.seconds:7.1f} s  {place}", flush=True
+            )
+            write(options, contexts, outcomes)
+
+        run(chosen(options), contexts, trees, options.seconds, report)
+    for row in outcomes:
+        if row.status == "survived":
+            print(f"\n{'equivalent' if is_equivalent(row) else 'survived'}:\n{row.diff}")
+    print(f"\nseed {options.seed}\n{table(outcomes)}")
+
+
+def write(options: argparse.Namespace, contexts: Contexts, outcomes: Sequence[Outcome]) -> None:
+    """Write the outcomes to the file of the result."""
+    result = {
+        "seed": options.seed,
+        "failed_without_mutants": sorted(contexts.failed),
+        "mutants": [asdict(row) for row in outcomes],
+    }
+    options.output.write_text(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Which tests execute a line, the fastest first."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.mutation.trees import OPTIONS, WITHOUT, environment_of
+
+PLUGIN = "benchmarks.mutation.contexts"
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """The tests by line (from 1) and file, the seconds of each test, and those that fail unmutated.
+
+    A line that runs during the import of its module has the test "".
+    """
+
+    lines: Mapping[str, Mapping[int, Sequence[str]]]
+    seconds: Mapping[str, float]
+    failed: frozenset[str]
+
+    def tests(self, path: str, line: int, last: int, most_s: float) -> list[str]:
+        """Return the tests that execute one of the lines, or the file if it runs at import.
+
+        The fastest come first, up to `most_s` seconds together.
+        """
+        by_line = self.lines.get(path, {})
+        names = {name for number in range(line, last + 1) for name in by_line.get(number, ())}
+        # A part of an expression over several lines has no line of its own.
+        first = next((number for number in range(line, 0, -1) if by_line.get(number)), line)
+        names = names or set(by_line.get(first, ()))
+        if "" in names:
+            names |= {name for tests in by_line.values() for name in tests}
+        known = [name for name in names if name in self.seconds and name not in self.failed]
+        chosen: list[str] = []
+        total = 0.0
+        for name in sorted(known, key=lambda name: (self.seconds[name], name)):
+            total += self.seconds[name]
+            if chosen and total > most_s:
+                break
+            chosen.append(name)
+        return chosen
+
+
+def measured(tree: Path, file: Path, sources: Sequence[str], tests: Sequence[str]) -> Contexts:
+    """Return the contexts in a file; if it does not exist, run the tests to write it."""
+    if not file.exists():
+        command = [sys.executable, "-m", "pytest", *OPTIONS, *WITHOUT, "-p", PLUGIN, *tests]
+        extra = {"WEIR_CONTEXTS": str(file.resolve()), "WEIR_CONTEXTS_SOURCES": ":".join(sources)}
+        subprocess.run(command, cwd=tree, env={**environment_of(tree), **extra}, check=False)
+    read = json.loads(file.read_text())
+    lines = {
+        path: {int(line): names for line, names in by_line.items()}
+        for path, by_line in read["lines"].items()
+    }
+    return Contexts(lines, read["seconds"], frozenset(read["failed"]))

@@ -1,0 +1,123 @@
+"""Mutants replace what tests can detect, and reach the functions that were imported already."""
+
+import importlib.util
+import random
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from benchmarks.mutation.mutants import places_of, sampled
+from benchmarks.mutation.patching import patched
+
+SOURCE = '''"""Docstring with 1 < 2."""
+
+from functools import cache
+from typing import Final
+
+LIMIT: Final = 3
+
+
+class Box:
+    """A box."""
+
+    size: int = 2
+
+    @property
+    def fits(self) -> bool:
+        """Return whether 2 < 3."""
+        return self.size < LIMIT and (
+            self.size
+            != 1
+        )
+
+
+@cache
+def clipped(value: int, most: int = 5) -> int:
+    assert value != 7, "2 < 3"
+    if not value:
+        raise ValueError(f"{value + 1}")
+    return min(value, most)
+'''
+
+
+def replacements(source: str) -> set[tuple[str, str]]:
+    return {(m.before, m.after) for place in places_of("m.py", source) for m in place}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("a < b", {("a < b", "(a <= b)"), ("a < b", "(a >= b)")}),
+        ("a == b", {("a == b", "(a != b)")}),
+        ("a and b", {("a and b", t) for t in ("(a or b)", "(a)", "(b)")}),
+        ("not a", {("not a", "(a)")}),
+        ("a // b", {("a // b", "(a * b)")}),
+        ("max(a)", {("max(a)", "min(a)")}),
+        ("2", {("2", "3")}),
+        ("True", {("True", "False")}),
+        ("a if b else c", {("a if b else c", "(a)"), ("a if b else c", "(c)")}),
+        ("'text'", set()),
+        ("a: int | None", set()),
+        ("assert a < b", set()),
+    ],
+)
+def test_an_expression_has_its_mutants(source: str, expected: set[tuple[str, str]]) -> None:
+    statement = source if ":" in source or source.startswith("assert") else f"x = {source}"
+    assert replacements(statement) == expected
+
+
+def test_statements_are_removed_and_returns_are_none() -> None:
+    source = "def f(x):\n    x.a = b\n    f(x)\n    return x\n"
+    assert replacements(source) == {
+        ("x.a = b", "pass"),
+        ("f(x)", "pass"),
+        ("return x", "return None"),
+    }
+
+
+def test_a_mutant_compiles_keeps_the_lines_and_shows_its_diff() -> None:
+    mutants = [mutant for place in places_of("m.py", SOURCE) for mutant in place]
+    assert len(mutants) == 15
+    for mutant in mutants:
+        mutated = mutant.applied(SOURCE)
+        compile(mutated, "m.py", "exec")
+        assert (mutated != SOURCE, mutated.count("\n")) == (True, SOURCE.count("\n"))
+        assert mutant.diff(SOURCE).startswith("--- m.py")
+
+
+def test_a_seed_has_its_sample(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(SOURCE)
+    first, again, other = (sampled(tmp_path, ["m.py"], 5, random.Random(n)) for n in (1, 1, 2))
+    assert first == again != other
+    assert len({mutant.start for mutant in first}) == 5
+
+
+@pytest.fixture
+def module(tmp_path: Path) -> ModuleType:
+    file = tmp_path / "mutated_module.py"
+    file.write_text(SOURCE)
+    spec = importlib.util.spec_from_file_location("mutated_module", file)
+    assert spec is not None
+    assert spec.loader is not None
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules["mutated_module"] = loaded
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def test_functions_that_others_imported_are_mutated(module: ModuleType) -> None:
+    """Properties, methods and decorated functions as well."""
+    imported, box = module.clipped, module.Box()
+    assert patched("mutated_module.py", SOURCE, SOURCE.replace("min(", "max("))
+    assert patched("mutated_module.py", SOURCE, SOURCE.replace("< LIMIT", "> LIMIT"))
+    assert (imported(3), box.fits) == (5, False)
+
+
+@pytest.mark.parametrize(("text", "other"), [("= 3", "= 4"), ("= 2", "= 3"), ("= 5", "= 6")])
+def test_constants_and_defaults_need_a_process_of_their_own(
+    module: ModuleType, text: str, other: str
+) -> None:
+    assert not patched("mutated_module.py", SOURCE, SOURCE.replace(text, other))
+    assert module.Box().fits
