@@ -72,7 +72,7 @@ def test_a_socket_that_comes_back_asks_from_its_newest_sample(module: Page) -> N
         "const make = () => { const s = {send: (m) => sent.push(JSON.parse(m)), close() {}};"
         " made.push(s); return s; };"
         "const live = new LiveSocket('x', () => 4200, make); live.open(); made[0].onopen();"
-        "made[0].onclose(); live.hurry(); made[1].onopen();"
+        "made[0].onclose({code: 1006}); live.hurry(); made[1].onopen();"
         "return [made.length, sent];"
     )
     assert run(module, LIVE + script) == [2, [{"since": 4200}, {"since": 4200}]]
