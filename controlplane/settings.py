@@ -274,7 +274,7 @@ AUDIT_DAYS = env.integer("WEIR_AUDIT_DAYS", 365, 0, 36_500)
 QUERY_RETENTION_HOURS = env.integer("WEIR_QUERY_RETENTION_HOURS", 6, minimum=1)
 
 # Networks (CIDR) that webhooks may reach, by http also, although they are not public ones.
-WEBHOOK_NETWORKS = env.words("WEIR_WEBHOOK_NETWORKS", "")
+WEBHOOK_NETWORKS = env.networks_with_ports("WEIR_WEBHOOK_NETWORKS")
 
 LOGGING = {
     "version": 1,

@@ -12,20 +12,17 @@ from django.utils import timezone
 
 from controlplane import arrivals, lab
 from controlplane import watch as watch_loops
+from controlplane.access import audit_chain
 from controlplane.admission import fitting
 from controlplane.background import reconcile as reconciliation
-from controlplane.background import retention
 from controlplane.clusters import demo
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.executions import progression
-from controlplane.integrations import attached_housekeeping, deliveries, idempotency
 from controlplane.partitioning import skew_history
-from controlplane.policies.exclusions import prune_exclusions
 from controlplane.proposals import computation, ledger, staleness
-from controlplane.results import edge_periods, window_retention
+from controlplane.retention import housekeeping
 from controlplane.runtime.beats import forget_instances, now_ms
-from controlplane.shedding import history as shedding_history
 from controlplane.task_names import (
     ADVANCE,
     COMPUTE_PROPOSAL,
@@ -41,7 +38,9 @@ from controlplane.task_names import (
     REVIEW_PROPOSALS,
     ROLL_UP,
     RUN_LAB,
+    SEAL_AUDIT,
     UPDATE_LEDGER,
+    VERIFY_AUDIT,
     WATCH,
 )
 from controlplane.telemetry import time_series
@@ -105,23 +104,9 @@ def reconcile_routing() -> None:
 
 @shared_task(name=PRUNE)
 def prune() -> None:
-    """Delete expired rows."""
-    now = timezone.now()
-    time_series.prune_samples(now)
-    arrivals.prune(now)
-    skew_history.prune(now)
-    shedding_history.prune_intervals(now)
-    edge_periods.prune(now)
-    retention.prune_queries(now)
-    window_retention.prune_windows(now)
-    retention.prune_routing()
-    retention.prune_sessions(now)
+    """Delete what is kept no longer."""
+    housekeeping.prune_all(timezone.now())
     demo.renew_token()
-    attached_housekeeping.prune(now)
-    idempotency.prune(now)
-    deliveries.prune(now)
-    prune_exclusions(now)
-    watch_loops.prune(now)
     forget_instances(redis_client(), now_ms())
 
 
@@ -160,6 +145,8 @@ _add_periodic(RECORD_KEY_SKEW, skew_history.record_all)
 _add_periodic(ROLL_UP, _roll_up)
 _add_periodic(REQUEUE_LAB_RUNS, lab.requeue_lost)
 _add_periodic(REQUEUE_PROPOSALS, computation.requeue_lost)
+_add_periodic(SEAL_AUDIT, lambda _: audit_chain.seal())
+_add_periodic(VERIFY_AUDIT, lambda _: audit_chain.verify())
 
 
 def _worker_stops() -> bool:

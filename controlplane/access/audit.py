@@ -1,15 +1,25 @@
 """Entries of the audit log, written in the transaction of the change, and their lists."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from controlplane.access.roles import Actor
+from controlplane.access.roles import ADMIN, Actor
+from controlplane.access.routine_actions import is_counted
 from controlplane.models import AuditEntry, Cluster
 from controlplane.pagination.listing import Filters, Listing, text_filter
+
+# Actions about authentication: their names begin with these words.
+AUTHENTICATION: Final = ("login", "logout", "password", "session", "token")
+_AUTHENTICATION: Final = Q(
+    *((f"action__{how}", f"{word}{end}") for word in AUTHENTICATION
+      for how, end in (("exact", ""), ("startswith", "."))),
+    _connector=Q.OR,
+)  # fmt: skip
 
 
 def record(
@@ -23,7 +33,12 @@ def record(
     after: Mapping[str, Any] | None = None,
     seal: str = "",
 ) -> None:
-    """Write one entry; a bulk request gets one entry."""
+    """Write one entry; a bulk request gets one entry.
+
+    Routine actions by tokens beyond a number per hour are counted instead (`routine_actions`).
+    """
+    if is_counted(actor, action, subject, cluster):
+        return
     AuditEntry.objects.create(
         at=timezone.now(),
         actor=actor.name,
@@ -41,20 +56,20 @@ def record(
 
 @dataclass(frozen=True)
 class AuditFilters(Filters):
-    """Filters of the list: cluster is a slug, "" for all; clusters: visible ids, None for all."""
+    """Filters of the list: cluster is a slug, "" for all; reader: None for Weir itself."""
 
     text: str = text_filter("q")
     cluster: str = text_filter("cluster", 40)
     action: str = text_filter("action", 60)
     request: str = text_filter("request", 40)
-    clusters: frozenset[int] | None = None
+    reader: Actor | None = None
 
 
 def audit_listing(filters: AuditFilters) -> Listing[AuditEntry, AuditEntry]:
     """Return the entries, newest first."""
     entries: QuerySet[AuditEntry] = AuditEntry.objects.select_related("cluster")
-    if filters.clusters is not None:
-        entries = entries.filter(cluster__in=filters.clusters)
+    if filters.reader is not None:
+        entries = visible_entries(entries, filters.reader)
     equal = {
         "action": filters.action, "request": filters.request, "cluster__slug": filters.cluster,
     }  # fmt: skip
@@ -63,4 +78,26 @@ def audit_listing(filters: AuditFilters) -> Listing[AuditEntry, AuditEntry]:
         names = ("actor", "action", "object", "reason")
         parts = [(f"{name}__icontains", filters.text) for name in names]
         entries = entries.filter(Q(*parts, _connector=Q.OR))
-    return Listing(entries, ("-at", "-pk"), list, filters)
+    return Listing(entries, ("-at", "-pk"), partial(_shown, filters.reader), filters)
+
+
+def visible_entries(entries: QuerySet[AuditEntry], reader: Actor) -> QuerySet[AuditEntry]:
+    """Return the entries that a reader may see.
+
+    These are the entries of visible clusters. Those about authentication are for admins of all
+    clusters and the person concerned.
+    """
+    if reader.clusters is not None:
+        entries = entries.filter(cluster__in=reader.clusters)
+    if reader.is_admin:
+        return entries
+    concerned = Q(actor=reader.name) | Q(object=f"user {reader.name}")
+    return entries.filter(~_AUTHENTICATION | concerned)
+
+
+def _shown(reader: Actor | None, rows: Sequence[AuditEntry]) -> list[AuditEntry]:
+    """Blank the addresses of others, except for admins of the entry's cluster."""
+    for row in rows:
+        if reader and row.actor != reader.name and not reader.may(ADMIN, row.cluster_id):
+            row.address = ""
+    return list(rows)

@@ -4,7 +4,7 @@ from controlplane.models.access import ApiToken, Grant, KeptAnswer
 from controlplane.models.admission import Redirection, StreamArrivals
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.models.audit import AuditChain, AuditEntry
-from controlplane.models.cluster import Cluster, Node, Stream
+from controlplane.models.cluster import Cluster, DeletedCluster, Node, Stream
 from controlplane.models.execution import Execution, Step
 from controlplane.models.health import (
     ClusterHealth,
@@ -24,6 +24,7 @@ from controlplane.models.partitioning import KeySkew
 from controlplane.models.policy import Blackout, Exclusion, Policy
 from controlplane.models.proposal import Comparison, Proposal
 from controlplane.models.query import Drop, Query, QueryStream, Task
+from controlplane.models.routine import RoutineActions
 from controlplane.models.routing import RoutingVersion
 from controlplane.models.shedding import (
     ArmedLadder,
@@ -50,6 +51,7 @@ __all__ = [
     "Comparison",
     "CountedRange",
     "Decision",
+    "DeletedCluster",
     "Delivery",
     "DisarmedLadder",
     "DriverRestart",
@@ -74,6 +76,7 @@ __all__ = [
     "Query",
     "QueryStream",
     "Redirection",
+    "RoutineActions",
     "RoutingVersion",
     "SheddingInterval",
     "SkippedBatch",

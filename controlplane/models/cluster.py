@@ -117,6 +117,19 @@ class Cluster(models.Model):
         return self.slug
 
 
+class DeletedCluster(models.Model):
+    """The slug of a deleted cluster, until the agent has removed its checkpoints."""
+
+    slug = models.SlugField(max_length=40, unique=True)
+    deleted_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["deleted_at"]
+
+    def __str__(self) -> str:
+        return self.slug
+
+
 class Node(models.Model):
     """A state partition of the application; hosts tasks; capacity in records/s.
 

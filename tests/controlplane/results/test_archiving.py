@@ -14,7 +14,6 @@ from controlplane.access.roles import Actor
 from controlplane.archive import windows as archive
 from controlplane.archive.models import ArchivedQuery, ArchivedWindow
 from controlplane.archive.windows import Archived, Part
-from controlplane.background import retention
 from controlplane.connections import redis_client
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Query
@@ -22,6 +21,7 @@ from controlplane.query_spec import QuerySpec
 from controlplane.results import archiving, window_retention
 from controlplane.results.filters import WindowFilters, WindowState, cursor_read
 from controlplane.results.pages import windows_page
+from controlplane.retention import rows as retention
 from controlplane.topology import queries
 from controlplane.wire import keys
 from controlplane.wire.query_text import QueryText
