@@ -12,5 +12,5 @@ def lock_user(actor: Actor) -> None:
     single writer instead of locks of rows.
     """
     # An insert that refers to the row waits for FOR UPDATE, but not for FOR NO KEY UPDATE.
-    rows = User.objects.select_for_update(no_key=True).filter(pk=actor.user.pk)
+    rows = User.objects.select_for_update(no_key=True).filter(username=actor.name)
     rows.values_list("pk").first()

@@ -38,16 +38,20 @@ def fit_forecasters(now: datetime) -> int:
         )
         streams = list(due.order_by(F("fitted_at").asc(nulls_first=True), "id")[:STREAMS])
         if streams:
-            fitted += _fit(cluster, streams, now)
-        if time.monotonic() - started > LONGEST_S:
+            fitted += _fit(cluster, streams, now, started + LONGEST_S)
+        if time.monotonic() > started + LONGEST_S:
             break
     return fitted
 
 
-def _fit(cluster: Cluster, streams: list[Stream], now: datetime) -> int:
+def _fit(cluster: Cluster, streams: list[Stream], now: datetime, end: float) -> int:
+    """Fit the streams until a moment of the monotonic clock; return how many were fitted."""
     known = history(cluster, PERIODS, PERIOD_S, [stream.pk for stream in streams])
     choices = 0
-    for stream in streams:
+    for tried, stream in enumerate(streams):
+        if time.monotonic() > end:
+            streams = streams[:tried]
+            break
         rates = known.of(stream.pk)
         rates = rates[~np.isnan(rates)]
         stream.fitted_at = now

@@ -1,10 +1,13 @@
 """The limits of computations."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from django.conf import settings
 
 MB = 1 << 20
+# The longest time that a page, or one cycle of the watch loops, waits for a ladder.
+LADDER_S: Final = 30.0
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,11 @@ class Limits:
 def proposal_limits() -> Limits:
     """Return the limits of the computation of a proposal."""
     return Limits(settings.PROPOSAL_MEMORY_MB * MB, float(settings.PROPOSAL_SECONDS))
+
+
+def ladder_limits() -> Limits:
+    """Return the limits of the computation of a ladder of drop rules, for which a request waits."""
+    return Limits(settings.PROPOSAL_MEMORY_MB * MB, min(LADDER_S, settings.PROPOSAL_SECONDS))
 
 
 def lab_limits() -> Limits:

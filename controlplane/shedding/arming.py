@@ -12,6 +12,8 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.events.publish import announce, event
+from controlplane.isolation import Exhausted, run_in_child
+from controlplane.isolation.limits import ladder_limits
 from controlplane.models import ArmedLadder, Cluster, DisarmedLadder, Proposal
 from controlplane.planning.adapters.shedding import NO_PLAN
 from controlplane.planning.shedding.ladder import compute_ladder
@@ -39,18 +41,22 @@ class ComputedLadder:
 def compute(cluster: Cluster) -> ComputedLadder:
     """Return the ladder for the present rates, costs and queries of a cluster.
 
-    Raises `Conflict` no_query, no_rates, no_costs, no_plan or too_large.
+    Raises `Conflict` no_query, no_rates, no_costs, no_plan, too_large, out_of_memory or
+    out_of_time.
     """
     snapshot = take_snapshot(cluster.pk, cluster.nu, {PlannerInput.SHEDDING})
     return ComputedLadder(ladder_of(snapshot), snapshot)
 
 
 def ladder_of(snapshot: ClusterSnapshot) -> Ladder:
-    """Return the ladder of a snapshot. Raises as `compute`."""
+    """Return the ladder of a snapshot, which a child computes. Raises as `compute`."""
     try:
-        ladder = compute_ladder(snapshot)
+        ladder = run_in_child(lambda _: compute_ladder(snapshot), ladder_limits())
     except PlanningError as error:
         raise Conflict("no_plan", f"There is no optimal plan: {error}") from None
+    except Exhausted as error:
+        data = {"limit": error.limit, "used": error.used}
+        raise Conflict(error.code, str(error), data) from None
     if ladder is None:
         raise Conflict("no_plan", NO_PLAN)
     return ladder

@@ -3,10 +3,12 @@
 An operator who arms a provisional ladder wants the measured one: weights and floors are the same.
 """
 
+import time
 from dataclasses import replace
 from typing import Final
 
 from controlplane.errors import Conflict
+from controlplane.isolation import OutOfMemory, OutOfTime
 from controlplane.models import ArmedLadder, Cluster
 from controlplane.planning.shedding.observation import read_work
 from controlplane.planning.snapshots import keep_snapshot
@@ -16,6 +18,10 @@ from controlplane.topology.apply import Change, apply
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing.cluster_actions import SetLadder
 
+# A ladder beyond the limits of a computation is tried again after so long.
+AGAIN_S: Final = 3600.0
+_LIMITS: Final = frozenset({OutOfMemory.code, OutOfTime.code})
+_next_attempt: Final[dict[int, float]] = {}
 REFINED: Final = "Costs are measured: the provisional ladder is computed again"
 
 
@@ -28,12 +34,16 @@ def refine_provisional(cluster: Cluster) -> bool:
     row = ArmedLadder.objects.filter(cluster=cluster).first()
     if row is None or not row.value.is_provisional:
         return False
+    if time.monotonic() < _next_attempt.get(cluster.pk, 0.0):
+        return False
     if not any(is_measured(node) for node in read_work(cluster).nodes):
         return False
     try:
         computed = compute(Cluster.objects.get(pk=cluster.pk))
-    except Conflict:
+    except Conflict as conflict:
         # Without rates or queries the provisional ladder stays.
+        if conflict.code in _LIMITS:
+            _next_attempt[cluster.pk] = time.monotonic() + AGAIN_S
         return False
     if computed.ladder.is_provisional:
         return False

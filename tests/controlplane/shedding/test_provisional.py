@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from controlplane.access.roles import Actor
+from controlplane.errors import Conflict
 from controlplane.models import ArmedLadder, Cluster, MetricSample
 from controlplane.planning.shedding.observation import read_work
 from controlplane.plans.shedding_input import CostSource
 from controlplane.policies.store import update_policy
+from controlplane.shedding import arming, refinement
 from controlplane.shedding.arming import arm
 from controlplane.shedding.refinement import refine_provisional
 from controlplane.shedding.report import ladder_report
@@ -92,3 +94,23 @@ def test_a_provisional_ladder_is_replaced_when_costs_are_measured(
     assert arm(operator, quiet, "shorter").value.drain_ms == 1_600
     assert not ladder_report(quiet).is_bound_kept
     assert not refine_provisional(quiet)
+
+
+def test_a_ladder_beyond_the_limits_is_refused_and_not_tried_again_at_once(
+    operator: Actor, quiet: Cluster, now: datetime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process survives it: a child computes ladders."""
+    monkeypatch.setattr(refinement, "_next_attempt", {})
+    armed = arm(operator, quiet, "before the sale")
+    store(quiet, now, np.linspace(100.0, 1_000.0, 60))
+    with monkeypatch.context() as patch:
+        patch.setattr(arming, "compute_ladder", lambda _: np.ones(2**33))
+        with pytest.raises(Conflict) as refused:
+            arm(operator, quiet, "now")
+        assert refused.value.code == "out_of_memory"
+        assert refused.value.data["limit"] > 0
+        assert not refine_provisional(quiet)
+    assert not refine_provisional(quiet)
+    assert ArmedLadder.objects.get(cluster=quiet).set_at == armed.set_at
+    refinement._next_attempt.clear()
+    assert refine_provisional(quiet)
