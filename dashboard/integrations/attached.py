@@ -20,6 +20,7 @@ from controlplane.integrations.attached_list import (
 from controlplane.models import AttachedQuery
 from dashboard.figures.attached import attached_figures
 from dashboard.guards import PageRequest, viewer_action, viewer_page
+from dashboard.lists import list_filters
 from dashboard.responses import notify, render_list
 from dashboard.time_range import TimeRange, time_range_of
 
@@ -35,7 +36,7 @@ MARGIN = timedelta(seconds=5)
 @viewer_page
 def index(request: PageRequest) -> HttpResponse:
     """Render the attached jobs with instructions to attach another one."""
-    filters = JobFilters.of({"per_page": JOBS_PER_PAGE} | request.GET.dict())
+    filters = list_filters(request, JobFilters, {"per_page": JOBS_PER_PAGE})
     context = {
         "filters": filters,
         "page": jobs_listing(filters).page,

@@ -28,6 +28,7 @@ from dashboard.integrations.webhook_forms import (
     sent,
     webhook_form,
 )
+from dashboard.lists import list_filters
 from dashboard.responses import notify, notify_refusal, notify_refusals, render_list, render_page
 
 PER_PAGE = 20
@@ -161,7 +162,7 @@ def _hook_page(
 
 
 def _hook_context(request: PageRequest, hook: Webhook) -> dict[str, Any]:
-    filters = DeliveryFilters.of({"per_page": PER_PAGE} | request.GET.dict())
+    filters = list_filters(request, DeliveryFilters, {"per_page": PER_PAGE})
     now = timezone.now()
     return {
         "now": now,

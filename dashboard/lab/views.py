@@ -29,6 +29,7 @@ from dashboard.figures.lab import panels_of
 from dashboard.guards import PageRequest, viewer_action, viewer_page
 from dashboard.lab.forms import form_of, run_in, sent_of
 from dashboard.lab.summary import plain, summary
+from dashboard.lists import list_filters
 from dashboard.numbers import duration
 from dashboard.responses import notify, notify_refusal, notify_refusals, render_list, render_page
 
@@ -38,7 +39,7 @@ RUNS_PER_PAGE = 15
 @viewer_page
 def index(request: PageRequest) -> HttpResponse:
     """Show the newest runs and every experiment."""
-    filters = LabFilters.of({"per_page": RUNS_PER_PAGE} | request.GET.dict())
+    filters = list_filters(request, LabFilters, {"per_page": RUNS_PER_PAGE})
     context = _runs(filters) | {"planners": all_experiments(), "states": STATES}
     return render_list(request, "lab.html", "_lab_runs.html", context)
 

@@ -23,6 +23,7 @@ from controlplane.watch.decision_log import (
 )
 from dashboard.forms import moment, number
 from dashboard.guards import PageRequest, cluster_action, cluster_page
+from dashboard.lists import list_filters
 from dashboard.policies.decisions import decision_row, why
 from dashboard.policies.forms import form_sections, policy_changes
 from dashboard.responses import cluster_change, notify, render_list, render_page
@@ -112,7 +113,7 @@ def exclusion_remove(request: PageRequest, cluster: Cluster, pk: int) -> str:
 @cluster_page
 def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the last and the previous decisions of the watch loops."""
-    filters = DecisionFilters.of(request.GET)
+    filters = list_filters(request, DecisionFilters)
     page = decisions_listing(cluster, filters).page
     context = {
         "filters": filters,

@@ -20,13 +20,14 @@ from controlplane.proposals.listing import ProposalFilters, proposal_by_id, prop
 from controlplane.proposals.queue import computing_queue
 from dashboard.forms import form_fields, parameters
 from dashboard.guards import PageRequest, cluster_action, cluster_page
+from dashboard.lists import list_filters
 from dashboard.responses import notify, notify_refusal, notify_refusals, render_list, render_page
 
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a page of proposals and the form of a request."""
-    context = _list(cluster, ProposalFilters.of(request.GET))
+    context = _list(cluster, list_filters(request, ProposalFilters, others=("algorithm",)))
     whole = context | _form(cluster, request.GET.dict(), {}, {})
     return render_list(request, "proposals.html", "_proposals_table.html", whole)
 

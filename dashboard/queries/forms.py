@@ -39,7 +39,8 @@ _NAMED: Final = re.compile(r"\s*([^\s=<>!]+)\s*=(?!=)(.*)", re.DOTALL)
 _SUMMARY: Final = ("mean", "min", "max")
 # What stands between the sides of a pair; no expression has it but within a text or a name.
 PAIRED: Final = "<->"
-_PAIRED_OR_QUOTED: Final = re.compile(rf"{PAIRED}|'(?:[^']|'')*'|\"[^\"]*\"")
+# Linear: possessive, and a text without its closing quote ends with the line.
+_PAIRED_OR_QUOTED: Final = re.compile(rf"{PAIRED}|'(?:[^']|'')*+(?:'|\Z)|\"[^\"]*+(?:\"|\Z)")
 
 
 @dataclass(frozen=True)

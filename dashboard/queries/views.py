@@ -27,6 +27,7 @@ from controlplane.topology import queries
 from dashboard.figures.parts import Figure
 from dashboard.figures.results import results_figure
 from dashboard.guards import PageRequest, cluster_page
+from dashboard.lists import list_filters
 from dashboard.queries.key_grouping_forms import grouping_context, grouping_values
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 from dashboard.queries.retention_forms import UNITS, retention_values
@@ -43,7 +44,7 @@ DRAWN_WINDOWS = 5_000
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a page of queries, live ones by default."""
-    filters = QueryFilters.of({"per_page": PER_PAGE, "state": "live"} | request.GET.dict())
+    filters = list_filters(request, QueryFilters, {"per_page": PER_PAGE, "state": "live"})
     context = {
         "filters": filters,
         "page": queries_listing(cluster, filters).page,

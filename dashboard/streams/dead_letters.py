@@ -1,5 +1,7 @@
 """Pages of dead letters: list, export, replay and deletion."""
 
+from typing import Final
+
 from django.http import HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -20,20 +22,20 @@ from controlplane.records.dead_letter_list import (
 )
 from controlplane.records.dead_letters import Choice, Replayed
 from dashboard.guards import PageRequest, cluster_action, cluster_page
+from dashboard.lists import require_known
 from dashboard.responses import notify, notify_refusals, render_list
+
+FILTERS: Final = ("stream", "reason", "cursor", "limit")
 
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show a page of dead letters, the newest first."""
+    require_known(request, FILTERS)
     away = False
     try:
-        try:
-            filters = DeadLetterFilters.of(cluster, request.GET.dict())
-            page = dead_letters_page(cluster, filters)
-        except Invalid:
-            filters = DeadLetterFilters()
-            page = dead_letters_page(cluster, filters)
+        filters = DeadLetterFilters.of(cluster, request.GET.dict())
+        page = dead_letters_page(cluster, filters)
     except RedisError:
         filters, page, away = DeadLetterFilters(), DeadLetterPage([]), True
     context = {
@@ -47,6 +49,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 @cluster_page
 def export(request: PageRequest, cluster: Cluster) -> HttpResponseBase:
     """Return dead letters as a file."""
+    require_known(request, {*FILTERS, "format"})
     filters = DeadLetterFilters.of(cluster, request.GET)
     form = "csv" if request.GET.get("format") == "csv" else "ndjson"
     return exported(cluster, filters, form)

@@ -17,6 +17,7 @@ from controlplane.records.dead_letter_list import ABOUT
 from controlplane.topology import drop_rules
 from controlplane.wire.dead_letters import Reason
 from dashboard.guards import PageRequest, cluster_page
+from dashboard.lists import list_filters
 from dashboard.responses import cluster_change, render_list, render_page
 from dashboard.streams.admission import (
     admission_context,
@@ -32,7 +33,7 @@ SUGGESTED = 12
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show a page of streams."""
-    filters = StreamFilters.of({"per_page": PER_PAGE} | request.GET.dict())
+    filters = list_filters(request, StreamFilters, {"per_page": PER_PAGE})
     context = {
         "filters": filters,
         "page": streams_listing(cluster, filters).page,
@@ -47,9 +48,8 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show a stream and the live queries that read it."""
     row = stream_by_id(cluster, pk)
-    filters = QueryFilters.of(
-        {"state": "live", "per_page": PER_PAGE} | request.GET.dict() | {"stream": row.stream.name}
-    )
+    defaults = {"state": "live", "per_page": PER_PAGE}
+    filters = list_filters(request, QueryFilters, defaults, stream=row.stream.name)
     context = {"row": row, "page": queries_listing(cluster, filters).page}
     parts = _schema_context(row) | drop_rules_context(row.stream) | admission_context(row.stream)
     return render_page(request, "stream.html", context | parts)

@@ -29,7 +29,14 @@ def test_the_sides_of_a_pair_are_told_apart(written: str, found: list[list[str]]
     assert pairs(written) == (found, {})
 
 
-@pytest.mark.parametrize("wrong", ["car = car", "car <-> ", "<-> car", "a <-> b <-> c", "car"])
+UNCLOSED = "'" * 200_001 + " <-> x"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    ["car = car", "car <-> ", "<-> car", "a <-> b <-> c", "car", UNCLOSED],
+    ids=["equal", "no right", "no left", "three", "no sign", "unclosed"],
+)
 def test_a_line_that_is_no_pair_keeps_its_number(wrong: str) -> None:
     """So that the faults of those behind it stand at theirs."""
     found, faults = pairs(f"car <-> car\n{wrong}\nx <-> y")
