@@ -5,6 +5,7 @@ effect and returns the same response.
 """
 
 import hashlib
+import json
 import re
 from collections.abc import Callable
 from functools import wraps
@@ -122,8 +123,9 @@ def _done(
             if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
                 transaction.set_rollback(True)
             elif isinstance(response, HttpResponse) and status not in _PASSING:
-                content_type = response.get("Content-Type", "")
-                idempotency.store_answer(claimed, status, content_type, response.content)
+                stored = _without_secret(request, response)
+                content_type = stored.get("Content-Type", "")
+                idempotency.store_answer(claimed, stored.status_code, content_type, stored.content)
                 kept = True
     except Conflict as lost:
         return _refused(request, lost)
@@ -133,6 +135,19 @@ def _done(
     if not kept:
         idempotency.release(claimed)
     return response
+
+
+def _without_secret(request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    """Return the response to store: a refusal with the other values if there is a secret."""
+    if not getattr(request, "shows_secret", False):
+        return response
+    values = json.loads(response.content)
+    del values["secret"]
+    text = (
+        "The request succeeded, and only its first response had the secret. If you do not have"
+        " it, replace what `data` names"
+    )
+    return problem(request, 409, "Not now", text, code="secret_not_repeated", data=values)
 
 
 def _repeated(kept: KeptAnswer) -> HttpResponse:

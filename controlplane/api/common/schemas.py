@@ -7,12 +7,20 @@ A `Schema` also reads model instances, by looking up each field. A schema of man
 from collections.abc import Mapping
 from dataclasses import fields
 from datetime import datetime
-from typing import Any, Final, TypeVar, get_type_hints
+from typing import Any, Final, Self, TypeVar, get_type_hints
 from uuid import UUID
 
 from django.db import models
 from ninja import Schema
-from pydantic import AliasPath, BaseModel, ConfigDict, Field, create_model
+from pydantic import (
+    AliasPath,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    create_model,
+    model_validator,
+)
 
 _TYPES: Final[Mapping[type[Any], Any]] = {
     models.BooleanField: bool,
@@ -105,6 +113,22 @@ class ReasonIn(RequestBody):
     """The reason of a change, for the audit log."""
 
     reason: str = Field("", max_length=2000)
+
+
+class SecretOut(Schema):
+    """The base class of responses with a new secret, which is not shown again.
+
+    Such a response is not stored for a repeated request (`decorators.idempotent`).
+    """
+
+    secret: str
+
+    @model_validator(mode="after")
+    def _mark(self, info: ValidationInfo) -> Self:
+        """Mark the request whose response this is."""
+        if info.context and "request" in info.context:
+            info.context["request"].shows_secret = True
+        return self
 
 
 class CountOut(Schema):

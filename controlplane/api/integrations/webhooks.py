@@ -4,12 +4,12 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema, Status
+from ninja import Router, Status
 from pydantic import Field
 
 from controlplane.access.roles import Actor
 from controlplane.api.common.lists import list_parameters, listed
-from controlplane.api.common.schemas import ListOut, RequestBody, below, columns_of
+from controlplane.api.common.schemas import ListOut, RequestBody, SecretOut, below, columns_of
 from controlplane.api.common.security import caller
 from controlplane.clusters.listing import visible_cluster
 from controlplane.integrations import deliveries, webhooks
@@ -41,11 +41,10 @@ class WebhookOut(
     cluster: str | None = below("cluster.slug")
 
 
-class NewWebhookOut(Schema):
+class NewWebhookOut(SecretOut):
     """A new webhook with the secret that signs its messages."""
 
     webhook: WebhookOut
-    secret: str
 
 
 class DeliveryOut(
