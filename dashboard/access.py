@@ -6,7 +6,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.views.decorators.cache import never_cache
 
-from controlplane.access import tokens
+from controlplane.access import audit_chain, tokens
 from controlplane.access.audit import AuditFilters, audit_listing
 from controlplane.access.roles import ROLES, VIEWER, Actor
 from controlplane.clusters.listing import visible_cluster
@@ -14,6 +14,7 @@ from controlplane.errors import Invalid, NotFound
 from controlplane.models import Cluster
 from dashboard.dialog_forms import whole_number
 from dashboard.guards import PageRequest, anyone_action, anyone_page
+from dashboard.lists import list_filters
 from dashboard.responses import notify, notify_refusals, render_list, render_page
 
 AUDIT_PER_PAGE = 100
@@ -58,10 +59,22 @@ def revoke_token(request: PageRequest, pk: int) -> HttpResponseRedirect:
 @anyone_page
 def list_audit_entries(request: PageRequest) -> HttpResponse:
     """Render a page of audit entries of visible clusters, newest first."""
-    values = {"per_page": AUDIT_PER_PAGE} | request.GET.dict()
-    filters = AuditFilters.of(values, clusters=request.actor.clusters)
-    context = {"filters": filters, "page": audit_listing(filters).page}
+    defaults = {"per_page": AUDIT_PER_PAGE}
+    filters = list_filters(request, AuditFilters, defaults, reader=request.actor)
+    context = {
+        "filters": filters,
+        "page": audit_listing(filters).page,
+        "verification": audit_chain.last_verification(),
+        "may_verify": request.actor.is_admin,
+    }
     return render_list(request, "audit.html", "_audit_table.html", context)
+
+
+@anyone_action
+def verify_audit_log(request: PageRequest) -> HttpResponseRedirect:
+    """Verify the hash chain of the audit log now."""
+    audit_chain.request_verification(request.actor)
+    return redirect("audit")
 
 
 def _page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:

@@ -6,11 +6,19 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import Field
 
-from controlplane.access import tokens
+from controlplane.access import audit_chain, tokens
 from controlplane.access.audit import AuditFilters, audit_listing
+from controlplane.access.audit_chain import Fault, Verification
 from controlplane.access.roles import ROLES, VIEWER
 from controlplane.api.common.lists import list_parameters, listed, requested_page
-from controlplane.api.common.schemas import ListOut, RequestBody, below, columns_of
+from controlplane.api.common.schemas import (
+    ListOut,
+    RequestBody,
+    SecretOut,
+    below,
+    columns_of,
+    fields_of,
+)
 from controlplane.api.common.security import caller
 from controlplane.clusters.listing import visible_cluster
 from controlplane.models import ApiToken, AuditEntry, Cluster
@@ -68,11 +76,10 @@ class TokenOut(columns_of(ApiToken, "id name hint role created_at expires_at las
     cluster: str | None = below("cluster.slug")
 
 
-class NewTokenOut(Schema):
+class NewTokenOut(SecretOut):
     """A new token with its secret, which is not shown again."""
 
     token: TokenOut
-    secret: str
 
 
 @tokens_router.get("", response=list[TokenOut])
@@ -100,12 +107,15 @@ def revoke_token(request: HttpRequest, pk: int) -> Any:
 class AuditOut(
     columns_of(  # type: ignore[misc]
         AuditEntry,
-        "id at actor address action object request seal reason",
+        "id at actor address action object request seal reason sequence hash",
         before=dict[str, Any],
         after=dict[str, Any],
     )
 ):
-    """One change; request is the id of the request that caused it, seal that of its plan."""
+    """One change; request is the id of the request that caused it, seal that of its plan.
+
+    sequence and hash: its place in the hash chain, null and "" for seconds after the change.
+    """
 
     cluster: str | None = below("cluster.slug")
 
@@ -121,8 +131,50 @@ def list_audit(request: HttpRequest, response: HttpResponse) -> Any:
     """List audit entries, newest first.
 
     Query parameters q, cluster, action, request (a request's id), cursor, limit (up to 1000). Who
-    sees some clusters only gets the entries of those.
+    sees some clusters only gets the entries of those. Entries about logins, sessions, passwords
+    and tokens, and addresses of clients, are for admins and the person concerned.
     """
-    filters = AuditFilters.of(request.GET, clusters=caller(request).clusters)
+    filters = AuditFilters.of(request.GET, reader=caller(request))
     page = requested_page(request, audit_listing(filters))
     return listed(request, response, page) | {"entries": page.rows}
+
+
+class AuditFaultOut(fields_of(Fault)):  # type: ignore[misc]
+    """The first fault of the chain: code, place in the chain, and id of the entry if it exists.
+
+    code: changed, missing, end, checkpoint, head or triggers.
+    """
+
+
+class VerificationOut(fields_of(Verification, without="fault")):  # type: ignore[misc]
+    """A verification of the audit log; sequence and hash are the head of the chain.
+
+    intact is false if there is a fault, or no verification yet. entries: the verified entries.
+    """
+
+    intact: bool = Field(validation_alias="is_intact")
+    fault: AuditFaultOut | None
+
+
+class VerifyIn(RequestBody):
+    """The head of the chain as an earlier verification returned it, if it was noted."""
+
+    sequence: int | None = Field(None, ge=0)
+    hash: str = Field("", max_length=64)
+
+
+@audit.get("/verification", response=VerificationOut)
+def get_verification(request: HttpRequest) -> Any:
+    """Return the result of the last verification of the audit log, which takes place hourly."""
+    caller(request)
+    return audit_chain.last_verification()
+
+
+@audit.post("/verify", response=VerificationOut)
+def verify_audit(request: HttpRequest, body: VerifyIn) -> Any:
+    """Verify the whole audit log now. Requires the role admin.
+
+    With a noted head, a chain that was computed again is reported too.
+    """
+    noted = None if body.sequence is None else (body.sequence, body.hash)
+    return audit_chain.request_verification(caller(request), noted)

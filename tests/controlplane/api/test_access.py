@@ -6,9 +6,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.access.roles import Actor
+from controlplane.access.audit import record
+from controlplane.access.roles import Actor, Automatic
 from controlplane.models import ApiToken, AuditEntry, Cluster, Query
 from tests.controlplane.api.callers import get, granted, post, scripted, user_of
+from tests.support.cluster import actor
 from tests.support.texts import SUMMARY_JSON
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -144,3 +146,33 @@ def test_the_audit_log_tells_of_the_clusters_one_may_see(
     post(scripted(operator), "/clusters/sf/start")
     seen = get(scripted(granted("viewer", other)), "/audit").json()["entries"]
     assert {one["cluster"] for one in seen} == {"nyc"}
+
+
+def test_entries_about_authentication_are_for_admins_and_the_person_concerned(
+    operator: Actor, viewer: Actor, sf: Cluster
+) -> None:
+    """Also the page and its search; of other entries, only addresses are blank."""
+    person, watcher, boss = login(operator), login(viewer), login(actor("admin"))
+    post(person, "/clusters/sf/start")
+    post(person, "/tokens", {"name": "script"})
+    record(Actor(user_of(operator), "192.0.2.9"), "session.end_all", f"user {operator.name}")
+    record(Automatic("weir"), "session.expire", f"user {operator.name}")
+
+    def seen(client: Client) -> dict[tuple[str, str], str | None]:
+        entries = get(client, "/audit?limit=100").json()["entries"]
+        return {(entry["actor"], entry["action"]): entry["address"] for entry in entries}
+
+    private = {
+        (operator.name, "login"), (operator.name, "token.create"),
+        (operator.name, "session.end_all"), ("weir", "session.expire"),
+    }  # fmt: skip
+    assert private <= seen(person).keys()
+    assert private <= seen(boss).keys()
+    assert not private & seen(watcher).keys()
+    assert (viewer.name, "login") in seen(watcher)
+    assert seen(watcher)[operator.name, "cluster.start"] == ""
+    assert seen(boss)[operator.name, "cluster.start"] == "127.0.0.1"
+    assert seen(boss)[operator.name, "session.end_all"] == "192.0.2.9"
+    for address in ("/audit/", f"/audit/?q={operator.name}", "/audit/?action=session.end_all"):
+        assert b"session.end_all" not in watcher.get(address).content.split(b"<table")[-1]
+    assert b"session.end_all" in boss.get("/audit/").content
