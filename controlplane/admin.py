@@ -1,13 +1,20 @@
-"""Django's admin for all models; rows that use cases write are read-only."""
+"""Django's admin: users and groups, recorded in the audit log; all rows of Weir, read-only."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.forms import UserChangeForm
+from django.contrib.auth.models import Group, User
+from django.core.exceptions import ValidationError
 from django.db.models import Model
 from django.http import HttpRequest
 
 from controlplane import models
+from controlplane.access import audit
+from controlplane.access.grants import is_granted_admin, is_last_admin
+from controlplane.access.roles import ADMIN, LOCAL_APPROVER, ROLES, actor_of
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -17,7 +24,11 @@ else:
 
 
 class ReadOnly(ModelAdmin):
-    """Shows rows that only services write: the routing table would not follow an edit here."""
+    """Shows rows that services write, without a way to change them.
+
+    A change here would go around roles on clusters, checks, the audit log and publication. Every
+    model of Weir is registered with this class.
+    """
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Refuse."""
@@ -33,41 +44,109 @@ class NodeInline(TabularInline):
     extra = 0
     can_delete = False
 
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        """Refuse."""
+        return False
+
+    has_change_permission = has_delete_permission = has_add_permission
+
 
 @admin.register(models.Cluster)
-class ClusterAdmin(ModelAdmin):
-    """Clusters with their nodes; versions and positions are the processes' own."""
+class ClusterAdmin(ReadOnly):
+    """Clusters with their nodes."""
 
     list_display = ("slug", "name", "desired", "state", "routing_version", "applied_version")
-    readonly_fields = (
-        "state", "state_detail", "routing_version", "applied_version", "last_batch",
-        "last_sample_at", "created_at",
-    )  # fmt: skip
+    # It may contain a password.
+    exclude = ("log_url",)
     inlines = (NodeInline,)
-
-    def get_readonly_fields(
-        self, request: HttpRequest, obj: models.Cluster | None = None
-    ) -> tuple[str, ...]:
-        """Return what cannot be edited: while the cluster runs not where its records are, too.
-
-        The number of nodes changes with the routing (`weir clusters nodes`), not here.
-        """
-        if obj is None:
-            return self.readonly_fields
-        running = obj.desired == models.Cluster.Desired.RUNNING
-        return (*self.readonly_fields, "slots", *(("log_url",) if running else ()))
 
 
 @admin.register(models.ApiToken)
-class ApiTokenAdmin(ModelAdmin):
-    """Tokens can be switched off here; manage.py create_token makes them."""
+class ApiTokenAdmin(ReadOnly):
+    """Tokens of all users, without their digests; an inactive user's tokens are refused."""
 
-    list_display = ("name", "user", "created_at", "expires_at", "last_used_at")
-    readonly_fields = ("digest", "created_at", "last_used_at")
+    list_display = ("name", "user", "role", "cluster", "created_at", "expires_at", "last_used_at")
+    exclude = ("digest",)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        """Refuse: a token typed in here would be no secret."""
-        return False
+
+class Recorded(ModelAdmin):
+    """Records each change in the audit log, besides Django's own history."""
+
+    def log_addition(self, request: HttpRequest, object: Any, message: Any) -> Any:  # noqa: A002
+        """Record a new row."""
+        self._record(request, object, "add")
+        return super().log_addition(request, object, message)
+
+    def log_change(self, request: HttpRequest, object: Any, message: Any) -> Any:  # noqa: A002
+        """Record a changed row."""
+        self._record(request, object, "change")
+        return super().log_change(request, object, message)
+
+    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
+        """Record deleted rows."""
+        for row in queryset:
+            self._record(request, row, "delete")
+        return super().log_deletions(request, queryset)
+
+    def _record(self, request: HttpRequest, row: Any, verb: str) -> None:
+        kind = row._meta.model_name  # noqa: SLF001 - Django's documented interface of models
+        after = {} if verb == "delete" else _access_of(row)
+        audit.record(actor_of(request), f"{kind}.{verb}", f"{kind} {row}", after=after)
+
+
+def _access_of(row: Any) -> dict[str, Any]:
+    """Return what roles of a user depend on, nothing of a group: its name is in the entry."""
+    if not isinstance(row, User):
+        return {}
+    switches = {name: getattr(row, name) for name in ("is_active", "is_staff", "is_superuser")}
+    return switches | {"groups": sorted(row.groups.values_list("name", flat=True))}
+
+
+class UserForm(UserChangeForm):  # type: ignore[type-arg]
+    """The form of a user; the last admin stays an active admin."""
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse to take the role admin from the last user who has it on all clusters."""
+        cleaned: dict[str, Any] = super().clean() or {}
+        names = {group.name for group in cleaned.get("groups") or ()}
+        stays = cleaned.get("is_superuser") or ADMIN in names or is_granted_admin(self.instance)
+        if not (stays and cleaned.get("is_active")) and is_last_admin(self.instance):
+            text = "Nobody would be admin of all clusters: give the role to another user first"
+            raise ValidationError(text, code="last_admin")
+        return cleaned
+
+
+admin.site.unregister((User, Group))
+
+
+@admin.register(User)
+class RecordedUserAdmin(Recorded, UserAdmin):  # type: ignore[type-arg]
+    """Users: accounts, groups and passwords; grants have a page of their own."""
+
+    form = UserForm
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Refuse to delete several users at once, and the last admin."""
+        if obj is None or is_last_admin(obj):
+            return False
+        return bool(super().has_delete_permission(request, obj))
+
+
+@admin.register(Group)
+class RecordedGroupAdmin(Recorded, GroupAdmin):
+    """Groups; those that are roles keep their names."""
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        """Return the name of a group that is a role."""
+        return ("name",) if _is_role(obj) else ()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Refuse to delete several groups at once, and those that are roles."""
+        return obj is not None and not _is_role(obj) and super().has_delete_permission(request, obj)
+
+
+def _is_role(group: Any) -> bool:
+    return group is not None and group.name in (*ROLES, LOCAL_APPROVER)
 
 
 # What lists of rows show, filter by, search in, and read beside them.

@@ -17,6 +17,8 @@ watch                 every 10 s   evaluate the watch loops of every cluster
 record_key_skew       every 10 s   the skew of the keys of split queries, from their samples
 archive               every 2 s    move final windows from Redis to the disk, on a queue of its own
 roll_up               every 10 s   10 s and 60 s samples
+seal_audit            every 5 s    append audit entries to the hash chain
+verify_audit          every hour   verify the hash chain of the audit log
 prune                 every 5 min  samples, ended queries, old versions, sessions past their time
 """
 
@@ -52,6 +54,8 @@ REQUEUE_LAB_RUNS = "weir.requeue_lab_runs"
 REQUEUE_PROPOSALS = "weir.requeue_proposals"
 ROLL_UP = "weir.roll_up"
 PRUNE = "weir.prune"
+SEAL_AUDIT = "weir.seal_audit"
+VERIFY_AUDIT = "weir.verify_audit"
 ARCHIVE = "weir.archive"
 
 

@@ -3,7 +3,7 @@
 from django.contrib.auth.views import LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 
-from dashboard import access, site, system
+from dashboard import access, grants, site, system
 from dashboard.account import login
 from dashboard.account import views as account
 from dashboard.clusters import fleet, incidents
@@ -187,6 +187,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     *_lab,
     *_attached,
     path("audit/", access.list_audit_entries, name="audit"),
+    path("audit/verify/", access.verify_audit_log, name="audit-verify"),
+    path("grants/", grants.list_grants, name="grants"),
+    path("grants/set/", grants.set_grant, name="grant-set"),
+    path("grants/revoke/", grants.revoke_grant, name="grant-revoke"),
     path("tokens/", access.list_tokens, name="tokens"),
     path("tokens/make/", access.make_token, name="token-make"),
     path("tokens/<int:pk>/revoke/", access.revoke_token, name="token-revoke"),

@@ -23,8 +23,10 @@ from controlplane.task_names import (
     REQUEUE_PROPOSALS,
     REVIEW_PROPOSALS,
     ROLL_UP,
+    SEAL_AUDIT,
     SEND_DUE_WEBHOOKS,
     UPDATE_LEDGER,
+    VERIFY_AUDIT,
     WATCH,
 )
 from workers.celery_beats import WorkerHeartbeat
@@ -47,6 +49,8 @@ _PERIODS_S = {
     ARCHIVE: 2,
     ROLL_UP: 10,
     PRUNE: 300,
+    SEAL_AUDIT: 5,
+    VERIFY_AUDIT: 3600,
 }
 # expires: after an outage one run catches up, not a hundred.
 app.conf.beat_schedule = {

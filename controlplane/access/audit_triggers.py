@@ -1,7 +1,7 @@
 """Triggers of the database that refuse to change or delete entries of the audit log.
 
 An entry may be sealed once, and deleted once the chain starts after it
-(`controlplane.access.audit_chain`). Whoever may change the schema can drop the triggers; the
+(`controlplane.access.audit_chain`). A role that may change the schema can drop the triggers; the
 verification of the chain reports their absence, and what was changed meanwhile.
 """
 

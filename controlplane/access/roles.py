@@ -107,6 +107,12 @@ class Actor:
         return self.clusters is None or bool(self.clusters)
 
     @property
+    def is_any_admin(self) -> bool:
+        """Return True if the actor is an admin on at least one cluster."""
+        clusters = (*self._ranks, None)
+        return any(self.may(ADMIN, cluster) for cluster in clusters)
+
+    @property
     def is_viewer(self) -> bool:
         """Return True if the actor is a viewer."""
         return self.may(VIEWER)

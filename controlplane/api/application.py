@@ -1,6 +1,6 @@
 """The Ninja application: routers, decorators of all responses, and error handlers."""
 
-from controlplane.api import access, comparisons, executions, lab, policies, proposals
+from controlplane.api import access, comparisons, executions, grants, lab, policies, proposals
 from controlplane.api import health as site_health
 from controlplane.api.clusters import health, lifecycle, shedding
 from controlplane.api.clusters import routes as clusters
@@ -38,6 +38,8 @@ api.add_router("/health", site_health.router)
 api.add_router("/tokens", access.tokens_router)
 api.add_router("/webhooks", webhooks.router)
 api.add_router("/audit", access.audit)
+api.add_router("/grants", grants.router)
+api.add_router("/clusters", grants.of_cluster)
 for _module in (
     clusters, health, shedding, streams, admission, stream_schemas, dead_letters, records, queries,
     feed, keys, edges, proposals, comparisons, executions, policies,

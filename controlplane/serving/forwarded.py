@@ -20,7 +20,7 @@ _PROTO: Final = b"x-forwarded-proto"
 _HOST: Final = b"x-forwarded-host"
 # X-Forwarded-For is kept: it shows that the request was forwarded.
 _REMOVED: Final = frozenset({_PROTO, _HOST, b"x-forwarded-port", b"x-forwarded-server"})
-_SCHEMES: Final = {
+_PROTOCOLS: Final = {
     ("http", "http"): "http",
     ("http", "https"): "https",
     ("websocket", "http"): "ws",
@@ -50,9 +50,9 @@ class ForwardedHeaders:
         client = forwarded_address(host, _joined(headers, _FOR), self._trusted)
         # The port of a client behind a proxy is unknown.
         resolved["client"] = [client, port if client == host else 0]
-        scheme = _SCHEMES.get((scope["type"], _nearest(headers, _PROTO).lower()))
-        if scheme is not None:
-            resolved["scheme"] = scheme
+        protocol = _PROTOCOLS.get((scope["type"], _nearest(headers, _PROTO).lower()))
+        if protocol is not None:
+            resolved["scheme"] = protocol
         if name := _nearest(headers, _HOST):
             own = [pair for pair in resolved["headers"] if pair[0] != b"host"]
             resolved["headers"] = [*own, (b"host", name.encode("latin-1"))]

@@ -258,6 +258,13 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
         },
         "A dashboard of all clusters": {"name": "grafana", "role": "viewer", "days": 366},
     },
+    "GrantIn": {
+        "A person who decides on plans": {"role": "approver", "reason": "on call from May"}
+    },
+    "VerifyIn": {
+        "Every entry": {},
+        "Against a head that was noted": {"sequence": 1204, "hash": f"{'0f' * 32}"},
+    },
     "ClusterIn": {
         "Four nodes": {
             "slug": "orders",

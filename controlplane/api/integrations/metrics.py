@@ -18,6 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 
+from controlplane.access.audit_chain import last_verification
 from controlplane.access.roles import Actor
 from controlplane.api.common.problems import anonymous, problem
 from controlplane.api.common.security import identified
@@ -64,6 +65,7 @@ class _Figures(Collector):
         yield decisions
         if self._actor.is_viewer:
             yield _gauge("webhook_deliveries", "Messages", ("state",), figures.deliveries)
+            yield from _of_audit_log()
             yield from _of_queues()
             yield from _of_processes([row.cluster for row in figures.clusters])
 
@@ -88,6 +90,19 @@ def _of_clusters(figures: Gauges, now: datetime) -> Iterator[Metric]:
     yield _gauge("cluster_state", "1 for the state a cluster is in", ("cluster", "state"), (
         ((row.cluster.slug, row.cluster.state), 1.0) for row in rows
     ))  # fmt: skip
+
+
+def _of_audit_log() -> Iterator[Metric]:
+    """Yield the result of the last verification of the audit log; the beat verifies hourly."""
+    last = last_verification()
+    if last.verified_at is None:
+        return
+    about = "1 if the last verification reported no fault"
+    yield _gauge("audit_intact", about, (), [((), float(last.is_intact))])
+    about = "When the audit log was verified (s since 1970)"
+    yield _gauge("audit_verified_timestamp_seconds", about, (), [
+        ((), last.verified_at.timestamp())
+    ])  # fmt: skip
 
 
 def _of_queues() -> Iterator[Metric]:

@@ -29,9 +29,9 @@ def entries(db: None) -> Iterator[list[AuditEntry]]:
     audit_triggers.remove(connection)
 
 
-def sql(statement: str, *values: object) -> None:
+def sql(statement: str) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(statement, values)
+        cursor.execute(statement)
 
 
 def test_triggers_refuse_to_change_entries(entries: list[AuditEntry]) -> None:
@@ -68,7 +68,7 @@ def test_triggers_refuse_to_change_entries(entries: list[AuditEntry]) -> None:
 def test_verification_names_the_first_bad_entry(
     entries: list[AuditEntry], statement: str, code: str, place: int
 ) -> None:
-    """Whoever drops the triggers can change rows, but not unnoticed."""
+    """A role that drops the triggers can change rows, but not unnoticed."""
     audit_triggers.remove(connection)
     sql(statement.format(table=TABLE))
     audit_triggers.install(connection)

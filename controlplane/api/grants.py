@@ -1,0 +1,104 @@
+"""Endpoints of grants: who has which role, on one cluster and on all."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from ninja import Query, Router, Status
+from pydantic import AliasPath, Field
+
+from controlplane.access import grants
+from controlplane.access.grants import GrantFilters, RoleWithoutGrant
+from controlplane.api.common.lists import list_parameters, listed, requested_page
+from controlplane.api.common.schemas import ListOut, ReasonIn, below, columns_of, fields_of
+from controlplane.api.common.security import caller, cluster_of
+from controlplane.models import Grant
+
+router = Router(tags=["access"])
+of_cluster = Router(tags=["access"])
+
+
+class GrantOut(columns_of(Grant, "role granted_by granted_at")):  # type: ignore[misc]
+    """A role of a user on a cluster; cluster null is all clusters."""
+
+    user: str = Field(validation_alias=AliasPath("user", "username"))
+    cluster: str | None = below("cluster.slug")
+
+
+class RoleWithoutGrantOut(fields_of(RoleWithoutGrant)):  # type: ignore[misc]
+    """A role on all clusters that is no grant: by a group of Django, or of a superuser."""
+
+
+class GrantsPage(ListOut):
+    """Some grants, by user; without_grants: other roles, for admins of all clusters only."""
+
+    grants: list[GrantOut]
+    without_grants: list[RoleWithoutGrantOut]
+
+
+class GrantIn(ReasonIn):
+    """The role to grant: viewer, operator, approver or admin."""
+
+    role: str = Field(max_length=10)
+
+
+@router.get("", response=GrantsPage, openapi_extra=list_parameters(GrantFilters))
+def list_grants(request: HttpRequest, response: HttpResponse) -> Any:
+    """List grants by user, on the clusters that the caller administers.
+
+    Query parameters user (a part of the name), cluster, role, cursor, limit (up to 1000). Requires
+    the role admin on at least one cluster.
+    """
+    actor = caller(request)
+    page = requested_page(request, grants.grants_listing(actor, GrantFilters.of(request.GET)))
+    return listed(request, response, page) | {
+        "grants": page.rows,
+        "without_grants": grants.roles_without_grants(actor),
+    }
+
+
+@router.put("/{user}", response=GrantOut)
+def grant_everywhere(request: HttpRequest, user: str, body: GrantIn) -> Any:
+    """Grant a user a role on all clusters, or change it. Requires the role admin.
+
+    409 (last_admin) if nobody would be admin afterwards.
+    """
+    return grants.grant(caller(request), user, body.role, None, body.reason)
+
+
+@router.delete("/{user}", response={204: None})
+def revoke_everywhere(
+    request: HttpRequest,
+    user: str,
+    reason: str = Query("", max_length=2000),  # type: ignore[type-arg]
+) -> Any:
+    """Revoke a user's grant for all clusters. Requires the role admin.
+
+    409 (last_admin) if nobody would be admin afterwards.
+    """
+    grants.revoke(caller(request), user, None, reason)
+    return Status(204, None)
+
+
+@of_cluster.put("/{slug}/grants/{user}", response=GrantOut)
+def grant_on_cluster(request: HttpRequest, slug: str, user: str, body: GrantIn) -> Any:
+    """Grant a user a role on a cluster, or change it. Requires the role admin on the cluster.
+
+    409 (last_admin) if nobody would be admin afterwards.
+    """
+    actor = caller(request)
+    return grants.grant(actor, user, body.role, cluster_of(request), body.reason)
+
+
+@of_cluster.delete("/{slug}/grants/{user}", response={204: None})
+def revoke_on_cluster(
+    request: HttpRequest,
+    slug: str,
+    user: str,
+    reason: str = Query("", max_length=2000),  # type: ignore[type-arg]
+) -> Any:
+    """Revoke a user's grant on a cluster. Requires the role admin on the cluster.
+
+    409 (last_admin) if nobody would be admin afterwards.
+    """
+    grants.revoke(caller(request), user, cluster_of(request), reason)
+    return Status(204, None)
