@@ -20,6 +20,7 @@ from controlplane.access.roles import (
     Actor,
     require_operator,
 )
+from controlplane.clusters.deletion import require_unused_slug
 from controlplane.demos import SLUGS
 from controlplane.errors import NotFound
 from controlplane.models import ApiToken, Cluster, InitialPassword, Node, Policy
@@ -77,8 +78,8 @@ def addable() -> list[DemoCluster]:
 def add(actor: Actor, slug: str) -> Cluster:
     """Create and start the cluster of a demo; the replayer fills it.
 
-    An existing cluster is unchanged. Raises `Forbidden`, and `NotFound` for an unknown slug or if
-    this Weir runs without the demo.
+    An existing cluster is unchanged. Raises `Forbidden`, `NotFound` for an unknown slug or if this
+    Weir runs without the demo, and `Conflict` as `ensure_cluster`.
     """
     require_operator(actor)
     if slug not in CLUSTERS or not settings.DEMOS:
@@ -147,8 +148,13 @@ def _let_expire(user: User) -> None:
 
 @transaction.atomic
 def ensure_cluster(slug: str) -> Cluster:
-    """Create a demo cluster with its nodes and policy, unless they exist."""
+    """Create a demo cluster with its nodes and policy, unless they exist.
+
+    Raises `Conflict` (slug_used) if the agent has not yet removed the checkpoints of a deleted one.
+    """
     demo = CLUSTERS[slug]
+    if not Cluster.objects.filter(slug=slug).exists():
+        require_unused_slug(slug)
     cluster, created = Cluster.objects.get_or_create(
         slug=slug,
         defaults={

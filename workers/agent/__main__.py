@@ -21,6 +21,7 @@ from workers.agent.driver import Site, pipeline_command, site_of
 from workers.agent.heartbeats import Observer
 from workers.agent.keeper import Keeper
 from workers.agent.progress import Progress, Report, Timeouts
+from workers.agent.removal import Removal
 from workers.pipeline.checkpoints.files import AlreadyRunning, exclusive_lock
 
 logger = logging.getLogger("weir.agent")
@@ -95,7 +96,8 @@ def _agent(site: Site) -> Agent:
             fleet.write_progress(slug, item)
 
     gate = Gate(site)
-    return Agent(client, wanted, write, keeper, gate.hold)
+    removal = Removal(site, fleet.deleted_clusters, fleet.free_slug)
+    return Agent(client, wanted, write, keeper, gate.hold, removal.step)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 import redis
@@ -19,6 +19,8 @@ Wanted = Mapping[str, DriverSpec | None]
 Write = Callable[[Mapping[str, Report], Mapping[str, Progress]], None]
 # Returns why a driver must not run, None if it may; the last argument: whether it runs.
 Hold = Callable[[DriverSpec, float, bool], Report | None]
+# Removes what deleted clusters have left; its arguments: the clusters with a keeper, the time.
+Remove = Callable[[Collection[str], float], None]
 # The interval of reports that differ in their numbers only (s).
 _NUMBERS_EVERY_S: Final = 5.0
 _BAD: Final = frozenset({"failed", "stuck", "crash loop", "needs decision"})
@@ -34,12 +36,14 @@ class Agent:
         write: Write,
         keeper: Callable[[str], Keeper],
         hold: Hold | None = None,
+        remove: Remove | None = None,
     ) -> None:
         self._client = client
         self._wanted = wanted
         self._write = write
         self._make_keeper = keeper
         self._hold = hold
+        self._remove = remove
         self._keepers: dict[str, Keeper] = {}
         self._published: dict[str, tuple[float, Report]] = {}
 
@@ -53,6 +57,8 @@ class Agent:
             del self._keepers[slug]
         self._publish({slug: report for slug, report in reports.items() if slug in wanted})
         self._beat(reports)
+        if self._remove is not None:
+            self._remove(self._keepers.keys(), now)
         return reports
 
     def end(self, patience_s: float, pause: Callable[[float], None] = time.sleep) -> None:

@@ -9,7 +9,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from controlplane.events.publish import announce, event
-from controlplane.models import Cluster, ClusterHealth, DriverRestart
+from controlplane.models import Cluster, ClusterHealth, DeletedCluster, DriverRestart
 from workers.agent.causes import KEPT, WITHIN_S, Death
 from workers.agent.driver import DriverSpec
 from workers.agent.progress import Progress, Report
@@ -26,6 +26,16 @@ def wanted_drivers() -> dict[str, DriverSpec | None]:
         cluster.slug: spec_of(cluster) if cluster.desired == Cluster.Desired.RUNNING else None
         for cluster in Cluster.objects.all()
     }
+
+
+def deleted_clusters() -> list[str]:
+    """Return the slugs of deleted clusters whose checkpoints may exist, oldest first."""
+    return list(DeletedCluster.objects.values_list("slug", flat=True))
+
+
+def free_slug(slug: str) -> None:
+    """Store that the checkpoints of a deleted cluster are removed: its slug can be used again."""
+    DeletedCluster.objects.filter(slug=slug).delete()
 
 
 def write_reports(reports: Mapping[str, Report]) -> None:

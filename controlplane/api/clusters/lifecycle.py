@@ -61,7 +61,8 @@ class ImportOut(fields_of(ImportReport)):  # type: ignore[misc]
 def add_cluster(request: HttpRequest, body: ClusterIn) -> Any:
     """Create a stopped cluster with its nodes. Requires the role admin on all clusters.
 
-    409 (cluster_exists, slug_used) for the slug of a cluster that exists or was deleted.
+    409 (cluster_exists) for the slug of a cluster, 409 (slug_used) for that of a deleted cluster
+    whose checkpoint is not removed yet.
     """
     values = body.model_dump(exclude={"reason", "node_capacity"})
     part = ClusterPart.model_validate(values)
@@ -84,7 +85,7 @@ def remove_cluster(
 ) -> Any:
     """Delete a stopped cluster with its records and results. Requires the role admin.
 
-    `confirm` repeats the slug, which cannot be used again. 409 (not_stopped) while it runs,
+    `confirm` repeats the slug, which is free when the agent has removed the checkpoint. 409 (not_stopped) while it runs,
     409 (not_confirmed) for another slug. Entries of the audit log stay.
     """
     delete_cluster(caller(request), cluster_of(request), confirm, reason)

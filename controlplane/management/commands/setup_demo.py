@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from controlplane.access.roles import OPERATOR, VIEWER
 from controlplane.clusters import demo
+from controlplane.clusters.deletion import is_being_removed
 from controlplane.demos import SLUGS
 
 
@@ -43,7 +44,11 @@ class Command(BaseCommand):
         if unknown := [slug for slug in slugs if slug not in SLUGS]:
             raise CommandError(f"there is no demonstration {unknown[0]}, only {', '.join(SLUGS)}")
         for slug in slugs:
-            demo.ensure_cluster(slug)
+            if is_being_removed(slug):
+                # The agent removes its checkpoints once Weir runs.
+                self.stdout.write(f"{slug} was deleted and is being removed: add it again later")
+            else:
+                demo.ensure_cluster(slug)
         demo.ensure_token(replayer, options["token_file"])
         text = ", ".join(slugs)
         rights = f"{name} may operate them, and approve their plans on this machine"

@@ -1,17 +1,22 @@
 """Clusters are created, changed, described and deleted over the API, by admins alone."""
 
 import json
+from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.test import Client
+from pytest_django import Settings
 from redis import Redis
 
 from controlplane.access.roles import Actor
-from controlplane.models import AuditEntry, Cluster
+from controlplane.models import AuditEntry, Cluster, Execution, Proposal
 from controlplane.wire.keys import cluster_prefix
 from tests.controlplane.api.callers import JSON, ROOT, get, post, scripted
 from tests.support.cluster import placed
+from tests.support.execution import begun, scattered, under_way
+from workers.agent.fleet import free_slug
 
 pytestmark = pytest.mark.django_db
 NEW = {"slug": "orders", "name": "Orders", "slots": 3, "node_capacity": 250.0, "reason": "test"}
@@ -28,7 +33,7 @@ def delete(client: Client, slug: str, confirm: str) -> int:
 
 
 def test_a_cluster_is_created_changed_and_deleted(admin: Client, redis_client: Redis) -> None:
-    """With its nodes, with an audit entry for each; its slug is not used again."""
+    """With its nodes, with an audit entry for each; its slug is free without a checkpoint."""
     assert post(admin, "/clusters", NEW).status_code == 201
     nodes = get(admin, "/clusters/orders/nodes").json()
     assert [row["capacity"] for row in nodes] == [250.0] * 3
@@ -46,6 +51,8 @@ def test_a_cluster_is_created_changed_and_deleted(admin: Client, redis_client: R
     entries = get(admin, "/audit").json()["entries"]
     assert [row["action"] for row in entries][:2] == ["cluster.delete", "cluster.change"]
     assert {row["cluster"] for row in entries if row["object"] == "orders"} == {None}
+    free_slug("orders")
+    assert post(admin, "/clusters", NEW).status_code == 201
 
 
 def test_a_running_cluster_is_not_deleted(admin: Client, operator: Actor, sf: Cluster) -> None:
@@ -58,6 +65,35 @@ def test_a_running_cluster_is_not_deleted(admin: Client, operator: Actor, sf: Cl
     assert delete(admin, "sf", "SF") == 409
     assert Cluster.objects.filter(slug="sf").exists()
     assert delete(admin, "sf", "sf") == 204
+
+
+def test_a_demo_is_not_added_before_its_checkpoint_is_removed(
+    admin: Client, operator: Actor, settings: Settings, tmp_path: Path
+) -> None:
+    """Neither over the API nor by the start of Weir, which does not fail because of it."""
+    settings.DEMOS = True
+    files = {"password_file": tmp_path / "login", "token_file": tmp_path / "token"}
+    assert post(admin, "/demos/sf").status_code < 300
+    Cluster.objects.filter(slug="sf").update(desired="stopped", state="stopped")
+    assert delete(admin, "sf", "sf") == 204
+    assert post(admin, "/demos/sf").json()["code"] == "slug_used"
+    call_command("setup_demo", "sf", **files)
+    assert not Cluster.objects.exists()
+    free_slug("sf")
+    call_command("setup_demo", "sf", **files)
+    assert Cluster.objects.get().slug == "sf"
+
+
+def test_a_cluster_with_executions_is_deleted(
+    admin: Client, operator: Actor, approver: Actor, sf: Cluster
+) -> None:
+    """Its steps protect routing versions, and these protect proposals."""
+    proposal = begun(approver, scattered(operator, sf))
+    assert under_way(proposal) is not None
+    Cluster.objects.filter(pk=sf.pk).update(desired="stopped", state="stopped")
+    assert delete(admin, "sf", "sf") == 204
+    assert not Execution.objects.exists()
+    assert not Proposal.objects.exists()
 
 
 def test_others_than_admins_change_no_cluster(sf: Cluster, operator: Actor) -> None:
