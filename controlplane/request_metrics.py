@@ -5,19 +5,52 @@ file there, and any of them returns those of all; the library decides so at its 
 """
 
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import psutil
 from django.http import HttpRequest, HttpResponse
 
 _SHARED: Final = os.environ.get("PROMETHEUS_MULTIPROC_DIR", "")
 if _SHARED:
     Path(_SHARED).mkdir(parents=True, exist_ok=True)
 
-from prometheus_client import CollectorRegistry, Counter, Histogram  # noqa: E402
+from prometheus_client import CollectorRegistry, Counter, Histogram, values  # noqa: E402
 from prometheus_client.multiprocess import MultiProcessCollector  # noqa: E402
+from prometheus_client.values import MultiProcessValue  # noqa: E402
+
+from controlplane.runtime.beats import CHILD  # noqa: E402
+
+# The process id in the name of a file of a process that no supervisor started.
+_OF_PROCESS: Final = re.compile(r"_(\d+)\.db$")
+
+
+def file_owner() -> str:
+    """Return whose file this process counts in: a child's name, else the process id.
+
+    The successor of a child continues its file, so there is one per child, and no count is lost.
+    """
+    return os.environ.get(CHILD) or str(os.getpid())
+
+
+def remove_files_of_dead_processes(folder: Path) -> int:
+    """Delete files named after a process that has ended; return how many."""
+    removed = 0
+    for file in folder.glob("*.db"):
+        owner = _OF_PROCESS.search(file.name)
+        if owner and not psutil.pid_exists(int(owner[1])):
+            file.unlink(missing_ok=True)
+            removed += 1
+    return removed
+
+
+if _SHARED:
+    remove_files_of_dead_processes(Path(_SHARED))
+    # The library has types but for this one.
+    values.ValueClass = MultiProcessValue(file_owner)  # type: ignore[no-untyped-call]
 
 # Lists take milliseconds, a bulk seconds.
 _BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

@@ -196,6 +196,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tokens/<int:pk>/revoke/", access.revoke_token, name="token-revoke"),
     *_webhooks,
     path("system/", system.system_health, name="system"),
+    path("system/storage/", system.system_storage, name="system-storage"),
     path("system/banner/", system.system_banner, name="system-banner"),
     path("help/", site.help_page, name="help"),
     *_account,

@@ -36,6 +36,19 @@ class QueueReading:
 
 
 @dataclass(frozen=True, slots=True)
+class RedisMemory:
+    """The memory of Redis and its limit in bytes; limit 0 for none."""
+
+    used: int = 0
+    limit: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """Return the used share of the limit, None without a limit."""
+        return self.used / self.limit if self.limit else None
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """One reading. `beats`: the newest heartbeat by kind (ms).
 
@@ -47,6 +60,7 @@ class Reading:
     children: tuple[ChildReport, ...] = ()
     queues: tuple[QueueReading, ...] = ()
     lost_ms: int | None = None
+    memory: RedisMemory = field(default_factory=RedisMemory)
 
 
 class _Kept:
@@ -103,7 +117,8 @@ def _read() -> Reading:
     for name in QUEUES:
         pipe.llen(queue_key(name))
         pipe.lindex(queue_key(name), -1)
-    beats, children, *queues = pipe.execute()
+    pipe.info("memory")
+    beats, children, *queues, info = pipe.execute()
     at_ms = now_ms()
     rows = zip(QUEUES, queues[::2], queues[1::2], strict=True)
     return Reading(
@@ -111,6 +126,7 @@ def _read() -> Reading:
         newest_by_kind({name.decode(): int(value) for name, value in beats.items()}),
         tuple(children_of(children)),
         tuple(QueueReading(name, length, _age_s(oldest, at_ms)) for name, length, oldest in rows),
+        memory=RedisMemory(int(info["used_memory"]), int(info["maxmemory"])),
     )
 
 

@@ -10,7 +10,13 @@ from typing import Final, Literal
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 
-from controlplane.liveness.readings import QueueReading, Reading, driver_beats, read_site
+from controlplane.liveness.readings import (
+    QueueReading,
+    Reading,
+    RedisMemory,
+    driver_beats,
+    read_site,
+)
 from controlplane.models import Cluster
 from controlplane.runtime.beats import ChildReport
 from controlplane.runtime.process_kinds import (
@@ -35,6 +41,9 @@ REDIS: Final = ProcessKind(
 )
 # A task of the main queue that has waited this long shows that its workers hang (s).
 OVERDUE_S: Final = 60.0
+# From this share of its limit on, the memory of Redis is a problem; a full Redis refuses writes.
+FULL_SHARE: Final = 0.9
+NO_MEMORY: Final = RedisMemory()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,7 @@ class SiteStatus:
     processes: tuple[ProcessStatus, ...]
     children: tuple[ChildReport, ...]
     queues: tuple[QueueReading, ...]
+    memory: RedisMemory = NO_MEMORY
 
     @property
     def is_ready(self) -> bool:
@@ -115,6 +125,17 @@ class SiteStatus:
                 f"The oldest task of the queue {queue.name} has waited {queue.oldest_s:,.0f} s"
                 for queue in self.overdue
             ),
+            *self._memory_problems(),
+        ]
+
+    def _memory_problems(self) -> list[str]:
+        share = self.memory.share
+        if share is None or share < FULL_SHARE:
+            return []
+        limit = self.memory.limit / 2**20
+        return [
+            f"Redis uses {share:.0%} of its limit of {limit:,.0f} MiB; a full Redis refuses records"
+            " and results: shorten retention, or raise WEIR_REDIS_MEMORY_MB"
         ]
 
 
@@ -133,7 +154,9 @@ def processes_of(reading: Reading) -> list[ProcessStatus]:
 def site_status(*, fresh: bool = False) -> SiteStatus:
     """Return the status without database and drivers, which pages show on their own."""
     reading = read_site(fresh=fresh)
-    return SiteStatus(tuple(processes_of(reading)), reading.children, reading.queues)
+    return SiteStatus(
+        tuple(processes_of(reading)), reading.children, reading.queues, reading.memory
+    )
 
 
 def full_status(clusters: Iterable[Cluster]) -> SiteStatus:
@@ -142,7 +165,10 @@ def full_status(clusters: Iterable[Cluster]) -> SiteStatus:
     slugs = [row.slug for row in clusters if row.desired == Cluster.Desired.RUNNING]
     drivers = _drivers(slugs, reading)
     return SiteStatus(
-        (database_status(), *processes_of(reading), *drivers), reading.children, reading.queues
+        (database_status(), *processes_of(reading), *drivers),
+        reading.children,
+        reading.queues,
+        reading.memory,
     )
 
 

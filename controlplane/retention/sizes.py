@@ -15,6 +15,7 @@ from django.db import DatabaseError, connections
 from redis.exceptions import RedisError
 
 from controlplane.connections import redis_client
+from controlplane.liveness.readings import RedisMemory
 
 # A survey reads a part of the disk and of Redis: all readers share one for this time (s).
 FRESH_S: Final = 60.0
@@ -36,19 +37,6 @@ class Size:
     name: str
     size: int | None
     items: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RedisMemory:
-    """The memory of Redis and its limit in bytes; limit 0 for none."""
-
-    used: int = 0
-    limit: int = 0
-
-    @property
-    def share(self) -> float | None:
-        """Return the used share of the limit, None without a limit."""
-        return self.used / self.limit if self.limit else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from controlplane import env as environment
 from controlplane.runtime.checks import is_free, is_full
 from controlplane.runtime.errors import CheckFailed
 from controlplane.runtime.java import run_briefly, wheel_folder
+from controlplane.runtime.redis_memory import redis_memory
 from controlplane.wire.redaction import without_password
 from controlplane.wire.redis_clients import connect
 
@@ -56,7 +57,8 @@ class OwnRedis:
             ("bind", "127.0.0.1"), ("port", str(self.port)), ("requirepass", self.password),
             ("dir", str(self.folder)), ("daemonize", "no"), ("save", ""),
             ("appendonly", "yes"), ("appendfsync", "everysec"),
-            ("maxmemory-policy", "noeviction"), ("loglevel", "notice"),
+            ("maxmemory", str(redis_memory())), ("maxmemory-policy", "noeviction"),
+            ("loglevel", "notice"),
         ]  # fmt: skip
 
 

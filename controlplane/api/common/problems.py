@@ -20,7 +20,7 @@ from django.db import OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
-from redis.exceptions import RedisError
+from redis.exceptions import OutOfMemoryError, RedisError
 
 from controlplane.api.common.json_bodies import fault_of
 from controlplane.api.common.schemas import PlaceOut, response_of
@@ -46,6 +46,8 @@ ROOT: Final = "/api/"
 _AWAY: Final = "Not reachable"
 # A database that is locked or away comes back within seconds.
 DATABASE_AWAY_S: Final = 2
+# Housekeeping, or a person, has to make room in Redis.
+REDIS_FULL_S: Final = 30
 # The code of a status without a code of its own.
 _CODES: Final = {
     400: "bad_request", 401: "unauthorized", 403: "forbidden", 404: "not_found",
@@ -122,6 +124,7 @@ def translate_errors(api: NinjaAPI) -> None:
         Busy: partial(_later, 429, "Too much at once"),
         TryLater: partial(_later, 503, _AWAY),
         BadBody: partial(_plain, 400, "The request is malformed"),
+        OutOfMemoryError: _redis_full,
         RedisError: _redis_away,
         AuthenticationError: lambda request, _: anonymous(request),
         # Errors of Ninja itself, such as a missing CSRF token or a body that is no JSON.
@@ -215,6 +218,13 @@ def _redis_away(request: HttpRequest, error: RedisError) -> HttpResponse:
     logger.warning("Redis does not answer: %s", error)
     away = Away("redis_away", "Redis does not answer", DATABASE_AWAY_S)
     return _later(503, _AWAY, request, away)
+
+
+def _redis_full(request: HttpRequest, error: OutOfMemoryError) -> HttpResponse:
+    """503: Redis has reached its limit of memory and refuses to store more."""
+    logger.error("Redis is full: %s", error)
+    text = "Redis has reached its memory limit (the page System shows what it holds)"
+    return _later(503, _AWAY, request, Away("redis_full", text, REDIS_FULL_S))
 
 
 def anonymous(request: HttpRequest) -> HttpResponse:

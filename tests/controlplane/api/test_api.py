@@ -125,7 +125,26 @@ def test_a_body_that_is_no_json_is_refused(script: Client, sf: Cluster) -> None:
     """Also in the one shape."""
     answer = script.post(QUERIES, "{", content_type="application/json")
     assert answer.status_code == 400
-    assert answer.json()["code"] == "refused"
+    assert answer.json()["code"] == "bad_json"
+    assert answer.json()["data"] == {"fault": "syntax", "line": 1, "column": 2}
+
+
+@pytest.mark.parametrize(
+    ("body", "fault"),
+    [
+        ("[" * 200_000, "depth"),
+        ('{"name": "a", "name": "b"}', "name"),
+        ('{"retention_s": 1e999}', "number"),
+        ('{"retention_s": ' + "9" * 5000 + "}", "number"),
+    ],
+)
+def test_a_body_of_json_is_bounded_and_strict(
+    script: Client, sf: Cluster, body: str, fault: str
+) -> None:
+    answer = script.post(QUERIES, body, content_type="application/json")
+    assert answer.status_code == 400
+    problem = answer.json()
+    assert (problem["code"], problem["data"]["fault"]) == ("bad_json", fault)
 
 
 def test_a_live_name_is_a_duplicate(script: Client, sf: Cluster) -> None:

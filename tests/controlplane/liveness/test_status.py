@@ -7,6 +7,7 @@ import pytest
 import redis
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from pytest_django import Settings
 
 from controlplane.access.roles import Actor
@@ -19,7 +20,7 @@ from controlplane.liveness.status import (
     full_status,
     site_status,
 )
-from controlplane.models import Cluster, Proposal
+from controlplane.models import Cluster, Execution, Proposal
 from controlplane.runtime.beats import (
     BEATS,
     FORGOTTEN_MS,
@@ -42,18 +43,17 @@ from controlplane.task_names import QUEUED_MS, QUEUES, queue_key
 from controlplane.wire.keys import driver_key
 from tests.controlplane.api.callers import get, granted, scripted
 from tests.dashboard.conftest import browser_of
+from tests.support.heartbeats import KINDS, send_heartbeats
 from tests.support.redis_server import free_port
 
 pytestmark = pytest.mark.django_db(transaction=True)
-LOCAL = [kind for kind in PROCESSES if not kind.is_local and kind != DRIVER]
 
 
 @pytest.fixture
 def client_of_redis(redis_url: str) -> "redis.Redis":
     """The site's Redis, in which all processes have just sent a heartbeat."""
     client = redis_client()
-    for kind in LOCAL:
-        beat(client, kind.name, f"{kind.name}-1")
+    send_heartbeats(client)
     return client
 
 
@@ -61,11 +61,6 @@ def silence(client: "redis.Redis", kind: ProcessKind, seconds: float = 95) -> No
     """Let the last heartbeat of a kind be old."""
     client.hset(BEATS, f"{kind.name}/{kind.name}-1", now_ms() - round(seconds * 1000))
     read_site(fresh=True)
-
-
-def run_driver(client: "redis.Redis", cluster: Cluster) -> None:
-    """Let the driver of a cluster send a heartbeat."""
-    client.hset(driver_key(cluster.slug), mapping={"pid": 1, "beat_ms": now_ms()})
 
 
 def ready(client: Client) -> tuple[int, dict[str, Any]]:
@@ -81,7 +76,7 @@ def test_every_queue_has_a_declared_process() -> None:
     assert len({kind.name for kind in PROCESSES}) == len(PROCESSES)
 
 
-@pytest.mark.parametrize("kind", LOCAL, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_a_silent_process_is_named_with_its_effect(
     client_of_redis: "redis.Redis", client: Client, kind: ProcessKind
 ) -> None:
@@ -103,7 +98,7 @@ def test_an_execution_names_the_process_that_it_waits_for(
     client_of_redis: "redis.Redis", sf: Cluster
 ) -> None:
     """`waits` was empty with all workers stopped."""
-    run_driver(client_of_redis, sf)
+    send_heartbeats(client_of_redis, [sf])
     read_site(fresh=True)
     assert execution_waits_for(sf) == ""
     for kind in EXECUTION:
@@ -118,6 +113,32 @@ def test_an_execution_names_the_process_that_it_waits_for(
     silence(client_of_redis, WORKER)
     assert WORKER.effect in waiting_for(Proposal(cluster=sf, state=Proposal.State.COMPUTING))
     assert waiting_for(Proposal(cluster=sf, state=Proposal.State.READY)) == ""
+
+
+def test_proposals_and_the_cluster_page_name_the_process_that_an_execution_waits_for(
+    client_of_redis: "redis.Redis", sf: Cluster, viewer: Actor
+) -> None:
+    """Not the stored reason alone, which nobody writes while no process runs."""
+    send_heartbeats(client_of_redis, [sf])
+    proposal = Proposal.objects.create(
+        cluster=sf, state="executing", requested_at=timezone.now(), seal="0" * 64, approved_by="a"
+    )
+    Execution.objects.create(
+        proposal=proposal, cluster=sf, started_at=timezone.now(), waits="100 bytes/s are allowed"
+    )
+    script, browser, aside = (
+        scripted(viewer),
+        browser_of(viewer),
+        reverse("cluster-aside", args=[sf.slug]),
+    )
+    path = f"/clusters/{sf.slug}/proposals"
+    read_site(fresh=True)
+    assert get(script, f"{path}/{proposal.pk}").json()["waits"] == "100 bytes/s are allowed"
+    silence(client_of_redis, RELAY)
+    assert RELAY.effect in get(script, path).json()["proposals"][0]["waits"]
+    assert RELAY.effect in browser.get(aside).content.decode()
+    Proposal.objects.update(state=Proposal.State.DONE)
+    assert get(script, f"{path}/{proposal.pk}").json()["waits"] == ""
 
 
 def test_pages_api_and_metrics_show_it(
@@ -192,3 +213,18 @@ def test_old_instances_are_forgotten_but_not_the_last(client_of_redis: "redis.Re
     client_of_redis.hset(BEATS, mapping={name: str(at_ms) for name, at_ms in fields.items()})
     forget_instances(client_of_redis, now_ms())
     assert set(last_beats(client_of_redis)) == {"web/8", "relay"}
+
+
+def test_a_nearly_full_redis_is_a_problem(redis_url: str) -> None:
+    with redis.Redis.from_url(redis_url) as client:
+        used = int(client.info("memory")["used_memory"])
+        client.config_set("maxmemory", round(used * 1.05))
+        try:
+            full = site_status(fresh=True)
+            client.config_set("maxmemory", used * 10)
+            roomy = site_status(fresh=True)
+        finally:
+            client.config_set("maxmemory", 0)
+    assert (full.memory.share or 0) > 0.9
+    assert (roomy.memory.share or 1) < 0.9
+    assert len(full.problems) == len(roomy.problems) + 1

@@ -11,6 +11,7 @@ import redis
 
 from controlplane.runtime import checks
 from controlplane.runtime.errors import CheckFailed
+from controlplane.runtime.redis_memory import machine_memory, redis_memory
 from controlplane.runtime.redis_server import (
     answers,
     check_external,
@@ -108,6 +109,7 @@ def test_the_server_writes_what_survives_a_kill(server: str, tmp_path: Path) -> 
         check_writes(client)
         assert client.config_get("appendonly") == {"appendonly": "yes"}
         assert client.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
+        assert client.config_get("maxmemory") == {"maxmemory": str(redis_memory())}
     assert list((tmp_path / "data").glob("appendonly*"))
 
 
@@ -141,3 +143,14 @@ def test_processes_are_blocked_by_a_full_disk_and_by_a_redis_that_takes_no_write
         assert why_blocked(tmp_path, url) == f"the disk of {tmp_path} is full"
         monkeypatch.undo()
     assert why_blocked(tmp_path, url) == ""
+
+
+def test_memory_is_a_share_of_the_container_s_or_as_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "memory.max").write_text("1000000\n")
+    assert machine_memory(tmp_path / "memory.max") == 1_000_000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert machine_memory(tmp_path / "memory.max") > 1_000_000
+    monkeypatch.setenv("WEIR_REDIS_MEMORY_MB", "100")
+    assert redis_memory() == 100 * 2**20

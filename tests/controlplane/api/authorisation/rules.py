@@ -17,7 +17,7 @@ def _rules(audiences: Mapping[str, str]) -> dict[str, str]:
 OPERATIONS: Final = _rules(
     {
         "member": """
-        access_get_caller health_get_site_health access_list_tokens access_revoke_token
+        access_get_caller health_get_site_health storage_get_storage access_list_tokens access_revoke_token
         access_list_audit access_get_verification clusters_routes_list_clusters queries_edges_list_key_groupings
         lab_list_experiments lab_get_experiment lab_list_runs lab_estimate_run lab_list_queue
         lab_get_run lab_get_table
@@ -94,7 +94,7 @@ PAGES: Final = _rules(
         "anyone": "healthz readyz login sso sso-callback",
         "person": "logout account password-change session-end sessions-end",
         "member": """
-        metrics fleet audit tokens token-make token-revoke webhooks system system-banner help
+        metrics fleet audit tokens token-make token-revoke webhooks system system-storage system-banner help
         """,
         "viewer": """
         cluster cluster-charts cluster-aside cluster-status cluster-node-list cluster-numbers

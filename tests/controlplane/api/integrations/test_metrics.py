@@ -97,15 +97,20 @@ def test_a_viewer_of_one_cluster_is_told_of_that_one(measured: Cluster) -> None:
     assert not any("http" in name or "queue" in name for name, _ in found)
 
 
-def test_two_processes_count_together(tmp_path: Path) -> None:
-    """What one has counted, the other tells."""
+def test_the_successor_of_a_process_continues_its_counts(tmp_path: Path) -> None:
+    """A file of a process that has ended, and has no successor, is deleted."""
+    (tmp_path / "counts").mkdir()
+    # No process has such an id.
+    (tmp_path / "counts" / "counter_99999999.db").write_bytes(b"")
     count = (
         "from controlplane import request_metrics as m\n"
         "m._COUNT.labels('GET', 'x', '200').inc(3)\n"
         "from prometheus_client import CollectorRegistry, generate_latest\n"
         "r = CollectorRegistry(); m.collect_requests(r); print(generate_latest(r).decode())"
     )
-    environment = os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "counts")}
+    environment = os.environ | {
+        "PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "counts"), "WEIR_CHILD": "web-1",
+    }  # fmt: skip
     told = [
         subprocess.run(
             [sys.executable, "-c", count],
@@ -118,3 +123,5 @@ def test_two_processes_count_together(tmp_path: Path) -> None:
     ]
     assert 'status="200"} 3.0' in told[0]
     assert 'status="200"} 6.0' in told[1]
+    names = {file.name for file in (tmp_path / "counts").iterdir()}
+    assert names == {"counter_web-1.db"}

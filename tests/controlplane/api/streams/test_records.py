@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from redis import Redis
 
 from controlplane.access import tokens
 from controlplane.access.roles import Actor
@@ -321,3 +322,15 @@ def test_a_log_that_cannot_be_is_refused(
 def test_a_viewer_does_not_move_the_log(viewer: Actor, sf: Cluster) -> None:
     """403."""
     assert post(client_of(viewer), {"url": "", "limit_mb": 9}, LOG).status_code == 403
+
+
+def test_a_full_redis_is_a_typed_error(script: Client, log: Log, redis_url: str) -> None:
+    with Redis.from_url(redis_url) as client:
+        client.config_set("maxmemory", 1)
+        try:
+            answer = post(script, {"records": [GOOD]})
+        finally:
+            client.config_set("maxmemory", 0)
+    assert answer.status_code == 429
+    assert answer.json()["code"] == "log_full"
+    assert int(answer["Retry-After"]) > 0
