@@ -1,10 +1,20 @@
 """The Ninja application: routers, decorators of all responses, and error handlers."""
 
-from controlplane.api import access, comparisons, executions, grants, lab, policies, proposals
+from controlplane.api import (
+    access,
+    comparisons,
+    executions,
+    grants,
+    lab,
+    policies,
+    proposals,
+    storage,
+)
 from controlplane.api import health as site_health
 from controlplane.api.clusters import health, lifecycle, shedding
 from controlplane.api.clusters import routes as clusters
 from controlplane.api.common.decorators import conditional, idempotent
+from controlplane.api.common.json_bodies import BoundedParser
 from controlplane.api.common.openapi import DocumentedAPI
 from controlplane.api.common.problems import translate_errors
 from controlplane.api.common.security import AUTHENTICATION, readable_with_token
@@ -26,6 +36,7 @@ api = DocumentedAPI(
     auth=AUTHENTICATION,
     urls_namespace="api",
     docs_decorator=readable_with_token,
+    parser=BoundedParser(),
 )
 translate_errors(api)
 # The innermost first. "view": around authentication and validation, where the request is still as
@@ -35,6 +46,7 @@ api.add_decorator(conditional, mode="view")
 api.add_decorator(idempotent, mode="view")
 api.add_router("/me", access.me)
 api.add_router("/health", site_health.router)
+api.add_router("/storage", storage.router)
 api.add_router("/tokens", access.tokens_router)
 api.add_router("/webhooks", webhooks.router)
 api.add_router("/audit", access.audit)
