@@ -2,7 +2,7 @@
 
     WEIR_CONTEXTS=contexts.json python -m pytest -p benchmarks.mutation.contexts ...
 
-`WEIR_CONTEXTS_SOURCES`: the measured folders and files, separated by colons.
+`WEIR_CONTEXTS_SOURCES`: the measured folders, separated by colons.
 """
 
 import json
@@ -20,7 +20,7 @@ _seconds: dict[str, float] = {}
 _failed: set[str] = set()
 _measure = coverage.Coverage(
     data_file=None,
-    include=[f"{Path(part).resolve()}*" for part in os.environ.get(_SOURCES, ".").split(":")],
+    source=[str(Path(part).resolve()) for part in os.environ.get(_SOURCES, ".").split(":")],
     config_file=False,
 )
 if _SOURCES in os.environ:

@@ -151,7 +151,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="weir-mutants-") as folder, ExitStack() as stack:
         roots = [copied(Path(folder) / str(number)) for number in range(options.processes)]
         file = options.contexts or Path(folder) / "contexts.json"
-        sources = [part for area in AREAS for part in AREAS[area]]
+        sources = sorted({str(Path(part).parent) if part.endswith(".py") else part
+                          for area in AREAS for part in AREAS[area]})  # fmt: skip
         contexts = measured(roots[0], file, sources, TESTS)
         trees = [stack.enter_context(closing(Tree(root, TESTS))) for root in roots]
 
