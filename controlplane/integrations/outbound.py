@@ -55,7 +55,7 @@ def resolved(url: str) -> Target:
     scheme, host, port = _parts(url)
     addresses = _addresses(host, port)
     for address in addresses:
-        if not _is_allowed(address, scheme):
+        if not _is_allowed(address, port, scheme):
             raise Refused(_why(host, address, scheme))
     return Target(url, str(addresses[0]))
 
@@ -175,9 +175,8 @@ def _addresses(host: str, port: int) -> list[Address]:
     return [ipaddress.ip_address(text) for text in texts]
 
 
-def _is_allowed(address: Address, scheme: str) -> bool:
-    networks = [ipaddress.ip_network(text, strict=False) for text in settings.WEBHOOK_NETWORKS]
-    if any(address in network for network in networks):
+def _is_allowed(address: Address, port: int, scheme: str) -> bool:
+    if any(allowed.has(address, port) for allowed in settings.WEBHOOK_NETWORKS):
         return True
     return scheme == "https" and all(
         _is_public(candidate) for candidate in (address, *_embedded(address))
@@ -207,7 +206,7 @@ def _why(host: str, address: Address, scheme: str) -> str:
     if scheme != "https" and _is_public(address):
         return "Must begin with https://: what is sent is nobody else's business"
     shown = host if host == str(address) else f"{host} ({address})"
-    return f"{shown} is not a public address, and the site allows no network that has it"
+    return f"{shown} is not a public address, and the site allows no network and port that have it"
 
 
 def _beginning(chunks: Iterable[bytes]) -> str:

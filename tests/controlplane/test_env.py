@@ -52,3 +52,13 @@ def test_the_secret_key_is_made_once_and_private(
     assert file.stat().st_mode & 0o777 == 0o600
     monkeypatch.setenv("WEIR_SECRET_KEY", "given")
     assert env.secret_key(tmp_path) == "given"
+
+
+@pytest.mark.parametrize(
+    "word", ["10.0.0.0/8", "10.0.0.0/8:0", "10.0.0.0/8:9-8", "fd00::/8:443", "x:1", "10.0.0.1:a"]
+)
+def test_a_network_without_ports_is_refused(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name and the value are in the message."""
+    monkeypatch.setenv("WEIR_WEBHOOK_NETWORKS", f"10.1.0.0/16:443,{word}")
+    with pytest.raises(env.EnvironmentValueError, match="WEIR_WEBHOOK_NETWORKS"):
+        env.networks_with_ports("WEIR_WEBHOOK_NETWORKS")

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 from pytest_django import Settings
 
+from controlplane.env import network_ports
 from controlplane.integrations import outbound
 from controlplane.integrations.outbound import Refused, Unreachable, post, resolved
 
@@ -86,18 +88,20 @@ def test_a_name_without_an_address_is_told() -> None:
 
 
 def test_a_site_may_allow_a_network_of_its_own(settings: Settings) -> None:
-    """By name of the network, http too; others stay closed."""
-    settings.WEBHOOK_NETWORKS = ["10.1.0.0/16"]
+    """Its named ports, http too; others stay closed: a metrics page has no password."""
+    settings.WEBHOOK_NETWORKS = [network_ports("10.1.0.0/16:80"), network_ports("[fd00::/8]:8443")]
     assert resolved("http://10.1.2.3/hook").address == "10.1.2.3"
-    with pytest.raises(Refused):
-        resolved("https://10.2.0.1/hook")
+    assert resolved("https://[fd00::1]:8443/hook").address == "fd00::1"
+    for url in ("https://10.2.0.1/hook", "http://10.1.2.3:9090/hook", "https://[fd00::1]/hook"):
+        with pytest.raises(Refused):
+            resolved(url)
 
 
 def test_a_request_goes_to_the_address_that_was_looked_at(
     server: int, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name that leads elsewhere a moment later is not asked again; the host stays the name's."""
-    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    settings.WEBHOOK_NETWORKS = [network_ports("127.0.0.0/8:1-65535")]
     target = resolved(f"http://localhost:{server}/hook")
 
     def elsewhere(host: str, *args: object, **kwargs: object) -> object:
@@ -117,14 +121,43 @@ def test_a_request_goes_to_the_address_that_was_looked_at(
     assert len(body) <= 2000
 
 
+def test_a_name_that_resolves_to_another_address_later_reaches_the_checked_one(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """DNS rebinding: a forbidden service listens at the second address, on the same port."""
+    with socket.create_server(("127.0.0.1", 0)) as allowed:
+        port = allowed.getsockname()[1]
+        settings.WEBHOOK_NETWORKS = [network_ports(f"127.0.0.1/32:{port}")]
+        with socket.create_server(("127.0.0.2", port)) as forbidden:
+            lookup, answers = socket.getaddrinfo, iter(["127.0.0.1"])
+
+            def rebinding(host: str, *args: Any, **kwargs: Any) -> Any:
+                if host == "rebinding.example":
+                    host = next(answers, "127.0.0.2")
+                return lookup(host, *args, **kwargs)
+
+            monkeypatch.setattr(socket, "getaddrinfo", rebinding)
+            target = resolved(f"http://rebinding.example:{port}/")
+            with pytest.raises(Refused):
+                resolved(target.url)
+            monkeypatch.setattr(outbound, "LONGEST_S", 0.2)
+            with pytest.raises(Unreachable):
+                post(target, {}, b"{}")
+            allowed.settimeout(0)
+            allowed.accept()[0].close()
+            forbidden.settimeout(0)
+            with pytest.raises(BlockingIOError):
+                forbidden.accept()
+
+
 def test_a_redirect_is_not_followed(server: int, settings: Settings) -> None:
-    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    settings.WEBHOOK_NETWORKS = [network_ports("127.0.0.0/8:1-65535")]
     target = resolved(f"http://127.0.0.1:{server}/away")
     assert post(target, {}, b"{}")[0] == 302
 
 
 def test_who_does_not_answer_is_unreachable(settings: Settings) -> None:
-    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    settings.WEBHOOK_NETWORKS = [network_ports("127.0.0.0/8:1-65535")]
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         target = resolved(f"http://127.0.0.1:{taken.getsockname()[1]}/")
@@ -136,7 +169,7 @@ def test_an_answer_that_trickles_in_is_given_up(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each byte comes in time, and the whole would never end."""
-    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    settings.WEBHOOK_NETWORKS = [network_ports("127.0.0.0/8:1-65535")]
     monkeypatch.setattr(outbound, "LONGEST_S", 0.5)
     over = Event()
     with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -10,6 +10,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from controlplane.access.roles import Actor
+from controlplane.env import network_ports
 from controlplane.integrations import deliveries, webhooks
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
 from tests.controlplane.api.callers import granted
@@ -36,7 +37,7 @@ def managing(admin: Actor) -> Client:
 @pytest.fixture
 def receiver(settings: Settings) -> Iterator[Receiver]:
     """A receiver on this machine, which the site allows."""
-    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    settings.WEBHOOK_NETWORKS = [network_ports("127.0.0.0/8:1-65535")]
     with receiving() as found:
         yield found
 

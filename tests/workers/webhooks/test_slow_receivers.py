@@ -11,6 +11,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from controlplane.access.roles import Actor
+from controlplane.env import network_ports
 from controlplane.events import outbox
 from controlplane.integrations import webhooks
 from controlplane.models import Delivery, Webhook
@@ -20,7 +21,7 @@ from tests.support.receiver import Receiver, receiving
 from tests.workers.tasks.test_worker import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
-NETWORK = "127.0.0.0/8"
+NETWORK = "127.0.0.0/8:1-65535"
 
 
 def spec_and_environment(data: Path, redis_url: str) -> tuple[ChildSpec, dict[str, str]]:
@@ -36,7 +37,7 @@ def worker(
     redis_url: str, transactional_db: None, settings: Settings, tmp_path: Path
 ) -> Iterator[psutil.Process]:
     """The process; it ends well within its patience when it is asked to."""
-    settings.WEBHOOK_NETWORKS = [NETWORK]
+    settings.WEBHOOK_NETWORKS = [network_ports(NETWORK)]
     spec, environment = spec_and_environment(tmp_path, redis_url)
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(spec.command, env=environment, stdout=log, stderr=log)

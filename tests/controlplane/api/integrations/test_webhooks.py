@@ -16,6 +16,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from controlplane.access.roles import Actor
+from controlplane.env import network_ports
 from controlplane.events.publish import announce, event
 from controlplane.integrations import deliveries, outbound, webhooks
 from controlplane.models import AuditEntry, Cluster, Delivery, Webhook
@@ -31,7 +32,7 @@ PUBLIC = "https://8.8.8.8/hook"
 @pytest.fixture
 def receiver(settings: Settings) -> Iterator[Receiver]:
     """A receiver on this machine, which the site allows."""
-    settings.WEBHOOK_NETWORKS = ["127.0.0.0/8"]
+    settings.WEBHOOK_NETWORKS = [network_ports("127.0.0.0/8:1-65535")]
     with receiving() as found:
         yield found
 
