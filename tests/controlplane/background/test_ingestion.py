@@ -146,6 +146,22 @@ def test_a_span_is_read_in_at_most_nine_hundred_rows(sf: Cluster) -> None:
     assert fitting_resolution(now - timedelta(hours=14), now) == 60
 
 
+def test_a_range_wider_than_a_week_is_read_at_equal_distances(
+    sf: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A month of minutes is 43,200 samples, which no chart shows."""
+    monkeypatch.setattr(time_series, "MAX_READ", 10)
+    end = datetime.now(UTC)
+    moments = [end - timedelta(days=29) + timedelta(minutes=i) for i in range(35)]
+    MetricSample.objects.bulk_create(
+        MetricSample(cluster=sf, resolution=60, t=t, values={"t": i})
+        for i, t in enumerate(moments)
+    )
+    read = samples(sf, end - timedelta(days=30), end)
+    assert [sample["t"] for sample in read] == [*range(0, 35, 4)]
+    assert len(samples(sf, end - timedelta(days=30), end, 60)) == 35
+
+
 def test_a_gap_is_filled_in_order(sf: Cluster) -> None:
     """What a browser missed, oldest first, nothing it has already."""
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
