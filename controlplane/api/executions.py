@@ -15,7 +15,6 @@ from controlplane.executions.progress import (
     running,
     step_seconds,
     steps_page,
-    waiting_for,
 )
 from controlplane.models import Execution, Step
 from controlplane.proposals.listing import proposal_without_plan
@@ -50,7 +49,7 @@ class StepOut(
 
 _EXECUTION: Any = columns_of(
     Execution,
-    "proposal direction not_before cap cap_reason last_step started_at finished_at",
+    "proposal direction done undone not_before cap cap_reason last_step started_at finished_at",
     rollback_cost=dict[str, Any],
 )
 
@@ -127,5 +126,5 @@ def _progress_values(progress: Progress) -> dict[str, Any]:
         "state": row.proposal.state,
         "total_actions": progress.total,
         "share": progress.share,
-        "waits": waiting_for(row.proposal, row.waits),
+        "waits": progress.waits,
     }

@@ -36,6 +36,7 @@ from controlplane.executions.action_status import (
     statuses,
     steps_of,
 )
+from controlplane.executions.progress import waits_of
 from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Proposal
 from controlplane.planning.action_text import ActionText
@@ -139,17 +140,24 @@ class ProposalRow(
     computed from. action_count: null without a plan. estimate: bytes and seconds of the
     computation, as estimated at the request; started_at: null while it waits; attempts: how many
     workers have begun it; error_code: why it failed, such as out_of_memory. drifting_since: since
-    when the cluster differs by more than the policy tolerates, null if it does not.
+    when the cluster differs by more than the policy tolerates, null if it does not. waits: why the
+    computation or the execution waits, such as a process that is silent, "" if it does not.
     """
 
     snapshot: str | None = below("snapshot_row_id")
     action_count: int | None
+    waits: str
 
     @staticmethod
     def resolve_action_count(row: Proposal) -> int | None:
         """Return how many actions it has, without reading them."""
         count: int | None = row.predicted.get("actions")
         return count
+
+    @staticmethod
+    def resolve_waits(row: Proposal) -> str:
+        """Return why it waits."""
+        return waits_of(row)
 
 
 class ProposalOut(ProposalRow):

@@ -12,6 +12,7 @@ from controlplane.liveness.status import computation_waits_for, execution_waits_
 from controlplane.models import Execution, Proposal, Step
 from controlplane.pagination.lookup import row_by
 from controlplane.pagination.pages import Page, page_of
+from controlplane.plans.proposal_states import APPROVED, ENDED
 
 FORWARD, BACK = Execution.Direction.FORWARD, Execution.Direction.BACK
 
@@ -46,6 +47,11 @@ class Progress:
     def share(self) -> float:
         """Return the share of the actions that are finished, from 0 to 1."""
         return self.actions / self.total if self.total else 1.0
+
+    @property
+    def waits(self) -> str:
+        """Return why the execution waits, "" if it does not wait."""
+        return waiting_for(self.proposal, self.execution.waits)
 
     @property
     def back(self) -> bool:
@@ -85,6 +91,14 @@ def step_seconds(step: Step, now: datetime | None = None) -> float:
     """Return the duration of a step, until now if it is in progress."""
     end = step.acknowledged_at or now or timezone.now()
     return (end - step.published_at).total_seconds()
+
+
+def waits_of(proposal: Proposal) -> str:
+    """Return why a proposal or its execution waits, "" if it does not; reads the stored reason."""
+    if proposal.state in ENDED:
+        return ""
+    rows = Execution.objects.filter(proposal=proposal.pk).values_list("waits", flat=True)
+    return waiting_for(proposal, (rows.first() or "") if proposal.state in APPROVED else "")
 
 
 def waiting_for(proposal: Proposal, stored: str = "") -> str:

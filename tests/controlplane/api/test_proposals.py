@@ -8,6 +8,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from controlplane.access import tokens
 from controlplane.access.roles import Actor
@@ -57,6 +58,12 @@ def tell(client: Client, proposal: Proposal, verb: str, **body: str) -> Any:
     answer = client.post(path, json.dumps(body), content_type="application/json")
     proposal.refresh_from_db()
     return answer
+
+
+def body_of(verb: Verb, proposal: Proposal) -> dict[str, str]:
+    """Return the fields that the body of a verb has; another one would be refused."""
+    body = {"seal": proposal.seal} if verb.seal else {}
+    return body | ({"reason": "why"} if verb.reason else {})
 
 
 def get(client: Client, proposal: Proposal, what: str = "") -> Any:
@@ -118,8 +125,7 @@ def test_the_other_ends_of_a_life(
 
 @pytest.mark.parametrize("verb", SAID, ids=lambda verb: verb.path)
 def test_who_lacks_the_role_is_refused(viewer: Actor, proposal: Proposal, verb: Verb) -> None:
-    body = {"seal": proposal.seal, "reason": "why"}
-    answer = tell(client_of(viewer), proposal, verb.path, **body)
+    answer = tell(client_of(viewer), proposal, verb.path, **body_of(verb, proposal))
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
     assert proposal.state == "ready"
 
@@ -130,8 +136,7 @@ def test_who_lacks_the_role_is_refused(viewer: Actor, proposal: Proposal, verb: 
 def test_what_the_state_does_not_allow_is_a_conflict(
     approving: Client, proposal: Proposal, verb: Verb
 ) -> None:
-    body = {"seal": proposal.seal, "reason": "why"}
-    answer = tell(approving, proposal, verb.path, **body)
+    answer = tell(approving, proposal, verb.path, **body_of(verb, proposal))
     expected = "nothing_applied" if verb.name == "roll back" else "not_allowed"
     assert (answer.status_code, answer.json()["code"]) == (409, expected)
     assert proposal.state == "ready"
@@ -142,7 +147,9 @@ def test_a_reason_that_is_asked_for_must_be_given(
     approving: Client, proposal: Proposal, verb: Verb
 ) -> None:
     """Left out it is malformed, blank it is refused, or the state is told first."""
-    answer = tell(approving, proposal, verb.path, seal=proposal.seal)
+    body = body_of(verb, proposal)
+    del body["reason"]
+    answer = tell(approving, proposal, verb.path, **body)
     assert answer.status_code == 422
     assert list(answer.json()["fields"]) == ["reason"]
 
@@ -225,9 +232,9 @@ def test_drift_is_told_before_and_after_it_is_too_much(
     assert (found["stale"], found["capacities"]) == (True, [0])
     refused = tell(approving, proposal, "approve", seal=proposal.seal)
     assert (refused.status_code, refused.json()["code"]) == (409, "stale")
-    # The approval reviews the plan: only from then on is the lost gain known.
-    drift = found | {"gain_lost": 0.0}
-    assert refused.json()["data"] == drift
+    # The approval reviews the plan: only from then on are the lost gain and the start known.
+    drift = refused.json()["data"]
+    assert drift == found | {"gain_lost": 0.0, "drifting_since": drift["drifting_since"]}
     assert get(approving, proposal)["drift"] == drift
     computing = requests.request(operator, proposal.cluster)
     assert approving.get(f"{PROPOSALS}/{computing.pk}/drift").status_code == 409
@@ -256,14 +263,15 @@ def test_kinds_of_planners_are_told_with_their_parameters(
 
 
 def test_a_list_reads_no_moves_and_costs_the_same_for_many(
-    approving: Client, operator: Actor, proposal: Proposal
+    approving: Client, proposal: Proposal
 ) -> None:
     approving.get(PROPOSALS)
     with CaptureQueriesContext(connection) as few:
         row = approving.get(PROPOSALS).json()["proposals"][0]
     assert (row["action_count"], "actions" in row) == (len(proposal.actions), False)
-    for _ in range(20):
-        requests.request(operator, proposal.cluster)
+    # Identical requests would be merged.
+    same = {"cluster": proposal.cluster, "requested_at": timezone.now(), "state": "computing"}
+    Proposal.objects.bulk_create(Proposal(**same) for _ in range(20))
     with CaptureQueriesContext(connection) as many:
         assert len(approving.get(PROPOSALS).json()["proposals"]) == 21
     assert len(many) == len(few)

@@ -8,6 +8,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
+from controlplane.connections import redis_client
 from controlplane.errors import NotFound
 from controlplane.executions import control, progression
 from controlplane.executions.action_status import (
@@ -20,7 +21,6 @@ from controlplane.executions.action_status import (
 )
 from controlplane.executions.progress import execution_of, progress_of, running, waiting_for
 from controlplane.models import Cluster, Execution, Proposal, Step
-from controlplane.proposals import requests
 from controlplane.proposals.listing import ProposalFilters, proposals_listing
 from controlplane.topology import placement, queries
 from tests.support.execution import (
@@ -33,6 +33,7 @@ from tests.support.execution import (
     scattered,
     under_way,
 )
+from tests.support.heartbeats import send_heartbeats
 from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -162,6 +163,7 @@ def test_an_approved_one_says_whom_it_waits_for(approver: Actor, cluster: Cluste
     proposal = begun(approver, cluster)
     Proposal.objects.filter(pk=waiting.pk).update(state="approved", approved_by="x")
     waiting.refresh_from_db()
+    send_heartbeats(redis_client(), [cluster])
     assert waiting_for(waiting) == f"proposal {proposal.pk} is being executed"
     with pytest.raises(NotFound):
         execution_of(waiting)
@@ -174,8 +176,9 @@ def test_lists_read_no_moves_and_ask_no_row_by_itself(approver: Actor, cluster: 
         assert list(running()) == [cluster.pk]
     assert len(asked) == 2
     assert all('"actions"' not in one["sql"] for one in asked)
-    for _ in range(5):
-        requests.request(approver, cluster)
+    # Identical requests would be merged.
+    same = {"cluster": cluster, "requested_at": timezone.now(), "state": "computing"}
+    Proposal.objects.bulk_create(Proposal(**same) for _ in range(5))
     with CaptureQueriesContext(connection) as listed:
         rows = proposals_listing(cluster, ProposalFilters()).page.rows
         assert [row.predicted.get("actions") for row in rows[:5]] == [None] * 5

@@ -8,6 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from controlplane.access.roles import Actor
+from controlplane.connections import redis_client
 from controlplane.executions import progression
 from controlplane.models import AuditEntry, Cluster, Execution, Grant, Node, Proposal, Step, Stream
 from controlplane.plans.proposal_states import SAID
@@ -16,6 +17,7 @@ from tests.dashboard.conftest import browser_of
 from tests.dashboard.views.test_verbs import said
 from tests.support import cluster as made
 from tests.support.execution import batch, carried_out, moves_of, ready, scattered, under_way
+from tests.support.heartbeats import send_heartbeats
 from tests.support.policies import set_policy
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -205,6 +207,7 @@ def test_the_steps_say_what_they_took(approving: Client, proposal: Proposal) -> 
 
 def test_what_it_waits_for_is_told(approving: Client, proposal: Proposal) -> None:
     start(approving, proposal)
+    send_heartbeats(redis_client(), [proposal.cluster])
     Execution.objects.update(waits="p95 latency 5,000 ms is above 1,000 ms")
     assert "because p95 latency 5,000 ms is above" in page_of(approving, proposal)
 
