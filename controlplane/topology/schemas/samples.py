@@ -11,6 +11,7 @@ import pyarrow.csv as pa_csv
 import pyarrow.json as pa_json
 import pyarrow.parquet as pq
 
+from algorithms.strict_json import check_bounds
 from controlplane.errors import Invalid
 from controlplane.records.bodies import Format
 
@@ -29,6 +30,9 @@ def read_sample(sample: bytes, kind: Format) -> Any:
         most = MAX_BYTES // 2**20
         raise Invalid({"sample": [f"A sample has at most {most} MiB, not {len(sample):,} bytes"]})
     try:
+        if kind in (Format.JSON, Format.NDJSON):
+            # Arrow's reader of JSON ends the process on deep nesting.
+            check_bounds(sample)
         table = _READERS[kind](sample)
     except _UNREADABLE as error:
         raise Invalid({"sample": [f"Is no {kind.value}: {error}"]}) from error

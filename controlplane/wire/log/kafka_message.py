@@ -108,7 +108,7 @@ def decode(message: "Message[Any, Any]") -> Append:
             if "producer" in answer
             else None
         )
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise BadMessage(offset, f"its header {HEADER!r} is malformed") from error
     data = message.value() or b""
     if sum(piece.length for piece in pieces) != len(data):

@@ -13,7 +13,7 @@ from controlplane.errors import Invalid
 from controlplane.records.bodies import Format, conform
 from controlplane.topology.schemas import samples
 from controlplane.topology.schemas.inference import Inferred, infer
-from controlplane.topology.schemas.samples import sample_of_file
+from controlplane.topology.schemas.samples import read_sample, sample_of_file
 from controlplane.wire.schema import StreamSchema
 
 # Requests of a web site.
@@ -154,3 +154,11 @@ def test_a_large_file_is_read_at_its_beginning(
     (tmp_path / "x.json").write_bytes(json.dumps(ROWS * 50).encode())
     with pytest.raises(Invalid, match="not valid"):
         infer(*sample_of_file(tmp_path / "x.json", Format.JSON))
+
+
+@pytest.mark.parametrize("kind", [Format.JSON, Format.NDJSON])
+def test_a_deeply_nested_sample_is_refused(kind: Format) -> None:
+    """Arrow's reader ended the web process with a segmentation fault."""
+    record = b'{"a": ' * 20_000 + b"1" + b"}" * 20_000
+    with pytest.raises(Invalid):
+        read_sample(b"[" + record + b"]" if kind is Format.JSON else record, kind)
