@@ -52,7 +52,7 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else t
 	tests/end_to_end/test_restart.py tests/end_to_end/test_data_sets.py \
 	tests/end_to_end/test_losses.py tests/controlplane/executions/test_overtaken.py \
 	tests/dashboard/test_idle_sockets.py
-	@env WEIR_SCHEMATHESIS_EXAMPLES=100 $(PY) -m pytest tests/controlplane/api/test_schemathesis.py
+	@env WEIR_SCHEMATHESIS_EXAMPLES=25 WEIR_MATRIX=all $(PY) -m pytest -n $(N) tests/controlplane/api/test_schemathesis.py tests/controlplane/api/authorisation
 	@postgres="$$(.ci/postgres)" && exec env WEIR_SCHEDULES=20 POSTGRES="$$postgres" $(PY) -m pytest -n $(N) -m "hypothesis and not spark"
 
 mutants: $(INSTALLED) ## test 200 small faults of the code: how many the tests detect (takes an hour)

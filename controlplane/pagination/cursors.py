@@ -36,8 +36,8 @@ class Place:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> "Place":
         """Read cursor and limit (or per_page) of a query string. Raises `Invalid`."""
-        name = "limit" if "limit" in values else "per_page"
-        limit = whole(values, name, PER_PAGE, MAX_PER_PAGE)
+        per_page = whole(values, "per_page", PER_PAGE, MAX_PER_PAGE)
+        limit = whole(values, "limit", per_page, MAX_PER_PAGE)
         return cls(text_of(values, "cursor"), limit)
 
 

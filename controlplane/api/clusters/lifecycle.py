@@ -85,8 +85,9 @@ def remove_cluster(
 ) -> Any:
     """Delete a stopped cluster with its records and results. Requires the role admin.
 
-    `confirm` repeats the slug, which is free when the agent has removed the checkpoint. 409 (not_stopped) while it runs,
-    409 (not_confirmed) for another slug. Entries of the audit log stay.
+    `confirm` repeats the slug, which is free when the agent has removed the checkpoint. 409
+    (not_stopped) while it runs, 409 (not_confirmed) for another slug. Entries of the audit log
+    stay.
     """
     delete_cluster(caller(request), cluster_of(request), confirm, reason)
     return Status(204, None)

@@ -47,8 +47,12 @@ BY_NUMBER: Final = with_parameters(_NUMBERED)
 
 
 def requested_page(request: HttpRequest, listing: Listing[Any, T]) -> Page[T] | Slice[T]:
-    """Return the page that a request names by number, else the rows at its cursor."""
-    return listing.page if "page" in request.GET else listing.after(Place.of(request.GET))
+    """Return the page that a request names by number, else the rows at its cursor.
+
+    Raises `Invalid`, also for a wrong limit beside the number of a page, which it does not use.
+    """
+    place = Place.of(request.GET)
+    return listing.page if "page" in request.GET else listing.after(place)
 
 
 def numbers_of(request: HttpRequest) -> tuple[int, int]:

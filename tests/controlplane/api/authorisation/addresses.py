@@ -1,10 +1,13 @@
 """Every address of Weir: operations of the API, and pages, with the methods that they accept."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
+from django.test import Client
 from django.urls import get_resolver
 
 from controlplane.api import api
@@ -28,8 +31,13 @@ class Address:
         return "slug>" in self.path or "{slug}" in self.path
 
 
-def operations() -> Iterator[Address]:
-    """Yield the operations of the API with an example of their body."""
+@cache
+def operations() -> tuple[Address, ...]:
+    """Return the operations of the API with an example of their body."""
+    return tuple(_operations())
+
+
+def _operations() -> Iterator[Address]:
     for path, methods in api.get_openapi_schema(path_prefix="api/v1/")["paths"].items():
         for method, operation in methods.items():
             content = operation.get("requestBody", {}).get("content", {}).get("application/json")
@@ -51,3 +59,10 @@ def pages(patterns: Any = None, prefix: str = "") -> Iterator[Address]:
         else:
             for method in ("get", "post"):
                 yield Address(pattern.name or route, method, f"/{route}")
+
+
+@cache
+def accepts_get(path: str) -> bool:
+    """Return False for a page that is an action: it only accepts POST."""
+    # A wrong method is refused before a look-up: the parameters may name nothing.
+    return Client().get(re.sub(r"<(?:\w+:)?(\w+)>", "1", path)).status_code != 405

@@ -17,8 +17,10 @@ def _rules(audiences: Mapping[str, str]) -> dict[str, str]:
 OPERATIONS: Final = _rules(
     {
         "member": """
-        access_get_caller health_get_site_health storage_get_storage access_list_tokens access_revoke_token
-        access_list_audit access_get_verification clusters_routes_list_clusters queries_edges_list_key_groupings
+        access_get_caller health_get_site_health storage_get_storage access_list_tokens
+        access_revoke_token
+        access_list_audit access_get_verification clusters_routes_list_clusters
+        queries_edges_list_key_groupings
         lab_list_experiments lab_get_experiment lab_list_runs lab_estimate_run lab_list_queue
         lab_get_run lab_get_table
         """,
@@ -94,7 +96,8 @@ PAGES: Final = _rules(
         "anyone": "healthz readyz login sso sso-callback",
         "person": "logout account password-change session-end sessions-end",
         "member": """
-        metrics fleet audit tokens token-make token-revoke webhooks system system-storage system-banner help
+        metrics fleet audit tokens token-make token-revoke webhooks system system-storage
+        system-banner help
         """,
         "viewer": """
         cluster cluster-charts cluster-aside cluster-status cluster-node-list cluster-numbers
@@ -120,8 +123,8 @@ PAGES: Final = _rules(
         """,
         "any admin": "webhook-add grants",
         "admin": """
-        cluster-master stuck-batch skip-batch incident-decide policy-change blackout-add blackout-remove
-        webhook webhook-change webhook-switch webhook-secret webhook-test webhook-remove
+        cluster-master stuck-batch skip-batch incident-decide policy-change blackout-add
+        blackout-remove webhook webhook-change webhook-switch webhook-secret webhook-test webhook-remove
         webhook-again audit-verify grant-set grant-revoke
         """,
     }

@@ -99,6 +99,13 @@ def test_wrong_values_of_declared_parameters_are_refused(admin: Client, sf: Clus
     assert {"limit", "page", "per_page", "order", "state", "split", "node"} <= tried
 
 
+@pytest.mark.parametrize("query", ["page=1&limit=x", "limit=5&per_page=0", "page=1&limit=-1"])
+def test_a_wrong_value_is_refused_beside_what_replaces_it(
+    admin: Client, sf: Cluster, query: str
+) -> None:
+    assert get(admin, f"/clusters/sf/streams?{query}").status_code == 422
+
+
 def test_pages_refuse_wrong_values_too(sf: Cluster, operator: Actor) -> None:
     browser = Client()
     browser.force_login(user_of(operator))
