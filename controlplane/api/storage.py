@@ -75,7 +75,7 @@ def get_storage(request: HttpRequest) -> Any:
     require_member(caller(request))
     sizes = storage_sizes()
     return {
-        "read_at": datetime.fromtimestamp(sizes.at, UTC),
+        "read_at": datetime.fromtimestamp(sizes.read_s, UTC),
         "tables": sizes.tables,
         "redis": sizes.redis,
         "keys": sizes.keys,

@@ -41,12 +41,12 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class StorageSizes:
-    """Sizes by place, largest first; `redis` is None if Redis does not respond.
+    """Sizes by place, largest first, read at `read_s` (s since 1970).
 
-    `is_estimated`: the sizes of kinds of keys are extrapolated from a sample.
+    `redis` is None if Redis does not respond. `is_estimated`: the sizes of kinds of keys are extrapolated from a sample.
     """
 
-    at: float
+    read_s: float
     tables: list[Size] = field(default_factory=list)
     redis: RedisMemory | None = None
     keys: list[Size] = field(default_factory=list)
@@ -62,7 +62,7 @@ def storage_sizes() -> StorageSizes:
     """Return the sizes, at most a minute old."""
     with _lock:
         known = _kept.get(settings.REDIS_URL)
-        if known is None or time.time() - known.at > FRESH_S:
+        if known is None or time.time() - known.read_s > FRESH_S:
             _kept.clear()
             known = _kept[settings.REDIS_URL] = _survey()
         return known

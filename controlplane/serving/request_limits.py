@@ -63,11 +63,11 @@ class LimitedRequests:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        begun = False
+        is_started = False
 
         async def sending(message: Message) -> None:
-            nonlocal begun
-            begun = True
+            nonlocal is_started
+            is_started = True
             await send(message)
 
         try:
@@ -77,7 +77,7 @@ class LimitedRequests:
             await self._application(scope, body.receive, sending)
         except Refusal as refusal:
             logger.warning("Refused %s %.200s: %s", scope["method"], scope["path"], refusal.text)
-            if not begun:
+            if not is_started:
                 await _refuse(scope, send, refusal)
 
 
