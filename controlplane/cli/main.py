@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from controlplane.cli.codes import Code, Refused
+from controlplane.cli.command_parser import ELSEWHERE
 from controlplane.cli.parser import parsed
 
 
@@ -31,12 +32,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(given: Namespace) -> int:
-    _set_up()
-    # After the settings: this imports models.
+    if given.url and given.run not in ELSEWHERE:
+        what = "this command works on the machine of Weir only"
+        advice = "log in there; or omit --url and unset WEIR_URL"
+        raise Refused(Code.WRONG, what, advice=advice)
+    if not given.url:
+        # A client of a Weir elsewhere has neither settings nor a database.
+        _set_up()
+    # After the settings: these import models.
     from controlplane.cli.refusals import refused_by  # noqa: PLC0415
 
-    module, _, name = given.run.partition(".")
-    command = getattr(import_module(f"controlplane.cli.commands.{module}"), name)
+    if given.run == "operations":
+        command = import_module("controlplane.cli.operations.run").operate
+    else:
+        module, _, name = given.run.partition(".")
+        command = getattr(import_module(f"controlplane.cli.commands.{module}"), name)
     try:
         return int(command(given) or Code.DONE)
     except (Refused, KeyboardInterrupt, BrokenPipeError):

@@ -5,6 +5,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final
 
@@ -96,6 +97,18 @@ def print_page(
         print_sentence(f"page {page.number} of {page.pages}, {page.total:,} {what} (--page)")
 
 
+def print_list(
+    given: Namespace, body: Values, what: str, rows: Sequence[Values], columns: NamedColumns
+) -> None:
+    """Print one page of a list of the API as `print_page` does."""
+    if given.json:
+        print_json({name: body[name] for name in ("total", "page", "pages")} | {what: rows})
+        return
+    print_rows(given, rows, columns, _EMPTY[what])
+    if body["pages"] > 1:
+        print_sentence(f"page {body['page']} of {body['pages']}, {body['total']:,} {what} (--page)")
+
+
 def print_answer(given: Namespace, values: Values | None, text: str = "") -> None:
     """Print what a command did: as JSON, or for people as a sentence, or as facts without one."""
     if given.json:
@@ -148,14 +161,26 @@ def format_value(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, int):
         return f"{value:,}"
+    if isinstance(value, dict | list):
+        return json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False)
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"  # noqa: PLR2004
     return str(value)
 
 
+def _time(moment: datetime | str | None, form: str) -> str:
+    """Return a time as text; one of the API is ISO 8601."""
+    if moment is None:
+        return "-"
+    return f"{datetime.fromisoformat(moment) if isinstance(moment, str) else moment:{form}}"
+
+
 _CELLS: Final[Mapping[str, Callable[[Any], str]]] = {
     "names": lambda names: names[0] + (f" and {len(names) - 1} more" if names[1:] else ""),
-    "moment": "{:%m-%d %H:%M}".format,
+    "moment": lambda moment: _time(moment, "%m-%d %H:%M"),
+    "day": lambda moment: _time(moment, "%Y-%m-%d"),
+    "pairs": lambda values: " ".join(f"{name}={value}" for name, value in values.items()),
+    "titles": lambda rows: ", ".join(row["name"] for row in rows),
 }
 
 

@@ -6,18 +6,14 @@ from typing import Any, Final
 from controlplane.access.roles import VIEWER, require_member
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.output import (
-    print_answer,
     print_facts,
     print_json,
     print_rows,
     values_of,
 )
-from controlplane.clusters import changes
 from controlplane.clusters.listing import NodeRow, node_table
-from controlplane.errors import Invalid
 from controlplane.health.fleet import FleetRow, fleet
 from controlplane.telemetry.time_series import latest_values
-from controlplane.topology import nodes
 from controlplane.wire.figures import figure_of
 
 P95: Final = figure_of("p95")
@@ -65,36 +61,6 @@ def show_cluster(given: Namespace) -> None:
         return
     print_facts(facts)
     print_rows(given, rows, _NODE_COLUMNS)
-
-
-def set_desired_state(given: Namespace) -> None:
-    """Start or stop a cluster's application."""
-    actor, cluster = viewed(given)
-    change = changes.start if given.verb == "start" else changes.stop
-    change(actor, cluster, given.reason)
-    text = f"{cluster.slug} is to be {cluster.desired}; it is {cluster.state}"
-    print_answer(given, values_of(cluster, "desired state", cluster="slug"), text)
-
-
-def set_nodes(given: Namespace) -> None:
-    """Change the number of nodes, while the cluster runs."""
-    actor, cluster = viewed(given)
-    before = nodes.set_count(actor, cluster, given.nodes, given.reason)
-    values = {"cluster": cluster.slug, "before": before, "nodes": given.nodes}
-    text = f"{cluster.slug} has {given.nodes} nodes; it had {before}"
-    print_answer(given, values, text)
-
-
-def limit(given: Namespace) -> None:
-    """Set the limits of a cluster's micro-batches."""
-    actor, cluster = viewed(given)
-    values = {name: getattr(given, name) for name in changes.LIMITS}
-    wanted = {name: value for name, value in values.items() if value is not None}
-    if not wanted:
-        raise Invalid({"limit": ["Give --max-records or --max-batch-mb, or both"]})
-    cluster = changes.set_batch_limits(actor, cluster, wanted, given.reason)
-    limits = values_of(cluster, " ".join(changes.LIMITS))
-    print_answer(given, {"cluster": cluster.slug, **limits})
 
 
 def _row(row: FleetRow) -> dict[str, Any]:

@@ -6,22 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 from controlplane.cli.actors import actor_of, viewed
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.input_files import text_of
 from controlplane.cli.output import print_json, print_sentence
 from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.document import ClusterDescription, json_schema
 from controlplane.cluster_spec.export import description_of
 from controlplane.cluster_spec.report import ImportReport
 from controlplane.cluster_spec.text import as_json, as_yaml, parse_description
-
-
-def text_of(path: Path) -> str:
-    """Return a file's text, or that of standard input for -. Raises `Refused` and `OSError`."""
-    try:
-        return sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as wrong:
-        text = f"{path}: is no UTF-8 at byte {wrong.start}"
-        raise Refused(Code.WRONG, text, advice="save it as UTF-8") from None
 
 
 def description_in(path: Path) -> ClusterDescription:

@@ -1,13 +1,11 @@
-"""weir plan: a proposal for a cluster that Weir runs, or a plan for a described one."""
+"""weir plan --input: a plan for a described cluster, without a database."""
 
-import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from algorithms.errors import BadParameters
 from algorithms.interrupts import interruptible
-from controlplane.cli.actors import viewed
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.commands.documents import description_in
 from controlplane.cli.output import (
@@ -21,31 +19,20 @@ from controlplane.cli.proposal_rows import (
     ACTION_COLUMNS,
     action_cells,
     print_measures,
-    print_proposal,
 )
 from controlplane.cluster_spec.document import ClusterDescription
 from controlplane.cluster_spec.planning import Planned, plan_for
-from controlplane.models import Proposal
 from controlplane.planning.adapters import adapter_of
-from controlplane.proposals import computation, requests
 from controlplane.proposals.requests import default_planner
 
-# Between two looks at a proposal that is being computed.
-_LOOK_S = 0.2
 ACTIONS_SHOWN = 20
 
 
-def plan(given: Namespace) -> int:
-    """Print a plan for a described cluster, or request a proposal."""
-    if (given.input is None) == (given.cluster is None):
-        message = "name a cluster that Weir runs, or give --input FILE"
-        raise Refused(Code.WRONG, message, advice="weir plan --help")
-    planner, name = given.planner or default_planner(), given.algorithm
-    given.planner = planner
-    parameters = _parameters(planner, name, given.param)
-    if given.input is not None:
-        return _described(given, name, parameters)
-    return _request(given, name, parameters)
+def described(given: Namespace) -> int:
+    """Print a plan for a described cluster."""
+    given.planner = given.planner or default_planner()
+    parameters = _parameters(given.planner, given.algorithm, given.param)
+    return _described(given, given.algorithm, parameters)
 
 
 def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
@@ -57,34 +44,6 @@ def _described(given: Namespace, name: str, parameters: Mapping[str, Any]) -> in
     else:
         _print_plan(description, planned)
     return Code.DONE
-
-
-def _request(given: Namespace, name: str, parameters: Mapping[str, Any]) -> int:
-    actor, cluster = viewed(given)
-    proposal = requests.request(actor, cluster, name, parameters, planner=given.planner)
-    if given.here:
-        computation.compute(proposal.pk)
-    if given.wait or given.here:
-        _wait_for(proposal, given.timeout)
-    proposal.refresh_from_db()
-    print_proposal(given, actor, proposal, ACTIONS_SHOWN)
-    return Code.REFUSED if proposal.state == Proposal.State.FAILED else Code.DONE
-
-
-def _wait_for(proposal: Proposal, timeout: float) -> None:
-    """Wait until a worker has computed a proposal. Raises `Refused` after the timeout."""
-    deadline = time.monotonic() + timeout
-    with progress_bar(str(proposal)) as bar:
-        while True:
-            proposal.refresh_from_db(fields=["state", "progress"])
-            if proposal.state != Proposal.State.COMPUTING:
-                return
-            bar(proposal.progress)
-            if time.monotonic() > deadline:
-                text = f"{proposal} is not computed after {timeout:g} s"
-                advice = f"is a worker running? Later: weir proposals show {proposal.pk}"
-                raise Refused(Code.WAITED, text, advice=advice)
-            time.sleep(_LOOK_S)
 
 
 def _parameters(planner: str, name: str, given: Sequence[str]) -> dict[str, Any]:

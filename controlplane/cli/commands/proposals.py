@@ -1,19 +1,12 @@
 """weir proposals."""
 
 from argparse import Namespace
-from dataclasses import asdict
-from typing import Final
+from typing import Any, Final
 
-from controlplane.access.roles import VIEWER, Actor, require_member
-from controlplane.cli.actors import actor_of, viewed
-from controlplane.cli.codes import Code, Refused
-from controlplane.cli.output import print_answer, print_page, print_rows, values_of
-from controlplane.cli.proposal_rows import print_proposal, proposal_row
-from controlplane.errors import NotFound
-from controlplane.executions import verbs
-from controlplane.models import Proposal
-from controlplane.proposals.listing import STATES, ProposalFilters, proposals_listing
-from controlplane.proposals.queue import computing_queue
+from controlplane.cli.backends import api_of
+from controlplane.cli.backends.interface import path_of
+from controlplane.cli.output import print_answer, print_list, print_rows
+from controlplane.cli.proposal_output import path_of_proposal, print_proposal, proposal_values
 
 _COLUMNS: Final = {
     "id": ("id", "number"), "planner": ("planner", "text"), "algorithm": ("algorithm", "text"),
@@ -25,49 +18,41 @@ _QUEUE_COLUMNS: Final = {
     "algorithm": ("algorithm", "name"), "asked by": ("requested_by", "name"),
     "starts within (s)": ("starts_in_s", "number"), "takes at most (s)": ("estimated_s", "number"),
 }  # fmt: skip
+_LISTED: Final = ("id", "planner", "algorithm", "state", "requested_by", "requested_at")
 
 
 def list_proposals(given: Namespace) -> None:
     """Print one page of a cluster's proposals."""
-    _, cluster = viewed(given)
-    if given.state and given.state not in STATES:
-        raise Refused(Code.WRONG, f"--state {given.state}: must be one of {', '.join(STATES)}")
-    page = proposals_listing(cluster, ProposalFilters.of(vars(given))).page
+    path = path_of("/clusters/{cluster}/proposals", vars(given))
+    body = api_of(given).get(path, page=given.page, per_page=given.per_page, state=given.state)
     rows = [
-        values_of(row, "id planner algorithm state requested_by requested_at")
-        | {"actions": row.predicted.get("actions"), "seal": row.seal or None}
-        for row in page.rows
+        {name: row[name] for name in _LISTED}
+        | {"actions": row["action_count"], "seal": row["seal"] or None}
+        for row in body["proposals"]
     ]
-    print_page(given, page, "proposals", rows, _COLUMNS)
+    print_list(given, body, "proposals", rows, _COLUMNS)
 
 
 def list_queue(given: Namespace) -> None:
     """Print the cluster's proposals that are computed or wait, in the order of all clusters."""
-    _, cluster = viewed(given)
-    rows = [asdict(entry) for entry in computing_queue(cluster)]
+    rows = api_of(given).get(path_of("/clusters/{cluster}/queue", vars(given)))
     print_rows(given, rows, _QUEUE_COLUMNS, "nothing waits")
 
 
 def show_proposal(given: Namespace) -> None:
     """Print one proposal."""
-    actor, proposal = _proposal(given)
-    print_proposal(given, actor, proposal, given.actions)
+    api = api_of(given)
+    cluster, path = path_of_proposal(api, given.id)
+    print_proposal(given, api, proposal_values(api, cluster, api.get(path)), given.actions)
 
 
 def apply_verb(given: Namespace) -> None:
     """Apply a verb to a proposal."""
-    actor, proposal = _proposal(given)
-    verb = verbs.verb_at(given.verb)
-    proposal = verbs.apply_verb(actor, proposal, verb, seal=given.seal, reason=given.reason)
-    text = f"proposal {proposal.pk} is {proposal.state}"
-    print_answer(given, proposal_row(actor, proposal), text)
-
-
-def _proposal(given: Namespace) -> tuple[Actor, Proposal]:
-    actor = actor_of(given)
-    require_member(actor)
-    proposal = Proposal.objects.select_related("cluster").filter(pk=given.id).first()
-    # One that the user may not see is, to them, not there.
-    if proposal is None or not actor.may(VIEWER, proposal.cluster_id):
-        raise NotFound("proposal", given.id)
-    return actor.on(proposal.cluster), proposal
+    api = api_of(given)
+    cluster, path = path_of_proposal(api, given.id)
+    values: dict[str, Any] = {"reason": given.reason} if given.reason else {}
+    body = api.post(
+        f"{path}/{given.verb}", **values, **({"seal": given.seal} if given.seal else {})
+    )
+    row = proposal_values(api, cluster, body) if given.json else {}
+    print_answer(given, row, f"proposal {body['id']} is {body['state']}")

@@ -2,50 +2,43 @@
 
 import json
 from argparse import Namespace
+from collections.abc import Mapping
 from typing import Any, Final
 
-from controlplane.catalog import query_retention
-from controlplane.catalog.queries import (
-    STATES,
-    QueryFilters,
-    QueryRow,
-    queries_listing,
-    query_by_name,
-    row_of,
-)
-from controlplane.cli.actors import viewed
+import yaml
+from django.core.serializers.json import DjangoJSONEncoder
+
+from controlplane.cli.backends import api_of, is_remote
+from controlplane.cli.backends.interface import path_of
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.commands.documents import text_of
-from controlplane.cli.output import print_answer, print_facts, print_json, print_page, values_of
+from controlplane.cli.input_files import text_of
+from controlplane.cli.output import print_answer, print_facts, print_json, print_list
 from controlplane.cli.query_options import query_of
-from controlplane.cluster_spec.text import parse_queries
 from controlplane.groupings import PARAMETERS, parameters_text
-from controlplane.query_spec import QuerySpec, spec_of, submitted_values
-from controlplane.topology import queries
+from controlplane.query_spec import DECLARED, QuerySpec, spec_of
 
 _COLUMNS: Final = {
     "query": ("name", "name"), "state": ("state", "text"), "node": ("node", "number"),
     "streams": ("streams", "names"), "window s": ("window_s", "number"),
     "tasks": ("tasks", "number"),
 }  # fmt: skip
+_QUERY: Final = "/clusters/{cluster}/queries/{name}"
 
 
 def list_queries(given: Namespace) -> None:
     """Print one page of a cluster's queries."""
-    _, cluster = viewed(given)
-    if given.state not in ("live", "all", *STATES):
-        known = ", ".join(("live", "all", *STATES))
-        raise Refused(Code.WRONG, f"--state {given.state}: must be one of {known}")
     state = "" if given.state == "all" else given.state
-    filters = QueryFilters.of(vars(given) | {"q": given.search, "state": state})
-    page = queries_listing(cluster, filters).page
-    print_page(given, page, "queries", [_row(row) for row in page.rows], _COLUMNS)
+    body = api_of(given).get(
+        f"{path_of('/clusters/{cluster}', vars(given))}/queries", page=given.page,
+        per_page=given.per_page, q=given.search, state=state, node=given.node,
+        stream=given.stream,
+    )  # fmt: skip
+    print_list(given, body, "queries", [_row(row) for row in body["queries"]], _COLUMNS)
 
 
 def show_query(given: Namespace) -> None:
     """Print one query."""
-    _, cluster = viewed(given)
-    row = _row(row_of(query_by_name(cluster, given.name)))
+    row = _row(api_of(given).get(path_of(_QUERY, vars(given))))
     if given.json:
         print_json(row)
         return
@@ -57,52 +50,81 @@ def show_query(given: Namespace) -> None:
 
 def set_retention(given: Namespace) -> None:
     """Change the retention of a query's windows."""
-    actor, cluster = viewed(given)
-    query = query_retention.set_retention(
-        actor, query_by_name(cluster, given.name), given.seconds, given.windows, given.reason
+    path = path_of(f"{_QUERY}/retention", vars(given))
+    query = api_of(given).post(
+        path, retention_s=given.seconds, retention_windows=given.windows, reason=given.reason
     )
-    print_answer(given, values_of(query, "name retention_s retention_windows"))
+    names = ("name", "retention_s", "retention_windows")
+    print_answer(given, {name: query[name] for name in names})
 
 
 def submit_queries(given: Namespace) -> None:
     """Submit one query by its options, or those of a file."""
-    actor, cluster = viewed(given)
-    saved = queries.submit_many(actor, cluster, _specs(given))
-    names = [query.name for query in saved]
+    api = api_of(given)
+    path = f"{path_of('/clusters/{cluster}', vars(given))}/queries/bulk"
+    values = api.post(path, queries=_submitted(given))
+    names = values["names"]
     subject = names[0] if len(names) == 1 else f"{len(names):,} queries"
-    values = {"count": len(names), "names": names}
     print_answer(given, values, f"{subject} submitted, to be placed")
 
 
 def end_queries(given: Namespace) -> None:
     """End live queries."""
-    actor, cluster = viewed(given)
-    count = queries.end(actor, cluster, given.names, given.reason)
+    path = f"{path_of('/clusters/{cluster}', vars(given))}/queries/end"
+    count = api_of(given).post(path, names=given.names, reason=given.reason)["count"]
     text = f"{count} {'query ends' if count == 1 else 'queries end'}"
     print_answer(given, {"count": count}, text)
 
 
-def _specs(given: Namespace) -> list[QuerySpec]:
+def _submitted(given: Namespace) -> list[Any]:
     if (given.input is None) == (given.name is None):
         message = "name one query, or give --input FILE"
         raise Refused(Code.WRONG, message, advice="weir queries submit --help")
-    if given.input is not None:
-        return [spec_of(part) for part in parse_queries(text_of(given.input))]
-    return [query_of(given)]
+    if given.input is None:
+        return [_body(query_of(given))]
+    text = text_of(given.input)
+    return _listed(given, text) if is_remote(given) else _checked(text)
 
 
-def _row(row: QueryRow) -> dict[str, Any]:
-    query = row.query
-    return {
-        **values_of(query, "name state"),
-        "detail": query.detail or None,
-        "fault": query.fault or None,
-        "node": None if row.node is None else row.node.index,
-        "streams": list(row.streams),
-        **values_of(query, "window_s text"),
-        **submitted_values(query),
-        "task_ranges": [list(part) for part in row.task_ranges],
-        "key_grouping": query.key_grouping or None,
-        "aggregators": query.aggregators or None,
-        **values_of(query, "submitted_by submitted_at ended_at"),
-    }
+def _checked(text: str) -> list[Any]:
+    """Return the queries of a file; faults have their place in it. Raises `BadDescription`."""
+    from controlplane.cluster_spec.text import parse_queries  # noqa: PLC0415
+
+    return [_body(spec_of(part)) for part in parse_queries(text)]
+
+
+def _listed(given: Namespace, text: str) -> list[Any]:
+    """Return the queries of a file as they are: the other Weir checks them. Raises `Refused`."""
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as wrong:
+        raise Refused(Code.WRONG, f"{given.input} is no YAML", [str(wrong)]) from None
+    if not isinstance(value, Mapping) or not isinstance(value.get("queries"), list):
+        raise Refused(Code.WRONG, f"{given.input} has no list `queries`")
+    return list(value["queries"])
+
+
+def _body(spec: QuerySpec) -> Any:
+    """Return a query as a body of the API."""
+    text = {item.name: getattr(spec.text, item.name) for item in DECLARED.text
+            if item.name != "right"}  # fmt: skip
+    values = {item.name: getattr(spec, item.name) for item in DECLARED.fields}
+    values["text"] = text | {"right": list(spec.right)}
+    return json.loads(json.dumps(values, cls=DjangoJSONEncoder, default=_plain))
+
+
+def _plain(value: Any) -> Any:
+    return dict(value) if isinstance(value, Mapping) else list(value)
+
+
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    own = ("name", "state", "detail", "fault", "node", "streams", "window_s", "text")
+    submitted = tuple(DECLARED.columns)
+    rest = ("task_ranges", "key_grouping", "aggregators", "submitted_by", "submitted_at",
+            "ended_at")  # fmt: skip
+    values = {name: row[name] for name in (*own, *submitted, *rest)}
+    empty = {name: None for name in ("detail", "fault", "key_grouping", "aggregators")
+             if not values[name]}  # fmt: skip
+    text = row["text"]
+    written = text if isinstance(text, str) else json.dumps(text, ensure_ascii=False)
+    return values | empty | {"text": written}

@@ -19,7 +19,7 @@ from controlplane.catalog.streams import (
 )
 from controlplane.cli.actors import actor_of, viewed
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.commands.documents import text_of
+from controlplane.cli.input_files import text_of
 from controlplane.cli.output import (
     print_answer,
     print_facts,

@@ -1,0 +1,95 @@
+"""weir plan: a proposal for a cluster that Weir runs, or a plan for a described one."""
+
+import json
+import time
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, Final
+
+from controlplane.cli.backends import Api, api_of, is_remote
+from controlplane.cli.backends.interface import path_of
+from controlplane.cli.codes import Code, Refused
+from controlplane.cli.output import progress_bar
+from controlplane.cli.proposal_output import print_proposal, proposal_values
+
+# Between two looks at a proposal that is being computed.
+_LOOK_S: Final = 0.2
+ACTIONS_SHOWN: Final = 20
+
+
+def plan(given: Namespace) -> int:
+    """Print a plan for a described cluster, or request a proposal."""
+    if (given.input is None) == (given.cluster is None):
+        message = "name a cluster that Weir runs, or give --input FILE"
+        raise Refused(Code.WRONG, message, advice="weir plan --help")
+    if is_remote(given) and (given.here or given.input is not None):
+        message = "--here and --input compute in this process: omit --url and unset WEIR_URL"
+        raise Refused(Code.WRONG, message, advice="weir plan --help")
+    if given.input is not None:
+        return int(import_module("controlplane.cli.commands.planning").described(given))
+    return _request(given)
+
+
+def _request(given: Namespace) -> int:
+    api, path = api_of(given), path_of("/clusters/{cluster}", vars(given))
+    parameters = _parameters(given.param, _types(api, path, given))
+    body = api.post(f"{path}/proposals", planner=given.planner, algorithm=given.algorithm,
+                    parameters=parameters)  # fmt: skip
+    own = f"{path}/proposals/{body['id']}"
+    if given.here:
+        import_module("controlplane.proposals.computation").compute(body["id"])
+    if given.wait or given.here:
+        _wait_for(api, own, given.timeout)
+    row = proposal_values(api, given.cluster, api.get(own))
+    print_proposal(given, api, row, ACTIONS_SHOWN)
+    return Code.REFUSED if row["state"] == "failed" else Code.DONE
+
+
+def _wait_for(api: Api, path: str, timeout: float) -> None:
+    """Wait until a worker has computed a proposal. Raises `Refused` after the timeout."""
+    deadline = time.monotonic() + timeout
+    number = path.rpartition("/")[2]
+    with progress_bar(f"proposal {number}") as bar:
+        while True:
+            row = api.get(path)
+            if row["state"] != "computing":
+                return
+            bar(row["progress"])
+            if time.monotonic() > deadline:
+                text = f"proposal {number} is not computed after {timeout:g} s"
+                advice = f"is a worker running? Later: weir proposals show {number}"
+                raise Refused(Code.WAITED, text, advice=advice)
+            time.sleep(_LOOK_S)
+
+
+def _types(api: Api, path: str, given: Namespace) -> dict[str, str]:
+    """Return the types of the algorithm's parameters by name; those that are unknown are absent."""
+    if not given.param:
+        return {}
+    planners = {row["name"]: row for row in api.get(f"{path}/planners")}
+    algorithms = planners.get(given.planner, {}).get("algorithms", ())
+    return {
+        parameter["name"]: parameter["type"]
+        for algorithm in algorithms
+        if algorithm["name"] == given.algorithm or (algorithm["default"] and not given.algorithm)
+        for parameter in algorithm["parameters"]
+    }
+
+
+def _parameters(given: Sequence[str], types: Mapping[str, str]) -> dict[str, Any]:
+    """Return the parameters as values of their types; Weir checks them. Raises `Refused`."""
+    parameters: dict[str, Any] = {}
+    for pair in given:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise Refused(Code.WRONG, f"--param {pair}: write NAME=VALUE")
+        parameters[name] = text if types.get(name) == "str" else _value(text)
+    return parameters
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

@@ -1,0 +1,22 @@
+"""All declared commands, and the groups that only they have."""
+
+from typing import Final
+
+from controlplane.cli.operations import access, clusters, plans
+from controlplane.cli.operations.declaration import Operation
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    *access.OPERATIONS, *clusters.OPERATIONS, *plans.OPERATIONS,
+)  # fmt: skip
+GROUPS: Final = {
+    "nodes": "list and change nodes",
+    "policy": "show and change the policy, blackouts and exclusions of a cluster",
+    "compare": "compute and compare several plans for one state of a cluster",
+    "ledger": "what executed proposals promised, and what was measured",
+    "audit": "read and verify the audit log",
+    "grants": "list, grant and remove roles of users",
+    "tokens": "list, create and revoke tokens of the API",
+    "webhooks": "list, create, change and test webhooks",
+    "attached": "jobs outside of Weir that report to it",
+}
+BY_COMMAND: Final = {operation.command: operation for operation in OPERATIONS}

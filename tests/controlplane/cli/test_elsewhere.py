@@ -1,0 +1,179 @@
+"""Commands call the API of this process and that of a Weir elsewhere: same output, same codes."""
+
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from pytest_django.live_server_helper import LiveServer
+
+from controlplane.access import tokens
+from controlplane.access.roles import Actor
+from controlplane.cli.backends.interface import Answer, Call
+from controlplane.cli.backends.remote import RemoteApi
+from controlplane.models import Cluster, Proposal
+from tests.controlplane.api.callers import user_of
+from tests.controlplane.cli.conftest import Weir
+from tests.support.api_world import PK, add_rows
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def elsewhere(
+    operator: Actor, cluster: Cluster, live_server: LiveServer, tmp_path: Path
+) -> tuple[str, ...]:
+    """Return the options that name a started server, and the token of an operator."""
+    add_rows(cluster, operator)
+    file = tmp_path / "token"
+    file.touch(mode=0o600)
+    file.write_text(tokens.create(user_of(operator), "terminal"))
+    return "--url", live_server.url, "--token-file", str(file)
+
+
+READS: tuple[tuple[str, ...], ...] = (
+    ("nodes list", "sf"), ("policy show", "sf"), ("policy loops", "sf"),
+    ("queries list", "sf"), ("queries show", "sf q0"),
+    ("proposals list", "sf"), ("proposals queue", "sf"), ("proposals show", f"{PK}"),
+    ("dead-letters list", "sf"), ("queries show", "sf odd"), ("proposals show", "99"),
+    ("proposals stop", f"{PK} --reason r"), ("queries end", "sf odd"),
+    ("plan", "placement sf --param nu=-7"), ("plan", "placement sf --algorithm odd"),
+
+    ("policy decisions", "sf"), ("policy blackouts", "sf"), ("policy exclusions", "sf"),
+    ("clusters versions", "sf"), ("clusters version", "sf 1"),
+    ("clusters incident", f"sf {PK}"), ("streams drops", "sf s0"),
+    ("queries results", "sf q0"), ("proposals planners", "sf"),
+    ("proposals estimate", "sf --planner placement nu=0.5"),
+    ("proposals allowed", f"sf {PK}"), ("proposals actions", f"sf {PK}"),
+    ("proposals running", "sf"), ("compare list", "sf"), ("compare show", f"sf {PK}"),
+    ("ledger list", "sf"), ("ledger calibration", "sf"), ("lab runs", ""), ("lab queue", ""),
+    ("lab experiment", "placement fig4a"), ("webhooks list", ""), ("attached list", ""),
+    # Errors: the same sentence, place, advice and code.
+    ("policy show", "odd"), ("compare show", "sf 99"), ("webhooks show", "99"),
+    ("clusters delete", "sf --confirm sf"), ("clusters versions", "sf --limit 9999999"),
+    ("policy set", "sf node_moves=-1 reason=x"), ("policy set", "sf odd=1 reason=x"),
+    ("nodes change", "sf 99 --capacity 3"), ("lab show", "99"),
+)  # fmt: skip
+
+
+def test_both_ways_print_the_same(weir: Weir, operator: Actor, elsewhere: tuple[str, ...]) -> None:
+    """Reads and errors; a read of times since now would differ, and is not among them."""
+    for command, words in READS:
+        for more in ((), ("--json",)):
+            call = (*command.split(), *words.split(), *more)
+            here = weir(*call, user=operator.name)
+            there = weir(*call, *elsewhere)
+            assert (there.code, there.out, there.err) == (here.code, here.out, here.err), call
+            assert here.code in (0, 2, 3, 4), (call, here.err)
+
+
+def test_changes_work_both_ways(
+    weir: Weir, operator: Actor, cluster: Cluster, elsewhere: tuple[str, ...], tmp_path: Path
+) -> None:
+    soon = (timezone.now() + timedelta(days=2)).isoformat()
+    for number, way in enumerate(({"user": operator.name}, {})):
+        more = () if way else elsewhere
+        capacity = 500.0 + number
+        done = weir("nodes", "change", "sf", 1, "--capacity", capacity, "--json", *more, **way)
+        assert (done.code, done.json[1]["capacity"]) == (0, capacity), done.err
+        assert cluster.nodes.get(index=1).capacity == capacity
+        asked = weir("policy", "add-exclusion", "sf", "--kind", "node", "--subject", "node 1",
+                     "--expires-at", soon, "--reason", "r", "--json", *more,
+                     **way)  # fmt: skip
+        assert asked.code == 0, asked.err
+        gone = weir("policy", "remove-exclusion", "sf", asked.json["id"], *more, **way)
+        assert (gone.code, gone.out) == (0, f"exclusion {asked.json['id']} is removed\n")
+        file = tmp_path / "compare.json"
+        file.write_text('{"asked": [{"planner": "placement"}], "budgets": [{}]}')
+        compared = weir("compare", "request", "sf", "--data", file, "--json", *more, **way)
+        assert (compared.code, len(compared.json["candidates"])) == (0, 1), compared.err
+        proposal = compared.json["candidates"][0]["proposal"]
+        assert Proposal.objects.get(pk=proposal).requested_by == operator.name
+        waited = weir("compare", "show", "sf", compared.json["id"], "--wait", "--timeout", "0",
+                      *more, **way)  # fmt: skip
+        assert waited.code == 6
+
+
+def test_a_token_has_its_role_and_is_a_secret(
+    weir: Weir, operator: Actor, elsewhere: tuple[str, ...], monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path
+) -> None:  # fmt: skip
+    url = elsewhere[:2]
+    assert weir("whoami", "--json", *elsewhere).json["name"] == operator.name
+    assert weir("whoami", *url).code == 4
+    open_file = tmp_path / "open"
+    open_file.write_text("weir_x")
+    open_file.chmod(0o644)
+    refused = weir("whoami", *url, "--token-file", open_file)
+    assert (refused.code, "chmod 600" in refused.err) == (4, True)
+    monkeypatch.setenv("WEIR_TOKEN", "weir_unknown")
+    assert weir("whoami", *url).code == 4
+    monkeypatch.setenv("WEIR_TOKEN", tokens.create(user_of(operator), "v", role="viewer"))
+    assert weir("whoami", "--json", *url).json["token"]["role"] == "viewer"
+    assert weir("nodes", "change", "sf", 1, "--capacity", 3, *url).code == 4
+    assert weir("tokens", "create", "--name", "n", *url).code == 4
+    assert weir("whoami", *url, user="a-user").code == 2
+    assert weir("whoami", "--url", "http://weir.example.org").code == 2
+    assert weir("whoami", "--url", "http://127.0.0.1:9").code == 5
+    # A server that is no Weir, or one without this version of the API.
+    assert weir("whoami", "--url", f"{url[1]}/login", "--json").code == 2
+
+
+def test_a_client_elsewhere_needs_neither_settings_nor_a_database(
+    elsewhere: tuple[str, ...], tmp_path: Path
+) -> None:
+    script = (
+        "import sys; from controlplane.cli.main import main; code = main(sys.argv[1:]);"
+        "from django.conf import settings; assert not settings.configured; sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "nodes", "list", "sf", *elsewhere],
+        capture_output=True, text=True, timeout=60, check=False, cwd=ROOT,
+        env=os.environ | {"WEIR_DEBUG": "odd", "WEIR_DATA": str(tmp_path)},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "node 3" in done.stdout
+
+
+class Flaky:
+    """A transport that answers with the next status, or loses the connection at 0."""
+
+    def __init__(self, *statuses: int) -> None:
+        self.statuses = list(statuses)
+        self.keys: list[str] = []
+
+    def __call__(self, request: Any) -> Any:
+        import httpx  # noqa: PLC0415
+
+        self.keys.append(request.headers.get("Idempotency-Key", ""))
+        status = self.statuses.pop(0)
+        if status == 0:
+            raise httpx.ReadError("lost", request=request)
+        headers = {"Retry-After": "7"} if status >= 400 else {}
+        return httpx.Response(status, json={}, headers=headers)
+
+
+def sent(flaky: Flaky, method: str) -> tuple[Answer, list[float]]:
+    import httpx  # noqa: PLC0415
+
+    pauses: list[float] = []
+    client = httpx.Client(base_url="http://weir", transport=httpx.MockTransport(flaky))
+    return RemoteApi(client, pauses.append).send(Call(method, "/me")), pauses
+
+
+def test_reads_are_retried_and_a_post_is_sent_once_by_its_key() -> None:
+    answer, pauses = sent(Flaky(503, 429, 200), "GET")
+    assert (answer.status, pauses) == (200, [7.0, 7.0])
+    lost = Flaky(0, 200)
+    answer, pauses = sent(lost, "POST")
+    assert (answer.status, len(pauses)) == (200, 1)
+    assert lost.keys[0] == lost.keys[1] != ""
+    for method, status in (("POST", 503), ("PATCH", 503), ("DELETE", 429)):
+        answer, pauses = sent(Flaky(status), method)
+        assert (answer.status, pauses) == (status, [])
