@@ -43,7 +43,8 @@ class Size:
 class StorageSizes:
     """Sizes by place, largest first, read at `read_s` (s since 1970).
 
-    `redis` is None if Redis does not respond. `is_estimated`: the sizes of kinds of keys are extrapolated from a sample.
+    `redis` is None if Redis does not respond. `is_estimated`: the sizes of kinds of keys are
+    extrapolated from a sample.
     """
 
     read_s: float
