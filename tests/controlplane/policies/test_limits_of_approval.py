@@ -135,7 +135,7 @@ def test_now_is_the_default_moment(plan: Proposal) -> None:
     ],
 )
 def test_a_cap_allows_its_own_value(
-    plan: Proposal, limits: dict[str, float], code: str, number: float, limit: float
+    plan: Proposal, limits: dict[str, Any], code: str, number: float, limit: float
 ) -> None:
     decision = decided(plan, **limits)
     assert (decision.code, decision.number, decision.limit) == (code, number, limit)
@@ -175,7 +175,8 @@ def test_the_limit_of_replication_is_a_multiple_of_its_bound(plan: Proposal) -> 
     plan.bounds = {"replication_factor": 2.0}
     assert decided(plan, watch_replication=1.5).code == "allowed"
     spoilt = decided(plan, watch_replication=1.4)
-    assert (spoilt.code, spoilt.number, spoilt.limit) == ("spoils", 3.0, pytest.approx(2.8))
+    assert (spoilt.code, spoilt.number) == ("spoils", 3.0)
+    assert spoilt.limit == pytest.approx(2.8)
 
 
 @pytest.mark.parametrize(
