@@ -80,9 +80,8 @@ def _clusters(group: Any) -> None:
             group, verb, "cluster_changes.set_desired_state", about, reason=True
         )
         sub.set_defaults(verb=verb)
-    sub = add_cluster_command(
-        group, "nodes", "cluster_changes.set_nodes", "change the number of nodes", reason=True
-    )
+    about = "change the number of nodes"
+    sub = add_cluster_command(group, "nodes", "cluster_changes.set_nodes", about, reason=True)
     sub.add_argument("nodes", type=int, help="nodes that are removed must have no queries")
     sub = add_cluster_command(
         group, "limit", "cluster_changes.limit", "bound the micro-batches", reason=True

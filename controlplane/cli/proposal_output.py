@@ -88,13 +88,13 @@ def print_proposal(given: Namespace, api: Api, row: Mapping[str, Any], actions: 
 
 
 def _print_facts(row: Mapping[str, Any]) -> None:
-    running, asked = row["execution"], datetime.fromisoformat(row["requested_at"])
+    running, requested_at = row["execution"], datetime.fromisoformat(row["requested_at"])
     print_facts(
         {
             "proposal": f"{row['id']}, {row['planner']} by {row['algorithm']}",
             "cluster": row["cluster"],
             "state": row["state"],
-            "asked by": f"{row['requested_by']}, {asked:%Y-%m-%d %H:%M} UTC",
+            "asked by": f"{row['requested_by']}, {requested_at:%Y-%m-%d %H:%M} UTC",
             "approved by": row["approved_by"],
             "why": row["error"],
             "actions": row["predicted"].get("actions"),

@@ -83,7 +83,7 @@ _CLUSTERS: Final = (
         body=(Option("capacity", type=float, metavar="R", about="records/s"),
               _switch("emulated", "emulated", "limit the node to its capacity", value=True),
               _switch("not-emulated", "emulated", "end that limit", value=False),
-              _switch("active", "active", "let queries be placed on it", value=True),
+              _switch("active", "active", "allow the placement of queries", value=True),
               _switch("inactive", "active", "place no queries on it", value=False), *REASON),
         rows="", columns=_NODE_COLUMNS,
     ),
