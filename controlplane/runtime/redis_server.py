@@ -59,6 +59,8 @@ class OwnRedis:
             ("appendonly", "yes"), ("appendfsync", "everysec"),
             ("maxmemory", str(redis_memory())), ("maxmemory-policy", "noeviction"),
             ("loglevel", "notice"),
+            # A title would overwrite the environment, by which leftover processes are identified.
+            ("set-proc-title", "no"),
         ]  # fmt: skip
 
 

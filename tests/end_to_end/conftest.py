@@ -14,6 +14,8 @@ from tests.support.running_weir import RunningWeir
 # A query is placed and a chart moves within seconds; a busy machine gets room.
 PATIENCE_MS = 60_000
 ROOT = Path(__file__).parents[2]
+# A secret among the settings of Spark, which it does not use.
+SPARK_SECRET = "a-key-of-an-object-store"
 
 
 # A start takes longer than most files run, so one process of the test run has all files that share
@@ -28,7 +30,12 @@ def shared_weir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningWei
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests" / "planners")])
     running = RunningWeir(
         tmp_path_factory.mktemp("weir") / "data",
-        {**demo, "JAVA_HOME": str(java.home), "PYTHONPATH": path},
+        {
+            **demo,
+            "JAVA_HOME": str(java.home),
+            "PYTHONPATH": path,
+            "WEIR_SPARK_CONF": f"spark.hadoop.fs.s3a.secret.key={SPARK_SECRET}",
+        },
     )
     running.start()
     yield running

@@ -202,6 +202,8 @@ def _common(partitions: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.default.parallelism": str(partitions),
         "spark.ui.enabled": "false",
+        # Hadoop gives the files of checkpoints modes of its own.
+        "spark.hadoop.fs.permissions.umask-mode": "077",
         # What pages and logs of Spark hide: the sink and the source have the URL of Redis.
         "spark.redaction.regex": _HIDDEN_NAMES,
         "spark.sql.redaction.options.regex": _HIDDEN_OPTIONS,
