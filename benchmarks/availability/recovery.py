@@ -17,7 +17,8 @@ from dataclasses import astuple, fields
 from itertools import pairwise
 from pathlib import Path
 
-from tests.end_to_end.harbour import COMMANDS, ENVIRONMENT, Harbour, Recovery
+from tests.end_to_end.harbour import ENVIRONMENT, Harbour, Recovery
+from tests.end_to_end.weir_processes import COMMANDS
 from tests.support.running_weir import RunningWeir
 
 

@@ -8,16 +8,16 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import psutil
+import httpx
 
-from controlplane.runtime.process_kinds import PROCESSES as KINDS
-from tests.end_to_end.gauges import Coast, cluster_document
+from tests.end_to_end.gauges import CLUSTER, Coast, cluster_document
 from tests.end_to_end.surviving import told
+from tests.end_to_end.weir_processes import WeirProcesses, send_signal
 from tests.support.running_weir import RunningWeir
 
 _ROOT: Final = Path(__file__).parents[2]
@@ -26,22 +26,15 @@ ENVIRONMENT: Final = {
     "WEIR_DEMO": "0",
     "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "tests" / "planners")]),
 }
-# The words of a process's command line, all of which are there.
-COMMANDS: Final = {
-    "web": ("controlplane.runtime.web",),
-    "worker": ("celery", "worker@weir"),
-    "lab": ("celery", "lab@weir"),
-    "webhooks": ("celery", "webhooks@weir"),
-    "archiver": ("celery", "archive@weir"),
-    "beat": ("celery", " beat"),
-    "relay": ("workers.relay",),
-    "agent": ("workers.agent",),
-    "driver": ("-m workers.pipeline --cluster",),
-    "redis": ("redis-server",),
-}
-# Without a demonstration there is no replayer; the death of the supervisor is that of Weir.
-UNTOUCHED: Final = {"replayer", "supervisor"}
 QUERIES: Final = 24
+# The node that a mixed plan closes: the last one.
+CLOSED: Final = 2
+# So many actions of a plan are left when a process is killed or stopped.
+ACTIONS_LEFT: Final = 6
+# The states of a plan until its execution is done.
+OPEN_STATES: Final = {"computing", "ready", "approved", "executing", "done"}
+# Connections among which each web process has accepted some.
+CONNECTIONS: Final = 30
 SPLIT: Final = ("piers-split", "piers-merged")
 # What is checked while the plan is executed; at the end, everything is.
 SAMPLE: Final = ("piers", "coast", "piers-02", "coast-03", *SPLIT)
@@ -60,11 +53,6 @@ print(json.dumps(dict(
     operations=[op for row in versions for op in row.ops],
     audit=list(audit.values_list("action", flat=True)))))
 """
-
-
-def undeclared() -> set[str]:
-    """Return the kinds of processes that no test kills."""
-    return {kind.name for kind in KINDS} - COMMANDS.keys() - UNTOUCHED
 
 
 def harbour_document() -> dict[str, Any]:
@@ -104,8 +92,9 @@ def harbour_document() -> dict[str, Any]:
 class Recovery:
     """The seconds after a process was killed, or continued, until each part worked again.
 
-    `process`: another process runs, or the same one; `pages`: a page is served; `step`: a further
-    step of the execution is done; `results`: records that were sent afterwards are in the results.
+    `process`: a new process runs in its place, or the stopped one; `pages`: every web process
+    serves a page; `step`: a step of the execution that began afterwards is done; `results`: records
+    that were sent afterwards are in the results. Each is observed after the one before.
     """
 
     process: float
@@ -115,38 +104,81 @@ class Recovery:
 
 
 class Harbour(Coast):
-    """The cluster, an execution of a mixed plan with one action a step, and its processes."""
+    """The cluster, executions of mixed plans with one action a step, and its processes.
+
+    Plans follow each other, so that an execution is under way whenever a process ends.
+    """
 
     def __init__(self, weir: RunningWeir) -> None:
         super().__init__(weir, harbour_document())
-        self.proposal = self._berths = 0
+        self.processes = WeirProcesses(weir)
+        self.proposals: list[int] = []
+        # The steps of the plans before the present one.
+        self._steps_before = self._berths = 0
         self._rate: float | None = None
 
     def execute(self) -> None:
-        """Request a mixed plan, and approve it; one action a step makes it last."""
+        """Request and approve a mixed plan; one action a step makes its execution last."""
         self.api.patch("/policy", json={"cluster_moves": 1}).raise_for_status()
-        answer = self.api.post("/proposals", json=_PLAN)
-        assert answer.is_success, answer.text
-        self.proposal = answer.json()["id"]
-        self.wait(lambda: self.row().get("state") == "ready")
-        seal = {"seal": self.row()["seal"]}
-        answer = self.api.post(f"/proposals/{self.proposal}/approve", json=seal)
-        assert answer.is_success, answer.text
+        self.wait(self._is_under_way)
+
+    def _is_under_way(self) -> bool:
+        """Return whether some actions of a plan are left; request and approve the next plan."""
+        self._continue_plans()
+        row = self.row()
+        if row.get("state") != "executing":
+            return False
+        steps = self.steps()
+        return bool(steps) and row["action_count"] - steps[-1]["stop"] >= ACTIONS_LEFT
+
+    def _continue_plans(self) -> None:
+        """Request the next plan if the present one is done; approve it once it is ready."""
+        row = self.row()
+        if not self.proposals or row.get("state") == "done":
+            self._request(len(self.steps()) if row else 0)
+        elif row.get("state") == "ready":
+            self._sent("post", f"/proposals/{row['id']}/approve", {"seal": row["seal"]})
+
+    def _request(self, steps: int) -> None:
+        """Request a plan; `steps`: those of the plan before, which closed the last node."""
+        if self.proposals and not (
+            steps and self._sent("patch", f"/nodes/{CLOSED}", {"active": True})
+        ):
+            return
+        if answer := self._sent("post", "/proposals", _PLAN):
+            self._steps_before += steps
+            self.proposals.append(answer["id"])
+
+    def _sent(self, method: str, path: str, body: dict[str, Any]) -> Any:
+        """Return the answer to a change, empty where a process that it needs is away."""
+        try:
+            answer = self.api.request(method, path, json=body)
+        except httpx.TransportError:
+            return {}
+        assert answer.is_success or answer.status_code == 503, answer.text
+        return answer.json() if answer.is_success else {}
 
     def row(self) -> dict[str, Any]:
-        """Return the proposal, empty where the web does not answer."""
-        return self.get(f"/proposals/{self.proposal}")
+        """Return the present proposal, empty without one and where the web does not answer."""
+        return self.get(f"/proposals/{self.proposals[-1]}") if self.proposals else {}
 
-    def steps(self) -> list[dict[str, Any]]:
-        """Return the steps of the execution, the first one first."""
-        body = self.get(f"/proposals/{self.proposal}/execution?per_page=100")
+    def steps(self, proposal: int | None = None) -> list[dict[str, Any]]:
+        """Return the steps of an execution, by default the present one, the first one first."""
+        number = self.proposals[-1] if proposal is None else proposal
+        body = self.get(f"/proposals/{number}/execution?per_page=100")
         return sorted(body.get("step_rows", ()), key=lambda step: int(step["number"]))
 
-    def done(self) -> int:
-        """Return how many steps are done; the execution must not have ended otherwise."""
-        state = self.row().get("state")
-        assert state in {None, "approved", "executing", "done"}, self.row()
-        return sum(step["state"] == "done" for step in self.steps())
+    def done(self) -> int | None:
+        """Return how many steps of all plans are done, None where the web does not answer.
+
+        No execution may have ended otherwise.
+        """
+        row = self.row()
+        if not row:
+            return None
+        assert row["state"] in OPEN_STATES, row
+        done: int = sum(step["state"] == "done" for step in self.steps())
+        return self._steps_before + done
 
     def settle(self) -> None:
         """Append records until the streams have measured rates.
@@ -167,26 +199,30 @@ class Harbour(Coast):
         return before is not None and 0 < abs(rate - before) < SETTLED * before
 
     def finish(self) -> None:
-        """Execute the rest in large steps; check the execution and all results."""
-        self.wait(lambda: self._patched({"cluster_moves": 40}))
-        self.wait(lambda: self.done() and self.row().get("state") == "done")
+        """Execute the rest in large steps; check the executions and all results."""
+        self.wait(lambda: self._sent("patch", "/policy", {"cluster_moves": 40}))
+        self.wait(self._is_done)
         self.wait(self.is_all_right)
-        self.assert_each_action_once()
+        for proposal in self.proposals:
+            self.assert_each_action_once(proposal)
 
-    def _patched(self, policy: dict[str, Any]) -> bool:
-        with suppress(OSError):
-            return self.api.patch("/policy", json=policy).is_success
+    def _is_done(self) -> bool:
+        if self.row().get("state") == "done":
+            return True
+        self._continue_plans()
+        self.done()
         return False
 
-    def assert_each_action_once(self) -> None:
+    def assert_each_action_once(self, proposal: int) -> None:
         """Check routing versions, steps and audit log: nothing was applied twice, or omitted."""
-        steps = self.steps()
+        steps, row = self.steps(proposal), self.get(f"/proposals/{proposal}")
+        assert row["state"] == "done"
         starts = [step["first"] for step in steps]
         assert starts == [0, *(step["stop"] for step in steps)][:-1]
-        published = json.loads(told(self.weir, _PUBLISHED.format(pk=self.proposal)))
+        published = json.loads(told(self.weir, _PUBLISHED.format(pk=proposal)))
         operations = [json.dumps(op, sort_keys=True) for op in published["operations"]]
         assert len(operations) == len(set(operations)) == sum(step["applied"] for step in steps)
-        assert steps[-1]["stop"] == self.row()["action_count"]
+        assert steps[-1]["stop"] == row["action_count"]
         verbs = [action for action in published["audit"] if action != "proposal.request"]
         assert len(verbs) == len(set(verbs)), verbs
 
@@ -204,78 +240,77 @@ class Harbour(Coast):
         names = [row["name"] for row in self.document["queries"] if row["streams"] == ["gauges"]]
         return all(self.found(name) == self.expected(name) for name in names)
 
-    def victims(self, name: str) -> list[psutil.Process]:
-        """Return the processes of a name, the oldest first."""
-        processes = [one for one in psutil.process_iter() if self._is(one, COMMANDS[name])]
-        return sorted(processes, key=lambda one: one.create_time())
-
     def kill(self, names: Sequence[str]) -> Recovery:
         """Kill (-9) a process of each name; return how long Weir takes to recover."""
-        before, killed = self.done(), []
+        self.wait(self._is_under_way)
+        known: dict[str, set[int]] = {}
         for name in names:
-            self.wait(lambda name=name: self.victims(name))  # type: ignore[misc]
-            victim = self.victims(name)[0]
-            killed.append((name, victim.pid))
-            victim.kill()
-        return self.recovery(killed, before)
+            self.wait(lambda name=name: self.processes.of(name))  # type: ignore[misc]
+            known[name] = self.processes.pids(name)
+            self.processes.kill(name)
+        return self._recovery(
+            lambda: all(self.processes.pids(name) - pids for name, pids in known.items())
+        )
 
     def stop(self, name: str, seconds: float) -> Recovery:
         """Stop (SIGSTOP) a process and what it forked, continue; return the time to recover."""
-        self.wait(lambda: self.victims(name))
-        victim = self.victims(name)[0]
-        # An agent does not share the fate of its drivers.
-        tree = [victim, *([] if name == "agent" else victim.children(recursive=True))]
-        _signal(tree, signal.SIGSTOP)
-        time.sleep(seconds)
-        before = self.done()
-        _signal(tree, signal.SIGCONT)
-        return self.recovery([(name, 0)], before)
+        self.wait(self._is_under_way)
+        count, tree = len(self.processes.main_pids(name)), self.processes.tree(name)
+        send_signal(tree, signal.SIGSTOP)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            # Plans are executed as far as that is possible without the process.
+            self._continue_plans()
+            time.sleep(1.0)
+        send_signal(tree, signal.SIGCONT)
+        return self._recovery(lambda: self.processes.are_running(name, count))
 
-    def recovery(self, ended: Sequence[tuple[str, int]], before: int) -> Recovery:
-        """Wait until everything works; `before`: steps that were done."""
+    def _recovery(self, runs: Callable[[], bool]) -> Recovery:
         begun = time.monotonic()
 
         def after(reached: Callable[[], Any]) -> float:
             self.wait(reached)
             return round(time.monotonic() - begun, 1)
 
-        process = after(lambda: all(self._runs(name, pid) for name, pid in ended))
-        pages = after(self.page)
+        process = after(runs)
+        pages = after(self._serve_pages)
+        self.wait(lambda: self.done() is not None)
+        before = self.done() or 0
         # While other records flow, only the window of a pier without others holds still.
         self._berths += 1
         pier = f"berth {self._berths}"
         self.send(0, 3, [pier])
-        step = after(lambda: self.done() > before or self.row().get("state") == "done")
+        step = after(lambda: self._has_stepped(before))
         return Recovery(process, pages, step, after(lambda: self._has(pier)))
 
-    def _runs(self, name: str, ended: int) -> bool:
-        return any(one.pid != ended for one in self.victims(name))
+    def _has_stepped(self, before: int) -> bool:
+        """Return whether a step is done that was not under way when `before` steps were done."""
+        self._continue_plans()
+        return (self.done() or 0) > before + 1
 
-    def _is(self, process: psutil.Process, words: Sequence[str]) -> bool:
-        try:
-            line = " ".join(process.cmdline())
-            if not all(word in line for word in words):
-                return False
-            # Redis writes its title over its environment.
-            redis = words == COMMANDS["redis"] and process.ppid() == self.runner
-            return redis or process.environ().get("WEIR_RUN") == str(self.weir.data)
-        except psutil.Error:
-            return False
-
-    @property
-    def runner(self) -> int:
-        """Return the process id of the runner."""
-        assert self.weir.process is not None
-        return self.weir.process.pid
+    def _serve_pages(self) -> bool:
+        """Return whether each web process serves a page, and no request for one fails."""
+        pids = self.processes.main_pids("web")
+        serving: set[int | None] = set()
+        with ExitStack() as clients:
+            for _ in range(CONNECTIONS):
+                client = httpx.Client(base_url=self.weir.url, cookies=self.browser.cookies)
+                clients.enter_context(client)
+                try:
+                    page = client.get(f"/clusters/{CLUSTER}/")
+                except httpx.TransportError:
+                    return False
+                if page.status_code != httpx.codes.OK:
+                    # Before the login it is a redirect.
+                    self.page()
+                    return False
+                port = page.extensions["network_stream"].get_extra_info("client_addr")[1]
+                serving.add(self.processes.owner_of(pids, port))
+                if serving >= pids:
+                    return True
+        return False
 
 
 def _of(pier: str, windows: dict[tuple[str, Any], Any]) -> dict[str, Any]:
     """Return the values of a pier by the start of the window."""
     return {start: values for (start, key), values in windows.items() if key == pier}
-
-
-def _signal(processes: Sequence[psutil.Process], number: signal.Signals) -> None:
-    for process in processes:
-        # The supervisor may have killed and restarted it.
-        with suppress(psutil.Error):
-            process.send_signal(number)
