@@ -19,6 +19,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "planners.placement_quality": "--seeds 1 --seconds 0.5 --queries 2000",
     "planners.migration_speed": "--repeats 1 --tasks 64",
     "planners.migration_quality": "--histories 1 --taus 0.4 --migrations 2",
+    "availability.estimates": "--queries 300 --planners shedding",
     "planners.admission_speed": "--repeats 1 --streams 80 --nodes 8",
     "planners.admission_period_speed": "--streams 100 --nodes 4 --repeats 1",
     "planners.admission_quality": "--seeds 1 --steps 300",
