@@ -124,8 +124,8 @@ PAGES: Final = _rules(
         "any admin": "webhook-add grants",
         "admin": """
         cluster-master stuck-batch skip-batch incident-decide policy-change blackout-add
-        blackout-remove webhook webhook-change webhook-switch webhook-secret webhook-test webhook-remove
-        webhook-again audit-verify grant-set grant-revoke
+        blackout-remove webhook webhook-change webhook-switch webhook-secret webhook-test
+        webhook-remove webhook-again audit-verify grant-set grant-revoke
         """,
     }
 )
