@@ -1,4 +1,4 @@
-"""Removal of the checkpoints of deleted clusters, which lets their slugs be used again."""
+"""Removal of the checkpoints of deleted clusters; afterwards their slugs are free."""
 
 import logging
 import re
