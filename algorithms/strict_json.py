@@ -16,7 +16,8 @@ import numpy as np
 
 from algorithms.errors import BadProblem
 
-_STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+# Linear: possessive, and a string without its closing quote ends with the text.
+_STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _OTHER_BYTES: Final = bytes(set(range(256)) - set(b"[]{},"))
 # Steps of the depth by byte: one of "[{" opens, one of "]}" closes.
 _STEPS: Final = np.zeros(256, dtype=np.int8)

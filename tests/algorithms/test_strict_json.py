@@ -88,3 +88,10 @@ def test_size_depth_and_values_are_bounded(raw: bytes, code: str) -> None:
     with pytest.raises(BadJson) as caught:
         read_bounded(raw, bounds)
     assert caught.value.code == code
+
+
+def test_a_string_that_does_not_end_is_read_once() -> None:
+    """Time would grow with the square of the length: hours for a body of this size."""
+    with pytest.raises(BadJson) as refused:
+        read_bounded(b'"' + b'\\"' * 200_000)
+    assert refused.value.code == "syntax"
