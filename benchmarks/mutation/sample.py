@@ -107,7 +107,8 @@ def run(
         expected_s = sum(contexts.seconds[name] for name in tests)
         tree = free.get()
         try:
-            outcome = tree.test(mutant, tests, expected_s)
+            at_import = contexts.runs_at_import(mutant.path, mutant.line, last)
+            outcome = tree.test(mutant, tests, expected_s, at_import)
         finally:
             free.put(tree)
         report(outcome)

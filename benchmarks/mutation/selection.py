@@ -48,6 +48,11 @@ class Contexts:
             chosen.append(name)
         return chosen
 
+    def runs_at_import(self, path: str, line: int, last: int) -> bool:
+        """Return whether one of the lines runs during the import of its module."""
+        by_line = self.lines.get(path, {})
+        return any("" in by_line.get(number, ()) for number in range(line, last + 1))
+
     def _fastest(self, names: Iterable[str]) -> list[str]:
         """Return the tests that pass unmutated, the fastest first."""
         known = [name for name in names if name in self.seconds and name not in self.failed]

@@ -82,8 +82,13 @@ class Tree:
         except subprocess.TimeoutExpired:
             _kill(self._server)
 
-    def test(self, mutant: Mutant, tests: Sequence[str], expected_s: float) -> Outcome:
-        """Run tests with a mutant until one fails."""
+    def test(
+        self, mutant: Mutant, tests: Sequence[str], expected_s: float, at_import: bool
+    ) -> Outcome:
+        """Run tests with a mutant until one fails.
+
+        `at_import`: the import executes the mutant, so that it needs a process of its own.
+        """
         started, file = time.monotonic(), self.root / mutant.path
         source = file.read_text()
         mutated, timeout_s = mutant.applied(source), START_S + TIMES * expected_s
@@ -91,7 +96,7 @@ class Tree:
             "path": mutant.path, "original": source, "mutated": mutated, "tests": list(tests),
             "timeout_s": timeout_s,
         }  # fmt: skip
-        status = self._ask(request) if tests else "survived"
+        status = "survived" if not tests else "unpatched" if at_import else self._ask(request)
         if status == "unpatched":
             status = self._in_own_process(file, source, mutated, tests, timeout_s)
         seconds = round(time.monotonic() - started, 1)
