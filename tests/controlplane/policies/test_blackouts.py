@@ -102,6 +102,7 @@ def test_the_one_that_ends_last_is_told(admin: Actor, sf: Cluster) -> None:
         ({"cron": "0 8 * * *", "minutes": 0}, "minutes"),
         ({"cron": "0 8 * * *", "minutes": 10_081}, "minutes"),
         ({"cron": "0 8 * * *", "minutes": 5, "starts_at": at(8)}, "cron"),
+        ({"cron": "0 8 * * *", "minutes": 5, "ends_at": at(8)}, "cron"),
         ({}, "starts_at"),
         ({"starts_at": at(8)}, "ends_at"),
         ({"starts_at": at(9), "ends_at": at(8)}, "ends_at"),

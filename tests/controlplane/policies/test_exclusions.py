@@ -92,3 +92,19 @@ def test_operators_lift_it_and_viewers_do_not(operator: Actor, viewer: Actor, sf
     remove_exclusion(operator, sf, row.pk, "done")
     with pytest.raises(NotFound):
         remove_exclusion(operator, sf, row.pk)
+
+
+def test_an_end_has_a_time_zone(operator: Actor, sf: Cluster) -> None:
+    until = (timezone.now() + HOUR).replace(tzinfo=None)
+    with pytest.raises(Invalid) as refused:
+        add_exclusion(operator, sf, "node", "node 1", "x", until)
+    assert list(refused.value.fields) == ["expires_at"]
+
+
+def test_an_exclusion_lasts_up_to_its_end_and_ninety_days(operator: Actor, sf: Cluster) -> None:
+    now = timezone.now()
+    row = add_exclusion(operator, sf, "node", "node 1", "x", now + timedelta(days=90))
+    assert not live_exclusions(sf, row.expires_at).exists()
+    assert live_exclusions(sf, row.expires_at - timedelta(microseconds=1)).get() == row
+    assert prune_exclusions(row.expires_at - timedelta(microseconds=1)) == 0
+    assert prune_exclusions(row.expires_at) == 1
