@@ -154,8 +154,7 @@ def test_a_range_wider_than_a_week_is_read_at_equal_distances(
     end = datetime.now(UTC)
     moments = [end - timedelta(days=29) + timedelta(minutes=i) for i in range(35)]
     MetricSample.objects.bulk_create(
-        MetricSample(cluster=sf, resolution=60, t=t, values={"t": i})
-        for i, t in enumerate(moments)
+        MetricSample(cluster=sf, resolution=60, t=t, values={"t": i}) for i, t in enumerate(moments)
     )
     read = samples(sf, end - timedelta(days=30), end)
     assert [sample["t"] for sample in read] == [*range(0, 35, 4)]

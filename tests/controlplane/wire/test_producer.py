@@ -14,11 +14,11 @@ from controlplane.wire.errors import (
     LogFull,
     LogUnavailable,
 )
-from controlplane.wire.redaction import without_password
 from controlplane.wire.log.redis_log import RedisLog
 from controlplane.wire.log.values import START, IdempotencyToken
 from controlplane.wire.producer import Producer
 from controlplane.wire.records.record_codec import decode_block
+from controlplane.wire.redaction import without_password
 from tests.support.redis_server import RedisServer
 from tests.support.schemas import ALL_REPORTS, REPORTS
 
