@@ -11,8 +11,6 @@ from typing import Final, Literal, NamedTuple
 from workers.agent import causes
 from workers.agent.heartbeats import Heartbeat, Observation
 
-# The longest time between two observations (s) that counts: the agent may have been stopped itself.
-_UNOBSERVED_S: Final = 10.0
 # The period of rates.
 _PERIOD_S: Final = 60.0
 State = Literal[
@@ -45,7 +43,8 @@ class Timeouts:
     `first_beat`: until the first heartbeat; `start`: until the streaming query runs; `late`: until
     the state is stuck or degraded; `dead`: without a heartbeat or a response of the JVM;
     `progress`: with work, but without a finished batch or step; `batch`: of a batch, whatever its
-    steps; `ending`: from SIGTERM to SIGKILL.
+    steps; `ending`: from SIGTERM to SIGKILL; `unobserved`: the longest time between two
+    observations that counts, as the agent may have been stopped itself.
     """
 
     first_beat: float = 180.0
@@ -55,6 +54,7 @@ class Timeouts:
     progress: float = 60.0
     batch: float = 1800.0
     ending: float = 15.0
+    unobserved: float = 10.0
 
 
 class Problem(NamedTuple):
@@ -130,7 +130,7 @@ class Progress:
 
     def _excuse(self, now: float) -> None:
         """Extend all timeouts by the time in which this process observed nothing."""
-        gap = 0.0 if self._noted_at is None else now - self._noted_at - _UNOBSERVED_S
+        gap = 0.0 if self._noted_at is None else now - self._noted_at - self.timeouts.unobserved
         self._noted_at = now
         if gap > 0:
             self.beat_at, self.jvm_at = self.beat_at + gap, self.jvm_at + gap
