@@ -6,6 +6,7 @@ file there, and any of them returns those of all; the library decides so at its 
 
 import os
 import re
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,7 @@ if _SHARED:
     Path(_SHARED).mkdir(parents=True, exist_ok=True)
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, values  # noqa: E402
+from prometheus_client.mmap_dict import MmapedDict  # noqa: E402
 from prometheus_client.multiprocess import MultiProcessCollector  # noqa: E402
 from prometheus_client.values import MultiProcessValue  # noqa: E402
 
@@ -47,8 +49,25 @@ def remove_files_of_dead_processes(folder: Path) -> int:
     return removed
 
 
+def remove_unreadable_files(folder: Path, owner: str) -> int:
+    """Delete the files of an owner that the library cannot read; return how many.
+
+    A machine that lost its power leaves such files, and a request would fail with each count.
+    """
+    removed = 0
+    for file in folder.glob(f"*_{owner}.db"):
+        try:
+            # The library has types but for this one.
+            list(MmapedDict.read_all_values_from_file(str(file)))  # type: ignore[no-untyped-call]
+        except (RuntimeError, struct.error, UnicodeDecodeError):
+            file.unlink(missing_ok=True)
+            removed += 1
+    return removed
+
+
 if _SHARED:
     remove_files_of_dead_processes(Path(_SHARED))
+    remove_unreadable_files(Path(_SHARED), file_owner())
     # The library has types but for this one.
     values.ValueClass = MultiProcessValue(file_owner)  # type: ignore[no-untyped-call]
 

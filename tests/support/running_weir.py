@@ -30,6 +30,8 @@ class RunningWeir:
         self.output = data.parent / f"{data.name}.out"
         self.environment = {
             **os.environ,
+            # That of this process would be shared by all.
+            "PROMETHEUS_MULTIPROC_DIR": str(data / "request-metrics"),
             "WEIR_DATA": str(data),
             "WEIR_PORT": str(self.port),
             **(environment or {}),

@@ -1,6 +1,7 @@
 """GET /metrics: who may ask, and that the figures are those of the site."""
 
 import os
+import struct
 import subprocess
 import sys
 from collections import Counter
@@ -125,3 +126,15 @@ def test_the_successor_of_a_process_continues_its_counts(tmp_path: Path) -> None
     assert 'status="200"} 6.0' in told[1]
     names = {file.name for file in (tmp_path / "counts").iterdir()}
     assert names == {"counter_web-1.db"}
+
+
+def test_files_that_cannot_be_read_are_deleted(tmp_path: Path) -> None:
+    """Each request would fail with such a file."""
+    # 100 bytes in use, whose first entry has a key of a million bytes.
+    broken = struct.pack("=iii", 100, 0, 1_000_000) + bytes(100)
+    for owner in ("web-1", "web-2"):
+        (tmp_path / f"counter_{owner}.db").write_bytes(broken)
+    (tmp_path / "histogram_web-1.db").write_bytes(struct.pack("=ii", 8, 0) + bytes(100))
+    assert request_metrics.remove_unreadable_files(tmp_path, "web-1") == 1
+    names = {file.name for file in tmp_path.iterdir()}
+    assert names == {"counter_web-2.db", "histogram_web-1.db"}
