@@ -8,9 +8,10 @@ from controlplane import request_ids
 
 # The texts of the two style elements that plotly.min.js creates, which are known: an empty one, to
 # which it adds rules by script, and the rules of its maps. The tests in a browser fail if another
-# version of Plotly creates others.
+# version of Plotly creates others. It also sets empty style attributes, at colour bars: the hash of
+# nothing allows them, and 'unsafe-hashes' makes hashes count for attributes.
 _PLOTLY_STYLES = (
-    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' "
+    "'unsafe-hashes' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' "
     "'sha256-ji27qzEtxXZW+7dun6UwjHXJ18e6WAin1VvNtkzIE/o='"
 )
 # No inline script or other inline style, and nothing from elsewhere. connect-src 'self' covers the

@@ -25,7 +25,8 @@ def patched(path: str, original: str, mutated: str) -> bool:
     functions = [
         (function, pairs[function.__code__])
         for function in gc.get_objects()
-        if isinstance(function, FunctionType)
+        # isinstance would compute lazy values, as of a user.
+        if type(function) is FunctionType
         and function.__code__ in pairs
         and Path(function.__code__.co_filename).as_posix().endswith(path)
     ]

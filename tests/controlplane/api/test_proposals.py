@@ -9,6 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django import Settings
 
 from controlplane.access import tokens
 from controlplane.access.roles import Actor
@@ -241,9 +242,10 @@ def test_drift_is_told_before_and_after_it_is_too_much(
 
 
 def test_kinds_of_planners_are_told_with_their_parameters(
-    operating: Client, cluster: Cluster
+    operating: Client, cluster: Cluster, settings: Settings
 ) -> None:
     """What is told can be asked for."""
+    settings.MAX_REQUESTS_PER_USER = 100
     answer = operating.get("/api/v1/clusters/sf/planners").json()
     assert [planner["name"] for planner in answer] == list(adapters())
     asked = 0

@@ -299,7 +299,7 @@ def test_a_role_on_one_cluster_counts_on_its_pages_alone(
     other = Cluster.objects.create(slug="other", name="Elsewhere", slots=1)
     client = granted("anna", cluster, role)
     assert offered(page_of(client, proposal)) == expected
-    assert client.get(f"/clusters/{other.slug}/").status_code == 403
+    assert client.get(f"/clusters/{other.slug}/").status_code == 404
     fleet = client.get("/").content.decode()
     assert "/clusters/sf/" in fleet
     assert "Elsewhere" not in fleet

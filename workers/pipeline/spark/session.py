@@ -33,7 +33,9 @@ _SHARED: Final = "/tmp"  # noqa: S108 - sockets get unique names and their user'
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _PACKAGES: Final = ("workers/pipeline", "controlplane/wire", "algorithms/partitioning")
 # What key groupings import beside their own package.
-_MODULES: Final = ("checks", "compiled", "errors", "random_numbers", "vocabulary")
+_MODULES: Final = (
+    "checks", "compiled", "errors", "estimates", "random_numbers", "vocabulary",
+)  # fmt: skip
 _COMMIT_MANAGER: Final = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 )

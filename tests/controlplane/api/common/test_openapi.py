@@ -23,6 +23,7 @@ MODULES = (
     "common.schemas",
     "clusters.routes",
     "clusters.lifecycle",
+    "grants",
     "clusters.shedding",
     "queries.schemas",
     "clusters.health",
