@@ -47,8 +47,8 @@ def status_of(report: LadderReport) -> Status:
     """Return the state of a ladder in words."""
     if report.missing:
         return Status(UNKNOWN, "There is no ladder yet.", f"{report.missing}.")
-    at_most = "at most " if report.provisional else ""
-    load = f"the input is at {at_most}{percent(report.factor)} of what the cluster can process"
+    bound = "at most" if report.provisional else "at"
+    load = f"the input is {bound} {percent(report.factor)} of what the cluster can process"
     if not report.armed:
         return _not_armed(report, load)
     if report.drift is not None and report.drift.reasons:
