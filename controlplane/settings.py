@@ -137,7 +137,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CHANNEL_LAYERS = {
     "default": {
-        "BACKEND": "channels_redis.core.RedisChannelLayer",
+        "BACKEND": "controlplane.serving.channel_layer.ChannelLayer",
         "CONFIG": {
             "hosts": [redis_clients.channel_host(REDIS_URL)],
             "prefix": "weir:channels",

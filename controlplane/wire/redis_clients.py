@@ -11,11 +11,14 @@ retried: redis-py's own default, three retries with pauses, would multiply it.
 from typing import Any, Final
 
 import redis
+from redis.asyncio import ConnectionPool
 from redis.asyncio import Redis as AsyncRedis
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.retry import Retry
+
+from controlplane.wire.cancellable import make_cancellable
 
 # Five seconds: a page reports a lost Redis before its reader leaves.
 READ_S: Final = 5.0
@@ -50,9 +53,10 @@ def connect_patiently(url: str, **options: Any) -> "redis.Redis":
 def connect_async(url: str, *, block_s: float = 0.0) -> AsyncRedis:
     """Return a client of an event loop; `block_s` as in `connect`."""
     retry = AsyncRetry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
-    return AsyncRedis.from_url(
+    pool = ConnectionPool.from_url(
         url, socket_timeout=READ_S + block_s, socket_connect_timeout=CONNECT_S, retry=retry
     )
+    return AsyncRedis.from_pool(make_cancellable(pool))
 
 
 def channel_host(url: str) -> dict[str, Any]:
