@@ -61,22 +61,6 @@ def _points(values: Sequence[float]) -> str:
     )
 
 
-@register.simple_tag
-def bullet(value: float | None, limit: float | None, grade: str = "") -> SafeString:
-    """Return the SVG of a bar with a tick at its limit; text beside it has the numbers."""
-    top = 1.2 * max(value or 0.0, limit or 0.0)
-    if not top:
-        return SafeString("")
-    width = f"{100 * max(0.0, value or 0.0) / top:.1f}%"
-    tick = f"{100 * (limit or 0.0) / top:.1f}%"
-    return format_html(
-        '<svg class="bullet" data-grade="{}" aria-hidden="true"><rect class="track" width="100%"'
-        ' height="100%"/><rect class="fill" width="{}" height="100%"/><line x1="{}" x2="{}"'
-        ' y2="100%"/></svg>',
-        grade, width, tick, tick,
-    )  # fmt: skip
-
-
 @register.filter
 def age(moment: datetime | None) -> SafeString | str:
     """Return the age of a moment, which the script of the page updates."""

@@ -13,8 +13,19 @@ export function themed(figure, token = tokenReader()) {
 
 /** Return a reader of design tokens that asks the style sheet once. */
 export function tokenReader() {
-  const style = getComputedStyle(document.documentElement);
-  return (name) => style.getPropertyValue(name).trim() || "#888";
+  // The colour of an element is computed: a token's own text may be a light-dark() pair.
+  const probe = document.createElement("i");
+  probe.hidden = true;
+  const known = new Map();
+  return (name) => {
+    if (!known.has(name)) {
+      document.body.append(probe);
+      probe.style.color = `var(${name}, #888)`;
+      known.set(name, getComputedStyle(probe).color);
+      probe.remove();
+    }
+    return known.get(name);
+  };
 }
 
 /** Switch between light and dark, and remember it. */
