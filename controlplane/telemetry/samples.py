@@ -41,7 +41,7 @@ def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> S
         "split": _split_parts(row),
     }
     sample = {
-        figure.name: [_value(figure, part, seconds) or 0 for part in parts[figure.per]]
+        figure.name: [_part_value(figure, part, seconds) for part in parts[figure.per]]
         if figure.per
         else _value(figure, row, seconds)
         for figure in FIGURES
@@ -62,14 +62,20 @@ def _split_parts(row: Row) -> list[Mapping[str, Any]]:
     return [parts.get(index, {}) for index in range(max(parts, default=-1) + 1)]
 
 
+def _part_value(figure: Figure, part: Row, seconds: float) -> Any:
+    """Return the value of a figure in the part of a row about one node; no latency is None."""
+    value = _value(figure, part, seconds)
+    return value if figure.source is Source.LATENCY else value or 0
+
+
 def _value(figure: Figure, row: Row, seconds: float) -> Any:
     """Return the value of a figure in a row, or in the part of a row about one node."""
     if figure.source is Source.LATENCY:
-        return (row["latency"] or {}).get(figure.name)
+        return (row.get("latency") or {}).get(figure.row_key)
     if figure.source is Source.PER_SECOND:
-        total = row.get(figure.name, 0)
+        total = row.get(figure.row_key, 0)
         return (sum(total.values()) if isinstance(total, Mapping) else total) / seconds
-    return row.get(figure.name)
+    return row.get(figure.row_key)
 
 
 def imbalance(loads: Sequence[float], capacities: Sequence[float]) -> float | None:
@@ -100,7 +106,8 @@ def _merged(figure: Figure, samples: Iterable[Sample]) -> Any:
     if figure.roll_up is RollUp.LAST:
         return values[-1] if values else None
     if figure.per:
-        return _merged_lists(values, max if figure.roll_up is RollUp.MAX else _mean)
+        merged = _merged_lists(values, max if figure.roll_up is RollUp.MAX else _mean)
+        return merged if figure.source is Source.LATENCY else [value or 0.0 for value in merged]
     return max(values, default=None) if figure.roll_up is RollUp.MAX else _mean(values)
 
 
@@ -109,11 +116,14 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 def _merged_lists(
-    lists: Sequence[Sequence[float]], merge: Callable[[Sequence[float]], float | None]
-) -> list[float]:
-    """Return one value per position, of the lists that have it."""
-    width = max(map(len, lists), default=0)
-    return [merge([values[i] for values in lists if i < len(values)]) or 0.0 for i in range(width)]
+    lists: Sequence[Sequence[float | None]], merge: Callable[[Sequence[float]], float | None]
+) -> list[float | None]:
+    """Return one value per position, of the lists that have it; None if none has."""
+    known = [
+        [value for values in lists if i < len(values) and (value := values[i]) is not None]
+        for i in range(max(map(len, lists), default=0))
+    ]
+    return [merge(values) if values else None for values in known]
 
 
 def moment_of(t_ms: int) -> datetime:

@@ -52,7 +52,7 @@ class Figure:
     `per`: "node" or "split" for a list with one value per node or split node by index; in a row,
     each has its own. `metric`: its name in Prometheus, where times are in seconds; empty for none.
     `label`: a short title for the legend of a chart. `axis`: the title of its axis; empty for the
-    unit.
+    unit. `key`: its name in rows; empty for `name`.
     """
 
     name: str
@@ -64,6 +64,12 @@ class Figure:
     metric: str = ""
     label: str = ""
     axis: str = ""
+    key: str = ""
+
+    @property
+    def row_key(self) -> str:
+        """Return the name of the figure in telemetry rows."""
+        return self.key or self.name
 
     @property
     def metric_factor(self) -> float:
@@ -137,6 +143,19 @@ FIGURES: Final = (
     Figure(
         "tasks", "Tasks on a node", Unit.COUNT, roll_up=RollUp.LAST, per="node",
         metric="node_tasks",
+    ),
+    Figure(
+        "node_waiting", "Records in the backlog of a node", Unit.COUNT, roll_up=RollUp.LAST,
+        per="node", metric="node_waiting_records", label="backlog", axis="records", key="waiting",
+    ),
+    Figure(
+        "node_state", "State of the tasks of a node", Unit.BYTES, roll_up=RollUp.LAST, per="node",
+        metric="node_state_bytes", label="state", key="state_bytes",
+    ),
+    # None of a node without records in the micro-batch.
+    Figure(
+        "node_p95", "Latency of the records of a node, 95th percentile", Unit.MS, Source.LATENCY,
+        RollUp.MAX, per="node", metric="node_latency_p95_seconds", label="p95", key="p95",
     ),
     Figure(
         "split_loads", "Records read by a split node", Unit.RATE, Source.PER_SECOND, per="split",

@@ -1,8 +1,9 @@
 // A window of samples: in order of time, each once, never longer than its span.
 
 // As stored roll-ups do it (controlplane/telemetry/samples.py).
-const WORST = new Set(["p95", "p99", "split_latency", "ladder_position", "input_factor"]);
-const NEWEST = new Set(["t", "version", "tasks", "split_waiting", "waiting", "state_bytes", "end", "read_position",
+const WORST = new Set(["p95", "p99", "split_latency", "node_p95", "ladder_position", "input_factor"]);
+const NEWEST = new Set(["t", "version", "tasks", "node_waiting", "node_state",
+  "split_waiting", "waiting", "state_bytes", "end", "read_position",
   "event_ms", "emitted_ms"]);
 const GAP_STEPS = 6;
 
@@ -89,7 +90,7 @@ export function merged(so_far, sample, n) {
     else if (b === null || b === undefined) result[name] = a;
     else {
       const merged = WORST.has(name) ? Math.max : (old, value) => (old * n + value) / (n + 1);
-      result[name] = Array.isArray(b) ? b.map((value, i) => merged(a[i] ?? value, value)) : merged(a, b);
+      result[name] = Array.isArray(b) ? b.map((value, i) => (value === null ? a[i] ?? null : merged(a[i] ?? value, value))) : merged(a, b);
     }
   }
   return result;

@@ -43,9 +43,11 @@ def test_the_data_plane_publishes_every_figure_that_is_not_computed() -> None:
     row = telemetry_row([published(0), published(1)], 5000)
     parts = {"": [row], "node": row["nodes"], "split": row["splits"]}
     for figure in FIGURES:
-        rows = [row["latency"]] if figure.source is Source.LATENCY else parts[figure.per]
+        rows = parts[figure.per]
+        if figure.source is Source.LATENCY:
+            rows = [part["latency"] for part in rows]
         assert rows
-        assert figure.source is Source.COMPUTED or all(figure.name in one for one in rows)
+        assert figure.source is Source.COMPUTED or all(figure.row_key in part for part in rows)
     assert row["read_position"] == "1-5", "of the stream that is read less far than the log"
 
 
@@ -59,6 +61,8 @@ def test_a_sample_has_every_figure_under_its_name() -> None:
     assert found["merged"] == [10, 10, 0]
     assert found["merge_busy"] == pytest.approx([0.005, 0.005, 0.0])
     assert (found["tasks"], found["state_bytes"], found["p95"]) == ([2, 2, 0], 20, 100)
+    assert (found["node_waiting"], found["node_state"]) == ([0, 0, 0], [10, 10, 0])
+    assert found["node_p95"] == [100, 100, None], "no latency of a node without records"
 
 
 def test_a_row_of_the_release_before_is_read() -> None:
