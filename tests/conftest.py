@@ -1,6 +1,7 @@
 """What the tests of the control plane, the workers and the pages share: real parts, kept small."""
 
 import gc
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -210,7 +211,23 @@ def redis_url(redis_server: str, settings: Settings) -> Iterator[str]:
 
 
 @pytest.fixture
-def celery_worker(redis_url: str, transactional_db: None) -> Iterator[None]:
+def root_logger_restored() -> Iterator[None]:
+    """Restore level and handlers of the root logger after the test.
+
+    Celery's worker sets the level to ERROR and replaces the handlers; without this, the warnings
+    of later tests are lost.
+    """
+    root = logging.getLogger()
+    level, handlers = root.level, root.handlers[:]
+    yield
+    root.setLevel(level)
+    root.handlers[:] = handlers
+
+
+@pytest.fixture
+def celery_worker(
+    redis_url: str, transactional_db: None, root_logger_restored: None
+) -> Iterator[None]:
     """A real Celery worker on the real broker, in a thread of this process."""
     from celery.contrib.testing.worker import start_worker  # noqa: PLC0415
 
