@@ -71,6 +71,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@$(UV) pip install --quiet --compile-bytecode --requirement requirements.lock || \
 		$(PIP) install --quiet --requirement requirements.lock
 	@$(PIP) install --quiet --no-deps --editable .
+	@$(PY) -m controlplane.assets
 	@$(PY) -m algorithms.warm_up
 	@$(PY) -m workers.agent.class_archive
 	@touch $@

@@ -29,6 +29,7 @@ from django.conf import settings  # noqa: E402
 from django.urls import reverse  # noqa: E402
 from django.utils.module_loading import import_string  # noqa: E402
 
+from controlplane.assets.serving import with_static  # noqa: E402
 from controlplane.logins.credentials import has_credentials  # noqa: E402
 from controlplane.logins.login_queue import LoginQueue  # noqa: E402
 from controlplane.pooled_handler import PooledHandler  # noqa: E402
@@ -36,7 +37,6 @@ from controlplane.serving.forwarded import ForwardedHeaders  # noqa: E402
 from controlplane.serving.lifespan import lifespan  # noqa: E402
 from controlplane.serving.request_limits import LimitedRequests, RequestLimits  # noqa: E402
 from controlplane.serving.socket_errors import close_on_loss  # noqa: E402
-from controlplane.staticfiles import with_static  # noqa: E402
 
 # All pages and endpoints now, not with the first request.
 import_module(settings.ROOT_URLCONF)

@@ -7,6 +7,7 @@ from typing import Any
 import dj_database_url
 
 from controlplane import env
+from controlplane.assets.folders import environment_folder, static_root
 from controlplane.demos import demos
 from controlplane.wire import redis_clients
 
@@ -45,6 +46,8 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "controlplane.middleware.content_security_policy",
     "controlplane.logins.middleware.forbid_storage",
+    # Django adds random bytes, so that the length tells nothing of what a page repeats (BREACH).
+    "django.middleware.gzip.GZipMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -188,8 +191,18 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "controlplane.staticfiles.PlotlyFinder",
+    "controlplane.assets.serving.PlotlyFinder",
 ]
+STATIC_ROOT = static_root(environment_folder(), env.data_dir())
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "controlplane.assets.collection.ManifestStorage"},
+}
+# zstd needs a library that no browser of Weir's users asks for; brotli and gzip do.
+SERVESTATIC_USE_ZSTD = False
+# Pictures are compressed already, and source maps are read by developers only.
+SERVESTATIC_SKIP_COMPRESS_EXTENSIONS = ("png", "map")
+SERVESTATIC_KEEP_ONLY_HASHED_FILES = True
 
 AUTHENTICATION_BACKENDS = [
     "controlplane.logins.password_backend.PasswordBackend",

@@ -39,6 +39,15 @@ def pytest_configure() -> None:
     _keep_bytecode()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Collect the static files once, before the processes of a run start: pages name them."""
+    if not hasattr(session.config, "workerinput"):
+        from controlplane.assets.collection import collect_static  # noqa: PLC0415 - needs settings
+
+        collect_static()
+
+
 def _keep_bytecode() -> None:
     """Write compiled modules to `__pycache__`, also where the environment forbids it.
 

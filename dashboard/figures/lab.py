@@ -30,6 +30,7 @@ from dashboard.numbers import compact
 MAX_TICKS = 9
 TOKENS = "css/tokens.css"
 _TOKEN = re.compile(r"(--[\w-]+):\s*([^;]+);")
+_PAIR = re.compile(r"light-dark\(\s*([^,]+),[^)]*\)")
 
 
 def panels_of(experiment: Experiment, measure: str = "") -> tuple[Panel, ...]:
@@ -148,6 +149,16 @@ def _tokens() -> dict[str, str]:
     path = find(TOKENS)
     if not isinstance(path, str):
         raise FileNotFoundError(TOKENS)
-    # The dark theme stands behind the light one and repeats its names.
-    light = Path(path).read_text(encoding="utf-8").partition("[data-theme=")[0]
-    return dict(_TOKEN.findall(light))
+    text = Path(path).read_text(encoding="utf-8")
+    tokens = {name: _light(value) for name, value in _TOKEN.findall(text)}
+    # A token may name another one.
+    return {
+        name: tokens.get(value.removeprefix("var(").removesuffix(")"), value)
+        for name, value in tokens.items()
+    }
+
+
+def _light(value: str) -> str:
+    """Return the first colour of a light-dark() pair, and any other value as it is."""
+    pair = _PAIR.fullmatch(value)
+    return pair[1] if pair else value

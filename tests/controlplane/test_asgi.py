@@ -9,11 +9,13 @@ from asgiref.sync import sync_to_async
 from asgiref.testing import ApplicationCommunicator
 from django.contrib.auth.models import User
 from django.contrib.staticfiles import finders
+from django.contrib.staticfiles.storage import staticfiles_storage
 from django.db import connections
 from django.test import Client
 
+from controlplane.assets.plotly_bundle import served_bundle
+from controlplane.assets.serving import PLOTLY
 from controlplane.models import Cluster
-from controlplane.staticfiles import PLOTLY, plotly_folder
 
 # The first request imports pages and API, which takes long on a busy machine.
 PATIENCE_S = 60
@@ -33,13 +35,13 @@ def _threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         threads.submit(connections.close_all).result()
 
 
-async def get(path: str) -> tuple[int, dict[str, str], int]:
+async def get(path: str, encodings: bytes = b"") -> tuple[int, dict[str, str], int]:
     """Return status, headers and length of the body."""
     from controlplane.asgi import application  # noqa: PLC0415 - reads the settings
 
     scope: dict[str, Any] = {
         "type": "http", "method": "GET", "path": path, "query_string": b"", "http_version": "1.1",
-        "headers": [(b"host", b"localhost")],
+        "headers": [(b"host", b"localhost"), (b"accept-encoding", encodings)],
     }  # fmt: skip
     asked: Any = ApplicationCommunicator(application, scope)  # type: ignore[no-untyped-call]
     await asked.send_input({"type": "http.request", "body": b""})
@@ -55,12 +57,30 @@ async def get(path: str) -> tuple[int, dict[str, str], int]:
 
 async def test_plotly_is_served_out_of_its_package() -> None:
     """No copy in the repository, and nothing else of the package."""
-    status, headers, length = await get(f"/static/{PLOTLY}")
+    status, headers, length = await get(staticfiles_storage.url(PLOTLY))
     assert status == 200
-    assert length == (plotly_folder() / "plotly.min.js").stat().st_size
+    assert length == served_bundle().stat().st_size
     assert headers["content-type"].startswith("text/javascript")
     assert headers["x-content-type-options"] == "nosniff"
     assert finders.find("vendor/widgetbundle.js") is None
+
+
+@pytest.mark.parametrize("encoding", ["br", "gzip"])
+@pytest.mark.parametrize("name", [PLOTLY, "js/page.js", "css/tokens.css"])
+async def test_static_files_are_compressed_and_kept_by_browsers(name: str, encoding: str) -> None:
+    """A name changes with its content: a browser asks for a file once."""
+    url = staticfiles_storage.url(name)
+    plain = await get(url)
+    status, headers, length = await get(url, encoding.encode())
+    assert (status, headers["content-encoding"]) == (200, encoding)
+    assert length < plain[2] / 2
+    assert "immutable" in headers["cache-control"]
+
+
+async def test_pages_are_compressed() -> None:
+    """By gzip, which every browser accepts."""
+    status, headers, _ = await get("/login/", b"gzip")
+    assert (status, headers["content-encoding"]) == (200, "gzip")
 
 
 async def test_an_unknown_static_file_is_not_found() -> None:

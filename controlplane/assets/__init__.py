@@ -1,0 +1,1 @@
+"""Static files: the bundle of Plotly, their collection under hashed names, and their server."""

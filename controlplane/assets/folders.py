@@ -1,0 +1,19 @@
+"""Folders of what Weir installs beside its own files. Imported by the settings: no Django here."""
+
+import os
+import sys
+from pathlib import Path
+
+
+def environment_folder() -> Path:
+    """Return the folder of the Python environment that holds what Weir installs there."""
+    return Path(sys.prefix) / "share" / "weir"
+
+
+def static_root(environment: Path, data: Path) -> Path:
+    """Return the folder of collected files: in the environment if that is writable, else the data.
+
+    All data directories of one environment share what it collected.
+    """
+    existing = next(folder for folder in (environment, *environment.parents) if folder.exists())
+    return (environment if os.access(existing, os.W_OK) else data) / "static"

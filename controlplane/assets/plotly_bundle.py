@@ -1,0 +1,94 @@
+"""The bundle of Plotly that pages load: only the chart types that Weir draws, if it is installed.
+
+The bundle of the Python package has all chart types: 4.8 MB, three times as much. The partial
+bundle of the same version comes from the npm registry, checked against its published digest, and
+stands in the Python environment. Without it, pages load the whole bundle.
+"""
+
+import base64
+import hashlib
+import io
+import re
+import tarfile
+import urllib.request
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from controlplane.assets.folders import environment_folder
+
+# The version is that of the bundle in the Python package `plotly`; a test compares them.
+VERSION: Final = "4.1.1"
+_NAME: Final = "plotly.js-cartesian-dist-min"
+_URL: Final = f"https://registry.npmjs.org/{_NAME}/-/{_NAME}-{VERSION}.tgz"
+# The `integrity` that the registry publishes of the archive.
+_SHA512: Final = (
+    "o8GrFeusncwBIxbBynRJpY4pkgVB6caM+JLpwrLYbbsO7dZ8FJ+SVN2Fr+L7kiG/Z6w4P5O0Jus/Qr5EefHVeg=="
+)
+_MEMBER: Final = "package/plotly-cartesian.min.js"
+_MAX_BYTES: Final = 8 * 1024 * 1024
+_PATIENCE_S: Final = 60
+_VERSION_TEXT: Final = re.compile(rb"plotly\.js .{0,40}?v([0-9.]+)")
+
+
+def partial_bundle() -> Path:
+    """Return where the partial bundle stands once it is installed."""
+    return environment_folder() / f"plotly-cartesian-{VERSION}.min.js"
+
+
+def whole_bundle() -> Path:
+    """Return the bundle inside the installed package `plotly`. Raises ModuleNotFoundError.
+
+    The package is located, not imported: drawing belongs to the dashboard.
+    """
+    spec = find_spec("plotly")
+    if spec is None or not spec.submodule_search_locations:
+        raise ModuleNotFoundError("plotly is not installed: pip install plotly")
+    return Path(spec.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
+
+
+def served_bundle() -> Path:
+    """Return the bundle that pages load: the partial one if it is installed and fits the package.
+
+    Raises ModuleNotFoundError if `plotly` is not installed.
+    """
+    whole = whole_bundle()
+    partial = partial_bundle()
+    return partial if partial.is_file() and version_of(whole) == VERSION else whole
+
+
+def version_of(bundle: Path) -> str:
+    """Return the version in the head of a bundle, "" if there is none."""
+    with bundle.open("rb") as opened:
+        found = _VERSION_TEXT.search(opened.read(200))
+    return found[1].decode() if found else ""
+
+
+def install_partial_bundle() -> Path:
+    """Download the partial bundle unless it is installed, and return its path.
+
+    Raises OSError if the registry cannot be reached or the archive is not the expected one.
+    """
+    target = partial_bundle()
+    if target.is_file():
+        return target
+    with urllib.request.urlopen(_URL, timeout=_PATIENCE_S) as answer:
+        archive = answer.read(_MAX_BYTES + 1)
+    content = checked_member(archive, _SHA512)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_suffix(".part")
+    draft.write_bytes(content)
+    draft.replace(target)
+    return target
+
+
+def checked_member(archive: bytes, sha512: str) -> bytes:
+    """Return the bundle inside an archive. Raises OSError if the digest is another one."""
+    digest = base64.b64encode(hashlib.sha512(archive).digest()).decode()
+    if digest != sha512:
+        raise OSError(f"{_URL} is not the expected archive: its SHA-512 is {digest}")
+    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as opened:
+        member = opened.extractfile(_MEMBER)
+        if member is None:
+            raise OSError(f"{_URL} has no {_MEMBER}")
+        return member.read()
