@@ -1,0 +1,234 @@
+"""The filter text of a list: `state:running node:3 rate>10 -stream:north "two words"`.
+
+A term is a field, an operator and a value; words without a field search the text of the rows. All
+terms must hold. `:` is "is" for words and numbers and "contains" for texts, `=` is "is exactly",
+`>`, `>=`, `<` and `<=` compare numbers and times, a comma separates alternatives, `-` before a term
+excludes, quotes keep blanks. A time is a moment (ISO 8601, UTC) or an age: `2h`, `7d`.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from math import isfinite
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from django.db.models import Model, Q, QuerySet
+from django.utils import timezone
+
+from controlplane.errors import Invalid
+
+MAX_LENGTH: Final = 500
+MAX_TERMS: Final = 20
+_TOKEN: Final = re.compile(
+    r'(?P<sign>-)?(?:(?P<field>[A-Za-z_]+)(?P<operator>:|>=|<=|>|<|=))?(?P<value>"[^"]*"|[^\s"]*)'
+)
+_AGE: Final = re.compile(r"(\d{1,6})(s|m|h|d)")
+_UNITS: Final = MappingProxyType(
+    {unit: timedelta(seconds=s) for unit, s in (("s", 1), ("m", 60), ("h", 3600), ("d", 86_400))}
+)
+_LOOKUPS: Final = MappingProxyType({">": "gt", ">=": "gte", "<": "lt", "<=": "lte"})
+M = TypeVar("M", bound=Model)
+
+
+class FieldKind(StrEnum):
+    """What values a field has, which decides its operators."""
+
+    TEXT = "text"
+    CHOICE = "choice"
+    NUMBER = "number"
+    TIME = "time"
+
+
+class FilterFault(StrEnum):
+    """Why a term of a filter text cannot be read."""
+
+    UNKNOWN_FIELD = "unknown_field"
+    OPERATOR = "operator"
+    VALUE = "value"
+    TOO_LONG = "too_long"
+    QUOTE = "quote"
+
+
+class BadFilter(Invalid):
+    """A filter text that cannot be read; `data`: fault, start and end of the term in the text."""
+
+    code = "bad_filter"
+
+    def __init__(self, fault: FilterFault, text: str, start: int, end: int) -> None:
+        super().__init__({"filter": [text]})
+        self.data = {"fault": str(fault), "start": start, "end": end}
+
+
+@dataclass(frozen=True)
+class FilterField:
+    """A field of a list's filter text.
+
+    `condition`: returns the condition of a scope (the cluster of the rows, None for all), a lookup
+    (Django's suffix) and a value; `title`: what it is, for people; `choices`: the values of a field
+    of kind choice; `unit`: of a number.
+    """
+
+    name: str
+    title: str
+    kind: FieldKind
+    condition: Callable[[Any, str, Any], Q]
+    choices: Callable[[], Sequence[str]] = tuple
+    unit: str = ""
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """Return the operators that the field takes."""
+        if self.kind in (FieldKind.NUMBER, FieldKind.TIME):
+            return (*_LOOKUPS, "=", ":") if self.kind is FieldKind.NUMBER else tuple(_LOOKUPS)
+        return (":", "=")
+
+
+def by_column(column: str) -> Callable[[Any, str, Any], Q]:
+    """Return the condition of a field that is a column of the rows."""
+    return lambda _scope, lookup, value: Q(**{f"{column}__{lookup}": value})
+
+
+@dataclass(frozen=True)
+class Term:
+    """One term; `field`: "" for a word; `values`: alternatives; `start`, `end`: its place."""
+
+    field: str
+    operator: str
+    values: tuple[str, ...]
+    is_excluded: bool
+    start: int
+    end: int
+
+
+def terms_of(text: str) -> list[Term]:
+    """Return the terms of a filter text. Raises `BadFilter`."""
+    if len(text) > MAX_LENGTH:
+        fault = f"Must have at most {MAX_LENGTH} characters"
+        raise BadFilter(FilterFault.TOO_LONG, fault, MAX_LENGTH, len(text))
+    terms: list[Term] = []
+    place = 0
+    while place < len(text):
+        if text[place].isspace():
+            place += 1
+            continue
+        term = _term_at(text, place)
+        terms.append(term)
+        place = term.end
+    if len(terms) > MAX_TERMS:
+        last = terms[MAX_TERMS]
+        fault = f"Must have at most {MAX_TERMS} terms"
+        raise BadFilter(FilterFault.TOO_LONG, fault, last.start, len(text))
+    return terms
+
+
+def _term_at(text: str, place: int) -> Term:
+    match = _TOKEN.match(text, place)
+    if match is None or text[match.end() : match.end() + 1] == '"':
+        raise BadFilter(FilterFault.QUOTE, "A quotation mark is not closed", place, len(text))
+    value = match["value"]
+    if not match["field"] and not value.strip('"'):
+        raise BadFilter(FilterFault.VALUE, "A term has no text", place, match.end())
+    if value.startswith('"'):
+        values: tuple[str, ...] = (value.strip('"'),)
+    else:
+        values = tuple(part for part in value.split(",") if part) if match["field"] else (value,)
+    return Term(
+        (match["field"] or "").lower(), match["operator"] or "", values,
+        match["sign"] is not None, place, match.end(),
+    )  # fmt: skip
+
+
+def filtered(
+    rows: QuerySet[M],
+    text: str,
+    fields: Sequence[FilterField],
+    words: Callable[[str], Q],
+    scope: object = None,
+) -> QuerySet[M]:
+    """Return the rows for which all terms hold; `words`: the condition of a word without a field.
+
+    Raises `BadFilter`.
+    """
+    known = {field.name: field for field in fields}
+    for term in terms_of(text):
+        condition = _condition(term, known, words, scope)
+        rows = rows.exclude(condition) if term.is_excluded else rows.filter(condition)
+    return rows
+
+
+def _condition(
+    term: Term,
+    known: Mapping[str, FilterField],
+    words: Callable[[str], Q],
+    scope: object,
+) -> Q:
+    if not term.field:
+        return words(term.values[0])
+    field = known.get(term.field)
+    if field is None:
+        text = f"There is no field {term.field}; fields are {', '.join(sorted(known))}"
+        raise BadFilter(FilterFault.UNKNOWN_FIELD, text, term.start, term.end)
+    if term.operator not in field.operators:
+        text = f"{field.name} takes {' '.join(field.operators)}"
+        raise BadFilter(FilterFault.OPERATOR, text, term.start, term.end)
+    if not term.values:
+        text = f"{field.name}{term.operator} has no value"
+        raise BadFilter(FilterFault.VALUE, text, term.start, term.end)
+    lookup = _lookup(field, term.operator)
+    conditions = [field.condition(scope, lookup, _value(field, term, part))
+                  for part in term.values]  # fmt: skip
+    return Q(*conditions, _connector=Q.OR)
+
+
+def _lookup(field: FilterField, operator: str) -> str:
+    if operator in _LOOKUPS:
+        return _LOOKUPS[operator]
+    return "icontains" if field.kind is FieldKind.TEXT and operator == ":" else "exact"
+
+
+def _value(field: FilterField, term: Term, text: str) -> Any:
+    """Return the value of a term in the kind of its field. Raises `BadFilter`."""
+    try:
+        return _READERS[field.kind](field, text)
+    except (ValueError, OverflowError) as error:
+        fault = f"{field.name}: {error}"
+        raise BadFilter(FilterFault.VALUE, fault, term.start, term.end) from None
+
+
+def _choice(field: FilterField, text: str) -> str:
+    if text not in field.choices():
+        raise ValueError(f"{text} is none of {', '.join(field.choices())}")
+    return text
+
+
+def _number(_field: FilterField, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(f"{text} is not a number") from None
+    if not isfinite(number) or abs(number) > 1e15:  # noqa: PLR2004 - beyond what databases compare
+        raise ValueError(f"{text} is out of range")
+    return int(number) if number.is_integer() else number
+
+
+def _moment(_field: FilterField, text: str) -> datetime:
+    if age := _AGE.fullmatch(text):
+        return timezone.now() - int(age[1]) * _UNITS[age[2]]
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text} is neither a time such as 2026-11-24 nor an age") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+_READERS: Final[Mapping[FieldKind, Callable[[FilterField, str], Any]]] = MappingProxyType(
+    {
+        FieldKind.TEXT: lambda _field, text: text,
+        FieldKind.CHOICE: _choice,
+        FieldKind.NUMBER: _number,
+        FieldKind.TIME: _moment,
+    }
+)
