@@ -7,6 +7,7 @@ from controlplane.api import (
     grants,
     lab,
     policies,
+    proposal_comments,
     proposals,
     storage,
 )
@@ -54,7 +55,7 @@ api.add_router("/grants", grants.router)
 api.add_router("/clusters", grants.of_cluster)
 for _module in (
     clusters, health, shedding, streams, admission, stream_schemas, dead_letters, records, queries,
-    feed, keys, edges, proposals, comparisons, executions, policies,
+    feed, keys, edges, proposal_comments, proposals, comparisons, executions, policies,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)
 api.add_router("/demos", lifecycle.demos)

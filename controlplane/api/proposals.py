@@ -82,6 +82,15 @@ class SealedReasonIn(ReasonedIn):
     seal: str = Field(max_length=64)
 
 
+class ApprovalIn(SealIn):
+    """The seal, and how many of the actions the approver expects to be applied.
+
+    applicable: as the last review of the proposal has it; null for any number.
+    """
+
+    applicable: int | None = Field(None, ge=0, le=10**9)
+
+
 # What the body of a verb holds, by whether the table asks for the seal and for a reason.
 BODIES: Final[Mapping[tuple[bool, bool], type[Schema]]] = {
     (False, False): ReasonIn,
@@ -120,7 +129,7 @@ class ProposalRow(
         Proposal,
         "id state progress planner algorithm origin base requested_by requested_at four_eyes"
         " approved_by approved_at decided_by decided_at snapshot_version seal error"
-        " error_code started_at attempts drifting_since",
+        " error_code started_at attempts drifting_since unexplained",
         parameters=_VALUES,
         before=_VALUES,
         after=_VALUES,
@@ -140,8 +149,9 @@ class ProposalRow(
     computed from. action_count: null without a plan. estimate: bytes and seconds of the
     computation, as estimated at the request; started_at: null while it waits; attempts: how many
     workers have begun it; error_code: why it failed, such as out_of_memory. drifting_since: since
-    when the cluster differs by more than the policy tolerates, null if it does not. waits: why the
-    computation or the execution waits, such as a process that is silent, "" if it does not.
+    when the cluster differs by more than the policy tolerates, null if it does not. unexplained:
+    the emergency operation that still has no reason, "" for none. waits: why the computation or
+    the execution waits, such as a process that is silent, "" if it does not.
     """
 
     snapshot: str | None = below("snapshot_row_id")
@@ -342,7 +352,7 @@ def request_again(request: HttpRequest, slug: str, pk: int) -> Any:
 
 def _endpoint(verb: Verb) -> None:
     """Add the endpoint of one verb of the table."""
-    shape: Any = BODIES[verb.seal, verb.reason]
+    shape: Any = ApprovalIn if verb.effect else BODIES[verb.seal, verb.reason]
 
     def apply_verb(request: HttpRequest, slug: str, pk: int, body: Any) -> Any:
         actor, proposal = caller(request), proposal_by_id(cluster_of(request), pk)

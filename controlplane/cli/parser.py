@@ -282,6 +282,11 @@ def _proposals(group: Any) -> None:
         sub.add_argument("id", type=int)
         if verb.seal:
             sub.add_argument("--seal", required=True, help="as `weir proposals show` prints it")
+        if verb.effect:
+            sub.add_argument(
+                "--applicable", type=int, metavar="N",
+                help="refuse if another number of actions can be applied now",
+            )  # fmt: skip
         sub.add_argument("--reason", default="", required=verb.reason, help="kept in the audit log")
 
 

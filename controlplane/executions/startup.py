@@ -11,9 +11,11 @@ from controlplane.access.roles import Actor, require
 from controlplane.errors import Conflict
 from controlplane.executions.step_limits import columns, first_cap
 from controlplane.models import Execution, Proposal
+from controlplane.planning.execution_plan import planned_stops
 from controlplane.plans.proposal_states import BY_NAME, State
 from controlplane.policies.settings import PolicySettings
-from controlplane.policies.store import policy_of
+from controlplane.policies.store import limits_of, policy_of
+from controlplane.proposals.computation import step_seconds
 from controlplane.proposals.drift import Drift, observe_drift
 from controlplane.proposals.staleness import mark_stale, review_if_due
 from controlplane.proposals.transitions import WEIR, move_on, role_for
@@ -85,10 +87,13 @@ def _drift(proposal: Proposal, policy: PolicySettings) -> Drift | None:
 
 def _execution(proposal: Proposal, policy: PolicySettings) -> Execution:
     _supersede(proposal)
+    step_s = step_seconds(proposal.cluster)
     return Execution.objects.create(
         proposal=proposal,
         cluster=proposal.cluster,
         started_at=timezone.now(),
+        planned_stops=planned_stops(proposal.plan, limits_of(policy), step_s),
+        planned_step_s=step_s,
         **columns(first_cap(policy)),
     )
 

@@ -18,18 +18,19 @@ from controlplane.proposals.transitions import role_for
 # States in which the same plan can be requested again; the request changes no state.
 ANEW_FROM: Final = (State.READY, *ENDED)
 
-_Apply = Callable[[Actor, Proposal, str, str], Proposal]
+# Actor, proposal, seal, reason, number of applicable actions.
+_Apply = Callable[[Actor, Proposal, str, str, int | None], Proposal]
 _FUNCTIONS: Final[Mapping[str, _Apply]] = {
-    "cancel": lambda actor, row, _, reason: decisions.cancel(actor, row, reason),
-    "reject": lambda actor, row, _, reason: decisions.reject(actor, row, reason),
+    "cancel": lambda actor, row, _, reason, __: decisions.cancel(actor, row, reason),
+    "reject": lambda actor, row, _, reason, __: decisions.reject(actor, row, reason),
     "approve": decisions.approve,
-    "withdraw": lambda actor, row, _, reason: decisions.withdraw(actor, row, reason),
-    "begin": lambda actor, row, seal, _: startup.begin(actor, row, seal),
-    "pause": lambda actor, row, _, reason: control.pause(actor, row, reason),
-    "resume": lambda actor, row, _, __: control.resume(actor, row),
-    "finish step": lambda actor, row, _, reason: control.finish_step(actor, row, reason),
-    "stop": lambda actor, row, _, reason: control.stop(actor, row, reason),
-    "roll back": control.roll_back,
+    "withdraw": lambda actor, row, _, reason, __: decisions.withdraw(actor, row, reason),
+    "begin": lambda actor, row, seal, _, __: startup.begin(actor, row, seal),
+    "pause": lambda actor, row, _, reason, __: control.pause(actor, row, reason),
+    "resume": lambda actor, row, _, __, ___: control.resume(actor, row),
+    "finish step": lambda actor, row, _, reason, __: control.finish_step(actor, row, reason),
+    "stop": lambda actor, row, _, reason, __: control.stop(actor, row, reason),
+    "roll back": lambda actor, row, seal, reason, _: control.roll_back(actor, row, seal, reason),
 }
 
 
@@ -42,12 +43,21 @@ def verb_at(path: str) -> Verb:
 
 
 def apply_verb(
-    actor: Actor, proposal: Proposal, verb: Verb, *, seal: str = "", reason: str = ""
+    actor: Actor,
+    proposal: Proposal,
+    verb: Verb,
+    *,
+    seal: str = "",
+    reason: str = "",
+    applicable: int | None = None,
 ) -> Proposal:
-    """Apply a verb. Raises `Forbidden`, `Invalid` without a required reason, `Conflict`."""
+    """Apply a verb; `applicable`: as in `decisions.approve`.
+
+    Raises `Forbidden`, `Invalid` without a required reason, `Conflict`.
+    """
     # A missing role takes precedence over other errors.
     require(actor, role_for(verb, proposal), proposal.cluster)
-    return _FUNCTIONS[verb.name](actor, proposal, seal, reason)
+    return _FUNCTIONS[verb.name](actor, proposal, seal, reason, applicable)
 
 
 def offered(actor: Actor, proposal: Proposal) -> list[Verb]:

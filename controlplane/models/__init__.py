@@ -2,6 +2,7 @@
 
 from controlplane.models.access import ApiToken, Grant, KeptAnswer
 from controlplane.models.admission import Redirection, StreamArrivals
+from controlplane.models.alert import Alert, MeasurePoint, ReplicationBound, Visit
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.models.audit import AuditChain, AuditEntry
 from controlplane.models.cluster import Cluster, DeletedCluster, Node, Stream
@@ -22,7 +23,7 @@ from controlplane.models.login import (
 )
 from controlplane.models.partitioning import KeySkew
 from controlplane.models.policy import Blackout, Exclusion, Policy
-from controlplane.models.proposal import Comparison, Proposal
+from controlplane.models.proposal import Comparison, Proposal, ProposalComment
 from controlplane.models.query import Drop, Query, QueryStream, Task
 from controlplane.models.routine import RoutineActions
 from controlplane.models.routing import RoutingVersion
@@ -38,6 +39,7 @@ from controlplane.models.watching import Decision, LedgerEntry
 from controlplane.models.webhook import Delivery, Webhook
 
 __all__ = [
+    "Alert",
     "ApiToken",
     "ArmedLadder",
     "AttachedJob",
@@ -69,13 +71,16 @@ __all__ = [
     "LabRun",
     "LedgerEntry",
     "LoginSession",
+    "MeasurePoint",
     "MetricSample",
     "Node",
     "Policy",
     "Proposal",
+    "ProposalComment",
     "Query",
     "QueryStream",
     "Redirection",
+    "ReplicationBound",
     "RoutineActions",
     "RoutingVersion",
     "SheddingInterval",
@@ -85,5 +90,6 @@ __all__ = [
     "Stream",
     "StreamArrivals",
     "Task",
+    "Visit",
     "Webhook",
 ]

@@ -15,7 +15,8 @@ class Execution(models.Model):
     rollback. `cap`, `cap_reason`: the limit of actions in the next step and its reason. One process
     holds the lease until `lease_until`. `not_before` delays the next step, for the reason in
     `waits`. `last_step`: stop after the present step. `rollback_cost`: the predicted cost of a
-    rollback from here.
+    rollback from here. `planned_stops`: the stops of the steps as they were predicted at the start,
+    each of `planned_step_s` seconds.
     """
 
     class Direction(models.TextChoices):
@@ -35,6 +36,8 @@ class Execution(models.Model):
     waits = models.CharField(max_length=200, blank=True)
     last_step = models.BooleanField(default=False)
     rollback_cost = models.JSONField(default=dict, blank=True)
+    planned_stops = models.JSONField(default=list, blank=True)
+    planned_step_s = models.FloatField(default=0.0)
     lease_owner = models.CharField(max_length=80, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField()

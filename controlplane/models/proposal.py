@@ -42,8 +42,10 @@ class Proposal(models.Model):
     `four_eyes`: True if the policy at the time of the request forbids the requester to approve.
     `drift`: the drift when the proposal became stale. `drifting_since`: since when the cluster
     differs more from the snapshot than the policy tolerates, last observed at `drift_seen_at`.
-    `review`: the present effect of the applicable actions while the proposal waits. `base`:
-    the proposal that this one was derived from, or replaces.
+    `review`: the present effect of the applicable actions while the proposal waits; `obstacles`:
+    [place, code] of the others. `base`: the proposal that this one was derived from, or replaces.
+    `summary`: figures about the plan as a whole (planning.plan_summary). `unexplained`: the verb of
+    the last emergency operation that still has no reason, "" for none.
 
     `estimate`: the estimated need of the computation at the request. `attempts` counts the claims
     of workers: a worker writes only while the number is that of its claim. `slot`: the computing
@@ -54,7 +56,9 @@ class Proposal(models.Model):
     State = State
     ACTIVE = ACTIVE
     # Columns that grow with the plan; lists do not read them.
-    HEAVY = ("actions", "imbalance_after", "before", "after", "drift")
+    HEAVY = (
+        "actions", "imbalance_after", "before", "after", "drift", "summary", "obstacles",
+    )  # fmt: skip
 
     class Origin(models.TextChoices):
         """The origin of the request: a person or script, a watch loop, or another proposal."""
@@ -98,6 +102,9 @@ class Proposal(models.Model):
     drifting_since = models.DateTimeField(null=True, blank=True)
     drift_seen_at = models.DateTimeField(null=True, blank=True)
     review = models.JSONField(default=dict, blank=True)
+    obstacles = models.JSONField(default=list, blank=True)
+    summary = models.JSONField(default=dict, blank=True)
+    unexplained = models.CharField(max_length=20, blank=True)
     error = models.TextField(blank=True)
     error_code = models.CharField(max_length=30, blank=True)
     estimate = models.JSONField(default=dict, blank=True)
@@ -153,3 +160,20 @@ class Proposal(models.Model):
     def snapshot(self) -> ClusterSnapshot:
         """Return the snapshot of the plan, an empty one before the computation."""
         return self.snapshot_row.value() if self.snapshot_row is not None else EMPTY
+
+
+class ProposalComment(models.Model):
+    """A comment on a proposal; `author` is a user name."""
+
+    MAX_LENGTH = 2000
+
+    proposal = models.ForeignKey(Proposal, on_delete=models.CASCADE, related_name="comments")
+    author = models.CharField(max_length=150)
+    at = models.DateTimeField()
+    text = models.CharField(max_length=MAX_LENGTH)
+
+    class Meta:
+        ordering = ["proposal", "at", "id"]
+
+    def __str__(self) -> str:
+        return f"comment {self.pk} on proposal {self.proposal_id}"

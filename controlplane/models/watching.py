@@ -40,8 +40,9 @@ class LedgerEntry(models.Model):
 
     `approved`: predictions for the approved plan; `expected`: for the applied actions; `measured`:
     measurements. All have the same names (measures, bytes, pause_ms, latency_ms), without unknown
-    figures. `applied`, `skipped`: numbers of actions; `samples`: the number of samples after the
-    end.
+    figures. `without`: what the placement before the plan would have given over the same time, and
+    `without_error`: the mean error of that model over the time (proposals.counterfactual).
+    `applied`, `skipped`: numbers of actions; `samples`: the number of samples after the end.
     """
 
     class Outcome(models.TextChoices):
@@ -59,6 +60,8 @@ class LedgerEntry(models.Model):
     approved = models.JSONField(default=dict)
     expected = models.JSONField(default=dict)
     measured = models.JSONField(default=dict)
+    without = models.JSONField(default=dict, blank=True)
+    without_error = models.JSONField(default=dict, blank=True)
     outcome = models.CharField(max_length=12, choices=Outcome, default=Outcome.DONE)
     applied = models.PositiveIntegerField(default=0)
     skipped = models.PositiveIntegerField(default=0)

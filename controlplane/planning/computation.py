@@ -11,6 +11,7 @@ from controlplane.planning.adapter import PlannerAdapter, Progress
 from controlplane.planning.execution_plan import StepLimits
 from controlplane.planning.load_model import LoadModel
 from controlplane.planning.measures import cluster_values, measures
+from controlplane.planning.plan_summary import PlanSummary
 from controlplane.plans.plan import PlannedAction, Row, rows_of, seal_of
 
 
@@ -20,7 +21,7 @@ class Computed:
 
     `actions`: rows in the order of execution; `imbalance_after`: each action; `before`, `after`:
     measures by name; `predicted`: the cost and the measures of the execution; `rollback_cost`: the
-    cost of a complete rollback.
+    cost of a complete rollback; `summary`: `plan_summary.PlanSummary` as JSON values.
     """
 
     actions: list[Row]
@@ -29,6 +30,7 @@ class Computed:
     after: Mapping[str, Any]
     predicted: dict[str, Any] = field(repr=False)
     rollback_cost: dict[str, Any]
+    summary: dict[str, Any] = field(repr=False)
     seal: str
 
     def columns(self) -> dict[str, Any]:
@@ -73,5 +75,8 @@ def compute_plan(
         | {"safe": ordered.safe, "excluded": excluded, "left_out": len(plan) - len(ordered.plan)}
         | summary,
         rollback_cost=execution_plan.estimate_cost(rollback, limits, step_s).to_json(),
+        summary=PlanSummary.of(
+            ordered.plan, ordered.imbalance, len(snapshot.queries) + len(snapshot.split)
+        ).to_json(),
         seal=seal_of(ordered.plan, row.digest),
     )

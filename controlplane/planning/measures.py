@@ -57,10 +57,15 @@ def _imbalance(_: ClusterSnapshot, model: LoadModel, __: Any) -> float:
     return float(shares.max() - shares.mean()) if len(shares) else 0.0
 
 
+def _fullest(_: ClusterSnapshot, model: LoadModel, __: Any) -> float:
+    return float((model.loads / model.capacities).max()) if len(model.loads) else 0.0
+
+
 REPLICATION_FACTOR: Final = Measure(
     "replication_factor", "Replication factor", Unit.RATIO, Better.LOWER, _replication_factor
 )
 IMBALANCE: Final = Measure("imbalance", "Imbalance", Unit.SHARE, Better.LOWER, _imbalance)
+FULLEST: Final = Measure("fullest", "Load of fullest node", Unit.SHARE, Better.LOWER, _fullest)
 # The name of a planner's measure that has a watch loop and a limit in the policy.
 SKEW: Final = "skew"
 COMMON: Final = (
@@ -69,6 +74,7 @@ COMMON: Final = (
         "traffic", "Traffic", Unit.RATE, Better.LOWER, lambda _, m, __: float(m.loads.sum())
     ),
     IMBALANCE,
+    FULLEST,
     Measure(
         "max_load", "Most tasks on a node", Unit.COUNT, Better.LOWER,
         lambda _, m, __: int(m.hosted()[0].max(initial=0)),
@@ -80,6 +86,10 @@ COMMON: Final = (
     Measure(
         "rates", "Load", Unit.RATE, Better.NEITHER, lambda _, m, __: m.loads.tolist(),
         per_node=True,
+    ),
+    Measure(
+        "capacities", "Capacity", Unit.RATE, Better.NEITHER,
+        lambda _, m, __: m.capacities.tolist(), per_node=True,
     ),
     Measure(
         "state", "State", Unit.BYTES, Better.NEITHER, lambda _, m, __: m.hosted()[1].tolist(),

@@ -36,9 +36,11 @@ class Verb:
     """An operation that changes the state of a proposal.
 
     `role`: the required role, empty for verbs of Weir itself. `seal`, `reason`: True if the request
-    must contain it. `target`: the next state, None for no change. `about` describes the effect.
-    `label`, `look` (primary, danger or empty): of the button; `question`: the title of the dialog
-    that asks for confirmation; `done`: the message afterwards. Buttons are in the order of `VERBS`.
+    must contain it; `effect`: True if it may name the number of actions that it expects to be
+    applied. `emergency`: True if people apply it at once, and add the reason afterwards. `target`:
+    the next state, None for no change. `about` describes the effect. `label`, `look` (primary,
+    danger or empty): of the button; `question`: the title of the dialog that asks for confirmation,
+    "" for none; `done`: the message afterwards. Buttons are in the order of `VERBS`.
     """
 
     name: str
@@ -48,6 +50,8 @@ class Verb:
     role: str = ""
     seal: bool = False
     reason: bool = False
+    effect: bool = False
+    emergency: bool = False
     label: str = ""
     done: str = ""
     look: str = ""
@@ -57,6 +61,11 @@ class Verb:
     def by_weir(self) -> bool:
         """Return True if only Weir applies the verb."""
         return not self.role
+
+    @property
+    def is_asked(self) -> bool:
+        """Return True if a dialog asks for confirmation."""
+        return bool(self.question)
 
     @property
     def path(self) -> str:
@@ -111,9 +120,11 @@ VERBS: Final = (
         "Execute exactly these actions",
         role=APPROVER,
         seal=True,
+        effect=True,
         label="Approve",
         done="Approved: exactly these actions are applied.",
         look="primary",
+        question="Approve this plan?",
     ),
     _verb(
         "reject",
@@ -134,7 +145,7 @@ VERBS: Final = (
         "Start an approved proposal manually",
         role=OPERATOR,
         seal=True,
-        label="Begin",
+        label="Start",
         done="It starts with the first step.",
         look="primary",
     ),
@@ -145,7 +156,7 @@ VERBS: Final = (
         "Withdraw the approval before the start",
         role=APPROVER,
         reason=True,
-        label="Withdraw the approval",
+        label="Withdraw approval",
         done="The approval is withdrawn.",
     ),
     _verb("start", [State.APPROVED], State.EXECUTING, "Apply the first step"),
@@ -167,9 +178,9 @@ VERBS: Final = (
         State.PAUSED,
         "Start no further step until resumed",
         role=OPERATOR,
-        reason=True,
-        label="Pause",
-        done="No further step starts until it is resumed.",
+        emergency=True,
+        label="Pause now",
+        done="Paused: no further step starts until it is resumed.",
     ),
     _verb(
         "resume",
@@ -197,7 +208,7 @@ VERBS: Final = (
         State.STOPPED,
         "Stop now and keep the applied actions",
         role=OPERATOR,
-        reason=True,
+        emergency=True,
         label="Stop now",
         done="Stopped: the applied actions stay.",
         look="danger",

@@ -53,6 +53,13 @@ def decide_auto_approval(
     return _decision("allowed", text)
 
 
+def refusals(proposal: Proposal, policy: PolicySettings | None = None) -> list[PolicyDecision]:
+    """Return every reason for which the policy does not approve a proposal now, in their order."""
+    policy, moment = policy or policy_of(proposal.cluster), timezone.now().astimezone(UTC)
+    decisions = (check(proposal, policy, moment) for check in _CHECKS)
+    return [decision for decision in decisions if decision is not None]
+
+
 def _decision(
     code: str, text: str, number: float | None = None, limit: float | None = None
 ) -> PolicyDecision:

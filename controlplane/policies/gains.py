@@ -69,14 +69,19 @@ def gain_between(
 
 def worsened(proposal: Proposal, policy: PolicySettings) -> Worsened | None:
     """Return the measure that a plan raises above the limit of a watch loop, None without one."""
-    limits = {IMBALANCE.name: policy.watch_imbalance, SKEW: policy.watch_skew}
-    if bound := proposal.bounds.get(REPLICATION_FACTOR.name):
-        limits[REPLICATION_FACTOR.name] = policy.watch_replication * bound
-    for measure, limit in limits.items():
+    for measure, limit in measure_limits(policy, proposal.bounds).items():
         gain = _gain(proposal.before, proposal.after, measure)
         if gain.after > limit and gain.after > gain.before + _SAME:
             return Worsened(measure, gain.after, limit)
     return None
+
+
+def measure_limits(policy: PolicySettings, bounds: Mapping[str, float]) -> dict[str, float]:
+    """Return the limits of the watch loops by measure; `bounds`: lower bounds by measure."""
+    limits = {IMBALANCE.name: policy.watch_imbalance, SKEW: policy.watch_skew}
+    if bound := bounds.get(REPLICATION_FACTOR.name):
+        limits[REPLICATION_FACTOR.name] = policy.watch_replication * bound
+    return limits
 
 
 def _gain(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> Gain:

@@ -20,6 +20,7 @@ PLANNERS_OWN: Final = ("imbalance", "replication_factor", "bytes")
 # 0.05 is the default of the smallest gain that a policy requires.
 FLOORS: Final = {
     "imbalance": 0.05,
+    "fullest": 0.05,
     "replication_factor": 1.0,
     "bytes": 10_000.0,
     "pause_ms": 100.0,

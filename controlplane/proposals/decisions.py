@@ -6,6 +6,7 @@ from django.utils import timezone
 from controlplane.access.roles import Actor, Automatic, require
 from controlplane.models import Proposal
 from controlplane.policies.store import policy_of
+from controlplane.proposals.approval_lock import require_unlocked
 from controlplane.proposals.derivation import supersede_rivals
 from controlplane.proposals.staleness import refuse_if_stale
 from controlplane.proposals.transitions import approver_role, move_on
@@ -24,15 +25,21 @@ def reject(actor: Actor, proposal: Proposal, reason: str) -> Proposal:
     return move_on(actor, proposal, "reject", reason=reason)
 
 
-def approve(actor: Actor, proposal: Proposal, seal: str, reason: str = "") -> Proposal:
+def approve(
+    actor: Actor, proposal: Proposal, seal: str, reason: str = "", applicable: int | None = None
+) -> Proposal:
     """Approve the actions that the seal names; the policy may start them at once.
 
-    Raises `Forbidden`, and `Conflict` with code not_allowed, wrong_seal, own_proposal, or stale
-    (data: the drift); the last one marks the proposal as stale.
+    `applicable`: how many of them the approver expects to be applied, None for any number. Raises
+    `Forbidden`, and `Conflict` with code not_allowed, wrong_seal, own_proposal, stale (data: the
+    drift; it marks the proposal as stale), or those of `approval_lock.require_unlocked`.
     """
     if not isinstance(actor, Automatic):
         require(actor, approver_role(proposal), proposal.cluster)
     refuse_if_stale(proposal)
+    if proposal.state == Proposal.State.READY:
+        policy, count = policy_of(proposal.cluster), len(proposal.actions)
+        require_unlocked(proposal.review, policy, count, applicable)
     with transaction.atomic():
         move_on(
             actor, proposal, "approve", named=seal, reason=reason,

@@ -4,7 +4,8 @@ An entry has three sets of figures. `approved`: those of the approved proposal. 
 the applied actions (fewer if the execution was stopped, none after a rollback). `measured`: the
 imbalance of mean loads, the replication factor and the mean p95 latency over the samples after the
 end; bytes and pause of the steps. No planner predicts the latency, so `approved` and `expected`
-have the latency before the execution.
+have the latency before the execution. `without` has what the placement before the plan would have
+given over the time of the samples (`counterfactual`), and `without_error` the error of that model.
 """
 
 import logging
@@ -18,8 +19,9 @@ from controlplane.arrivals.catching_up import catching_up, input_share
 from controlplane.models import Execution, LedgerEntry, Proposal
 from controlplane.planning.measures import cluster_values, measures
 from controlplane.plans.plan import PlannedAction, task_moves
+from controlplane.proposals.counterfactual import MEASURES, counterfactual
 from controlplane.telemetry import time_series
-from controlplane.telemetry.samples import Sample, imbalance
+from controlplane.telemetry.samples import Sample, imbalance, moment_of
 
 logger = logging.getLogger(__name__)
 
@@ -97,6 +99,7 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
     started = execution.started_at
     before = time_series.samples(execution.cluster, started - BEFORE, started, resolution=1)
     latency = _mean(sample.get("p95") for sample in before)
+    without, without_error = _without(execution, applied, samples)
     with transaction.atomic():
         # Idempotent: an attempt after a crash writes nothing twice.
         _, created = LedgerEntry.objects.get_or_create(
@@ -110,6 +113,8 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
                 ),
                 "expected": _expected(proposal, applied, latency),
                 "measured": _measured(proposal, steps, samples),
+                "without": without,
+                "without_error": without_error,
                 "outcome": proposal.state,
                 "applied": len(applied),
                 "skipped": sum(
@@ -122,6 +127,22 @@ def _write(execution: Execution, samples: Sequence[Sample], now: datetime) -> bo
             },
         )
     return created
+
+
+def _without(
+    execution: Execution, applied: Sequence[PlannedAction], samples: Sequence[Sample]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the means without the plan, and the errors of the model; {} if nothing is known."""
+    since = execution.finished_at
+    if since is None or not samples or not applied or execution.proposal.snapshot_row is None:
+        return {}, {}
+    stop = moment_of(samples[-1]["t"]) if "t" in samples[-1] else since + LATEST
+    # A period of ten seconds is stored when it is complete.
+    result = counterfactual(execution, applied, since - SKIPPED, max(stop, since + SKIPPED))
+    if result is None:
+        return {}, {}
+    means = {name: result.mean_without(name, since) for name in MEASURES}
+    return _known(**means), _known(**{name: result.interval(name, since) for name in means})
 
 
 def applied_actions(proposal: Proposal, steps: Sequence[Mapping[str, Any]]) -> list[PlannedAction]:
@@ -164,6 +185,7 @@ def _figures(
     # No replication factor predicts the records of split queries.
     return _known(
         imbalance=values.get("imbalance"),
+        fullest=values.get("fullest"),
         replication_factor=None if proposal.snapshot.split else values.get("replication_factor"),
         bytes=sent,
         pause_ms=proposal.predicted.get("pause_ms"),
@@ -178,8 +200,13 @@ def _measured(
     read = sum(sample["read"] * _seconds(sample) for sample in samples)
     delivered = sum(sample["delivered"] * _seconds(sample) for sample in samples)
     capacities = [node.capacity for node in proposal.snapshot.nodes]
+    loads = _mean_loads(samples) if samples else []
     return _known(
-        imbalance=imbalance(_mean_loads(samples), capacities) if samples else None,
+        imbalance=imbalance(loads, capacities) if samples else None,
+        fullest=max(
+            (load / capacity for load, capacity in zip(loads, capacities, strict=False)),
+            default=None,
+        ),
         replication_factor=delivered / read if read and not proposal.snapshot.split else None,
         bytes=sum(step["bytes"] for step in steps),
         pause_ms=max(pauses, default=None),

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from django.utils import timezone
@@ -10,6 +10,7 @@ from django.utils import timezone
 from controlplane.models import Proposal
 from controlplane.planning.adapters import adapters
 from controlplane.planning.measures import measures
+from controlplane.planning.plan_summary import queries_of
 from controlplane.planning.snapshots import take_snapshot
 from controlplane.policies.gains import gain_between
 from controlplane.topology.applicability import count_obstacles, obstacles
@@ -23,7 +24,8 @@ class Review:
     seconds. `applicable`: the number of actions that can be applied; `obstacles`: the
     number of the others by code. `before`, `after`: measures by name, without and with the
     applicable actions. `gain_lost`: the share of the gain that is lost since the plan was computed,
-    None if it had no gain.
+    None if it had no gain. `queries`: the number of queries that pause, None in reviews of earlier
+    releases; `drift`: the drift at that time (proposals.drift) as JSON values, {} if unknown.
     """
 
     version: int
@@ -34,6 +36,8 @@ class Review:
     before: Mapping[str, Any]
     after: Mapping[str, Any]
     gain_lost: float | None
+    queries: int | None = None
+    drift: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the review as JSON values."""
@@ -71,9 +75,15 @@ def review(proposal: Proposal) -> Review:
         before=before,
         after=after,
         gain_lost=gain_lost(proposal, before, after),
+        queries=queries_of(plan),
     )
     proposal.review = fresh.to_json()
-    Proposal.objects.filter(pk=proposal.pk).update(review=proposal.review)
+    proposal.obstacles = [
+        [place, str(obstacle)] for place, obstacle in enumerate(stopped_by) if obstacle is not None
+    ]
+    Proposal.objects.filter(pk=proposal.pk).update(
+        review=proposal.review, obstacles=proposal.obstacles
+    )
     return fresh
 
 

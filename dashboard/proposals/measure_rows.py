@@ -15,6 +15,7 @@ from dashboard.numbers import MISSING, milliseconds, percent, ratio, size
 # The figures of the ledger: title, unit of charts, and format of cells.
 LEDGER = {
     "imbalance": ("Imbalance", "", percent),
+    "fullest": ("Load of fullest node", "", percent),
     "replication_factor": ("Replication", "", ratio),
     "bytes": ("State moved", "bytes", size),
     "pause_ms": ("Longest pause", "ms", milliseconds),

@@ -93,6 +93,10 @@ _WAVE: Final = {
 
 BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "ReasonIn": {"With a reason": _REASON, "Without": {}},
+    "CommentIn": {
+        "About the load": {"text": "The peak ends by noon; the split stays useful for the day."},
+    },
+    "AddedReasonIn": {"Of a pause": {"reason": "p95 latency rose after step 2"}},
     "MasterIn": {
         "Two threads of one process": {"master": "local[2]"},
         "A cluster of Spark's own": {"master": "spark://spark-1:7077", **_REASON},

@@ -50,9 +50,10 @@ def apply_verb(given: Namespace) -> None:
     """Apply a verb to a proposal."""
     api = api_of(given)
     cluster, path = path_of_proposal(api, given.id)
-    values: dict[str, Any] = {"reason": given.reason} if given.reason else {}
-    body = api.post(
-        f"{path}/{given.verb}", **values, **({"seal": given.seal} if given.seal else {})
-    )
+    names = ("reason", "seal", "applicable")
+    values: dict[str, Any] = {
+        name: value for name in names if (value := getattr(given, name, None)) not in (None, "")
+    }
+    body = api.post(f"{path}/{given.verb}", **values)
     row = proposal_values(api, cluster, body) if given.json else {}
     print_answer(given, row, f"proposal {body['id']} is {body['state']}")

@@ -117,6 +117,16 @@ _PROPOSALS: Final = (
                   "applied": ("applied", "number"), "bytes": ("bytes", "number"),
                   "pause ms": ("pause_ms", "number"), "seconds": ("seconds", "number")},
               empty="no step yet"),
+    Operation("proposals comments", "GET", "/clusters/{cluster}/proposals/{id}/comments",
+              "the comments on a proposal", rows="", columns={
+                  "at (UTC)": ("at", "moment"), "author": ("author", "name"),
+                  "comment": ("text", "text")}, empty="no comment"),
+    Operation("proposals comment", "POST", "/clusters/{cluster}/proposals/{id}/comments",
+              "comment on a proposal", body=(Option("text", "the comment", required=True),),
+              sentence="comment {answer[id]}"),
+    Operation("proposals add-reason", "POST", "/clusters/{cluster}/proposals/{id}/reason",
+              "add the reason of a pause or stop", body=_REASONED,
+              sentence="the reason is in the audit log"),
     Operation("proposals running", "GET", "/clusters/{cluster}/execution",
               "the execution that is under way"),
 )  # fmt: skip

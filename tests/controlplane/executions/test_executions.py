@@ -135,8 +135,17 @@ def test_bytes_per_second_hold_the_next_step_back(approver: Actor, cluster: Clus
 def test_pause_resume_and_stop(approver: Actor, operator: Actor, cluster: Cluster) -> None:
     proposal = begun(approver, cluster)
     with pytest.raises(Invalid):
-        control.pause(operator, proposal, " ")
-    control.pause(operator, proposal, "a call")
+        control.finish_step(operator, proposal, " ")
+    control.pause(operator, proposal)
+    assert proposal.unexplained == "pause"
+    with pytest.raises(Invalid):
+        control.add_reason(operator, proposal, " ")
+    control.add_reason(operator, proposal, "a call")
+    entry = AuditEntry.objects.get(action="proposal.pause_reason")
+    assert (entry.object, entry.reason) == (str(proposal), "a call")
+    with pytest.raises(Conflict) as explained:
+        control.add_reason(operator, proposal, "another call")
+    assert explained.value.code == "no_reason_needed"
     batch(cluster, _step(proposal))
     progression.advance(proposal.pk)
     assert (proposal.state, Step.objects.count()) == ("paused", 1)
@@ -144,6 +153,7 @@ def test_pause_resume_and_stop(approver: Actor, operator: Actor, cluster: Cluste
     progression.advance(proposal.pk)
     assert Step.objects.count() == 2
     control.stop(operator, proposal, "enough")
+    assert proposal.unexplained == "", "the reason came with it"
     batch(cluster, _step(proposal))
     progression.advance(proposal.pk)
     assert (proposal.state, Step.objects.count()) == ("stopped", 2)

@@ -73,6 +73,7 @@ def test_an_entry_is_written_once_it_has_settled(done: Proposal, cluster: Cluste
     assert entry.approved["pause_ms"] == done.predicted["pause_ms"]
     assert entry.measured == {
         "imbalance": pytest.approx(0.1 - 0.025),
+        "fullest": pytest.approx(0.1),
         "replication_factor": 1.5,
         "bytes": 1000 * len(done.actions),
         "pause_ms": 700.0,

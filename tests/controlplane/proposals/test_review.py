@@ -87,7 +87,7 @@ def test_a_part_of_the_gain_may_be_lost(
     assert staleness.review_waiting(later) == 1
     proposal.refresh_from_db()
     assert proposal.state == "ready"
-    assert staleness.review_waiting(timezone.now()) == 0, "not twice within twenty seconds"
+    assert staleness.review_waiting(timezone.now()) == 0, "not twice within eight seconds"
     decisions.approve(approver, proposal, proposal.seal)
     assert Query.objects.filter(state="running").count() == 10
 

@@ -41,7 +41,7 @@ OPERATIONS: Final = _rules(
         queries_feed_follow_query queries_keys_get_keys queries_edges_list_drop_rules
         proposals_list_planners proposals_list_proposals proposals_estimate_proposal
         proposals_list_computing_queue proposals_get_proposal proposals_get_allowed
-        proposals_list_actions proposals_get_drift comparisons_list_comparisons
+        proposals_list_actions proposals_get_drift proposal_comments_list_comments comparisons_list_comparisons
         comparisons_get_comparison comparisons_list_effects comparisons_list_ledger
         comparisons_get_calibration executions_running_execution executions_get_execution
         policies_get_policy policies_list_blackouts policies_list_exclusions policies_get_watch
@@ -67,7 +67,8 @@ OPERATIONS: Final = _rules(
         queries_edges_set_shedding proposals_request_proposal proposals_request_again
         proposals_cancel_proposal proposals_begin_proposal proposals_pause_proposal
         proposals_resume_proposal proposals_finish_step_proposal proposals_stop_proposal
-        proposals_roll_back_proposal comparisons_request_comparison
+        proposals_roll_back_proposal proposal_comments_add_comment
+        proposal_comments_add_reason comparisons_request_comparison
         comparisons_cancel_comparison comparisons_leave_out_actions policies_add_exclusion
         policies_remove_exclusion clusters_lifecycle_add_demo lab_request_run lab_delete_run
         lab_cancel_run lab_run_again integrations_attached_remove_job

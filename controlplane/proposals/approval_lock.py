@@ -1,0 +1,79 @@
+"""Locks of approvals: why a ready proposal cannot be approved now."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from controlplane.errors import Conflict
+from controlplane.policies.settings import PolicySettings
+from controlplane.proposals.review import Review
+
+
+class LockCode(StrEnum):
+    """Why a proposal cannot be approved: the codes of the conflict."""
+
+    GAIN_LOST = "gain_lost"
+    NOTHING_APPLIES = "nothing_applies"
+    CLUSTER_CHANGED = "cluster_changed"
+
+
+@dataclass(frozen=True)
+class ApprovalLock:
+    """A lock of an approval; `gain_lost`, `tolerated`: shares of the gain."""
+
+    code: LockCode
+    applicable: int
+    gain_lost: float | None
+    tolerated: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the lock as JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        """Return the reason as a clause."""
+        if self.code is LockCode.GAIN_LOST and self.gain_lost is not None:
+            left = f"{1 - self.gain_lost:.0%} of the gain remains"
+            return f"{left}, at least {1 - self.tolerated:.0%} is required"
+        if self.code is LockCode.NOTHING_APPLIES:
+            return "none of the actions can be applied any more"
+        return "nodes or objects of the actions have changed"
+
+
+def approval_lock(
+    review: Review | None, policy: PolicySettings, actions: int
+) -> ApprovalLock | None:
+    """Return why a proposal cannot be approved, None if it can; `actions`: their number."""
+    if review is None:
+        return None
+    lost, tolerated = review.gain_lost, policy.tolerated_gain_loss
+    code = None
+    if review.drift.get("changed"):
+        code = LockCode.CLUSTER_CHANGED
+    elif actions and not review.applicable:
+        code = LockCode.NOTHING_APPLIES
+    elif lost is not None and lost > tolerated:
+        code = LockCode.GAIN_LOST
+    return ApprovalLock(code, review.applicable, lost, tolerated) if code is not None else None
+
+
+def require_unlocked(
+    row: Mapping[str, Any], policy: PolicySettings, actions: int, named: int | None
+) -> None:
+    """Raise `Conflict` if the review in `row` locks the approval.
+
+    `named`: the number of actions that the approver expects to be applied, None for any. Codes:
+    those of `LockCode`, and effect_changed for another number (data: applicable, named).
+    """
+    review = Review.from_json(row)
+    lock = approval_lock(review, policy, actions)
+    if lock is not None:
+        raise Conflict(lock.code, f"It cannot be approved: {lock}", lock.to_json())
+    if review is not None and named is not None and review.applicable != named:
+        data = {"applicable": review.applicable, "named": named}
+        message = (
+            f"{review.applicable} of the actions can be applied now, not {named}: read the effect"
+            " again, then approve"
+        )
+        raise Conflict("effect_changed", message, data)

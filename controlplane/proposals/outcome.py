@@ -1,0 +1,252 @@
+"""Outcomes of proposals by the policy: measures against limits and bounds, cost, grade.
+
+Pages and texts are derived from these values; nothing reads the actions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from controlplane.models import Proposal
+from controlplane.planning.adapters import measures_of
+from controlplane.planning.measures import (
+    FULLEST,
+    REPLICATION_FACTOR,
+    Better,
+    Measure,
+)
+from controlplane.planning.plan_summary import PlanSummary
+from controlplane.policies.gains import Gain, gain_between, measure_limits
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
+from controlplane.proposals.approval_lock import ApprovalLock, approval_lock
+from controlplane.proposals.review import Review
+
+# Smaller differences are rounding errors.
+_SAME: Final = 1e-6
+# A node cannot process more than its capacity.
+_CAPACITY: Final = 1.0
+
+
+class Grade(StrEnum):
+    """A level by the limits of the policy."""
+
+    GOOD = "good"
+    WARN = "warn"
+    BAD = "bad"
+    UNKNOWN = "unknown"
+
+
+class MeasureStatus(StrEnum):
+    """What a plan does to a measure, by its limit."""
+
+    RESOLVED = "resolved"
+    KEPT = "kept"
+    REMAINS = "remains"
+    WORSENED = "worsened"
+    NO_LIMIT = "no_limit"
+
+
+_GRADES: Final[Mapping[MeasureStatus, Grade]] = {
+    MeasureStatus.RESOLVED: Grade.GOOD,
+    MeasureStatus.KEPT: Grade.GOOD,
+    MeasureStatus.REMAINS: Grade.WARN,
+    MeasureStatus.WORSENED: Grade.BAD,
+    MeasureStatus.NO_LIMIT: Grade.UNKNOWN,
+}
+
+
+@dataclass(frozen=True)
+class MeasureOutcome:
+    """A measure now, as proposed, and as it will be if the plan is applied now.
+
+    `now`: without the plan; `expected`: with the actions that still apply, or as proposed if that
+    is not computed; `limit`: of the policy; `bound`: what no plan can improve on.
+    """
+
+    measure: Measure
+    now: float | None
+    proposed: float | None
+    expected: float | None
+    limit: float | None
+    bound: float | None
+    status: MeasureStatus
+    grade_now: Grade
+
+    @property
+    def grade(self) -> Grade:
+        """Return the level of what the plan does."""
+        return _GRADES[self.status]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a plan.
+
+    `gain`: of the measure that the plan improves most; `applicable`: the number of actions that
+    still apply, of `actions`; `queries`: the number of queries that pause, of `total_queries`, each
+    for at most `pause_ms`; `bytes` of state move in `steps` steps within `seconds`; `peak`: the
+    largest imbalance during the execution; `is_safe`: no step is worse than now; `is_current`: the
+    present effect is known (reviews). `grade`: good, warn (a limit stays exceeded, or nothing
+    improves), or bad (a limit is exceeded by the plan, or its approval is locked).
+    """
+
+    measures: Sequence[MeasureOutcome]
+    gain: Gain
+    applicable: int
+    actions: int
+    queries: int
+    total_queries: int
+    pause_ms: float
+    bytes: int
+    steps: int
+    seconds: float
+    peak: float | None
+    is_safe: bool
+    is_current: bool
+    lock: ApprovalLock | None
+    grade: Grade
+
+    def of(self, name: str) -> MeasureOutcome | None:
+        """Return the outcome of a measure by its name."""
+        return next((row for row in self.measures if row.measure.name == name), None)
+
+
+def outcome_of(
+    proposal: Proposal, summary: PlanSummary, policy: PolicySettings | None = None
+) -> Outcome:
+    """Return the outcome of a proposal with a plan, with its last review while it waits."""
+    policy = policy or policy_of(proposal.cluster)
+    waits = proposal.state in (Proposal.State.READY, Proposal.State.APPROVED)
+    review = Review.from_json(proposal.review) if waits else None
+    predicted = proposal.predicted
+    actions = int(predicted.get("actions", 0))
+    is_ready = proposal.state == Proposal.State.READY
+    lock = approval_lock(review, policy, actions) if is_ready else None
+    measures = _measures(proposal, review, policy)
+    before, after = (review.before, review.after) if review else (proposal.before, proposal.after)
+    gain = gain_between(proposal.planner, before, after)
+    paused = review.queries if review is not None else None
+    return Outcome(
+        measures=measures,
+        gain=gain,
+        applicable=review.applicable if review else actions,
+        actions=actions,
+        queries=summary.queries if paused is None else paused,
+        total_queries=summary.total_queries,
+        pause_ms=float(predicted.get("pause_ms", 0)),
+        bytes=int(predicted.get("bytes", 0)),
+        steps=int(predicted.get("steps", 0)),
+        seconds=float(predicted.get("seconds", 0.0)),
+        peak=summary.peak,
+        is_safe=bool(predicted.get("safe", True)),
+        is_current=review is not None,
+        lock=lock,
+        grade=_grade(measures, gain, lock),
+    )
+
+
+def summary_of(proposal: Proposal) -> PlanSummary:
+    """Return the summary of a plan; of a proposal of an earlier release it is computed."""
+    if proposal.summary:
+        return PlanSummary.from_json(proposal.summary)
+    total = len(proposal.snapshot.queries) + len(proposal.snapshot.split)
+    return PlanSummary.of(proposal.plan, proposal.imbalance_after, total)
+
+
+def _measures(
+    proposal: Proposal, review: Review | None, policy: PolicySettings
+) -> list[MeasureOutcome]:
+    limits = measure_limits(policy, proposal.bounds) | {FULLEST.name: _CAPACITY}
+    bounds = _bounds(proposal)
+    return [
+        _measure_outcome(measure, proposal, review, limits.get(measure.name), bounds, policy)
+        for measure in measures_of(proposal.planner)
+        if not measure.per_node and _is_known(measure.name, proposal, review)
+    ]
+
+
+def _is_known(name: str, proposal: Proposal, review: Review | None) -> bool:
+    return any(
+        values.get(name) is not None
+        for values in (proposal.before, proposal.after, *((review.after,) if review else ()))
+    )
+
+
+def _bounds(proposal: Proposal) -> dict[str, float]:
+    """Return the lower bounds by measure; traffic and load follow from the replication factor."""
+    bounds: dict[str, float] = dict(proposal.bounds) | {"imbalance": 0.0}
+    factor, before = bounds.get(REPLICATION_FACTOR.name), proposal.before
+    now = before.get(REPLICATION_FACTOR.name)
+    if factor and now and before.get("traffic"):
+        # Loads of split queries are no copies, so the bound is that of the rest, at least.
+        bounds["traffic"] = before["traffic"] * min(1.0, factor / now)
+        capacity = sum(before.get("capacities") or ())
+        if capacity:
+            bounds[FULLEST.name] = bounds["traffic"] / capacity
+    return bounds
+
+
+def _measure_outcome(
+    measure: Measure,
+    proposal: Proposal,
+    review: Review | None,
+    limit: float | None,
+    bounds: Mapping[str, float],
+    policy: PolicySettings,
+) -> MeasureOutcome:
+    before: Mapping[str, Any] = review.before if review is not None else proposal.before
+    after: Mapping[str, Any] = review.after if review is not None else proposal.after
+    now, expected = before.get(measure.name), after.get(measure.name)
+    return MeasureOutcome(
+        measure=measure,
+        now=now,
+        proposed=proposal.after.get(measure.name),
+        expected=expected,
+        limit=limit,
+        bound=bounds.get(measure.name),
+        status=measure_status(now, expected, limit),
+        grade_now=grade_of(now, limit, policy),
+    )
+
+
+def measure_status(now: float | None, after: float | None, limit: float | None) -> MeasureStatus:
+    """Return what a change does to a measure with an upper limit."""
+    if limit is None or now is None or after is None:
+        return MeasureStatus.NO_LIMIT
+    if after <= limit:
+        return MeasureStatus.RESOLVED if now > limit else MeasureStatus.KEPT
+    is_worse = now <= limit or after > now + _SAME
+    return MeasureStatus.WORSENED if is_worse else MeasureStatus.REMAINS
+
+
+def grade_of(value: float | None, limit: float | None, policy: PolicySettings) -> Grade:
+    """Return the level of a value: warn within the policy's dead band below the limit."""
+    if value is None or limit is None:
+        return Grade.UNKNOWN
+    if value > limit:
+        return Grade.BAD
+    return Grade.WARN if value > limit * (1 - policy.dead_band) else Grade.GOOD
+
+
+def _grade(measures: Sequence[MeasureOutcome], gain: Gain, lock: ApprovalLock | None) -> Grade:
+    statuses = {row.status for row in measures}
+    if lock is not None or MeasureStatus.WORSENED in statuses:
+        return Grade.BAD
+    if MeasureStatus.REMAINS in statuses or not _improves(measures, gain):
+        return Grade.WARN
+    return Grade.GOOD
+
+
+def _improves(measures: Sequence[MeasureOutcome], gain: Gain) -> bool:
+    """Return whether the plan improves any measure that has a better direction."""
+    if gain.share > _SAME:
+        return True
+    return any(
+        row.now is not None
+        and row.expected is not None
+        and row.measure.better is not Better.NEITHER
+        and (row.now - row.expected) * (1 if row.measure.better is Better.LOWER else -1) > _SAME
+        for row in measures
+    )
