@@ -13,7 +13,7 @@ update_ledger         every 10 s   compare predicted with measured effects of ex
 reconcile_routing     every 5 s    publish routing versions, place pending queries, repair Redis
 requeue_lab_runs      every 15 s   queue the runs of lost workers and messages again
 requeue_proposals     every 10 s   queue the proposals of lost workers and messages again
-watch                 every 10 s   evaluate the watch loops of every cluster
+watch                 every 10 s   evaluate the watch loops and the alerts of every cluster
 record_key_skew       every 10 s   the skew of the keys of split queries, from their samples
 archive               every 2 s    move final windows from Redis to the disk, on a queue of its own
 roll_up               every 10 s   10 s and 60 s samples

@@ -14,6 +14,7 @@ from controlplane import arrivals, lab
 from controlplane import watch as watch_loops
 from controlplane.access import audit_chain
 from controlplane.admission import fitting
+from controlplane.alerts import evaluation
 from controlplane.background import reconcile as reconciliation
 from controlplane.clusters import demo
 from controlplane.connections import redis_client
@@ -129,6 +130,11 @@ def _roll_up(now: datetime) -> None:
     skew_history.roll_up(now)
 
 
+def _watch(now: datetime) -> None:
+    watch_loops.watch_all(now)
+    evaluation.evaluate_all(timezone.now())
+
+
 def _add_periodic(name: str, work: Callable[[datetime], object]) -> None:
     """Register a task of the beat, which calls a service with the present time."""
 
@@ -139,7 +145,7 @@ def _add_periodic(name: str, work: Callable[[datetime], object]) -> None:
 
 _add_periodic(UPDATE_LEDGER, ledger.write_entries)
 _add_periodic(REVIEW_PROPOSALS, staleness.review_waiting)
-_add_periodic(WATCH, watch_loops.watch_all)
+_add_periodic(WATCH, _watch)
 _add_periodic(FIT_FORECASTERS, fitting.fit_forecasters)
 _add_periodic(RECORD_KEY_SKEW, skew_history.record_all)
 _add_periodic(ROLL_UP, _roll_up)

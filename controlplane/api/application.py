@@ -2,6 +2,7 @@
 
 from controlplane.api import (
     access,
+    alerts,
     comparisons,
     executions,
     grants,
@@ -12,7 +13,7 @@ from controlplane.api import (
     storage,
 )
 from controlplane.api import health as site_health
-from controlplane.api.clusters import health, lifecycle, shedding
+from controlplane.api.clusters import fleet, health, lifecycle, shedding
 from controlplane.api.clusters import routes as clusters
 from controlplane.api.common.decorators import conditional, idempotent
 from controlplane.api.common.json_bodies import BoundedParser
@@ -53,8 +54,12 @@ api.add_router("/webhooks", webhooks.router)
 api.add_router("/audit", access.audit)
 api.add_router("/grants", grants.router)
 api.add_router("/clusters", grants.of_cluster)
+api.add_router("/alerts", alerts.router)
+api.add_router("/clusters", alerts.of_cluster)
+api.add_router("/fleet", fleet.router)
 for _module in (
-    clusters, health, shedding, streams, admission, stream_schemas, dead_letters, records, queries,
+    # `streams` after the routers with fixed names in the place of a stream's name.
+    clusters, health, shedding, admission, stream_schemas, streams, dead_letters, records, queries,
     feed, keys, edges, proposal_comments, proposals, comparisons, executions, policies,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)

@@ -122,8 +122,8 @@ class PolicySettings(BaseModel):
     may differ from the snapshot for `drift_hold_s` before a plan is stale. `node_moves`,
     `cluster_moves`, `bytes_per_s`, `pause_ms`: limits of an execution. `redirect*`,
     `*split_nodes`: the periodic admission of streams. `shedding_*`: ladders of drop rules.
-    `watch*`, `dead_band`, `cooldown_s`: the watch loops. Times of day are UTC, days 0 (Monday)
-    to 6.
+    `watch*`, `dead_band`, `cooldown_s`: the watch loops; `alert_hold_s`: alerts.
+    Times of day are UTC, days 0 (Monday) to 6.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -202,6 +202,24 @@ class PolicySettings(BaseModel):
         default=0.2,
         unit="%",
         hint="The load of the fullest task of a split query over that of all, of their capacity.",
+    )
+    watch_load: Annotated[float, Field(ge=0.01, le=100)] = _watch(
+        "Load of a node above",
+        default=1.0,
+        unit="%",
+        hint="Of its declared capacity, now or in five minutes.",
+    )
+    watch_kept: Share = _watch(
+        "Input kept below",
+        default=0.9,
+        unit="%",
+        hint="The part of the records read that drop rules and ladders keep. It raises an alert.",
+    )
+    alert_hold_s: Seconds = _watch(
+        "Alerts after",
+        default=60,
+        unit="seconds",
+        hint="A limit must be exceeded for so long; an alert ends after so long within the limit.",
     )
     watch_ladder_s: Seconds = _watch(
         "Ladder stale for",

@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.conf import settings
 
 from controlplane import arrivals, watch
+from controlplane.alerts import listing as alerts
 from controlplane.integrations import attached_housekeeping, deliveries, idempotency
 from controlplane.partitioning import skew_history
 from controlplane.policies.exclusions import prune_exclusions
@@ -44,7 +45,7 @@ class RetentionKind:
 
 
 KINDS: Final = (
-    RetentionKind("samples", ("MetricSample",),
+    RetentionKind("samples", ("MetricSample", "MeasurePoint"),
         "every batch for an hour, 10 s for a day, 60 s for 30 days", time_series.prune_samples),
     RetentionKind("arrivals", ("StreamArrivals",),
         "periods of 10 s for days, longer ones for weeks", arrivals.prune),
@@ -71,6 +72,8 @@ KINDS: Final = (
         always="waiting messages"),
     RetentionKind("exclusions", ("Exclusion",), "until they expire", prune_exclusions),
     RetentionKind("decisions of watch loops", ("Decision",), "30 days", watch.prune),
+    RetentionKind("alerts", ("Alert",), "90 days after they are cleared", alerts.prune,
+        always="open alerts"),
     RetentionKind("proposals", ("Proposal", "ProposalComment"), "{} days after the request",
         history.prune_proposals,
         "PROPOSAL_DAYS", "WEIR_PROPOSAL_DAYS",

@@ -51,6 +51,7 @@ def sample_of(row: Row, before: PreviousBatch, capacities: Sequence[float]) -> S
         "span_s": seconds,
         "rf": row["delivered"] / row["read"] if row["read"] else None,
         "imbalance": imbalance(sample["loads"], capacities),
+        "kept": _kept(row),
         "batch_ms": before.batch_ms,
         "arrived": before.arrived,
     }
@@ -79,9 +80,29 @@ def _value(figure: Figure, row: Row, seconds: float) -> Any:
 
 
 def imbalance(loads: Sequence[float], capacities: Sequence[float]) -> float | None:
-    """Return the largest load/capacity minus the mean; None without nodes."""
+    """Return the largest load/capacity minus the mean; None without nodes or without load."""
     shares = [load / capacity for load, capacity in zip(loads, capacities, strict=False)]
-    return max(shares) - sum(shares) / len(shares) if shares else None
+    return max(shares) - sum(shares) / len(shares) if any(shares) else None
+
+
+def _kept(row: Row) -> float | None:
+    """Return the part of the records read that drop rules and the ladder keep; None without any.
+
+    Edges of a stream drop different parts: the one that drops the most counts.
+    """
+    streams: Mapping[str, int] = row.get("streams") or {}
+    arrived = sum(streams.values())
+    if not arrived:
+        return None
+    by_edge: dict[str, int] = {}
+    for dropped in (row.get("dropped") or {}, row.get("ladder_dropped") or {}):
+        for edge, records in dropped.items():
+            by_edge[edge] = by_edge.get(edge, 0) + records
+    most: dict[str, int] = {}
+    for edge, records in by_edge.items():
+        stream = edge.partition(">")[0]
+        most[stream] = max(most.get(stream, 0), min(records, streams.get(stream, 0)))
+    return 1 - sum(most.values()) / arrived
 
 
 def _seconds(row: Row, before: PreviousBatch) -> float:

@@ -6,7 +6,8 @@ from typing import Any
 from django.db.models import Max
 
 from controlplane.errors import Invalid
-from controlplane.models import Cluster, MetricSample
+from controlplane.models import Cluster, MeasurePoint, MetricSample
+from controlplane.telemetry import measure_points
 from controlplane.telemetry.samples import Sample, moment_of, rolled_up
 
 # A chart of about 1200 pixels shows no more points than this.
@@ -115,6 +116,8 @@ def prune_samples(now: datetime) -> int:
     for resolution, kept in KEPT.items():
         old = MetricSample.objects.filter(resolution=resolution, t__lt=now - kept)
         deleted += old.order_by().delete()[0]
+        points = MeasurePoint.objects.filter(resolution=resolution, t__lt=now - kept)
+        deleted += points.order_by().delete()[0]
     return deleted
 
 
@@ -139,6 +142,7 @@ def _roll_up(cluster: Cluster, seconds: int, now: datetime) -> int:
         for bucket, samples in buckets.items()
     ]
     MetricSample.objects.bulk_create(created, ignore_conflicts=True, batch_size=CHUNK)
+    measure_points.write(cluster, seconds, buckets)
     return len(created)
 
 

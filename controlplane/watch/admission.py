@@ -14,9 +14,11 @@ from controlplane.policies.settings import PolicySettings
 from controlplane.proposals import requests
 from controlplane.watch.decision import Outcome, Situation, decide, unobservable
 from controlplane.watch.decision_log import last_decision, record_decision
-from controlplane.watch.loops import ADMISSION, FULL, Reading
+from controlplane.watch.loops import ADMISSION, Reading
 from controlplane.watch.planner_request import WATCH
 
+# Load/capacity above which a split node is overloaded.
+FULL: Final = 1.0
 # A decision names so many streams; the audit log has all.
 _NAMED: Final = 3
 

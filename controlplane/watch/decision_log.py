@@ -4,11 +4,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import F, Subquery
+from django.db.models import F, Q, Subquery
 
 from controlplane.events.publish import announce, event
 from controlplane.models import Cluster, Decision
-from controlplane.pagination.listing import Filters, Listing, choice_filter
+from controlplane.pagination.filter_text import (
+    MAX_LENGTH,
+    FieldKind,
+    FilterField,
+    by_column,
+    filtered,
+)
+from controlplane.pagination.listing import Filters, Listing, choice_filter, text_filter
 from controlplane.watch.codes import CODES, is_calm
 from controlplane.watch.decision import Outcome
 from controlplane.watch.ladder import STALE, UNSEEN
@@ -78,12 +85,27 @@ def prune(now: datetime) -> int:
     return old.order_by().delete()[0]
 
 
+# The fields of the list's filter text.
+FIELDS: Final = (
+    FilterField("loop", "watch loop", FieldKind.CHOICE, by_column("loop"), lambda: LOOP_NAMES),
+    FilterField("reason", "reason of the decision", FieldKind.CHOICE, by_column("code"),
+                lambda: CODE_NAMES),
+    FilterField("proposal", "number of its proposal", FieldKind.NUMBER, by_column("proposal_id")),
+    FilterField("number", "measured number", FieldKind.NUMBER, by_column("number")),
+    FilterField("times", "number of equal decisions in a row", FieldKind.NUMBER,
+                by_column("count")),
+    FilterField("text", "words of the decision", FieldKind.TEXT, by_column("text")),
+    FilterField("at", "time of the last of them", FieldKind.TIME, by_column("last_at")),
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class DecisionFilters(Filters):
-    """Filters of the list; "" selects all."""
+    """Filters of the list; "" selects all; filter is a text with fields of FIELDS."""
 
     loop: str = choice_filter("loop", lambda: LOOP_NAMES)
     code: str = choice_filter("code", lambda: CODE_NAMES)
+    filter: str = text_filter("filter", MAX_LENGTH)
 
 
 def last_decisions(cluster: Cluster) -> dict[str, Decision | None]:
@@ -99,10 +121,14 @@ def last_decisions(cluster: Cluster) -> dict[str, Decision | None]:
 def decisions_listing(
     cluster: Cluster, filters: DecisionFilters, order: str = "-last_at"
 ) -> Listing[Decision, Decision]:
-    """Return the decisions, newest first; `order`: -first_at for cursors, as it never changes."""
+    """Return the decisions, newest first; `order`: -first_at for cursors, as it never changes.
+
+    Raises `BadFilter`.
+    """
     decisions = Decision.objects.filter(cluster=cluster)
     if filters.loop:
         decisions = decisions.filter(loop=filters.loop)
     if filters.code:
         decisions = decisions.filter(code=filters.code)
+    decisions = filtered(decisions, filters.filter, FIELDS, lambda word: Q(text__icontains=word))
     return Listing(decisions, (order, "-pk"), list, filters)

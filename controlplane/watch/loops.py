@@ -59,8 +59,6 @@ REPLICATION: Final = measures.REPLICATION_FACTOR.name
 SKEW: Final = measures.SKEW
 # The forecast horizon: the time to compute, approve and execute a plan.
 HORIZON_S: Final = 300.0
-# Load/capacity above which a node is overloaded.
-FULL: Final = 1.0
 # Samples of the last minute without a report of a node with tasks, before it counts as silent.
 SILENT_SAMPLES: Final = 3
 # A text names so many queries.
@@ -160,11 +158,11 @@ def _latency(observed: Observation) -> Reading:
 def _overload(observed: Observation) -> Reading:
     loads = [(node, load) for node in observed.active if (load := observed.load(node)) is not None]
     if not loads:
-        return Reading(None, FULL, "No node has reported its load")
+        return Reading(None, observed.policy.watch_load, "No node has reported its load")
     node, load = max(loads, key=lambda pair: pair[1] / pair[0].capacity)
     share = load / node.capacity
     text = f"{node.name} is loaded to {share:.0%} of its capacity"
-    now = _above(share, FULL, observed.policy.dead_band, text)
+    now = _above(share, observed.policy.watch_load, observed.policy.dead_band, text)
     for reading in (now, _queueing(observed), _forecast(observed)):
         if reading is not None and reading.trouble:
             return _full(_excluded(reading, [node]), observed)
@@ -201,7 +199,8 @@ def _forecast(observed: Observation) -> Reading | None:
         return None
     share, node = max(trends, key=lambda pair: pair[0])
     text = f"{node.name} is forecast at {share:.0%} of its capacity in {HORIZON_S / 60:.0f} min"
-    return Reading(share, FULL, text, trouble=share > FULL)
+    limit = observed.policy.watch_load
+    return Reading(share, limit, text, trouble=share > limit)
 
 
 def _skew(observed: Observation) -> Reading:

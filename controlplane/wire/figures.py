@@ -27,6 +27,7 @@ class Unit(StrEnum):
     MS = "ms"
     RATIO = "ratio"
     BYTES = "bytes"
+    BYTE_RATE = "bytes/s"
     COUNT = "count"
     TIME = "time"
     POSITION = "position"
@@ -152,6 +153,10 @@ FIGURES: Final = (
         "node_state", "State of the tasks of a node", Unit.BYTES, roll_up=RollUp.LAST, per="node",
         metric="node_state_bytes", label="state", key="state_bytes",
     ),
+    Figure(
+        "node_bytes", "Bytes received by a node", Unit.BYTE_RATE, Source.PER_SECOND, per="node",
+        metric="node_bytes_per_second", key="bytes",
+    ),
     # None of a node without records in the micro-batch.
     Figure(
         "node_p95", "Latency of the records of a node, 95th percentile", Unit.MS, Source.LATENCY,
@@ -160,6 +165,10 @@ FIGURES: Final = (
     Figure(
         "split_loads", "Records read by a split node", Unit.RATE, Source.PER_SECOND, per="split",
         metric="split_node_records_per_second",
+    ),
+    Figure(
+        "split_bytes", "Bytes read by a split node", Unit.BYTE_RATE, Source.PER_SECOND, per="split",
+        metric="split_node_bytes_per_second", key="bytes",
     ),
     Figure(
         "split_waiting", "Records in the queue of a split node", Unit.COUNT, roll_up=RollUp.LAST,
@@ -179,6 +188,10 @@ FIGURES: Final = (
     Figure(
         "ladder_dropped", "Records dropped by the ladder", Unit.RATE, Source.PER_SECOND,
         metric="ladder_dropped_per_second",
+    ),
+    Figure(
+        "kept", "Part of the records read that drop rules keep", Unit.RATIO, Source.COMPUTED,
+        metric="input_kept_ratio",
     ),
     # None without an armed ladder of drop rules. 1.5: halfway between its first two rungs.
     Figure(

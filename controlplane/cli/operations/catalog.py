@@ -2,17 +2,18 @@
 
 from typing import Final
 
-from controlplane.cli.operations import access, clusters, plans
+from controlplane.cli.operations import access, alerts, clusters, plans
 from controlplane.cli.operations.declaration import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *access.OPERATIONS, *clusters.OPERATIONS, *plans.OPERATIONS,
+    *access.OPERATIONS, *alerts.OPERATIONS, *clusters.OPERATIONS, *plans.OPERATIONS,
 )  # fmt: skip
 GROUPS: Final = {
     "nodes": "list and change nodes",
     "policy": "show and change the policy, blackouts and exclusions of a cluster",
     "compare": "compute and compare several plans for one state of a cluster",
     "ledger": "what executed proposals promised, and what was measured",
+    "alerts": "list, acknowledge and silence exceeded limits",
     "audit": "read and verify the audit log",
     "grants": "list, grant and remove roles of users",
     "tokens": "list, create and revoke tokens of the API",

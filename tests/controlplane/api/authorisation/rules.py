@@ -19,14 +19,17 @@ OPERATIONS: Final = _rules(
         "member": """
         access_get_caller health_get_site_health storage_get_storage access_list_tokens
         access_revoke_token
-        access_list_audit access_get_verification clusters_routes_list_clusters
+        access_list_audit access_get_verification alerts_list_alerts clusters_routes_list_clusters
+        clusters_fleet_list_fleet
         queries_edges_list_key_groupings
         lab_list_experiments lab_get_experiment lab_list_runs lab_estimate_run lab_list_queue
         lab_get_run lab_get_table
         """,
         "session": "access_make_token",
         "viewer": """
+        alerts_get_alert
         clusters_routes_get_cluster clusters_routes_list_nodes clusters_routes_list_samples
+        clusters_routes_get_sample streams_admission_get_characteristics
         clusters_routes_list_versions clusters_routes_get_version
         clusters_lifecycle_export_cluster clusters_health_get_health
         clusters_health_get_incident clusters_health_get_stuck_batch
@@ -50,6 +53,7 @@ OPERATIONS: Final = _rules(
         integrations_attached_list_progress
         """,
         "operator": """
+        alerts_acknowledge_alert alerts_silence_alert alerts_withdraw_alert
         clusters_routes_start_cluster clusters_routes_stop_cluster
         clusters_routes_set_batch_limits clusters_routes_set_nodes clusters_routes_change_node
         clusters_shedding_arm_ladder clusters_shedding_disarm_ladder

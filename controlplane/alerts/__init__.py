@@ -1,0 +1,1 @@
+"""Alerts: measures of clusters against the limits of their policies, and their states."""

@@ -1,0 +1,203 @@
+"""Evaluation of alerts in every cycle of the watch loops: transitions, their events and records."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from django.db import transaction
+
+from controlplane.access import audit
+from controlplane.access.roles import Automatic
+from controlplane.alerts.measures import KINDS, Grade
+from controlplane.alerts.readings import ClusterReadings, readings_of
+from controlplane.alerts.states import (
+    APPLICATION,
+    FAILED_STATES,
+    Change,
+    Observed,
+    change_of,
+    is_silenced,
+    title_of,
+    unit_of,
+)
+from controlplane.alerts.text import value_text
+from controlplane.events.publish import announce, event
+from controlplane.models import Alert, Cluster, ReplicationBound
+from controlplane.watch.observation import KEEP_SAME_S, replication_of
+
+logger = logging.getLogger(__name__)
+
+WEIR: Final = Automatic("alerts")
+# The span of the means: one slow batch is no problem.
+SPAN: Final = timedelta(seconds=60)
+
+
+def evaluate_all(now: datetime) -> None:
+    """Evaluate the alerts of every cluster; an error in one does not affect the others."""
+    clusters = list(Cluster.objects.select_related("health").order_by("pk"))
+    for cluster in clusters:
+        _guarded("The bound of replication", cluster, partial(refresh_bound, cluster, now))
+    readings = readings_of(clusters, SPAN, now)
+    open_alerts = _open_alerts()
+    for cluster in clusters:
+        observed = observe(readings[cluster.pk])
+        if open_alerts.get(cluster.pk) or any(seen.exceeds for seen in observed):
+            work = partial(_evaluate, cluster, observed, now)
+            _guarded("Evaluating alerts", cluster, work)
+
+
+def _guarded(what: str, cluster: Cluster, work: Callable[[], None]) -> None:
+    try:
+        work()
+    except Exception:
+        # The next cycle retries.
+        logger.exception("%s of %s failed", what, cluster.slug)
+
+
+def _open_alerts() -> dict[int, int]:
+    rows = Alert.objects.filter(cleared_at=None).values_list("cluster", "pk")
+    return dict(rows.order_by())
+
+
+def observe(readings: ClusterReadings) -> list[Observed]:
+    """Return the observations of a cluster's subjects, none beyond a limit if it is stopped."""
+    cluster, policy = readings.cluster, readings.policy
+    runs = cluster.desired == Cluster.Desired.RUNNING
+    hold = timedelta(seconds=policy.alert_hold_s)
+    observed = [
+        Observed(
+            subject=str(reading.measure),
+            value=reading.value,
+            limit=reading.limit,
+            exceeds=runs and reading.grade == Grade.BAD,
+            is_near=runs and reading.grade == Grade.WARN,
+            hold=hold if runs else timedelta(0),
+            node=reading.node,
+        )
+        for reading in readings.readings
+        if KINDS[reading.measure].alert
+    ]
+    failed = runs and cluster.state in FAILED_STATES
+    detail = (cluster.state_detail or cluster.state) if failed else ""
+    # The agent has decided on the state: a hold time would only delay the alert.
+    application = Observed(
+        APPLICATION, None, None, exceeds=failed, is_near=False, hold=timedelta(0),
+        detail=detail[:300],
+    )  # fmt: skip
+    return [*observed, application]
+
+
+@transaction.atomic
+def _evaluate(cluster: Cluster, observed: list[Observed], now: datetime) -> None:
+    # Concurrent cycles would create an alert twice.
+    Cluster.objects.select_for_update().get(pk=cluster.pk)
+    rows: Mapping[str, Alert] = {
+        alert.subject: alert for alert in Alert.objects.filter(cluster=cluster, cleared_at=None)
+    }
+    for seen in observed:
+        _apply(cluster, rows.get(seen.subject), seen, now)
+
+
+def _apply(cluster: Cluster, alert: Alert | None, seen: Observed, now: datetime) -> None:
+    change = change_of(alert, seen, now)
+    if alert is None:
+        if change is Change.NONE:
+            return
+        alert = _begin(cluster, seen, now)
+        if change is Change.FIRE:
+            _fire(cluster, alert, now)
+        return
+    if change is Change.DISCARD:
+        alert.delete()
+        return
+    _update(alert, seen, now)
+    if change is Change.FIRE:
+        _fire(cluster, alert, now)
+    elif change is Change.CLEAR:
+        _clear(cluster, alert, now)
+
+
+def _begin(cluster: Cluster, seen: Observed, now: datetime) -> Alert:
+    """Create a pending alert; a silence of the last alert about the subject continues."""
+    last = Alert.objects.filter(cluster=cluster, subject=seen.subject).first()
+    silence: dict[str, Any] = {}
+    if last is not None and is_silenced(last, now):
+        names = ("silenced_by", "silenced_until", "silence_reason")
+        silence = {name: getattr(last, name) for name in names}
+    return Alert.objects.create(
+        cluster=cluster, subject=seen.subject, value=seen.value, worst=seen.value,
+        limit=seen.limit, node=seen.node, detail=seen.detail, since=now, evaluated_at=now,
+        **silence,
+    )  # fmt: skip
+
+
+def _update(alert: Alert, seen: Observed, now: datetime) -> None:
+    """Store the newest observation; columns that people change are not written."""
+    alert.evaluated_at = now
+    alert.limit, alert.node = seen.limit, seen.node if seen.exceeds else alert.node
+    if seen.value is not None:
+        alert.value = seen.value
+        lower = seen.subject in _LOWER
+        values = [value for value in (alert.worst, seen.value) if value is not None]
+        alert.worst = min(values) if lower else max(values)
+    alert.detail = seen.detail or alert.detail
+    is_within = not seen.exceeds and not seen.is_near
+    alert.within_since = (alert.within_since or now) if is_within else None
+    alert.save(
+        update_fields=["evaluated_at", "limit", "node", "value", "worst", "detail", "within_since"]
+    )
+
+
+_LOWER: Final = frozenset(str(kind.measure) for kind in KINDS.values() if kind.is_lower)
+
+
+def _fire(cluster: Cluster, alert: Alert, now: datetime) -> None:
+    alert.state, alert.fired_at = Alert.State.FIRING, now
+    alert.save(update_fields=["state", "fired_at"])
+    _publish(cluster, alert, "firing", now)
+
+
+def _clear(cluster: Cluster, alert: Alert, now: datetime) -> None:
+    alert.state, alert.cleared_at = Alert.State.CLEARED, now
+    alert.save(update_fields=["state", "cleared_at"])
+    _publish(cluster, alert, "cleared", now)
+
+
+def _publish(cluster: Cluster, alert: Alert, state: str, now: datetime) -> None:
+    """Record a transition, and publish it; webhooks do not receive it while it is silenced."""
+    action = "alert.fire" if state == "firing" else "alert.clear"
+    audit.record(
+        WEIR, action, f"{cluster.slug}/{alert.subject}", cluster=cluster,
+        after={"alert": alert.pk, "value": alert.value, "limit": alert.limit, "node": alert.node},
+    )  # fmt: skip
+    announce(
+        cluster.pk,
+        event("alert", message_of(cluster, alert), pk=alert.pk, state=state),
+        passing=is_silenced(alert, now),
+    )  # fmt: skip
+
+
+def message_of(cluster: Cluster, alert: Alert) -> str:
+    """Return the message of an alert's transition."""
+    state = "cleared: " if alert.state == Alert.State.CLEARED else ""
+    text = f"{cluster.name}, {state}{title_of(alert.subject)}"
+    if alert.value is None or alert.limit is None:
+        return f"{text}: {alert.detail}" if alert.detail else text
+    unit = unit_of(alert.subject)
+    return f"{text}: {value_text(alert.value, unit)}, limit {value_text(alert.limit, unit)}"
+
+
+def refresh_bound(cluster: Cluster, now: datetime) -> None:
+    """Store the lower bound of the replication factor, at most once in ten minutes."""
+    kept = ReplicationBound.objects.filter(cluster=cluster).first()
+    if kept is not None and (now - kept.computed_at).total_seconds() < KEEP_SAME_S:
+        return
+    replication = replication_of(cluster, now)
+    if replication is None:
+        return
+    values = asdict(replication)
+    del values["took_s"]
+    ReplicationBound.objects.update_or_create(cluster=cluster, defaults=values)

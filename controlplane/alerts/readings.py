@@ -1,0 +1,245 @@
+"""Readings: means of a cluster's measures over a span, against the limits of its policy.
+
+Pages and alerts grade by them. A fleet is read in a fixed number of queries.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.db.models import Q
+from django.utils import timezone
+
+from controlplane.alerts.measures import (
+    KINDS,
+    LEAST_REPLICATION,
+    Grade,
+    LimitInput,
+    Measure,
+    MeasureKind,
+)
+from controlplane.health.summary import is_idle
+from controlplane.models import Alert, Cluster, Policy, ReplicationBound
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import stored_settings
+from controlplane.telemetry.measure_points import (
+    MINUTE_S,
+    MeasureMeans,
+    lines_between,
+    means_between,
+    newest_means,
+    resolution_of,
+)
+
+SPAN: Final = timedelta(minutes=5)
+LINE_SPAN: Final = timedelta(minutes=30)
+# A span that ends so shortly before now shows the present.
+_LIVE: Final = timedelta(seconds=5)
+# Before the first points, as many raw samples are read.
+_FIRST: Final = timedelta(seconds=60)
+_WORST_FIRST: Final = (Grade.BAD, Grade.WARN, Grade.GOOD, Grade.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The mean of a measure over a span, None without records, and of the span before.
+
+    `limit`: of the policy, None for a measure without one; `near`: from where the limit is near;
+    `bound`: the lower bound of the replication factor. `node`: the index of the fullest node.
+    `since`: since when the limit has been exceeded, None if it is not; `alert`: its open alert.
+    """
+
+    kind: MeasureKind
+    value: float | None
+    before: float | None
+    limit: float | None
+    near: float | None
+    grade: Grade
+    bound: float | None = None
+    node: int | None = None
+    alert: Alert | None = None
+
+    @property
+    def measure(self) -> Measure:
+        """Return the measure."""
+        return self.kind.measure
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Return True if the value is beyond the limit."""
+        return self.grade == Grade.BAD
+
+    @property
+    def since(self) -> datetime | None:
+        """Return since when the limit has been exceeded, None if it is not or not known yet."""
+        return self.alert.since if self.alert is not None else None
+
+    @property
+    def trend(self) -> float | None:
+        """Return the change against the span before, as a part of its value; None if unknown."""
+        if self.value is None or not self.before:
+            return None
+        return self.value / self.before - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterReadings:
+    """The readings of a cluster over the span that ends at `end`, by measure."""
+
+    cluster: Cluster
+    policy: PolicySettings
+    span: timedelta
+    end: datetime
+    is_live: bool
+    by_measure: Mapping[Measure, Reading]
+
+    def __getitem__(self, measure: Measure | str) -> Reading:
+        """Return the reading of a measure."""
+        return self.by_measure[Measure(measure)]
+
+    @property
+    def readings(self) -> list[Reading]:
+        """Return the readings in the order of `Measure`."""
+        return list(self.by_measure.values())
+
+    @property
+    def exceeded(self) -> list[Reading]:
+        """Return the readings beyond their limits, the farthest beyond first."""
+        return sorted((r for r in self.readings if r.is_exceeded), key=_excess, reverse=True)
+
+    @property
+    def near(self) -> list[Reading]:
+        """Return the readings near their limits."""
+        return [reading for reading in self.readings if reading.grade == Grade.WARN]
+
+    @property
+    def since(self) -> datetime | None:
+        """Return since when the first of the exceeded limits has been exceeded."""
+        return min((r.since for r in self.exceeded if r.since is not None), default=None)
+
+    @property
+    def grade(self) -> Grade:
+        """Return the worst level of the measures with a limit; unknown without any value."""
+        grades = {reading.grade for reading in self.readings if reading.limit is not None}
+        return next((grade for grade in _WORST_FIRST if grade in grades), Grade.UNKNOWN)
+
+
+def _excess(reading: Reading) -> float:
+    if reading.value is None or not reading.limit:
+        return 0.0
+    ratio = reading.value / reading.limit
+    return 1 / max(ratio, 1e-9) if reading.kind.is_lower else ratio
+
+
+def cluster_readings(
+    cluster: Cluster, span: timedelta = SPAN, end: datetime | None = None
+) -> ClusterReadings:
+    """Return the readings of one cluster; `end`: now by default."""
+    return readings_of([cluster], span, end)[cluster.pk]
+
+
+def readings_of(
+    clusters: Sequence[Cluster], span: timedelta = SPAN, end: datetime | None = None
+) -> dict[int, ClusterReadings]:
+    """Return the readings of clusters by id; select_related("health") saves a query for each."""
+    now = timezone.now()
+    end = now if end is None else min(end, now)
+    start, is_live = end - span, now - end <= _LIVE
+    ids = [cluster.pk for cluster in clusters]
+    means = means_between(ids, start, end, resolution_of(start - span, end, now))
+    missing = [pk for pk in ids if pk not in means or means[pk][0].records_in is None]
+    if is_live:
+        newest = newest_means(missing, end - min(span, _FIRST), end + _LIVE)
+        means |= {
+            pk: (own, means[pk][1] if pk in means else MeasureMeans()) for pk, own in newest.items()
+        }
+    policies, bounds, alerts = policies_of(ids), _bounds(ids), _alerts(ids, start, end, is_live)
+    empty = MeasureMeans(), MeasureMeans()
+    return {
+        cluster.pk: ClusterReadings(
+            cluster, policies[cluster.pk], span, end, is_live,
+            _readings(
+                LimitInput(cluster, policies[cluster.pk], bounds.get(cluster.pk)),
+                means.get(cluster.pk, empty),
+                alerts.get(cluster.pk, {}),
+                now if is_live else None,
+            ),
+        )
+        for cluster in clusters
+    }  # fmt: skip
+
+
+def _readings(
+    given: LimitInput,
+    means: tuple[MeasureMeans, MeasureMeans],
+    alerts: Mapping[str, Alert],
+    now: datetime | None,
+) -> dict[Measure, Reading]:
+    result = {}
+    for measure, kind in KINDS.items():
+        limit = kind.limit(given)
+        if measure is Measure.AGE:
+            value, before = _age_s(given.cluster, now), None
+        else:
+            value, before = (getattr(own, measure) for own in means)
+        result[measure] = Reading(
+            kind=kind,
+            value=value,
+            before=before,
+            limit=limit,
+            near=None if limit is None else kind.near(limit, given.policy.dead_band),
+            grade=kind.grade(value, limit, given.policy.dead_band),
+            bound=given.bound if measure is Measure.REPLICATION else None,
+            node=means[0].node if measure is Measure.LOAD else None,
+            alert=alerts.get(measure),
+        )
+    return result
+
+
+def _age_s(cluster: Cluster, now: datetime | None) -> float | None:
+    """Return the age of the newest sample in s; None if none is due, or for a past span."""
+    seen = cluster.last_sample_at
+    is_due = now is not None and cluster.desired == Cluster.Desired.RUNNING
+    if seen is None or not is_due or now is None or is_idle(cluster, now):
+        return None
+    return max(0.0, (now - seen).total_seconds())
+
+
+def policies_of(clusters: Iterable[int]) -> dict[int, PolicySettings]:
+    """Return the policies of clusters by id, in one query."""
+    rows = {row.cluster_id: row for row in Policy.objects.filter(cluster__in=list(clusters))}
+    default = PolicySettings()
+    return {pk: stored_settings(rows[pk]) if pk in rows else default for pk in clusters}
+
+
+def _bounds(clusters: Iterable[int]) -> dict[int, float]:
+    rows = ReplicationBound.objects.filter(cluster__in=list(clusters))
+    return {pk: max(LEAST_REPLICATION, bound) for pk, bound in rows.values_list("cluster", "bound")}
+
+
+def _alerts(
+    clusters: Iterable[int], start: datetime, end: datetime, is_live: bool
+) -> dict[int, dict[str, Alert]]:
+    """Return the open alerts by cluster and subject; of a past span, the alerts that overlap it."""
+    rows = Alert.objects.filter(cluster__in=list(clusters), since__lt=end)
+    rows = (
+        rows.filter(cleared_at=None)
+        if is_live
+        else rows.filter(Q(cleared_at=None) | Q(cleared_at__gt=start))
+    )
+    result: dict[int, dict[str, Alert]] = {}
+    for row in rows.order_by("since", "id"):
+        result.setdefault(row.cluster_id, {})[row.subject] = row
+    return result
+
+
+def lines_of(
+    clusters: Sequence[Cluster], span: timedelta = LINE_SPAN, end: datetime | None = None
+) -> dict[int, dict[Measure, list[float | None]]]:
+    """Return by cluster and measure one mean per minute of the span, None at gaps."""
+    end = end or timezone.now()
+    lines = lines_between([cluster.pk for cluster in clusters], end - span, end, MINUTE_S)
+    return {
+        pk: {Measure(name): values for name, values in own.items()} for pk, own in lines.items()
+    }

@@ -1,0 +1,100 @@
+"""States of alerts, as pure functions: hold times and dead bands keep them from flapping."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from controlplane.alerts.measures import KINDS, Measure
+from controlplane.models import Alert, Cluster
+
+# The subject of alerts about the Spark application.
+APPLICATION: Final = "application"
+SUBJECTS: Final = (*(str(kind.measure) for kind in KINDS.values() if kind.alert), APPLICATION)
+# States of a Spark application that needs a person.
+FAILED_STATES: Final = (
+    Cluster.State.STUCK, Cluster.State.FAILED, Cluster.State.CRASH_LOOP,
+    Cluster.State.NEEDS_DECISION,
+)  # fmt: skip
+_NOW: Final = timedelta(0)
+
+
+class Status(StrEnum):
+    """The state of an alert for people; a silenced one may also be acknowledged."""
+
+    PENDING = "pending"
+    FIRING = "firing"
+    ACKNOWLEDGED = "acknowledged"
+    SILENCED = "silenced"
+    CLEARED = "cleared"
+
+
+class Change(StrEnum):
+    """The transition of an alert by an evaluation."""
+
+    NONE = "none"
+    BEGIN = "begin"
+    FIRE = "fire"
+    CLEAR = "clear"
+    DISCARD = "discard"
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """The observation of a subject: value, limit, fullest node, and where the value lies.
+
+    `exceeds`: beyond the limit; `is_near`: within the dead band before it, where an alert neither
+    begins nor ends. `hold`: how long a value must stay beyond the limit, or within it.
+    """
+
+    subject: str
+    value: float | None
+    limit: float | None
+    exceeds: bool
+    is_near: bool
+    hold: timedelta
+    node: int | None = None
+    detail: str = ""
+
+
+def status_of(alert: Alert, now: datetime) -> Status:
+    """Return the state of an alert at a moment."""
+    if alert.state == Alert.State.CLEARED:
+        return Status.CLEARED
+    if alert.state == Alert.State.PENDING:
+        return Status.PENDING
+    if is_silenced(alert, now):
+        return Status.SILENCED
+    return Status.ACKNOWLEDGED if alert.acknowledged_at is not None else Status.FIRING
+
+
+def is_silenced(alert: Alert, now: datetime) -> bool:
+    """Return True while the silence of an alert lasts."""
+    return alert.silenced_until is not None and alert.silenced_until > now
+
+
+def title_of(subject: str) -> str:
+    """Return what an alert about a subject states."""
+    return "Application failed" if subject == APPLICATION else KINDS[Measure(subject)].alert
+
+
+def unit_of(subject: str) -> str:
+    """Return the unit of value and limit, "" for none."""
+    return "" if subject == APPLICATION else KINDS[Measure(subject)].unit
+
+
+def change_of(alert: Alert | None, seen: Observed, now: datetime) -> Change:
+    """Return the transition that an observation causes; `alert`: the open one, None without one.
+
+    It does not change the alert.
+    """
+    if alert is None:
+        return (Change.BEGIN if seen.hold > _NOW else Change.FIRE) if seen.exceeds else Change.NONE
+    if alert.state == Alert.State.PENDING:
+        if not seen.exceeds:
+            return Change.DISCARD
+        return Change.FIRE if now - alert.since >= seen.hold else Change.NONE
+    if seen.exceeds or seen.is_near:
+        return Change.NONE
+    since = alert.within_since or now
+    return Change.CLEAR if now - since >= seen.hold else Change.NONE

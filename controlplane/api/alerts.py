@@ -1,0 +1,117 @@
+"""Endpoints of alerts: exceeded limits of clusters, and what operators do about them."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from ninja import Router
+from pydantic import Field
+
+from controlplane.alerts import actions
+from controlplane.alerts.listing import AlertFilters, alert_by_id, alerts_listing
+from controlplane.alerts.states import status_of, title_of, unit_of
+from controlplane.api.common.lists import list_parameters, listed, requested_page
+from controlplane.api.common.schemas import ListOut, RequestBody, below, columns_of
+from controlplane.api.common.security import caller, cluster_of
+from controlplane.models import Alert
+
+router = Router(tags=["alerts"])
+of_cluster = Router(tags=["alerts"])
+
+
+class AlertOut(
+    columns_of(  # type: ignore[misc]
+        Alert,
+        "id subject value worst limit node detail since fired_at cleared_at evaluated_at"
+        " acknowledged_by acknowledged_at note silenced_by silenced_until silence_reason",
+    )
+):
+    """An alert; state: firing, acknowledged, silenced or cleared; unit of value, worst and limit.
+
+    node: the index of the fullest node, of alerts about its load.
+    """
+
+    cluster: str = below("cluster.slug")
+    state: str
+    title: str
+    unit: str
+
+    @staticmethod
+    def resolve_state(row: Alert) -> str:
+        """Return the state at present."""
+        return str(status_of(row, timezone.now()))
+
+    @staticmethod
+    def resolve_title(row: Alert) -> str:
+        """Return what the alert states."""
+        return title_of(row.subject)
+
+    @staticmethod
+    def resolve_unit(row: Alert) -> str:
+        """Return the unit of value, worst and limit."""
+        return unit_of(row.subject)
+
+
+class AlertPage(ListOut):
+    """A page of alerts, newest first."""
+
+    alerts: list[AlertOut]
+
+
+class NoteIn(RequestBody):
+    """A note for other operators."""
+
+    note: str = Field("", max_length=actions.MAX_TEXT)
+
+
+class SilenceIn(RequestBody):
+    """The duration of the silence, at most seven days, and its reason."""
+
+    minutes: int = Field(ge=1, le=actions.LONGEST_MINUTES)
+    reason: str = Field(max_length=actions.MAX_TEXT)
+
+
+@router.get("", response=AlertPage, openapi_extra=list_parameters(AlertFilters))
+def list_alerts(request: HttpRequest, response: HttpResponse) -> Any:
+    """List the alerts of visible clusters, newest first; cleared ones are kept 90 days.
+
+    Query parameters cluster, subject, state (firing, acknowledged, silenced, cleared), cursor,
+    limit (up to 1000).
+    """
+    filters = AlertFilters.of(request.GET)
+    page = requested_page(request, alerts_listing(caller(request), filters))
+    return listed(request, response, page) | {"alerts": page.rows}
+
+
+@of_cluster.get("/{slug}/alerts/{int:pk}", response=AlertOut)
+def get_alert(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Return one alert of a cluster."""
+    return alert_by_id(cluster_of(request), pk)
+
+
+@of_cluster.post("/{slug}/alerts/{int:pk}/acknowledge", response=AlertOut)
+def acknowledge_alert(request: HttpRequest, slug: str, pk: int, body: NoteIn) -> Any:
+    """Record that somebody works on an alert. Requires the role operator on the cluster.
+
+    409 (alert_ended) for a cleared alert.
+    """
+    return actions.acknowledge(caller(request), alert_by_id(cluster_of(request), pk), body.note)
+
+
+@of_cluster.post("/{slug}/alerts/{int:pk}/silence", response=AlertOut)
+def silence_alert(request: HttpRequest, slug: str, pk: int, body: SilenceIn) -> Any:
+    """Silence an alert for a time, also if it fires again. Requires the role operator.
+
+    409 (alert_ended) for a cleared alert.
+    """
+    alert = alert_by_id(cluster_of(request), pk)
+    return actions.silence(caller(request), alert, body.minutes, body.reason)
+
+
+@of_cluster.post("/{slug}/alerts/{int:pk}/withdraw", response=AlertOut)
+def withdraw_alert(request: HttpRequest, slug: str, pk: int) -> Any:
+    """Withdraw the acknowledgement and the silence of an alert. Requires the role operator.
+
+    409 (alert_ended) for a cleared alert, (nothing_to_withdraw) without either.
+    """
+    return actions.withdraw(caller(request), alert_by_id(cluster_of(request), pk))

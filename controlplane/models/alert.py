@@ -1,0 +1,133 @@
+"""Alerts of clusters, the means of measures that they compare with limits, and visits of users."""
+
+from typing import Final
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from controlplane.models.cluster import Cluster
+
+
+class MeasurePoint(models.Model):
+    """The means of a cluster's measures over a bucket of 10 s or 60 s that begins at `t`.
+
+    `latency_p95` in ms, `records_in` in records/s, `node_load`: load over capacity of the fullest
+    node, whose index is `node`; the others are ratios. None without records in the bucket.
+    """
+
+    class Resolution(models.IntegerChoices):
+        """The number of seconds of a bucket."""
+
+        TEN_SECONDS = 10
+        MINUTE = 60
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="measure_points")
+    resolution = models.PositiveSmallIntegerField(choices=Resolution)
+    t = models.DateTimeField()
+    latency_p95 = models.FloatField(null=True)
+    node_load = models.FloatField(null=True)
+    node = models.PositiveSmallIntegerField(null=True)
+    imbalance = models.FloatField(null=True)
+    replication_factor = models.FloatField(null=True)
+    records_in = models.FloatField(null=True)
+    input_kept = models.FloatField(null=True)
+
+    class Meta:
+        ordering = ["cluster", "resolution", "t"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["cluster", "resolution", "t"], name="measure_point_once"
+            ),
+        ]
+        indexes = [models.Index(fields=["resolution", "t"], name="measure_point_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.t:%H:%M:%S}, {self.resolution} s"
+
+
+class ReplicationBound(models.Model):
+    """The newest lower bound of a cluster's replication factor, at a routing version."""
+
+    cluster = models.OneToOneField(
+        Cluster, on_delete=models.CASCADE, related_name="replication_bound"
+    )
+    version = models.PositiveBigIntegerField()
+    bound = models.FloatField()
+    factor = models.FloatField()
+    computed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.bound:.2f}"
+
+
+class Alert(models.Model):
+    """A limit of a cluster's policy that a measure exceeds, or exceeded.
+
+    `subject`: the measure, or "application" for a failed Spark application. `since`: the beginning
+    of the excess; `fired_at`: the end of the hold time. `within_since`: since when the value is
+    within the limit again; the alert is cleared after the hold time. `value`: at the last
+    evaluation, `worst`: the farthest beyond the limit; `node`: the index of the fullest node.
+    `silenced_until`: notifications and the count of clusters omit the alert until then.
+    """
+
+    class State(models.TextChoices):
+        """Pending: not yet for the hold time."""
+
+        PENDING = "pending"
+        FIRING = "firing"
+        CLEARED = "cleared"
+
+    OPEN: Final = (State.PENDING, State.FIRING)
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="alerts")
+    subject = models.CharField(max_length=30)
+    state = models.CharField(max_length=10, choices=State, default=State.PENDING)
+    value = models.FloatField(null=True, blank=True)
+    worst = models.FloatField(null=True, blank=True)
+    limit = models.FloatField(null=True, blank=True)
+    node = models.PositiveSmallIntegerField(null=True, blank=True)
+    detail = models.CharField(max_length=300, blank=True)
+    since = models.DateTimeField()
+    fired_at = models.DateTimeField(null=True, blank=True)
+    within_since = models.DateTimeField(null=True, blank=True)
+    cleared_at = models.DateTimeField(null=True, blank=True)
+    evaluated_at = models.DateTimeField()
+    acknowledged_by = models.CharField(max_length=150, blank=True)
+    acknowledged_at = models.DateTimeField(null=True, blank=True)
+    note = models.CharField(max_length=500, blank=True)
+    silenced_by = models.CharField(max_length=150, blank=True)
+    silenced_until = models.DateTimeField(null=True, blank=True)
+    silence_reason = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["-since", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["cluster", "subject"], condition=Q(cleared_at=None), name="alert_open_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(cleared_at=None) | Q(cleared_at__gte=F("since")),
+                name="alert_clears_after_it_begins",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["cluster", "-since"], name="alert_by_cluster"),
+            models.Index(fields=["cleared_at"], name="alert_by_end"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.state}"
+
+
+class Visit(models.Model):
+    """The visits of the fleet page by a user: the beginning of the present and end of the last."""
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="visit"
+    )
+    last_end = models.DateTimeField(null=True, blank=True)
+    seen_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.seen_at:%Y-%m-%d %H:%M}"

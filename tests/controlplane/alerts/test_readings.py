@@ -1,0 +1,117 @@
+"""Readings: means over a span against the limits of the policy, for a fleet in few queries."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from controlplane.alerts.measures import Grade, Measure
+from controlplane.alerts.readings import cluster_readings, lines_of, readings_of
+from controlplane.models import Cluster, MeasurePoint, Node, ReplicationBound
+from controlplane.policies.store import update_policy
+from controlplane.telemetry import time_series
+from tests.support.cluster import actor
+from tests.support.watching import measured
+
+pytestmark = pytest.mark.django_db
+
+
+def _cluster(slug: str = "sf") -> Cluster:
+    cluster = Cluster.objects.create(slug=slug, name=slug, desired="running", state="running")
+    Node.objects.bulk_create(
+        Node(cluster=cluster, index=index, name=f"node {index}", capacity=200) for index in range(4)
+    )
+    return cluster
+
+
+def _points(cluster: Cluster, start: datetime, count: int, **values: Any) -> None:
+    begin = int(start.timestamp()) // 10 * 10
+    MeasurePoint.objects.bulk_create(
+        MeasurePoint(
+            cluster=cluster, resolution=10,
+            t=datetime.fromtimestamp(begin + 10 * i, tz=start.tzinfo), **values,
+        )
+        for i in range(count)
+    )  # fmt: skip
+
+
+def test_a_reading_has_its_mean_its_trend_and_the_policys_limit() -> None:
+    cluster, now = _cluster(), timezone.now()
+    _points(cluster, now - timedelta(minutes=10), 29, latency_p95=1000.0, node_load=0.5, node=1)
+    _points(
+        cluster, now - timedelta(minutes=5) + timedelta(seconds=10), 29,
+        latency_p95=3000.0, node_load=1.2, node=3, records_in=100.0,
+    )  # fmt: skip
+    update_policy(actor("admin"), cluster, {"latency_ms": 2000, "watch_load": 1.25})
+    readings = cluster_readings(cluster)
+    latency, load = readings[Measure.LATENCY], readings[Measure.LOAD]
+    assert (latency.value, latency.before, latency.limit) == (3000.0, 1000.0, 2000.0)
+    assert (latency.grade, latency.trend, latency.kind.setting) == (Grade.BAD, 2.0, "latency_ms")
+    assert (load.grade, load.node) == (Grade.WARN, 3)
+    assert [reading.measure for reading in readings.exceeded] == [Measure.LATENCY]
+    assert readings.grade == Grade.BAD
+
+
+def test_batches_without_records_are_no_data() -> None:
+    cluster, now = _cluster(), timezone.now()
+    measured(cluster, now, p95=None, rf=None, imbalance=0.0, delivered=0.0, loads=[0.0] * 4)
+    readings = cluster_readings(cluster)
+    for measure in (Measure.LATENCY, Measure.IMBALANCE, Measure.REPLICATION, Measure.LOAD):
+        assert (readings[measure].value, readings[measure].grade) == (None, Grade.UNKNOWN)
+    assert readings[Measure.RECORDS].value == 100.0
+
+
+def test_a_roll_up_writes_the_means_of_its_bucket_and_lines_have_gaps() -> None:
+    cluster, now = _cluster(), timezone.now()
+    measured(cluster, now - timedelta(minutes=3), loads=[50.0, 100.0, 150.0, 100.0], kept=0.8)
+    time_series.roll_up(now)
+    point = MeasurePoint.objects.filter(cluster=cluster, resolution=10).order_by("t")[0]
+    assert (point.node_load, point.node, point.latency_p95) == (0.75, 2, 400.0)
+    assert (point.records_in, point.input_kept) == (100.0, 0.8)
+    line = lines_of([cluster])[cluster.pk][Measure.LATENCY]
+    assert len(line) == 30
+    assert {value for value in line if value is not None} == {400.0}
+    kept = cluster_readings(cluster, end=now - timedelta(minutes=2))
+    assert kept[Measure.KEPT].grade == Grade.BAD
+    assert kept[Measure.AGE].value is None
+
+
+def test_the_limit_of_replication_is_a_multiple_of_its_bound() -> None:
+    cluster, now = _cluster(), timezone.now()
+    measured(cluster, now, rf=1.8)
+    reading = cluster_readings(cluster)[Measure.REPLICATION]
+    assert (reading.limit, reading.bound, reading.grade) == (None, None, Grade.GOOD)
+    ReplicationBound.objects.create(
+        cluster=cluster, version=1, bound=1.1, factor=1.8, computed_at=now
+    )
+    reading = cluster_readings(cluster)[Measure.REPLICATION]
+    assert (reading.bound, reading.grade) == (1.1, Grade.BAD)
+    assert reading.limit == pytest.approx(1.65)
+
+
+def test_silence_of_a_running_cluster_is_an_age_beyond_its_limit() -> None:
+    cluster, now = _cluster(), timezone.now()
+    measured(cluster, now - timedelta(minutes=2))
+    assert cluster_readings(cluster)[Measure.AGE].grade == Grade.BAD
+    Cluster.objects.filter(pk=cluster.pk).update(desired="stopped")
+    cluster.refresh_from_db()
+    assert cluster_readings(cluster)[Measure.AGE].grade == Grade.UNKNOWN
+
+
+def test_a_fleet_takes_as_many_queries_as_a_cluster() -> None:
+    now = timezone.now()
+    clusters = [_cluster(f"c{i}") for i in range(6)]
+    for cluster in clusters:
+        _points(cluster, now - timedelta(minutes=2), 10, records_in=10.0, node_load=0.1, node=0)
+    rows = list(Cluster.objects.select_related("health"))
+    counts = []
+    for some in (rows[:1], rows):
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            assert all(own[Measure.RECORDS].value for own in readings_of(some).values())
+        counts.append(len(queries))
+    assert counts[0] == counts[1] <= 6
