@@ -1,0 +1,163 @@
+"""The likely cause of an exceeded limit, as a value with its sentence."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from controlplane.explain.units import Unit, pair, quantity
+
+
+class CauseCode(StrEnum):
+    """The likely causes."""
+
+    CAPACITY_LOWERED = "capacity_lowered"
+    STREAM_ROSE = "stream_rose"
+    STREAMS_ROSE = "streams_rose"
+    HOT_KEY = "hot_key"
+    PLAN_MOVED = "plan_moved"
+    QUERIES_PLACED = "queries_placed"
+    SLOW_NODE = "slow_node"
+    RESTARTED = "restarted"
+    SPLIT_NODE_FULL = "split_node_full"
+    SLOW_BATCH = "slow_batch"
+    UNBALANCED = "unbalanced"
+    ALL_FULL = "all_full"
+
+
+@dataclass(frozen=True)
+class Cause:
+    """The likely cause of an exceeded limit.
+
+    `share`: of the increase that it explains, None if there was no increase. `before`, `after`: in
+    `unit`. `full_share`: load of all nodes over their capacity, if it is above 1. `key`: the text
+    of a key.
+    """
+
+    code: CauseCode
+    time: datetime | None = None
+    node: int | None = None
+    node_name: str = ""
+    stream: int | None = None
+    stream_name: str = ""
+    query: int | None = None
+    query_name: str = ""
+    key: str = ""
+    proposal: int | None = None
+    actor: str = ""
+    before: float | None = None
+    after: float | None = None
+    unit: Unit = Unit.RATE
+    count: int = 0
+    share: float | None = None
+    full_share: float | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the cause as one sentence."""
+        text = _TEXTS[self.code](self)
+        if self.full_share is not None and self.code is not CauseCode.ALL_FULL:
+            text += f" All nodes together have {quantity(self.full_share, Unit.SHARE)} load."
+        return text
+
+    @property
+    def since(self) -> str:
+        """Return the time of the cause for a sentence: " at 10:36", "" if it is not known."""
+        return "" if self.time is None else f" at {self.time:%H:%M}"
+
+
+def _capacity_lowered(cause: Cause) -> str:
+    who = f" by {cause.actor}" if cause.actor else ""
+    change = pair(cause.before, cause.after, cause.unit)
+    return f"The capacity of {cause.node_name} was set {change}{who}{cause.since}."
+
+
+def _stream_rose(cause: Cause) -> str:
+    change = pair(cause.before, cause.after, cause.unit)
+    return f"Stream {cause.stream_name} rose {change}{cause.since}{_part(cause)}."
+
+
+def _streams_rose(cause: Cause) -> str:
+    change = pair(cause.before, cause.after, cause.unit)
+    most = f", most of all {cause.stream_name}" if cause.stream_name else ""
+    return f"The rates of {cause.count} streams rose together {change}{cause.since}{most}."
+
+
+def _hot_key(cause: Cause) -> str:
+    rose = f" rose {pair(cause.before, cause.after, cause.unit)}{cause.since}"
+    has = f" has {quantity(cause.after, cause.unit)}"
+    change = has if cause.before is None else rose
+    return f"Key {cause.key} of query {cause.query_name}{change}{_part(cause)}."
+
+
+def _plan_moved(cause: Cause) -> str:
+    added = f", which added {quantity(cause.after, cause.unit)}"
+    queries = _queries(cause.count)
+    return f"Proposal {cause.proposal} moved {queries} to {cause.node_name}{cause.since}{added}."
+
+
+def _queries_placed(cause: Cause) -> str:
+    added = f", which added {quantity(cause.after, cause.unit)}"
+    return f"{_queries(cause.count)} were placed on {cause.node_name}{cause.since}{added}."
+
+
+def _slow_node(cause: Cause) -> str:
+    change = pair(cause.before, cause.after, cause.unit)
+    return f"{_name(cause)} needs more processor time per record: {change} per 1,000 records."
+
+
+def _restarted(cause: Cause) -> str:
+    return f"The Spark driver restarted{cause.since}, and works off the backlog of that time."
+
+
+def _split_node_full(cause: Cause) -> str:
+    return f"Split node {cause.node} uses {quantity(cause.after, cause.unit)} of its capacity."
+
+
+def _slow_batch(cause: Cause) -> str:
+    took = quantity(cause.after, cause.unit)
+    limit = quantity(cause.before, cause.unit)
+    busiest = f"; {cause.node_name} computes longest" if cause.node_name else ""
+    return f"A micro-batch takes {took}, longer than the trigger of {limit}{busiest}."
+
+
+def _unbalanced(cause: Cause) -> str:
+    load, mean = quantity(cause.after, cause.unit), quantity(cause.before, cause.unit)
+    return f"{_name(cause)} has {load} of its capacity, the mean of all nodes is {mean}."
+
+
+def _all_full(cause: Cause) -> str:
+    load = quantity(cause.full_share, Unit.SHARE)
+    return f"The input exceeds what all nodes together can process: {load} of their capacity."
+
+
+def _part(cause: Cause) -> str:
+    if cause.share is None:
+        return ""
+    of = f"the increase on {cause.node_name}" if cause.node_name else "the increase"
+    return f": {quantity(min(1.0, cause.share), Unit.SHARE)} of {of}"
+
+
+def _queries(count: int) -> str:
+    return "1 query" if count == 1 else f"{count:,} queries"
+
+
+def _name(cause: Cause) -> str:
+    return cause.node_name[:1].upper() + cause.node_name[1:]
+
+
+_TEXTS: Final[Mapping[CauseCode, Callable[[Cause], str]]] = {
+    CauseCode.CAPACITY_LOWERED: _capacity_lowered,
+    CauseCode.STREAM_ROSE: _stream_rose,
+    CauseCode.STREAMS_ROSE: _streams_rose,
+    CauseCode.HOT_KEY: _hot_key,
+    CauseCode.PLAN_MOVED: _plan_moved,
+    CauseCode.QUERIES_PLACED: _queries_placed,
+    CauseCode.SLOW_NODE: _slow_node,
+    CauseCode.RESTARTED: _restarted,
+    CauseCode.SPLIT_NODE_FULL: _split_node_full,
+    CauseCode.SLOW_BATCH: _slow_batch,
+    CauseCode.UNBALANCED: _unbalanced,
+    CauseCode.ALL_FULL: _all_full,
+}

@@ -1,0 +1,201 @@
+"""What changed at a node before a moment: plans, placements, capacities, drops, rates, restarts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from controlplane.explain.contributions import StreamRise
+from controlplane.explain.units import Unit
+from controlplane.explain.values import Change, ChangeKind
+from controlplane.models import (
+    AuditEntry,
+    Cluster,
+    DriverRestart,
+    Redirection,
+    RoutingVersion,
+    Step,
+)
+
+# Routing versions that are read, the newest ones.
+_VERSIONS: Final = 300
+# Rows of an explanation.
+LISTED: Final = 8
+# Streams whose rates changed, in an explanation.
+_RISES: Final = 3
+# A change of a rate by less than this part is the usual variation.
+LEAST_RISE: Final = 0.2
+# Placements that follow so closely are one row.
+_TOGETHER: Final = timedelta(minutes=5)
+# An audit entry and its routing version are written in one transaction.
+_WRITTEN: Final = timedelta(seconds=5)
+_OPS: Final = {
+    "set_capacity": ChangeKind.CAPACITY,
+    "set_node_active": ChangeKind.ACTIVITY,
+    "set_node_count": ChangeKind.NODES,
+    "set_drop_rule": ChangeKind.DROP_RULE,
+    "set_ladder": ChangeKind.LADDER,
+    "set_key_grouping": ChangeKind.KEY_GROUPING,
+}
+_OF_NODE: Final = (ChangeKind.CAPACITY, ChangeKind.ACTIVITY)
+
+
+def changes_of_node(
+    cluster: Cluster, node: int, start: datetime, stop: datetime, streams: Iterable[int] = ()
+) -> list[Change]:
+    """Return the changes of a node in a time range, oldest first: routing, restarts, redirections.
+
+    `streams`: those that the node reads; redirections and drop rules of others are left out.
+    """
+    read = frozenset(streams)
+    rows = RoutingVersion.objects.filter(
+        cluster=cluster, created_at__gt=start, created_at__lte=stop
+    )
+    changes: list[Change] = []
+    newest = list(rows.order_by("-version").defer("reason")[:_VERSIONS])
+    numbers = _step_numbers([row.pk for row in newest if row.proposal_id is not None])
+    for row in newest:
+        changes += _of_version(row, node, read, numbers.get(row.pk))
+    changes += _redirections(read, start, stop)
+    changes += [
+        Change(ChangeKind.RESTART, row.at, reason=row.cause, after=row.uptime_s)
+        for row in DriverRestart.objects.filter(cluster=cluster, at__gt=start, at__lte=stop)
+    ]
+    changes.sort(key=lambda change: change.time)
+    return _with_former_capacities(cluster, node, _together(changes))
+
+
+def _step_numbers(versions: Sequence[int]) -> dict[int, int]:
+    """Return the number of the step of an execution by the id of its routing version."""
+    steps = Step.objects.filter(version__in=versions)
+    return {pk: number for pk, number in steps.values_list("version_id", "number") if pk}
+
+
+def _of_version(
+    row: RoutingVersion, node: int, streams: frozenset[int], step: int | None
+) -> list[Change]:
+    """Return the changes of a routing version that concern a node or its streams."""
+    arrived, others = set(), []
+    for op in row.ops:
+        name = op.get("op", "")
+        if node in _targets(op):
+            arrived.add(op.get("query"))
+        kind = _OPS.get(name)
+        if kind is None or (kind in _OF_NODE and op.get("node") != node):
+            continue
+        if kind is ChangeKind.DROP_RULE and op.get("stream") not in streams:
+            continue
+        others.append((kind, op))
+    common: dict[str, Any] = {
+        "time": row.created_at, "version": row.version, "proposal": row.proposal_id, "step": step,
+        "actor": row.actor,
+    }  # fmt: skip
+    changes = [_other(kind, op, common) for kind, op in others if row.proposal_id is None]
+    if row.proposal_id is not None and (arrived or others):
+        changes.append(Change(ChangeKind.PLAN, arrived=len(arrived), **common))
+    elif arrived:
+        changes.append(Change(ChangeKind.PLACEMENT, arrived=len(arrived), **common))
+    return changes
+
+
+def _targets(op: Mapping[str, Any]) -> set[int]:
+    """Return the nodes that get tasks by an action, as its JSON has them."""
+    match op.get("op"):
+        case "move_tasks":
+            return {target for target, _, _ in op["moves"]}
+        case "add_query" | "restart_query":
+            ranges = op.get("task_ranges") or ()
+            return {owner for owner, _, _ in ranges} or {op["node"]}
+        case "set_task_count":
+            return {owner for owner, _, _ in op.get("added") or ()}
+    return set()
+
+
+def _other(kind: ChangeKind, op: Mapping[str, Any], common: Mapping[str, Any]) -> Change:
+    if kind is ChangeKind.CAPACITY:
+        return Change(kind, after=op.get("capacity"), **common)
+    if kind is ChangeKind.ACTIVITY:
+        return Change(kind, after=float(bool(op.get("active"))), unit=Unit.COUNT, **common)
+    if kind is ChangeKind.NODES:
+        return Change(kind, after=op.get("nodes"), unit=Unit.COUNT, **common)
+    return Change(kind, id=op.get("stream") or op.get("query"), **common)
+
+
+def _redirections(streams: frozenset[int], start: datetime, stop: datetime) -> list[Change]:
+    rows = Redirection.objects.filter(stream__in=streams, at__gt=start, at__lte=stop)
+    return [
+        Change(
+            ChangeKind.REDIRECTION, row.at, row.stream.name, row.stream_id, version=row.version,
+            before=row.source, after=row.target, unit=Unit.COUNT, actor=row.actor,
+            reason=row.reason,
+        )
+        for row in rows.select_related("stream")
+    ]  # fmt: skip
+
+
+def _together(changes: Sequence[Change]) -> list[Change]:
+    """Return the changes with placements that follow closely as one row."""
+    result: list[Change] = []
+    for change in changes:
+        last = result[-1] if result else None
+        alike = last is not None and last.kind is change.kind is ChangeKind.PLACEMENT
+        if alike and last is not None and change.time - last.time <= _TOGETHER:
+            result[-1] = replace(
+                last, arrived=last.arrived + change.arrived, count=last.count + 1, until=change.time
+            )
+        else:
+            result.append(change)
+    return result
+
+
+def _with_former_capacities(cluster: Cluster, node: int, changes: Sequence[Change]) -> list[Change]:
+    """Return the changes with the capacity that each change of a capacity replaced."""
+    if not any(change.kind is ChangeKind.CAPACITY for change in changes):
+        return list(changes)
+    name = cluster.nodes.filter(index=node).values_list("name", flat=True).first()
+    former = _audited_capacities(cluster, f"{cluster.slug}/{name}", str(node), changes[0].time)
+    result: list[Change] = []
+    last: float | None = None
+    for change in changes:
+        if change.kind is not ChangeKind.CAPACITY:
+            result.append(change)
+            continue
+        audited = [value for moment, value in former if abs(moment - change.time) < _WRITTEN]
+        before = audited[0] if audited else last
+        result.append(replace(change, before=before))
+        last = change.after
+    return result
+
+
+def _audited_capacities(
+    cluster: Cluster, subject: str, index: str, since: datetime
+) -> list[tuple[datetime, float]]:
+    """Return the capacities of a node before changes, by their time in the audit log."""
+    rows = AuditEntry.objects.filter(
+        cluster=cluster, action__in=("node.change", "nodes.change"),
+        at__gte=since - _WRITTEN,
+    )  # fmt: skip
+    result = []
+    for row in rows:
+        part = row.before if row.object == subject else row.before.get(index, {})
+        if isinstance(part, dict) and part.get("capacity") is not None:
+            result.append((row.at, float(part["capacity"])))
+    return result
+
+
+def rate_changes(rises: Sequence[StreamRise]) -> list[Change]:
+    """Return the largest changes of rates of streams by their records on the node."""
+    sure = [
+        rise for rise in rises
+        if rise.time is not None
+        and abs(rise.after - rise.before) > LEAST_RISE * max(rise.before, rise.after)
+    ]  # fmt: skip
+    sure.sort(key=lambda rise: -abs(rise.after - rise.before))
+    return [
+        Change(
+            ChangeKind.RATE, rise.time, rise.name, rise.id,
+            before=rise.source_before, after=rise.source_after,
+        )
+        for rise in sure[:_RISES]
+        if rise.time is not None
+    ]  # fmt: skip

@@ -1,0 +1,152 @@
+"""What is measured of a node around a moment: load, backlog, since when it is above its limit."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import numpy as np
+
+from algorithms.vocabulary import Floats
+from controlplane.alerts.measures import KINDS, Grade, Measure
+from controlplane.explain.observation import FULL, ClusterObservation, mean
+from controlplane.explain.shifts import exceeded_since, largest_shifts
+from controlplane.explain.units import Unit
+from controlplane.explain.values import Fact, Finding, Series
+from controlplane.models import Node
+from controlplane.watch.loops import trend_of
+
+
+@dataclass(frozen=True)
+class LoadShift:
+    """The change of the load of a node, in records/s; `time`: None without one."""
+
+    before: float
+    after: float
+    time: datetime | None
+
+
+def _grade(value: float | None, limit: float, dead_band: float) -> Grade:
+    """Return the level of a value with an upper limit."""
+    return KINDS[Measure.LOAD].grade(value, limit, dead_band)
+
+
+def load_limit(observed: ClusterObservation, node: Node) -> float:
+    """Return the records/s above which the policy has a node as overloaded."""
+    return observed.policy.watch_load * node.capacity
+
+
+def load_finding(observed: ClusterObservation, node: Node) -> Finding:
+    """Return the load of a node against its limit."""
+    load, limit = observed.load(node.index), load_limit(observed, node)
+    since, earliest = _since(observed, observed.series.loads[:, node.index], limit)
+    return Finding(
+        measure=Measure.LOAD, value=load, limit=limit, unit=Unit.RATE,
+        setting=KINDS[Measure.LOAD].setting, grade=_grade(load, limit, observed.policy.dead_band),
+        since=since, since_is_earliest=earliest, node=node.index, node_name=node.name,
+    )  # fmt: skip
+
+
+def measure_finding(
+    observed: ClusterObservation, measure: Measure, values: Floats, limit: float | None
+) -> Finding:
+    """Return a measure of the whole cluster against its limit."""
+    kind, node = KINDS[measure], observed.fullest
+    value = mean(observed.recent(values))
+    upper = None if kind.is_lower else limit
+    since, earliest = (None, False) if upper is None else _since(observed, values, upper)
+    return Finding(
+        measure=measure, value=value, limit=limit, unit=Unit(kind.unit), setting=kind.setting,
+        grade=kind.grade(value, limit, observed.policy.dead_band), since=since,
+        since_is_earliest=earliest, node=None if node is None else node.index,
+        node_name="" if node is None else node.name,
+    )  # fmt: skip
+
+
+def _since(
+    observed: ClusterObservation, values: Floats, limit: float
+) -> tuple[datetime | None, bool]:
+    """Return since when values exceed a limit, and whether the first sample exceeds it already."""
+    times = observed.series.times
+    known = times <= observed.time.timestamp() + 1
+    place = exceeded_since(values[known], limit)
+    if place is None:
+        return None, False
+    return datetime.fromtimestamp(float(times[known][place]), UTC), place == 0
+
+
+def load_shift(observed: ClusterObservation, node: Node) -> LoadShift:
+    """Return the largest change of the mean load of a node up to the explained moment."""
+    times = observed.series.times
+    known = times <= observed.time.timestamp() + 1
+    values = observed.series.loads[known, node.index]
+    now = observed.load(node.index) or 0.0
+    if not len(values):
+        return LoadShift(now, now, None)
+    shifts = largest_shifts(values[None, :])
+    if not shifts.is_sure(0):
+        return LoadShift(now, now, None)
+    moment = datetime.fromtimestamp(float(times[known][int(shifts.places[0])]), UTC)
+    return LoadShift(float(shifts.before[0]), now, moment)
+
+
+def node_facts(observed: ClusterObservation, node: Node) -> list[Fact]:
+    """Return backlog, latency, busy time and state of a node; figures without data have None."""
+    series, dead_band = observed.series, observed.policy.dead_band
+    waiting = observed.recent(series.waiting)[:, node.index]
+    backlog = _last(waiting)
+    latency = mean(observed.recent(series.p95_by_node)[:, node.index])
+    limit = float(observed.policy.latency_ms)
+    busy = mean(observed.recent(series.busy)[:, node.index])
+    # A second of work: then records wait for more than a micro-batch.
+    second = node.capacity
+    return [
+        Fact(
+            "backlog", backlog, Unit.RECORDS, second, _grade(backlog, second, dead_band),
+            _slope(observed, series.waiting[:, node.index]),
+        ),
+        Fact("latency", latency, Unit.MS, limit, _grade(latency, limit, dead_band)),
+        Fact("busy", busy, Unit.SHARE, FULL, _grade(busy, FULL, dead_band)),
+        Fact("state", _last(observed.recent(series.state)[:, node.index]), Unit.BYTES),
+    ]  # fmt: skip
+
+
+def _last(values: Floats) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known[-1]) if len(known) else None
+
+
+def _slope(observed: ClusterObservation, values: Floats) -> float | None:
+    """Return the change per second over the last `RECENT`, None without a trend."""
+    times = observed.recent(observed.series.times)
+    recent = observed.recent(values)
+    known = ~np.isnan(recent)
+    trend = trend_of(times[known].tolist(), recent[known].tolist()) if known.any() else None
+    return None if trend is None else trend.slope
+
+
+def load_series(observed: ClusterObservation, node: Node, shift: LoadShift) -> Series:
+    """Return the load of a node over time against its capacity."""
+    return series_of(
+        observed, f"Load of {node.name}", observed.series.loads[:, node.index], Unit.RATE,
+        load_limit(observed, node), "limit", shift,
+    )  # fmt: skip
+
+
+def series_of(
+    observed: ClusterObservation, title: str, values: Floats, unit: Unit, limit: float | None,
+    limit_title: str, shift: LoadShift | None = None,
+) -> Series:  # fmt: skip
+    """Return a measure over time with its limit and its change."""
+    changed = shift is not None and shift.time is not None
+    return Series(
+        title=title, unit=unit,
+        times=[round(1000 * moment) for moment in observed.series.times.tolist()],
+        values=[None if np.isnan(value) else float(value) for value in values],
+        limit=limit, limit_title=limit_title,
+        baseline=shift.before if changed and shift is not None else None,
+        changed_at=_ms(shift.time) if shift is not None and shift.time is not None else None,
+        explained_at=_ms(observed.time),
+    )  # fmt: skip
+
+
+def _ms(moment: datetime) -> int:
+    return round(1000 * moment.timestamp())

@@ -1,0 +1,144 @@
+"""The queries of a node, the streams that they read, and the part of each stream that it gets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from redis.exceptions import RedisError
+
+from controlplane.connections import redis_client
+from controlplane.models import Cluster, Query, QueryStream, Stream, Task
+from controlplane.wire.measures import TaskMeasure, read_tasks
+
+
+@dataclass(frozen=True)
+class HostedQuery:
+    """A query with tasks on a node.
+
+    `tasks`: their numbers; `task_count`: of all its tasks; `records_per_s`, `state_bytes`: of the
+    tasks on the node, None if they are not measured.
+    """
+
+    id: int
+    name: str
+    tasks: Sequence[int]
+    task_count: int
+    streams: Sequence[int]
+    records_per_s: float | None = None
+    state_bytes: int | None = None
+    submitted_by: str = ""
+
+    @property
+    def is_split(self) -> bool:
+        """Return True if its key is split into several tasks."""
+        return self.task_count > 1
+
+
+@dataclass(frozen=True, eq=False)
+class NodeWork:
+    """The queries on a node by id, and the names of their streams by id.
+
+    `shares`: of the records of a split query, the part that its tasks on the node process.
+    """
+
+    queries: Mapping[int, HostedQuery]
+    stream_names: Mapping[int, str]
+    shares: Mapping[int, float]
+
+    @cached_property
+    def weights(self) -> dict[int, float]:
+        """Return the part of the records of each stream that the node receives, by id.
+
+        A stream is delivered once for all queries of one task; of split queries, each adds the part
+        of its tasks on the node.
+        """
+        return self.weights_without(frozenset())
+
+    def weights_without(self, queries: frozenset[int]) -> dict[int, float]:
+        """Return the weights as if these queries were elsewhere."""
+        weights: dict[int, float] = {}
+        for query in self.queries.values():
+            if query.id in queries:
+                continue
+            part = self.shares.get(query.id, 1.0) if query.is_split else 1.0
+            for stream in query.streams:
+                weights[stream] = min(1.0, weights.get(stream, 0.0) + part)
+        return weights
+
+
+def read_node_work(cluster: Cluster, node: int, *, measured: bool = True) -> NodeWork:
+    """Return the present work of a node; `measured`: with the measures of its tasks from Redis."""
+    hosted = Task.objects.filter(node__cluster=cluster, node__index=node).values("query")
+    queries = Query.objects.filter(pk__in=hosted).only("id", "name", "task_count", "submitted_by")
+    rows = list(queries.order_by("id"))
+    reads: dict[int, list[int]] = {}
+    for query, stream in QueryStream.objects.filter(query__in=hosted).values_list(
+        "query_id", "stream_id"
+    ):
+        reads.setdefault(query, []).append(stream)
+    streams = {stream for read in reads.values() for stream in read}
+    every = Stream.objects.filter(cluster=cluster).values_list("id", "name")
+    names = {pk: name for pk, name in every if pk in streams}
+    tasks = _tasks_on(node, [query for query in rows if query.task_count > 1])
+    measures = task_measures(cluster) if measured else []
+    here, everywhere = _by_query(measures, node)
+    result = {
+        query.pk: _hosted(query, tasks.get(query.pk, (0,)), reads.get(query.pk, ()), here)
+        for query in rows
+    }
+    shares = {
+        query.id: _share(query, everywhere.get(query.id)) for query in result.values()
+        if query.is_split
+    }  # fmt: skip
+    return NodeWork(result, names, shares)
+
+
+def _hosted(
+    query: Query,
+    tasks: Sequence[int],
+    streams: Sequence[int],
+    measured: Mapping[int, tuple[float, int]],
+) -> HostedQuery:
+    rate, size = measured.get(query.pk, (None, None))
+    return HostedQuery(
+        query.pk, query.name, tasks, query.task_count, streams, rate, size, query.submitted_by
+    )
+
+
+def task_measures(cluster: Cluster) -> list[TaskMeasure]:
+    """Return the newest measures of all tasks; none if Redis is unavailable."""
+    try:
+        return read_tasks(redis_client(), cluster.slug, list(range(cluster.slots)))
+    except (RedisError, OSError):
+        return []
+
+
+def _tasks_on(node: int, split: Sequence[Query]) -> dict[int, list[int]]:
+    """Return the tasks of split queries on a node, by query."""
+    ranges = Task.ranges(Task.objects.filter(query__in=[query.pk for query in split]))
+    return {
+        query: [task for owner, first, stop in placed if owner == node
+                for task in range(first, stop)]
+        for query, placed in ranges.items()
+    }  # fmt: skip
+
+
+def _by_query(
+    measures: Sequence[TaskMeasure], node: int
+) -> tuple[dict[int, tuple[float, int]], dict[int, float]]:
+    """Return records/s and state of the tasks on a node by query, and records/s of all tasks."""
+    here: dict[int, tuple[float, int]] = {}
+    everywhere: dict[int, float] = {}
+    for measure in measures:
+        everywhere[measure.query] = everywhere.get(measure.query, 0.0) + measure.records_per_s
+        if measure.node == node:
+            rate, size = here.get(measure.query, (0.0, 0))
+            here[measure.query] = rate + measure.records_per_s, size + measure.state_bytes
+    return here, everywhere
+
+
+def _share(query: HostedQuery, total: float | None) -> float:
+    """Return the part of the records of a split query that its tasks on the node process."""
+    if total and query.records_per_s is not None:
+        return min(1.0, query.records_per_s / total)
+    return len(query.tasks) / query.task_count

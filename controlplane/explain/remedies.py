@@ -1,0 +1,162 @@
+"""Plans that would end what is explained: waiting proposals, and planners that fit the reason."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from controlplane.alerts.measures import Measure
+from controlplane.explain.cause import Cause, CauseCode
+from controlplane.explain.observation import FULL, ClusterObservation
+from controlplane.explain.units import Unit
+from controlplane.explain.values import Effect, Remedy, RemedyReason
+from controlplane.models import Proposal, Query
+from controlplane.planning import measures
+from controlplane.planning.adapter import PlannerAdapter
+from controlplane.planning.adapters import adapters, measures_of
+from controlplane.watch.loops import IMBALANCE, REPLICATION, SKEW
+
+# Waiting proposals that are read, the newest first.
+_PROPOSALS: Final = 5
+_UNITS: Final = {
+    measures.Unit.RATIO: Unit.RATIO,
+    measures.Unit.SHARE: Unit.SHARE,
+    measures.Unit.RATE: Unit.RATE,
+    measures.Unit.BYTES: Unit.BYTES,
+    measures.Unit.COUNT: Unit.COUNT,
+}
+# The loop of the watch whose planners end what a reason states.
+_LOOPS: Final = {
+    RemedyReason.HOT_KEY: "skew",
+    RemedyReason.ROOM_ELSEWHERE: "overload",
+    RemedyReason.ALL_FULL: "ladder",
+    RemedyReason.REPLICATION: "replication",
+}
+
+
+def remedies(
+    observed: ClusterObservation, node: int | None, cause: Cause | None, measure: str
+) -> list[Remedy]:
+    """Return the plans that would end it, waiting proposals first.
+
+    `node`: the index of the node that the waiting proposals must touch, None for any proposal.
+    """
+    waiting = _waiting(observed, node) if observed.is_live else []
+    offered = _offered(observed, cause, measure)
+    known = {remedy.planner for remedy in waiting}
+    rows = [*waiting, *(remedy for remedy in offered if remedy.planner not in known)]
+    return [Remedy(**{**vars(remedy), "is_best": place == 0}) for place, remedy in enumerate(rows)]
+
+
+def _waiting(observed: ClusterObservation, node: int | None) -> list[Remedy]:
+    """Return the ready proposals of the cluster with actions on a node, or all of them."""
+    rows = Proposal.objects.filter(
+        cluster=observed.cluster, state=Proposal.State.READY, comparison=None
+    ).defer("imbalance_after", "drift")
+    result = []
+    for row in rows.order_by("-requested_at", "-id")[:_PROPOSALS]:
+        count = len(row.actions) if node is None else _touching(row.actions, node)
+        if not count:
+            continue
+        result.append(
+            Remedy(
+                row.planner, _title(row.planner), RemedyReason.WAITING, proposal=row.pk,
+                ready_at=row.requested_at, actions=count, effects=_effects(row),
+            )
+        )  # fmt: skip
+    return result
+
+
+def _title(planner: str) -> str:
+    adapter = adapters().get(planner)
+    return planner if adapter is None else adapter.effect
+
+
+def _touching(actions: Iterable[Any], node: int) -> int:
+    """Return the number of stored actions that move tasks from or to a node, or change others.
+
+    Actions of other kinds concern the whole cluster, or a query whose node is not stored.
+    """
+    count = 0
+    for row in actions:
+        if isinstance(row, list):
+            count += node in (row[2], row[3])
+        else:
+            named = row.get("action", row).get("node")
+            count += named is None or named == node
+    return count
+
+
+def _effects(proposal: Proposal) -> list[Effect]:
+    """Return what a proposal improves, and the load of the fullest node."""
+    adapter = adapters().get(proposal.planner)
+    names = {*(adapter.improves if adapter is not None else ()), measures.FULLEST.name}
+    result = []
+    for measure in measures_of(proposal.planner):
+        before, after = proposal.before.get(measure.name), proposal.after.get(measure.name)
+        if measure.name in names and _is_number(before) and _is_number(after):
+            result.append(_effect(measure, before, after))
+    return result
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float)
+
+
+def _effect(measure: measures.Measure, before: float, after: float) -> Effect:
+    return Effect(measure.name, measure.title, _UNITS[measure.unit], before, after)
+
+
+def _offered(observed: ClusterObservation, cause: Cause | None, measure: str) -> list[Remedy]:
+    """Return the planners whose plans end the reasons, one for each reason, in their order."""
+    running = Query.objects.filter(cluster=observed.cluster, state=Query.State.RUNNING)
+    split = running.filter(task_count__gt=1).count()
+    whole = running.count() - split
+    result: list[Remedy] = []
+    for reason in _reasons(observed, cause, measure, split):
+        for adapter in _serving(_LOOPS[reason], whole, split):
+            parameters = _parameters(observed, adapter, reason)
+            result.append(Remedy(adapter.name, adapter.effect, reason, parameters))
+            break
+    return result
+
+
+def _reasons(
+    observed: ClusterObservation, cause: Cause | None, measure: str, split: int
+) -> Sequence[RemedyReason]:
+    """Return why plans would help: what the cause is, and whether other nodes have room."""
+    reasons = []
+    if cause is not None and cause.code is CauseCode.HOT_KEY and split:
+        reasons.append(RemedyReason.HOT_KEY)
+    if measure == Measure.REPLICATION:
+        reasons.append(RemedyReason.REPLICATION)
+    full = observed.full_share
+    if full is not None and full <= FULL:
+        reasons.append(RemedyReason.ROOM_ELSEWHERE)
+    # Also beside moves: load shedding takes effect at once.
+    if measure in (Measure.LOAD, Measure.LATENCY) and full is not None:
+        reasons.append(RemedyReason.ALL_FULL)
+    return reasons
+
+
+def _serving(loop: str, whole: int, split: int) -> list[PlannerAdapter]:
+    """Return the planners that serve a watch loop and can plan for the queries, best first."""
+    known = [
+        (adapter.watch.order, adapter)
+        for adapter in adapters().values()
+        if adapter.watch is not None
+        and loop in adapter.watch.loops
+        and adapter.watch.needs(whole, split)
+    ]
+    return [adapter for _, adapter in sorted(known, key=lambda pair: pair[0])]
+
+
+def _parameters(
+    observed: ClusterObservation, adapter: PlannerAdapter, reason: RemedyReason
+) -> dict[str, float]:
+    """Return the parameters with which the watch loops would request the plan."""
+    if adapter.watch is None:
+        return {}
+    policy = observed.policy
+    limits = {SKEW: policy.watch_skew, IMBALANCE: policy.watch_imbalance,
+              REPLICATION: policy.watch_replication}  # fmt: skip
+    measure = SKEW if reason is RemedyReason.HOT_KEY else IMBALANCE
+    return dict(adapter.watch.parameters(limits[measure]))

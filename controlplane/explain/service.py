@@ -1,0 +1,272 @@
+"""Explanations: what is wrong with a subject, since when, why, and what would end it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from django.utils import timezone
+
+from algorithms.vocabulary import Floats
+from controlplane.alerts.measures import KINDS, LimitInput, Measure
+from controlplane.catalog.queries import query_by_name
+from controlplane.errors import NotFound
+from controlplane.explain.cause import Cause
+from controlplane.explain.changes import LISTED, changes_of_node, rate_changes
+from controlplane.explain.contributions import (
+    StreamRise,
+    key_contributions,
+    query_contributions,
+    read_node_keys,
+    stream_contributions,
+    stream_rises,
+)
+from controlplane.explain.diagnosis import NodeEvidence, cause_of_cluster, cause_of_node
+from controlplane.explain.node_findings import (
+    load_finding,
+    load_limit,
+    load_series,
+    load_shift,
+    measure_finding,
+    node_facts,
+    series_of,
+)
+from controlplane.explain.node_work import read_node_work
+from controlplane.explain.observation import ClusterObservation
+from controlplane.explain.remedies import remedies
+from controlplane.explain.stream_subject import explain_stream
+from controlplane.explain.subjects import Subject, SubjectKind
+from controlplane.explain.units import Unit
+from controlplane.explain.values import (
+    Change,
+    ChangeKind,
+    Explanation,
+    Fact,
+    Finding,
+    Series,
+)
+from controlplane.models import Cluster, Decision, Node, Query, ReplicationBound, Task
+from controlplane.pagination.lookup import row_by
+
+# Measures whose cause is that of the fullest node.
+_OF_NODES: Final = (Measure.LATENCY, Measure.LOAD, Measure.IMBALANCE)
+
+
+@dataclass(frozen=True)
+class Breach:
+    """An exceeded limit: of a measure of the cluster, or of one node; `time`: None for now."""
+
+    measure: str
+    node: int | None = None
+    time: datetime | None = None
+    since: datetime | None = None
+
+
+def likely_cause(cluster: Cluster, breach: Breach, now: datetime | None = None) -> Cause | None:
+    """Return the likely cause of an exceeded limit, None if nothing is known.
+
+    Data that are missing, or stores that are unavailable, give no error.
+    """
+    observed = _observation(cluster, breach.time, now)
+    node = observed.fullest if breach.node is None else observed.node(breach.node)
+    if node is None or breach.measure not in _OF_NODES:
+        return cause_of_cluster(observed)
+    return _cause(observed, breach.measure, _evidence(observed, node))
+
+
+def explain(cluster: Cluster, subject: Subject, now: datetime | None = None) -> Explanation:
+    """Return the explanation of a subject of the cluster. Raises `NotFound`."""
+    observed = _observation(cluster, subject.time, now)
+    return _EXPLAINERS[subject.kind](observed, subject)
+
+
+def _observation(
+    cluster: Cluster, time: datetime | None, now: datetime | None
+) -> ClusterObservation:
+    present = now or timezone.now()
+    return ClusterObservation(cluster, min(time or present, present), present)
+
+
+def _evidence(observed: ClusterObservation, node: Node) -> NodeEvidence:
+    work = read_node_work(observed.cluster, node.index, measured=observed.is_live)
+    shift = load_shift(observed, node)
+    rises = stream_rises(observed, work.weights, work.stream_names)
+    keys = read_node_keys(observed, work, shift.time)
+    changes = changes_of_node(
+        observed.cluster, node.index, observed.start, observed.time, work.weights
+    )
+    return NodeEvidence(observed, node, work, shift, rises, keys, changes)
+
+
+def _cause(observed: ClusterObservation, measure: str, evidence: NodeEvidence) -> Cause | None:
+    """Return the cause of a measure: of a node, or of the cluster if no node is above its limit."""
+    node = evidence.node
+    load = observed.load(node.index)
+    calm = load is None or load <= load_limit(observed, node)
+    if measure == Measure.LATENCY and calm:
+        return cause_of_cluster(observed) or cause_of_node(evidence)
+    return cause_of_node(evidence)
+
+
+def _explain_node(observed: ClusterObservation, subject: Subject) -> Explanation:
+    node = observed.node(int(subject.name))
+    if node is None:
+        raise NotFound("node", subject.name)
+    evidence = _evidence(observed, node)
+    finding = load_finding(observed, node)
+    series = load_series(observed, node, evidence.shift)
+    return _of_node(observed, subject, evidence, node.name, finding, series)
+
+
+def _of_node(
+    observed: ClusterObservation, subject: Subject, evidence: NodeEvidence, title: str,
+    finding: Finding, series: Series,
+) -> Explanation:  # fmt: skip
+    """Return an explanation by the contributions, changes and remedies of one node."""
+    node = evidence.node
+    excess = (observed.load(node.index) or 0.0) - load_limit(observed, node)
+    cause = _cause(observed, finding.measure, evidence)
+    queries = evidence.work.queries
+    return Explanation(
+        subject=subject,
+        title=title,
+        time=observed.time,
+        is_live=observed.is_live,
+        finding=finding,
+        facts=[*node_facts(observed, node), _affected(observed, len(queries))],
+        series=series,
+        streams=stream_contributions(evidence.rises, excess),
+        keys=key_contributions(evidence.keys, evidence.shift.after, excess),
+        queries=query_contributions(list(queries.values())),
+        changes=_timeline(evidence.changes, evidence.rises, finding),
+        cause=cause,
+        remedies=remedies(observed, node.index, cause, finding.measure),
+        assignment_is_present=_is_present(observed, evidence),
+    )
+
+
+def _affected(observed: ClusterObservation, count: int) -> Fact:
+    running = Query.objects.filter(cluster=observed.cluster, state=Query.State.RUNNING).count()
+    return Fact("queries", count, Unit.COUNT, total=running)
+
+
+def _is_present(observed: ClusterObservation, evidence: NodeEvidence) -> bool:
+    """Return False if tasks have moved to the node after the explained moment."""
+    if observed.is_live:
+        return True
+    after = changes_of_node(observed.cluster, evidence.node.index, observed.time, observed.now)
+    return not any(change.arrived for change in after)
+
+
+def _timeline(
+    changes: Sequence[Change], rises: Sequence[StreamRise], finding: Finding
+) -> list[Change]:
+    """Return the changes with those of rates and the exceeded limit, oldest first."""
+    rows = [*changes, *rate_changes(rises)]
+    if finding.since is not None:
+        rows.append(
+            Change(
+                ChangeKind.EXCEEDED, finding.since, after=finding.limit, unit=finding.unit,
+                name=finding.measure,
+            )
+        )  # fmt: skip
+    return sorted(rows, key=lambda change: change.time)[-LISTED:]
+
+
+def _explain_measure(observed: ClusterObservation, subject: Subject) -> Explanation:
+    measure = Measure(subject.name)
+    kind, node = KINDS[measure], observed.fullest
+    values, limit = _values_of(observed, measure), kind.limit(_limit_input(observed))
+    finding = measure_finding(observed, measure, values, limit)
+    series = series_of(observed, kind.title, values, Unit(kind.unit), limit, "limit")
+    if node is None:
+        return Explanation(
+            subject, kind.title, observed.time, observed.is_live, finding, series=series,
+            cause=cause_of_cluster(observed),
+        )  # fmt: skip
+    evidence = _evidence(observed, node)
+    return _of_node(observed, subject, evidence, kind.title, finding, series)
+
+
+def _limit_input(observed: ClusterObservation) -> LimitInput:
+    bound = ReplicationBound.objects.filter(cluster=observed.cluster).first()
+    return LimitInput(observed.cluster, observed.policy, None if bound is None else bound.bound)
+
+
+def _values_of(observed: ClusterObservation, measure: Measure) -> Floats:
+    """Return a measure of the cluster over time, NaN where it is not measured."""
+    series = observed.series
+    loads = series.loads[:, : len(observed.nodes)] / observed.capacities
+    values: dict[Measure, Floats] = {
+        Measure.LATENCY: series.p95,
+        Measure.IMBALANCE: series.imbalance,
+        Measure.REPLICATION: series.replication,
+        Measure.RECORDS: series.arrived,
+        Measure.LOAD: loads.max(axis=1, initial=-1.0),
+    }
+    return values.get(measure, series.arrived * float("nan"))
+
+
+def _explain_query(observed: ClusterObservation, subject: Subject) -> Explanation:
+    """Explain the latency of a query by the fullest of its nodes."""
+    query = query_by_name(observed.cluster, subject.name)
+    hosts = set(Task.objects.filter(query=query).values_list("node__index", flat=True))
+    nodes = [
+        (share or 0.0, -node.index, node)
+        for share, node in zip(observed.shares, observed.nodes, strict=True)
+        if node.index in hosts
+    ]
+    kind, limit = KINDS[Measure.LATENCY], float(observed.policy.latency_ms)
+    if not nodes:
+        finding = Finding(Measure.LATENCY, None, limit, Unit.MS, kind.setting)
+        return Explanation(subject, query.name, observed.time, observed.is_live, finding)
+    node = max(nodes, key=lambda row: row[:2])[2]
+    values = observed.series.p95_by_node[:, node.index]
+    finding = measure_finding(observed, Measure.LATENCY, values, limit)
+    finding = replace(finding, node=node.index, node_name=node.name)
+    series = series_of(observed, f"Latency of {node.name}", values, Unit.MS, limit, "limit")
+    evidence = _evidence(observed, node)
+    explanation = _of_node(observed, subject, evidence, query.name, finding, series)
+    own = evidence.work.queries.get(query.pk)
+    rate = None if own is None else own.records_per_s
+    return replace(explanation, facts=[*explanation.facts, Fact("records", rate, Unit.RATE)])
+
+
+# The measure of each watch loop; loops about nodes and split nodes have that of the fullest node.
+_LOOPS: Final[Mapping[str, Measure]] = {
+    "latency": Measure.LATENCY,
+    "imbalance": Measure.IMBALANCE,
+    "replication": Measure.REPLICATION,
+    "overload": Measure.LOAD,
+}
+
+
+def _explain_decision(observed: ClusterObservation, subject: Subject) -> Explanation:
+    """Explain the measure of a decision of a watch loop, when it was first made."""
+    rows = Decision.objects.filter(cluster=observed.cluster)
+    row = row_by(rows, "decision", pk=int(subject.name))
+    moment = ClusterObservation(
+        observed.cluster, min(subject.time or row.last_at, observed.now), observed.now
+    )
+    measure = _LOOPS.get(row.loop, Measure.LOAD)
+    inner = Subject(SubjectKind.MEASURE, measure, moment.time)
+    explanation = _explain_measure(moment, inner)
+    change = Change(
+        ChangeKind.DECISION, row.first_at, name=row.loop, id=row.pk, proposal=row.proposal_id,
+        before=row.limit, after=row.number, reason=row.text, count=row.count, until=row.last_at,
+    )  # fmt: skip
+    changes = sorted([*explanation.changes, change], key=lambda item: item.time)
+    return replace(explanation, subject=subject, changes=changes)
+
+
+def _explain_stream(observed: ClusterObservation, subject: Subject) -> Explanation:
+    return explain_stream(observed, subject)
+
+
+_EXPLAINERS: Final[Mapping[SubjectKind, Callable[[ClusterObservation, Subject], Explanation]]] = {
+    SubjectKind.NODE: _explain_node,
+    SubjectKind.STREAM: _explain_stream,
+    SubjectKind.QUERY: _explain_query,
+    SubjectKind.MEASURE: _explain_measure,
+    SubjectKind.DECISION: _explain_decision,
+}

@@ -1,0 +1,141 @@
+"""The explanation of a stream: its rate, its split node, who reads it, what changed."""
+
+from typing import Final
+
+import numpy as np
+from django.db.models import Count
+
+from controlplane.alerts.measures import KINDS, Grade, Measure
+from controlplane.explain.cause import Cause, CauseCode
+from controlplane.explain.changes import changes_of_node
+from controlplane.explain.contributions import StreamRise, stream_rises
+from controlplane.explain.observation import FULL, ClusterObservation, mean
+from controlplane.explain.subjects import Subject
+from controlplane.explain.units import Unit
+from controlplane.explain.values import (
+    Change,
+    ChangeKind,
+    Contribution,
+    Contributions,
+    Explanation,
+    Fact,
+    Finding,
+    Remedy,
+    RemedyReason,
+    Series,
+)
+from controlplane.models import QueryStream, Stream, Task
+from controlplane.pagination.lookup import row_by
+from controlplane.planning.adapters import adapters
+
+_LISTED: Final = 5
+# The planner that redirects streams.
+_ADMISSION: Final = "admission"
+# No node has this index: only changes of streams are read.
+_NO_NODE: Final = -1
+
+
+def explain_stream(observed: ClusterObservation, subject: Subject) -> Explanation:
+    """Return the explanation of a stream of the cluster. Raises `NotFound`."""
+    rows = Stream.objects.filter(cluster=observed.cluster)
+    stream = row_by(rows, "stream", name=subject.name)
+    rises = stream_rises(observed, {stream.pk: 1.0}, {stream.pk: stream.name})
+    rise = rises[0] if rises else None
+    used = _split_share(observed, stream.split)
+    readers = QueryStream.objects.filter(stream=stream)
+    limit = None if not observed.cluster.split_capacity else observed.cluster.split_capacity
+    rate = None if rise is None else rise.after
+    finding = Finding(
+        Measure.RECORDS, rate, limit, Unit.RATE, "split_capacity" if limit else "",
+        KINDS[Measure.LOAD].grade(rate, limit, observed.policy.dead_band),
+    )  # fmt: skip
+    grade = KINDS[Measure.LOAD].grade(used, FULL, observed.policy.dead_band)
+    return Explanation(
+        subject=subject,
+        title=stream.name,
+        time=observed.time,
+        is_live=observed.is_live,
+        finding=finding,
+        facts=[
+            Fact("split_node", float(stream.split), Unit.COUNT),
+            Fact("split_utilisation", used, Unit.SHARE, FULL, grade),
+            Fact("queries", readers.count(), Unit.COUNT),
+        ],
+        series=_series(observed, stream, rise),
+        queries=_receivers(stream, rate),
+        changes=_changes(observed, stream, rise),
+        cause=_cause(rise),
+        remedies=_remedies(grade),
+    )
+
+
+def _split_share(observed: ClusterObservation, split: int) -> float | None:
+    """Return the used part of the capacity of a split node."""
+    used = observed.recent(observed.series.splits)
+    return mean(used[:, split]) if split < used.shape[1] else None
+
+
+def _series(observed: ClusterObservation, stream: Stream, rise: StreamRise | None) -> Series:
+    history = observed.rates([stream.pk])
+    rates = history.rates[0] if history.rates.shape[1] else np.zeros(0)
+    changed = rise is not None and rise.time is not None
+    return Series(
+        f"Rate of {stream.name}",
+        Unit.RATE,
+        [round(1000 * moment.timestamp()) for moment in history.starts],
+        [None if np.isnan(rate) else float(rate) for rate in rates],
+        observed.cluster.split_capacity or None,
+        "capacity of a split node",
+        rise.before if changed and rise is not None else None,
+        round(1000 * rise.time.timestamp()) if rise is not None and rise.time is not None else None,
+        round(1000 * observed.time.timestamp()),
+    )
+
+
+def _receivers(stream: Stream, rate: float | None) -> Contributions | None:
+    """Return the nodes that receive the stream, with the number of its readers on each."""
+    tasks = Task.objects.filter(query__streams=stream, query__task_count=1)
+    counted = tasks.order_by().values("node__name").annotate(n=Count("query", distinct=True))
+    rows = sorted(counted.values_list("node__name", "n"), key=lambda row: -row[1])
+    total = sum(count for _, count in rows)
+    if not total or rate is None:
+        return None
+    shown = [Contribution(name, rate, count / total) for name, count in rows[:_LISTED]]
+    others = sum(count for _, count in rows[_LISTED:])
+    left_out = len(rows) - len(shown)
+    return Contributions(rate * len(rows), shown, left_out, rate * left_out, others / total)
+
+
+def _changes(observed: ClusterObservation, stream: Stream, rise: StreamRise | None) -> list[Change]:
+    changes = [
+        change
+        for change in changes_of_node(
+            observed.cluster, _NO_NODE, observed.start, observed.time, [stream.pk]
+        )
+        if change.kind in (ChangeKind.REDIRECTION, ChangeKind.DROP_RULE, ChangeKind.RESTART)
+    ]
+    if rise is not None and rise.time is not None:
+        changes.append(
+            Change(
+                ChangeKind.RATE, rise.time, stream.name, stream.pk, before=rise.before,
+                after=rise.after,
+            )
+        )  # fmt: skip
+    return sorted(changes, key=lambda change: change.time)
+
+
+def _cause(rise: StreamRise | None) -> Cause | None:
+    if rise is None or rise.time is None or rise.after <= rise.before:
+        return None
+    return Cause(
+        CauseCode.STREAM_ROSE, time=rise.time,
+        stream=rise.id, stream_name=rise.name, before=rise.before, after=rise.after,
+    )  # fmt: skip
+
+
+def _remedies(grade: Grade) -> list[Remedy]:
+    adapter = adapters().get(_ADMISSION)
+    if adapter is None or grade not in (Grade.BAD, Grade.WARN):
+        return []
+    reason = RemedyReason.SPLIT_NODE_FULL
+    return [Remedy(adapter.name, adapter.effect, reason, is_best=True)]

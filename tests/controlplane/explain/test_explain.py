@@ -1,0 +1,212 @@
+"""Explanations of nodes, streams, queries, measures and decisions from stored rows."""
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from algorithms.partitioning.workloads import key_hashes
+from controlplane.access.roles import Actor
+from controlplane.alerts.measures import Grade, Measure
+from controlplane.errors import Invalid, NotFound
+from controlplane.explain import Breach, CauseCode, explain, likely_cause, parse_subject
+from controlplane.explain.values import ChangeKind, RemedyReason
+from controlplane.models import Cluster, Decision, KeySkew, Node, Query, RoutingVersion, Task
+from controlplane.proposals import requests
+from controlplane.topology import nodes
+from tests.support.cluster import placed, placed_split, stream_id
+from tests.support.explaining import OverTime, record_past, steps
+from tests.support.key_samples import sampled
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
+
+
+def node_of(query: Query) -> Node:
+    return Task.objects.get(query=query, index=0).node
+
+
+def one_query(operator: Actor, sf: Cluster) -> tuple[Query, Node]:
+    (query,) = placed(operator, sf, {"q": ["s0", "s1"]})
+    RoutingVersion.objects.filter(cluster=sf).update(created_at=timezone.now() - timedelta(hours=2))
+    sf.refresh_from_db()
+    return query, node_of(query)
+
+
+def even(sf: Cluster, node: Node, load: OverTime) -> list[OverTime]:
+    return [load if index == node.index else steps(100, 100, 1) for index in range(sf.slots)]
+
+
+def test_a_stream_that_rose_is_the_cause_and_the_largest_contribution(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    _, node = one_query(operator, sf)
+    rose, flat = stream_id(sf, "s0"), stream_id(sf, "s1")
+    record_past(
+        sf, now, even(sf, node, steps(150, 650, 8)),
+        {rose: steps(100, 600, 8), flat: steps(50, 50, 8)}, arrived=100.0,
+    )  # fmt: skip
+    cause = likely_cause(sf, Breach("node_load", node.index), now)
+    assert cause is not None
+    assert (cause.code, cause.stream, cause.node) == (CauseCode.STREAM_ROSE, rose, node.index)
+    assert (cause.before, cause.after) == pytest.approx((100, 600), rel=0.05)
+    assert cause.share == pytest.approx(1, abs=0.05)
+    assert cause.time is not None
+    assert abs(cause.time - (now - timedelta(minutes=8))) < timedelta(seconds=40)
+
+    found = explain(sf, parse_subject(f"node:{node.index}"), now)
+    assert (found.finding.grade, found.is_live) == (Grade.BAD, True)
+    assert found.finding.value == pytest.approx(650, rel=0.01)
+    assert found.finding.since is not None
+    assert abs(found.finding.since - (now - timedelta(minutes=8))) < timedelta(seconds=30)
+    assert found.streams is not None
+    first = found.streams.rows[0]
+    assert (first.id, first.is_large, found.streams.is_change) == (rose, True, True)
+    assert first.change == pytest.approx(500, rel=0.05)
+    assert [change.kind for change in found.changes] == [ChangeKind.RATE, ChangeKind.EXCEEDED]
+    assert [remedy.reason for remedy in found.remedies] == [
+        RemedyReason.ROOM_ELSEWHERE, RemedyReason.ALL_FULL,
+    ]  # fmt: skip
+    assert found.series is not None
+    assert found.series.baseline == pytest.approx(150, rel=0.05)
+
+    before = explain(sf, parse_subject(f"node:{node.index}@{ms(now - timedelta(minutes=12))}"), now)
+    assert (before.finding.grade, before.finding.since, before.is_live) == (Grade.GOOD, None, False)
+
+
+def ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+def test_a_lowered_capacity_is_the_cause_of_a_slow_node(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    _, node = one_query(operator, sf)
+    streams = {stream_id(sf, name): steps(100, 100, 1) for name in ("s0", "s1")}
+    record_past(sf, now, even(sf, node, steps(200, 200, 1)), streams)
+    nodes.configure(operator, node, "maintenance", capacity=120, emulated=True)
+    later = timezone.now()
+    cause = likely_cause(sf, Breach("latency_p95"), later)
+    assert cause is not None
+    assert (cause.code, cause.node) == (CauseCode.CAPACITY_LOWERED, node.index)
+    assert (cause.before, cause.after, cause.actor) == (500, 120, operator.name)
+    found = explain(sf, parse_subject("measure:latency_p95"), later)
+    assert found.cause == cause
+    (change,) = [row for row in found.changes if row.kind is ChangeKind.CAPACITY]
+    assert (change.before, change.after) == (500, 120)
+
+
+def test_streams_that_rose_together_fill_all_nodes(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    queries = placed(operator, sf, {f"q{i}": [f"s{i}", f"s{(i + 1) % 6}"] for i in range(6)})
+    RoutingVersion.objects.filter(cluster=sf).update(created_at=now - timedelta(hours=2))
+    rates = {stream_id(sf, f"s{i}"): steps(60, 400, 6) for i in range(6)}
+    record_past(sf, now, [steps(120, 800, 6)] * 4, rates)
+    cause = likely_cause(sf, Breach("node_load", node_of(queries[0]).index), now)
+    assert cause is not None
+    assert cause.code in (CauseCode.STREAM_ROSE, CauseCode.STREAMS_ROSE)
+    assert cause.full_share == pytest.approx(1.6, rel=0.01)
+    found = explain(sf, parse_subject(f"node:{node_of(queries[0]).index}"), now)
+    assert [remedy.reason for remedy in found.remedies] == [RemedyReason.ALL_FULL]
+
+
+def test_a_hot_key_is_the_cause_although_its_streams_rose(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    query = placed_split(operator, sf, key_grouping="key")
+    RoutingVersion.objects.filter(cluster=sf).update(created_at=now - timedelta(hours=2))
+    Cluster.objects.filter(pk=sf.pk).update(last_batch=ms(now) // 1000)
+    sf.refresh_from_db()
+    sampled(query, now, {"taxi": 900, **{f"car {i}": 1 for i in range(300)}}, splits=2)
+    starts = [now - timedelta(minutes=6, seconds=10 * place) for place in range(20)]
+    KeySkew.objects.bulk_create(
+        KeySkew(query=query, seconds=10, t=start, top_share=0.02, top10_share=0.1, imbalance=0.01,
+                pairs=300, records_per_s=300, grouping="key")
+        for start in starts
+    )  # fmt: skip
+    hosts = query_hosts(sf, query)
+    busiest = max(hosts, key=hosts.__getitem__)
+    node = sf.nodes.get(index=busiest)
+    loads = [steps(75, 800 if index == busiest else 80, 5) for index in range(4)]
+    rates = {stream_id(sf, name): steps(150, 500, 5) for name in ("s0", "s1")}
+    record_past(sf, now, loads, rates)
+    found = explain(sf, parse_subject(f"node:{node.index}"), now)
+    assert found.cause is not None
+    assert (found.cause.code, found.cause.key) == (CauseCode.HOT_KEY, "taxi")
+    assert found.cause.query == query.pk
+    assert found.keys is not None
+    assert (found.keys.rows[0].name, found.keys.rows[0].query) == ("taxi", query.name)
+    assert found.remedies[0].planner == "partitioning"
+    assert found.remedies[0].reason is RemedyReason.HOT_KEY
+
+
+def query_hosts(sf: Cluster, query: Query) -> dict[int, int]:
+    """Return the records of the key "taxi" by node, from its task."""
+    keys = ["taxi", *(f"car {i}" for i in range(300))]
+    task = key_hashes(len(keys)).tolist()[0] % query.task_count
+    ranges = Task.ranges(Task.objects.filter(query=query))[query.pk]
+    return {node: int(first <= task < stop) for node, first, stop in ranges}
+
+
+def test_a_plan_that_moved_queries_is_the_cause(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    query, node = one_query(operator, sf)
+    proposal = requests.request(operator, sf, "mms", {"nu": 1.0})
+    ops = [{"op": "move_tasks", "query": query.pk, "moves": [[node.index, 0, 1]]}]
+    version = RoutingVersion.objects.create(
+        cluster=sf, version=99, ops=ops, reason="step", actor="approver", proposal=proposal
+    )
+    moment = now - timedelta(minutes=8)
+    RoutingVersion.objects.filter(pk=version.pk).update(created_at=moment)
+    rates = {stream_id(sf, name): steps(300, 300, 1) for name in ("s0", "s1")}
+    record_past(sf, now, even(sf, node, steps(10, 600, 8)), rates)
+    found = explain(sf, parse_subject("query:q"), now)
+    assert found.cause is not None
+    assert (found.cause.code, found.cause.proposal) == (CauseCode.PLAN_MOVED, proposal.pk)
+    (change,) = [row for row in found.changes if row.kind is ChangeKind.PLAN]
+    assert (change.proposal, change.arrived, change.time) == (proposal.pk, 1, moment)
+
+
+def test_streams_and_decisions_are_explained(operator: Actor, sf: Cluster, now: datetime) -> None:
+    _, node = one_query(operator, sf)
+    rose = stream_id(sf, "s0")
+    record_past(sf, now, even(sf, node, steps(100, 600, 8)), {rose: steps(100, 600, 8)})
+    found = explain(sf, parse_subject("stream:s0"), now)
+    assert found.cause is not None
+    assert found.cause.stream == rose
+    assert found.finding.value == pytest.approx(600, rel=0.05)
+    decision = Decision.objects.create(
+        cluster=sf, loop="overload", code="asked", number=1.2, limit=1.0, unit="share",
+        text="node 0 is loaded to 120% of its capacity", first_at=now, last_at=now,
+    )  # fmt: skip
+    found = explain(sf, parse_subject(f"decision:{decision.pk}"), now)
+    assert found.finding.measure == Measure.LOAD
+    assert found.finding.value == pytest.approx(1.2, rel=0.01)
+    assert ChangeKind.DECISION in [change.kind for change in found.changes]
+
+
+@pytest.mark.parametrize("text", ["node:5", "node:5@1700000000000", "stream:a@b", "query:x y",
+                                  "measure:imbalance@1700000000000", "decision:7"])  # fmt: skip
+def test_a_subject_is_a_text(text: str) -> None:
+    assert str(parse_subject(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "node", "node:", "node:x", "node:²", "host:1", "measure:x", "node:1@9" + "9" * 30]
+)
+def test_other_texts_are_no_subjects(text: str) -> None:
+    with pytest.raises(Invalid):
+        parse_subject(text)
+
+
+def test_a_cluster_without_data_has_no_cause(operator: Actor, sf: Cluster, now: datetime) -> None:
+    assert likely_cause(sf, Breach("node_load", 0), now) is None
+    found = explain(sf, parse_subject("node:0"), now)
+    assert (found.finding.value, found.finding.grade) == (None, Grade.UNKNOWN)
+    for text in ("node:99", "stream:x", "query:x", "decision:1"):
+        with pytest.raises(NotFound):
+            explain(sf, parse_subject(text), now)
