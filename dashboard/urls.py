@@ -6,13 +6,16 @@ from django.urls import URLPattern, URLResolver, include, path
 from dashboard import access, grants, site, system
 from dashboard.account import login
 from dashboard.account import views as account
-from dashboard.clusters import fleet, incidents
+from dashboard.clusters import charts as cluster_charts
+from dashboard.clusters import fleet, incidents, node_rows
+from dashboard.clusters import parts as cluster_parts
 from dashboard.clusters import views as clusters
 from dashboard.integrations import attached, webhooks
 from dashboard.lab import files
 from dashboard.lab import views as lab
 from dashboard.policies import views as policies
-from dashboard.proposals import comparisons, effects, ledger
+from dashboard.proposals import actions as proposal_actions
+from dashboard.proposals import comments, comparisons, effects, ledger
 from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
 from dashboard.queries import changes, keys, submission
@@ -25,13 +28,15 @@ from dashboard.streams import views as streams
 
 _cluster: list[URLPattern] = [
     path("", clusters.overview, name="cluster"),
-    path("charts.json", clusters.charts, name="cluster-charts"),
-    path("aside/", clusters.aside, name="cluster-aside"),
-    path("status/", clusters.status, name="cluster-status"),
-    path("node-list/", clusters.node_list, name="cluster-node-list"),
+    path("charts.json", cluster_charts.charts, name="cluster-charts"),
+    path("summary/", cluster_parts.summary, name="cluster-summary"),
+    path("cards/", cluster_parts.cards, name="cluster-cards"),
+    path("strip/", cluster_parts.strip, name="cluster-strip"),
+    path("flow/", cluster_parts.flow, name="cluster-flow"),
+    path("node-list/", cluster_parts.nodes, name="cluster-node-list"),
+    path("nodes.csv", node_rows.nodes_csv, name="cluster-nodes-csv"),
     path("stuck-batch/", incidents.stuck_batch_page, name="stuck-batch"),
     path("stuck-batch/skip/", incidents.skip, name="skip-batch"),
-    path("numbers/", clusters.numbers, name="cluster-numbers"),
     path("start/", clusters.set_desired_state, {"verb": "start"}, name="cluster-start"),
     path("stop/", clusters.set_desired_state, {"verb": "stop"}, name="cluster-stop"),
     path("incidents/<int:pk>/decide/", incidents.decide, name="incident-decide"),
@@ -39,6 +44,7 @@ _cluster: list[URLPattern] = [
     path("nodes/", clusters.set_nodes, name="cluster-nodes"),
     path("limits/", clusters.set_limits, name="cluster-limits"),
     path("nodes/<int:index>/capacity/", clusters.set_capacity, name="node-capacity"),
+    path("nodes/<int:index>/form/", clusters.capacity_form, name="node-form"),
 ]
 _streams: list[URLPattern] = [
     path("streams/", streams.index, name="streams"),
@@ -94,8 +100,13 @@ _proposals: list[URLPattern] = [
     path("proposals/<int:pk>/", proposal.detail, name="proposal"),
     path("proposals/<int:pk>/charts.json", proposal.charts, name="proposal-charts"),
     path("proposals/<int:pk>/steps.json", proposal.step_charts, name="step-charts"),
-    path("proposals/<int:pk>/actions.json", proposal.actions_json, name="actions-json"),
-    path("proposals/<int:pk>/actions.csv", proposal.actions_csv, name="actions-csv"),
+    path("proposals/<int:pk>/proof.json", proposal.proof_charts, name="proof-charts"),
+    path("proposals/<int:pk>/actions/", proposal_actions.index, name="proposal-actions"),
+    path("proposals/<int:pk>/actions.json", proposal_actions.actions_json, name="actions-json"),
+    path("proposals/<int:pk>/actions.csv", proposal_actions.actions_csv, name="actions-csv"),
+    path("proposals/<int:pk>/comments/", comments.index, name="proposal-comments"),
+    path("proposals/<int:pk>/comments/add/", comments.add, name="comment-add"),
+    path("proposals/<int:pk>/reason/", comments.add_reason, name="proposal-reason"),
     path("proposals/<int:pk>/request-again/", proposals.request_again, name="request-again"),
     # Last, as it matches every verb.
     path("proposals/<int:pk>/<slug:verb>/", proposals.apply_verb, name="proposal-verb"),

@@ -32,11 +32,16 @@ class Status(StrEnum):
 OPEN = (
     Proposal.State.READY, Proposal.State.APPROVED, Proposal.State.EXECUTING, Proposal.State.PAUSED,
 )  # fmt: skip
+# In these states, reviews find out which actions can be applied.
+WAITS = (Proposal.State.READY, Proposal.State.APPROVED)
 
 
 @dataclass(frozen=True)
 class ActionStatus:
-    """The status of an action, its step, and the code of the reason if it was skipped."""
+    """The status of an action, its step, and the code of the reason if it is skipped.
+
+    A waiting action with a code cannot be applied now.
+    """
 
     status: Status
     step: int | None = None
@@ -75,6 +80,10 @@ def statuses(proposal: Proposal, steps: Iterable[Step]) -> list[ActionStatus]:
     """Return the status of each action by place; `steps` are ordered by number."""
     first = ActionStatus(Status.WAITING if proposal.state in OPEN else Status.NOT_APPLIED)
     result = [first] * len(proposal.actions)
+    if proposal.state in WAITS:
+        # Of those that the last review could not apply, the code tells why.
+        for place, code in proposal.obstacles:
+            result[place] = ActionStatus(Status.WAITING, code=code)
     rows = list(steps)
     reverted = rollback_places([{"direction": r.direction, "inverses": r.inverses} for r in rows])
     for step in rows:
@@ -109,16 +118,27 @@ def actions_page(
     proposal: Proposal, action_statuses: Sequence[ActionStatus], number: int, per_page: int
 ) -> Page[ActionRow]:
     """Return one page of the actions in their order; a number past the end: the last page."""
-    total = len(proposal.actions)
-    number, places = page_range(total, number, per_page)
-    plan = list(proposal.plan[places.start : places.stop])
+    return selected_page(proposal, action_statuses, range(len(proposal.actions)), number, per_page)
+
+
+def selected_page(
+    proposal: Proposal,
+    action_statuses: Sequence[ActionStatus],
+    places: Sequence[int],
+    number: int,
+    per_page: int,
+) -> Page[ActionRow]:
+    """Return one page of the actions at these places; a number past the end: the last page."""
+    number, shown = page_range(len(places), number, per_page)
+    chosen = places[shown.start : shown.stop]
+    plan = [proposal.plan[place] for place in chosen]
     names = names_of(proposal.cluster, plan)
     split = _split_queries(plan)
     rows = [
         _row(place, planned, names, split, action_statuses[place])
-        for place, planned in zip(places, plan, strict=True)
+        for place, planned in zip(chosen, plan, strict=True)
     ]
-    return Page(rows, total, number, per_page)
+    return Page(rows, len(places), number, per_page)
 
 
 def _split_queries(plan: Iterable[PlannedAction]) -> set[int]:

@@ -8,7 +8,7 @@ from controlplane.pagination.lookup import row_by
 from controlplane.planning.adapters import adapters
 
 # Columns that lists do not read.
-HEAVY = ("actions", "imbalance_after")
+HEAVY = ("actions", "imbalance_after", "obstacles", "summary")
 STATES = tuple(str(state) for state in Proposal.State)
 
 
@@ -40,3 +40,12 @@ def proposal_without_plan(cluster: Cluster, pk: int) -> Proposal:
     """Return a proposal whose plan is read when it is accessed; raises `NotFound`."""
     rows = Proposal.objects.filter(cluster=cluster).select_related("cluster")
     return row_by(rows.defer(*HEAVY), "proposal", pk=pk)
+
+
+def proposal_of_page(cluster: Cluster, pk: int) -> Proposal:
+    """Return a proposal with its summary, whose actions are read when they are accessed.
+
+    Raises `NotFound`.
+    """
+    rows = Proposal.objects.filter(cluster=cluster).select_related("cluster")
+    return row_by(rows.defer("actions", "imbalance_after", "obstacles"), "proposal", pk=pk)

@@ -18,6 +18,7 @@ from controlplane.planning.measures import (
 )
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.policies.gains import Gain, gain_between, measure_limits
+from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from controlplane.proposals.approval_lock import ApprovalLock, approval_lock
@@ -25,17 +26,6 @@ from controlplane.proposals.review import Review
 
 # Smaller differences are rounding errors.
 _SAME: Final = 1e-6
-# A node cannot process more than its capacity.
-_CAPACITY: Final = 1.0
-
-
-class Grade(StrEnum):
-    """A level by the limits of the policy."""
-
-    GOOD = "good"
-    WARN = "warn"
-    BAD = "bad"
-    UNKNOWN = "unknown"
 
 
 class MeasureStatus(StrEnum):
@@ -158,7 +148,7 @@ def summary_of(proposal: Proposal) -> PlanSummary:
 def _measures(
     proposal: Proposal, review: Review | None, policy: PolicySettings
 ) -> list[MeasureOutcome]:
-    limits = measure_limits(policy, proposal.bounds) | {FULLEST.name: _CAPACITY}
+    limits = measure_limits(policy, proposal.bounds) | {FULLEST.name: policy.watch_load}
     bounds = _bounds(proposal)
     return [
         _measure_outcome(measure, proposal, review, limits.get(measure.name), bounds, policy)

@@ -1,18 +1,10 @@
-"""A proposal, node by node and action by action; its execution, step by step."""
+"""Charts of a proposal: the imbalance after each action, and after each step of its execution."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dashboard.figures.parts import (
-    MAX_POINTS,
-    Figure,
-    Trace,
-    category_axis,
-    figure,
-    scatter,
-    value_axis,
-)
+from dashboard.figures.parts import Figure, Trace, figure, scatter, value_axis
 
 # Up to so many points each is a dot that one can point at.
 MAX_DOTS = 60
@@ -31,53 +23,55 @@ class StepShown:
     after: float | None
 
 
-def before_after(
-    names: Sequence[str], before: Sequence[float], after: Sequence[float], unit: str
+def imbalance_by_action(
+    start: float, places: Sequence[int], imbalance: Sequence[float], limit: float | None = None
 ) -> Figure:
-    """Draw two bars per node; the pale one is before."""
+    """Draw the imbalance after so many actions, from the start on, against the policy's limit."""
+    numbers, values = [0, *places], [start, *imbalance]
+    last = max(1, *numbers)
+    look = {"color": "--series-1", "width": 1.8, "shape": "hv"}
+    dots = "lines+markers" if len(values) <= MAX_DOTS else "lines"
+    drawn = scatter(
+        "after each action", numbers, values, dots, line=look, marker={"size": 5},
+        hovertemplate="%{y:.2%}",
+    )  # fmt: skip
+    top = 1.12 * max([*values, limit or 0.0, 0.01])
+    end, peak = values[-1], max(values)
+    worse = f"at most {peak:.0%} in between" if peak > start else "never above the start"
+    finding = f"Imbalance from {start:.0%} to {end:.0%} after {last} actions, {worse}"
     return figure(
-        [
-            _bars("before", names, before, "--before", unit),
-            _bars("after", names, after, "--chart-1", unit),
-        ],
-        barmode="group",
-        bargap=0.35,
-        bargroupgap=0.08,
-        xaxis=category_axis(),
-        yaxis=value_axis(unit),
-        margin={"l": 52, "r": 12, "t": 26, "b": 28},
-    )
-
-
-def proposal_figures(
-    names: Sequence[str],
-    before: dict[str, Any],
-    after: dict[str, Any],
-    imbalance: Sequence[float] = (),
-) -> dict[str, Figure]:
-    """Return the charts of a proposal by name: measures per node, and the imbalance on the way."""
-    return {
-        "rates": before_after(names, before.get("rates", []), after.get("rates", []), "records/s"),
-        "loads": before_after(names, before.get("loads", []), after.get("loads", []), "queries"),
-        "imbalance": imbalance_by_action(before.get("imbalance", 0.0), imbalance),
-    }
-
-
-def imbalance_by_action(start: float, imbalance: Sequence[float]) -> Figure:
-    """Draw the imbalance after each action, from the start on, over its lower bound 0."""
-    places, values = worst_of([start, *imbalance])
-    drawn = _dotted("after each action", places, values, {"color": "--chart-1"})
-    last = max(1, len(imbalance))
-    lines = [
-        _level("now", start, last, "--chart-3", "dash"),
-        _level("lower bound 0 %", 0.0, last, "--muted", "dot"),
-    ]
-    return figure(
-        [drawn, *lines],
+        [drawn],
         xaxis=_counting_axis("actions applied", last),
-        yaxis=value_axis("of capacity", tickformat=".1~%"),
-        margin=_MARGIN,
+        yaxis=value_axis("of capacity", tickformat=".1~%", range=[0, top]),
+        shapes=limit_shapes(limit, top),
+        annotations=limit_notes(limit, ".0%"),
+        margin=_MARGIN | {"t": 8},
+        meta={"finding": finding},
     )
+
+
+def limit_shapes(limit: float | None, top: float) -> list[dict[str, Any]]:
+    """Return the dashed line of a limit, and the shade of the side that it forbids."""
+    if limit is None:
+        return []
+    line = {"color": "--limit", "width": 1.5, "dash": "dash"}
+    whole = {"xref": "paper", "x0": 0, "x1": 1, "layer": "below"}
+    return [
+        {"type": "line", "y0": limit, "y1": limit, "line": line, **whole},
+        {"type": "rect", "y0": limit, "y1": max(top, limit), "line": {"width": 0},
+         "fillcolor": "--bad", "opacity": 0.08, **whole},
+    ]  # fmt: skip
+
+
+def limit_notes(limit: float | None, form: str) -> list[dict[str, Any]]:
+    """Return the label of a limit at its line."""
+    if limit is None:
+        return []
+    text = f"limit {limit:{form}}".replace("%", " %")
+    return [
+        {"xref": "paper", "x": 0, "y": limit, "text": text, "showarrow": False, "xanchor": "left",
+         "yanchor": "bottom", "font": {"size": 11, "color": "--limit"}},
+    ]  # fmt: skip
 
 
 def balance_of_steps(
@@ -89,8 +83,8 @@ def balance_of_steps(
     predicted = [start, *(promised[min(step.made, len(imbalance))] for step in steps)]
     measured = [steps[0].before if steps else None, *(step.after for step in steps)]
     traces = [
-        _over_steps("predicted", numbers, predicted, "--chart-3", "dash"),
-        _over_steps("measured", numbers, measured, "--chart-1", "solid"),
+        _over_steps("predicted", numbers, predicted, "--series-2", "dash"),
+        _over_steps("measured", numbers, measured, "--series-1", "solid"),
     ]
     rollback_step = next((step.number for step in steps if step.back), None)
     return figure(
@@ -100,35 +94,6 @@ def balance_of_steps(
         shapes=[] if rollback_step is None else [_rollback_line(rollback_step - 0.5)],
         margin=_MARGIN,
     )
-
-
-def worst_of(values: Sequence[float], points: int = MAX_POINTS) -> tuple[list[int], list[float]]:
-    """Return places and values, of many in a row the largest: no peak on the way is hidden."""
-    size = -(-len(values) // points)
-    if size <= 1:
-        return list(range(len(values))), list(values)
-    places = [
-        max(range(begin, min(begin + size, len(values))), key=values.__getitem__)
-        for begin in range(0, len(values), size)
-    ]
-    places = sorted({0, *places, len(values) - 1})
-    return places, [values[place] for place in places]
-
-
-def _bars(name: str, names: Sequence[str], values: Sequence[float], color: str, unit: str) -> Trace:
-    return {
-        "type": "bar",
-        "name": name,
-        "x": list(names),
-        "y": list(values),
-        "marker": {"color": color},
-        "hovertemplate": f"%{{y:,.3~r}} {unit}",
-    }
-
-
-def _level(name: str, value: float, last: int, color: str, dash: str) -> Trace:
-    look = {"color": color, "width": 1.2, "dash": dash}
-    return scatter(name, [0, last], [value, value], line=look, hoverinfo="skip")
 
 
 def _over_steps(

@@ -12,6 +12,7 @@ from controlplane.errors import Busy, Fields, Invalid
 from controlplane.executions import verbs
 from controlplane.isolation.limits import proposal_limits
 from controlplane.models import Cluster, Proposal
+from controlplane.pagination.pages import optional_whole
 from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.adapters import adapters
 from controlplane.planning.estimates import ShownEstimate
@@ -66,9 +67,12 @@ def apply_verb(request: PageRequest, cluster: Cluster, pk: int, verb: str) -> Ht
     """Apply a verb that the proposal's state allows; the form names seal and reason."""
     chosen = verbs.verb_at(verb)
     proposal = proposal_by_id(cluster, pk)
-    given = {name: request.POST.get(name, "") for name in ("seal", "reason")}
+    seal, reason = (request.POST.get(name, "") for name in ("seal", "reason"))
     with notify_refusals(request):
-        verbs.apply_verb(request.actor, proposal, chosen, **given)
+        applicable = optional_whole(request.POST, "applicable") if chosen.effect else None
+        verbs.apply_verb(
+            request.actor, proposal, chosen, seal=seal, reason=reason, applicable=applicable
+        )
         notify(request, chosen.done)
     return redirect("proposal", cluster.slug, pk)
 

@@ -1,99 +1,125 @@
-"""Rows of a proposal's measures: planned, recomputed, measured."""
+"""Rows of a proposal's measures: now, as proposed, as expected, and as measured afterwards."""
 
-from collections.abc import Mapping
-from datetime import datetime
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from controlplane.models import LedgerEntry, Proposal
-from controlplane.planning.adapters import measures_of
-from controlplane.planning.measures import Better, Measure, Unit
-from controlplane.policies.gains import value_text
-from controlplane.policies.store import policy_of
-from controlplane.topology.applicability import OBSTACLES
+from controlplane.models import LedgerEntry
+from controlplane.planning.adapters import all_measures
+from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, Measure
+from controlplane.policies.planner_record import error_of
+from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
 from dashboard.numbers import MISSING, milliseconds, percent, ratio, size
+from dashboard.proposals.headline import measure_text
 
+_Write = Callable[[float | None], str]
 # The figures of the ledger: title, unit of charts, and format of cells.
-LEDGER = {
-    "imbalance": ("Imbalance", "", percent),
-    "fullest": ("Load of fullest node", "", percent),
-    "replication_factor": ("Replication", "", ratio),
+LEDGER: Final[Mapping[str, tuple[str, str, _Write]]] = {
+    "imbalance": (IMBALANCE.title, "", percent),
+    "fullest": (FULLEST.title, "", percent),
+    "replication_factor": (REPLICATION_FACTOR.title, "", ratio),
     "bytes": ("State moved", "bytes", size),
     "pause_ms": ("Longest pause", "ms", milliseconds),
-    "latency_ms": ("p95 latency", "ms", milliseconds),
+    "latency_ms": ("Latency p95", "ms", milliseconds),
+}
+# The words of a row's chip.
+STATUSES: Final[Mapping[MeasureStatus, str]] = {
+    MeasureStatus.RESOLVED: "now OK",
+    MeasureStatus.KEPT: "OK",
+    MeasureStatus.REMAINS: "above limit",
+    MeasureStatus.WORSENED: "worse",
+    MeasureStatus.NO_LIMIT: "",
 }
 
 
-def measure_rows(
-    planner: str,
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-    bounds: Mapping[str, float] | None = None,
-) -> list[dict[str, str]]:
-    """Return the measures of a planner's proposals that have one value for the cluster, as text.
+@dataclass(frozen=True)
+class MeasureRow:
+    """A measure of a plan as text, with the values of its drawing."""
 
-    `note`: unit, better direction, bound.
-    """
+    row: MeasureOutcome
+    title: str
+    now: str
+    proposed: str
+    expected: str
+    limit: str
+    bound: str
+    status: str
+    grade: str
+
+
+@dataclass(frozen=True)
+class ProofRow:
+    """A figure of an executed plan as text; `is_close`: its error is within the policy's limit."""
+
+    title: str
+    before: str
+    approved: str
+    expected: str
+    measured: str
+    error: str
+    without: str
+    without_error: str
+    is_close: bool | None
+
+
+def measure_rows(outcome: Outcome) -> list[MeasureRow]:
+    """Return the measures of a plan that have one value for the cluster."""
     return [
-        {
-            "title": measure.title,
-            "before": _text(measure, before.get(measure.name)),
-            "after": _text(measure, after.get(measure.name)),
-            "note": _note(measure, (bounds or {}).get(measure.name)),
-        }
-        for measure in measures_of(planner)
-        if not measure.per_node
+        MeasureRow(
+            row=row,
+            title=row.measure.title,
+            now=_text(row.measure, row.now),
+            proposed=_text(row.measure, row.proposed),
+            expected=_text(row.measure, row.expected),
+            limit=_text(row.measure, row.limit, ""),
+            bound=_text(row.measure, row.bound, ""),
+            status=STATUSES[row.status],
+            grade="" if row.status is MeasureStatus.NO_LIMIT else str(row.grade),
+        )
+        for row in outcome.measures
     ]
 
 
-def _text(measure: Measure, value: float | None) -> str:
-    if value is None:
-        return MISSING
-    # The note has the unit, for lack of space.
-    return f"{value:,.0f}" if measure.unit is Unit.RATE else value_text(measure, value)
+def _text(measure: Measure, value: float | None, missing: str = MISSING) -> str:
+    return missing if value is None else measure_text(measure, value)
 
 
-def _note(measure: Measure, bound: float | None) -> str:
-    parts = [str(measure.unit)] if measure.unit is Unit.RATE else []
-    if measure.better is not Better.NEITHER:
-        parts.append(f"{measure.better} is better")
-    if bound is not None:
-        parts.append(f"bound {_text(measure, bound)}")
-    return "; ".join(parts)
+def proof_rows(entry: LedgerEntry, before: Mapping[str, float], tolerated: float) -> list[ProofRow]:
+    """Return the figures of an executed plan; `tolerated`: the relative error of the policy."""
+    return [
+        _proof_row(figure, entry, before, tolerated)
+        for figure in LEDGER
+        if figure in entry.approved or figure in entry.measured
+    ]
 
 
-def shown_review(proposal: Proposal) -> dict[str, Any] | None:
-    """Return the last review of a waiting proposal, None without one."""
-    row = proposal.review
-    if not row or proposal.state not in (Proposal.State.READY, Proposal.State.APPROVED):
-        return None
-    return {
-        "at": datetime.fromisoformat(row["at"]),
-        "version": row["version"],
-        "applicable": row["applicable"],
-        "obstacles": [(OBSTACLES[code], count) for code, count in row["obstacles"].items()],
-        "measures": measure_rows(proposal.planner, row["before"], row["after"]),
-        "gain_lost": row["gain_lost"],
-        "tolerated": policy_of(proposal.cluster).tolerated_gain_loss,
-    }
-
-
-def shown_outcome(proposal: Proposal) -> dict[str, Any] | None:
-    """Return approved, expected and measured values, None before the ledger entry."""
-    entry = LedgerEntry.objects.filter(proposal=proposal).first()
-    if entry is None:
-        return None
-    return {
-        "applied": entry.applied,
-        "skipped": entry.skipped,
-        "samples": entry.samples,
-        "measured_at": entry.at,
-        "cells": ledger_cells(entry),
-    }
+def _proof_row(
+    figure: str, entry: LedgerEntry, before: Mapping[str, float], tolerated: float
+) -> ProofRow:
+    title, _, write = LEDGER[figure]
+    approved, measured = entry.approved.get(figure), entry.measured.get(figure)
+    is_known = approved is not None and measured is not None
+    error = error_of(figure, approved, measured) if is_known else None
+    half = entry.without_error.get(figure)
+    start = before.get(figure) if figure in all_measures() else None
+    if figure == "latency_ms":
+        start = approved
+    return ProofRow(
+        title=title,
+        before=write(start),
+        approved=MISSING if figure == "latency_ms" else write(approved),
+        expected=MISSING if figure == "latency_ms" else write(entry.expected.get(figure)),
+        measured=write(measured),
+        error=MISSING if error is None or figure == "latency_ms" else percent(error),
+        without=write(entry.without.get(figure)),
+        without_error=f"± {write(half)}" if half is not None else "",
+        is_close=None if error is None or figure == "latency_ms" else error <= tolerated,
+    )
 
 
 def ledger_cells(entry: LedgerEntry) -> list[tuple[str, ...]]:
     """Return title, approved, expected and measured value of each figure."""
-    parts = (entry.approved, entry.expected, entry.measured)
+    parts: Sequence[Mapping[str, float]] = (entry.approved, entry.expected, entry.measured)
     return [
         (title, *(write(values.get(figure)) for values in parts))
         for figure, (title, _, write) in LEDGER.items()

@@ -181,7 +181,7 @@ def test_a_computation_is_cancelled(operating: Client, sf: Cluster) -> None:
     operating.post("/clusters/sf/proposals/ask/", {"algorithm": "mms"})
     proposal = Proposal.objects.get()
     page = f"/clusters/sf/proposals/{proposal.pk}/"
-    assert "Computing" in operating.get(page).content.decode()
+    assert 'data-state="computing"' in operating.get(page).content.decode()
     operating.post(f"{page}cancel/")
     proposal.refresh_from_db()
     assert proposal.state == "rejected"

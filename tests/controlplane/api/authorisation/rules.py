@@ -27,7 +27,7 @@ OPERATIONS: Final = _rules(
         """,
         "session": "access_make_token",
         "viewer": """
-        alerts_get_alert
+        alerts_get_alert explanations_get_explanation
         clusters_routes_get_cluster clusters_routes_list_nodes clusters_routes_list_samples
         clusters_routes_get_sample streams_admission_get_characteristics
         clusters_routes_list_versions clusters_routes_get_version
@@ -111,7 +111,8 @@ PAGES: Final = _rules(
         query-results query-charts query-keys query-keys-live query-keys-groupings
         query-keys-history query-keys-charts comparisons comparison comparison-charts
         proposal-effects ledger ledger-charts proposals proposal-form proposal proposal-charts
-        step-charts actions-json actions-csv policy decisions shedding shedding-live
+        step-charts proof-charts proposal-actions proposal-comments actions-json actions-csv
+        policy decisions shedding shedding-live
         shedding-history shedding-ladder-csv shedding-kept-csv shedding-charts lab lab-run
         lab-charts lab-csv lab-json lab-html lab-experiment attached attached-query
         attached-charts
@@ -122,7 +123,7 @@ PAGES: Final = _rules(
         stream-characteristics stream-redirect drop-set drop-lift query-new query-end
         query-retention query-key-grouping query-task-count query-aggregator-count
         query-aggregator comparison-ask comparison-cancel proposal-without proposal-ask
-        request-again proposal-verb exclusion-add exclusion-remove shedding-arm shedding-disarm
+        request-again proposal-verb comment-add proposal-reason exclusion-add exclusion-remove shedding-arm shedding-disarm
         shedding-activate shedding-release shedding-weights lab-cancel lab-again lab-delete
         attached-remove stream-schema:post
         """,

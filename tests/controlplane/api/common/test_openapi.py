@@ -21,6 +21,7 @@ from controlplane.api.common.strictness import require_strict_bodies
 
 MODULES = (
     "common.schemas",
+    "proposal_comments",
     "clusters.routes",
     "clusters.lifecycle",
     "grants",

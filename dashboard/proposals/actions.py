@@ -1,0 +1,145 @@
+"""The actions of a proposal: a filtered page of the diff, and files."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.http import HttpResponse, JsonResponse
+
+from controlplane.executions.action_filter import FIELDS, matching_places
+from controlplane.executions.action_status import (
+    ActionRow,
+    ActionStatus,
+    Status,
+    actions_page,
+    selected_page,
+    statuses,
+    steps_of,
+)
+from controlplane.models import Cluster, Proposal
+from controlplane.pagination.filter_text import MAX_LENGTH, BadFilter
+from controlplane.pagination.pages import text_of, whole
+from controlplane.proposals.listing import proposal_by_id, proposal_of_page
+from dashboard.csv_files import csv_file
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.lists import require_known
+from dashboard.proposals.words import kind_words, obstacle_words
+from dashboard.responses import render_page
+
+ACTIONS_PER_PAGE: Final = 25
+ACTION_COLUMNS: Final = (
+    "kind", "object", "task", "before", "after", "bytes", "status", "step", "code",
+)  # fmt: skip
+_GRADES: Final = {
+    Status.APPLIED: "good", Status.APPLYING: "info", Status.REVERTING: "warn",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DiffRow:
+    """A row of the diff: the action, the short name of its kind, and its status as a chip.
+
+    `group`: the title of the rows of this kind if this is the first of them in a row, else "".
+    """
+
+    row: ActionRow
+    kind: str
+    group: str
+    status: str
+    grade: str
+    is_skipped: bool
+
+
+@dataclass(frozen=True)
+class KindTab:
+    """A selectable kind of actions with its number; `filter`: the text that selects it."""
+
+    title: str
+    count: int
+    filter: str
+    is_selected: bool
+
+
+@cluster_page
+def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Return a page of the actions that the filter selects."""
+    require_known(request, {"page", "steps", "filter"})
+    proposal = proposal_of_page(cluster, pk)
+    context = {"proposal": proposal} | actions_context(request, proposal)
+    return render_page(request, "_proposal_actions.html", context)
+
+
+@cluster_page
+def actions_json(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
+    """Return seal and actions as a file."""
+    proposal = proposal_by_id(cluster, pk)
+    content = {"proposal": pk, "seal": proposal.seal, "actions": proposal.plan.to_json()}
+    headers = {"Content-Disposition": f'attachment; filename="proposal-{pk}-actions.json"'}
+    return JsonResponse(content, headers=headers)
+
+
+@cluster_page
+def actions_csv(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Return the actions as a file, each with its status."""
+    proposal = proposal_by_id(cluster, pk)
+    action_statuses = statuses(proposal, steps_of(proposal))
+    rows = actions_page(proposal, action_statuses, 1, max(1, len(action_statuses))).rows
+    return csv_file(f"proposal-{pk}-actions.csv", ACTION_COLUMNS, map(_columns, rows))
+
+
+def actions_context(request: PageRequest, proposal: Proposal) -> dict[str, Any]:
+    """Return a page of the actions, with the fault of the filter if it cannot be read."""
+    text = text_of(request.GET, "filter", MAX_LENGTH)
+    action_statuses = statuses(proposal, steps_of(proposal))
+    fault = ""
+    try:
+        places = matching_places(proposal, action_statuses, text)
+    except BadFilter as bad:
+        places, fault = range(0), "; ".join(bad.fields["filter"])
+    number = whole(request.GET, "page", 1)
+    page = selected_page(proposal, action_statuses, places, number, ACTIONS_PER_PAGE)
+    return {
+        "actions": page,
+        "diff": list(_diff(page.rows, is_ready=proposal.state in ("ready", "approved"))),
+        "tabs": _tabs(proposal, len(action_statuses), text),
+        "filter": text,
+        "filter_fault": fault,
+        "filter_fields": FIELDS,
+        "has_tasks": any(row.task is not None for row in page.rows),
+    }
+
+
+def _diff(rows: Any, *, is_ready: bool) -> Iterator[DiffRow]:
+    last = ""
+    for row in rows:
+        kind, title = kind_words(row.text.kind)
+        text, grade = _status(row.status, is_ready=is_ready)
+        yield DiffRow(row, kind, title if title != last else "", text, grade,
+                      bool(row.status.code))  # fmt: skip
+        last = title
+
+
+def _status(status: ActionStatus, *, is_ready: bool) -> tuple[str, str]:
+    """Return the words and the grade of a status."""
+    step = f" in step {status.step}" if status.step is not None else ""
+    if status.code:
+        return f"skipped: {obstacle_words(status.code)}", ""
+    if status.status is Status.WAITING and is_ready:
+        return "applies", "good"
+    return f"{status.status}{step}", _GRADES.get(status.status, "")
+
+
+def _tabs(proposal: Proposal, total: int, text: str) -> list[KindTab]:
+    kinds: dict[str, int] = (proposal.summary or {}).get("kinds", {})
+    tabs = [KindTab("All", total, "", not text)]
+    if len(kinds) > 1:
+        for kind, count in sorted(kinds.items(), key=lambda pair: -pair[1]):
+            selects = f"kind:{kind}"
+            tabs.append(KindTab(kind_words(kind)[1], count, selects, text == selects))
+    return tabs
+
+
+def _columns(row: ActionRow) -> tuple[Any, ...]:
+    text, status = row.text, row.status
+    changed = (text.kind, text.object, row.task, text.before, text.after, row.bytes)
+    return (*changed, status.status, status.step, status.code)

@@ -1,0 +1,56 @@
+"""Rows of the policy's checks: titles, numbers with their limits."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.planning.measures import Unit
+from controlplane.proposals.checks import Check, CheckCode
+from dashboard.numbers import percent, seconds
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """A check as text."""
+
+    title: str
+    passed: bool
+    text: str
+
+
+# Title if it passes, title if it does not, and the words before the number.
+_TITLES: Final[Mapping[CheckCode, tuple[str, str, str]]] = {
+    CheckCode.LIMITS: ("No limit is exceeded by the plan", "The plan exceeds a limit", ""),
+    CheckCode.ORDER: ("No step is worse than now", "Some steps are worse than now",
+                      "peak imbalance"),
+    CheckCode.RATES: ("Rates as in the snapshot", "Rates differ from the snapshot", "changed by"),
+    CheckCode.ENDED: ("Queries as in the snapshot", "Queries have ended", "ended"),
+    CheckCode.NEW: ("Few new queries", "Many new queries", "new"),
+    CheckCode.GAIN: ("The gain remains", "The gain is gone", "lost"),
+    CheckCode.PAUSE: ("Longest pause", "Queries pause too long", ""),
+    CheckCode.FOUR_EYES: ("Approver is not the requester", "Approver is the requester",
+                          "requested by"),
+    CheckCode.BLACKOUT: ("No blackout", "In a blackout", ""),
+}  # fmt: skip
+
+
+def check_rows(checks: Sequence[Check]) -> list[CheckRow]:
+    """Return the checks as text, those that fail first."""
+    rows = [_row(check) for check in checks]
+    return sorted(rows, key=lambda row: row.passed)
+
+
+def _row(check: Check) -> CheckRow:
+    good, bad, before = _TITLES[check.code]
+    parts = []
+    if check.number is not None:
+        parts.append(f"{before} {_text(check, check.number)}".strip())
+        if check.limit is not None:
+            parts.append(f"limit {_text(check, check.limit)}")
+    elif check.detail:
+        parts.append(f"{before} {check.detail}".strip())
+    return CheckRow(good if check.passed else bad, check.passed, ", ".join(parts))
+
+
+def _text(check: Check, value: float) -> str:
+    return percent(value) if check.unit is Unit.SHARE else seconds(value / 1000)

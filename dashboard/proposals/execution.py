@@ -1,0 +1,137 @@
+"""The execution of a proposal on its page: progress, tiles, transfers, steps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.db.models import Max
+from django.utils import timezone
+
+from controlplane.alerts.measures import Measure
+from controlplane.alerts.readings import Reading, cluster_readings
+from controlplane.executions.progress import Progress, progress_of, step_seconds, steps_page
+from controlplane.models import Execution, Proposal, Step
+from controlplane.pagination.pages import whole
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
+from dashboard.guards import PageRequest
+from dashboard.numbers import MISSING, milliseconds, percent, seconds, size
+from dashboard.proposals.gantt import gantt_of, tick_texts
+from dashboard.proposals.page import counts_text
+
+STEPS_PER_PAGE: Final = 12
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A figure of an execution: value with its unit, a note, and the limit of the policy."""
+
+    name: str
+    value: str
+    unit: str
+    note: str
+    limit: str = ""
+    grade: str = ""
+    number: float | None = None
+    limit_number: float | None = None
+
+
+@dataclass(frozen=True)
+class ExecutionHeadline:
+    """A sentence about the progress, one about what follows, and the icon."""
+
+    what: str
+    why: str
+    icon: str
+    grade: str
+
+
+def execution_context(
+    request: PageRequest, proposal: Proposal, execution: Execution | None
+) -> dict[str, Any]:
+    """Return what the page shows of an execution, nothing before its start."""
+    if execution is None:
+        return {}
+    progress, policy = progress_of(execution), policy_of(proposal.cluster)
+    page = steps_page(execution, whole(request.GET, "steps", 1), STEPS_PER_PAGE)
+    is_open = execution.finished_at is None
+    now = execution.finished_at or timezone.now()
+    forward = execution.direction == Execution.Direction.FORWARD
+    gantt = gantt_of(execution, proposal.plan, now) if forward else None
+    return {
+        "progress": progress,
+        "is_open": is_open,
+        "counts": counts_text(progress),
+        "headline_now": _headline(progress) if is_open else None,
+        "part": _part(page.rows, progress),
+        "tiles": _tiles(progress, policy) if is_open else [],
+        "gantt": gantt,
+        "gantt_ticks": tick_texts(gantt) if gantt is not None else [],
+        "steps": page,
+        "step_rows": [{"step": step, "seconds": step_seconds(step)} for step in page.rows],
+    }
+
+
+def _headline(progress: Progress) -> ExecutionHeadline:
+    proposal, execution = progress.proposal, progress.execution
+    what = f"{progress.actions:,} of {progress.total:,} actions"
+    what += " reverted" if progress.back else " finished"
+    if progress.eta_s is not None:
+        what += f", about {seconds(progress.eta_s)} left"
+    notes = []
+    if execution.last_step:
+        notes.append("It stops after the step in progress")
+    if progress.waits:
+        notes.append(f"Waits because {progress.waits}")
+    if not notes and proposal.state == Proposal.State.EXECUTING:
+        cap = f"{execution.cap} action{'' if execution.cap == 1 else 's'}"
+        reason = f": {execution.cap_reason}" if execution.cap_reason else ""
+        notes.append(f"The next step has at most {cap}{reason}")
+    paused = proposal.state == Proposal.State.PAUSED
+    icon = "pause" if paused else "undo" if progress.back else "play"
+    grade = "warn" if paused or progress.waits else ""
+    return ExecutionHeadline(f"{what}.", "".join(f"{note}. " for note in notes), icon, grade)
+
+
+def _part(steps: Sequence[Step], progress: Progress) -> float:
+    """Return the share of the actions in the step in progress."""
+    running = next((step for step in steps if step.state == Step.State.PUBLISHED), None)
+    if running is None or not progress.total:
+        return 0.0
+    return (running.stop - running.first) / progress.total
+
+
+def _tiles(progress: Progress, policy: PolicySettings) -> list[Tile]:
+    execution, proposal = progress.execution, progress.proposal
+    pause = execution.steps.aggregate(most=Max("pause_ms"))["most"]
+    planned = proposal.predicted.get("pause_ms")
+    readings = cluster_readings(proposal.cluster)
+    rollback = execution.rollback_cost
+    value, unit = _split(size(progress.bytes))
+    back, back_unit = _split(seconds(rollback.get("seconds")) if rollback else MISSING)
+    return [
+        Tile("Actions applied", f"{progress.applied:,}", f"of {progress.total:,}",
+             f"{progress.skipped:,} skipped"),
+        Tile("State moved", value, f"{unit} of {size(progress.total_bytes)}",
+             f"cap {size(policy.bytes_per_s)}/s"),
+        Tile("Longest pause", *_split(milliseconds(pause)), f"planned {milliseconds(planned)}",
+             f"limit {milliseconds(policy.pause_ms)}",
+             "bad" if (pause or 0) > policy.pause_ms else "", pause or 0, policy.pause_ms),
+        _reading_tile("Latency p95", readings[Measure.LATENCY], milliseconds),
+        _reading_tile("Imbalance", readings[Measure.IMBALANCE], percent),
+        Tile("Rollback cost", back, back_unit,
+             f"{size(rollback.get('bytes'))}, {rollback.get('actions', 0):,} actions"
+             if rollback else "nothing applied yet", "from here"),
+    ]  # fmt: skip
+
+
+def _reading_tile(name: str, reading: Reading, write: Any) -> Tile:
+    value, unit = _split(write(reading.value))
+    limit = "" if reading.limit is None else f"limit {write(reading.limit)}"
+    grade = reading.grade if reading.grade in ("warn", "bad") else ""
+    return Tile(name, value, unit, "mean of 5 min", limit, str(grade), reading.value, reading.limit)
+
+
+def _split(text: str) -> tuple[str, str]:
+    value, _, unit = text.partition(" ")
+    return value, unit

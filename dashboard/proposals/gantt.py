@@ -1,0 +1,177 @@
+"""Gantt charts of executions: the transfers of each link, planned and measured."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Final
+
+from controlplane.models import Execution, Step
+from controlplane.plans.plan import Plan, TaskMove
+from dashboard import numbers
+
+# Links that are shown, and steps around the present one.
+MAX_LANES: Final = 10
+MAX_STEPS: Final = 24
+_OTHERS: Final = "other actions"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A transfer: its position and width in the lane (SVG lengths), its kind, and its text."""
+
+    x: str
+    width: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Lane:
+    """The transfers of one link; `step_ends`, `now`: positions, "" outside of the time."""
+
+    name: str
+    label: str
+    bars: Sequence[Bar]
+    step_ends: Sequence[str]
+    now: str
+
+
+@dataclass(frozen=True)
+class Gantt:
+    """The transfers of an execution; `ticks`: times; `hidden`: links that are not shown."""
+
+    lanes: Sequence[Lane]
+    ticks: Sequence[datetime]
+    hidden: int
+    first_step: int
+    last_step: int
+    steps: int
+
+
+@dataclass
+class _Span:
+    """Actions [first, stop) from `begin` until `end`."""
+
+    number: int
+    first: int
+    stop: int
+    begin: datetime
+    end: datetime
+    links: Counter[str] = field(default_factory=Counter)
+    is_done: bool = True
+
+
+def gantt_of(execution: Execution, plan: Plan, now: datetime) -> Gantt | None:
+    """Return the chart of an execution that applies its actions, None without planned steps."""
+    if not execution.planned_stops:
+        return None
+    planned = list(_planned(execution))
+    done = list(_measured(execution, now))
+    first, last = _window(len(planned), len(done))
+    planned, done = planned[first:last], [span for span in done if first < span.number <= last]
+    for span in (*planned, *done):
+        span.links = _links(plan, span)
+    begin = min(span.begin for span in (*planned, *done))
+    end = max(span.end for span in (*planned, *done))
+    links = _ranked(planned, done)
+    lanes = [_lane(name, planned, done, begin, end, now) for name in links[:MAX_LANES]]
+    ticks = [begin + (end - begin) * part / 4 for part in range(5)]
+    return Gantt(
+        lanes, ticks, max(0, len(links) - MAX_LANES), first + 1, last, len(execution.planned_stops)
+    )
+
+
+def _planned(execution: Execution) -> Iterator[_Span]:
+    step = timedelta(seconds=max(0.1, execution.planned_step_s))
+    for number, (first, stop) in enumerate(pairwise([0, *execution.planned_stops])):
+        begin = execution.started_at + number * step
+        yield _Span(number + 1, first, stop, begin, begin + step)
+
+
+def _measured(execution: Execution, now: datetime) -> Iterator[_Span]:
+    rows = execution.steps.filter(direction=Execution.Direction.FORWARD).order_by("number")
+    for row in rows.only("number", "first", "stop", "state", "published_at", "acknowledged_at"):
+        end = row.acknowledged_at or now
+        done = row.state == Step.State.DONE
+        yield _Span(row.number, row.first, row.stop, row.published_at, end, is_done=done)
+
+
+def _window(planned: int, done: int) -> tuple[int, int]:
+    """Return the range of steps around the present one."""
+    if planned <= MAX_STEPS:
+        return 0, max(planned, done)
+    first = min(max(0, done - MAX_STEPS // 2), planned - MAX_STEPS)
+    return first, first + MAX_STEPS
+
+
+def _links(plan: Plan, span: _Span) -> Counter[str]:
+    """Return the bytes of each link among the actions of a step, at least 1 for each action."""
+    links: Counter[str] = Counter()
+    for planned in plan[span.first : span.stop]:
+        name = _OTHERS
+        if isinstance(planned, TaskMove):
+            name = f"{planned.source} → {planned.target}"
+        links[name] += planned.bytes + 1
+    return links
+
+
+def _ranked(planned: Sequence[_Span], done: Sequence[_Span]) -> list[str]:
+    sizes: Counter[str] = Counter()
+    for span in planned or done:
+        sizes.update(span.links)
+    return [name for name, _ in sizes.most_common()]
+
+
+def _lane(
+    name: str,
+    planned: Sequence[_Span],
+    done: Sequence[_Span],
+    begin: datetime,
+    end: datetime,
+    now: datetime,
+) -> Lane:
+    total = (end - begin).total_seconds() or 1.0
+
+    def place(moment: datetime) -> float:
+        return (moment - begin).total_seconds() / total
+
+    lengths = {span.number: span.end - span.begin for span in planned}
+    bars = [
+        *(_bar(span, name, "plan", place) for span in planned if name in span.links),
+        *(
+            _bar(span, name, _kind(span, lengths.get(span.number)), place)
+            for span in done
+            if name in span.links
+        ),
+    ]
+    title = name if name == _OTHERS else f"node {name}"
+    count = sum(bar.kind == "plan" for bar in bars)
+    label = f"{title}: {len(bars) - count} of {count} planned transfers"
+    shown = _percent(place(now)) if begin <= now <= end else ""
+    return Lane(title, label, bars, [_percent(place(span.end)) for span in planned], shown)
+
+
+def _bar(span: _Span, name: str, kind: str, place: Callable[[datetime], float]) -> Bar:
+    sort = "planned" if kind == "plan" else "measured" if span.is_done else "in progress"
+    took = numbers.seconds((span.end - span.begin).total_seconds())
+    size = numbers.size(max(0, span.links[name] - 1))
+    width = max(0.004, place(span.end) - place(span.begin))
+    text = f"Step {span.number}, {sort}: {size}, {took}"
+    return Bar(_percent(place(span.begin)), _percent(width), kind, text)
+
+
+def _kind(span: _Span, planned: timedelta | None) -> str:
+    """Return the kind of a measured transfer: late if it took a fifth longer than planned."""
+    is_late = planned is not None and span.end - span.begin > 1.2 * planned
+    return "done late" if is_late else "done"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * min(1.0, max(0.0, share)):.2f}%"
+
+
+def tick_texts(gantt: Gantt) -> list[str]:
+    """Return the times of the axis in UTC."""
+    return [f"{tick.astimezone(UTC):%H:%M:%S}" for tick in gantt.ticks]

@@ -1,0 +1,131 @@
+"""Sentences about proposals, from their typed outcome."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.planning.measures import FULLEST, IMBALANCE, Measure, Unit
+from controlplane.policies.gains import value_text
+from controlplane.policies.grades import Grade
+from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
+from dashboard.numbers import percent, seconds
+
+# Smaller changes of a rate are not worth a clause.
+_LEAST: Final = 0.005
+_TRAFFIC: Final = "traffic"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A sentence about what a plan does, one about its execution, and its level."""
+
+    what: str
+    why: str
+    grade: Grade
+
+
+def headline_of(outcome: Outcome, rollback_s: float | None, fullest_node: str = "") -> Headline:
+    """Return the headline of a plan; `fullest_node`: the name of the fullest node now."""
+    clauses = [*_load(outcome, fullest_node), *_measures(outcome), *_traffic(outcome)]
+    if not clauses:
+        clauses = ["no measure changes"]
+    what = "; ".join([", ".join(clauses), pause_clause(outcome)])
+    return Headline(f"{what[:1].upper()}{what[1:]}.", _why(outcome, rollback_s), outcome.grade)
+
+
+def effect_clauses(outcome: Outcome, fullest_node: str = "") -> list[str]:
+    """Return what a plan changes, in clauses."""
+    return [*_load(outcome, fullest_node), *_measures(outcome), *_traffic(outcome)]
+
+
+def pause_clause(outcome: Outcome) -> str:
+    """Return how many queries pause for how long."""
+    if not outcome.queries:
+        return "no query pauses"
+    of = f" of {outcome.total_queries:,}" if outcome.total_queries else ""
+    verb = "pauses" if outcome.queries == 1 and not of else "pause"
+    noun = "query" if outcome.queries == 1 and not of else "queries"
+    return f"{outcome.queries:,}{of} {noun} {verb} up to {seconds(outcome.pause_ms / 1000)}"
+
+
+def _load(outcome: Outcome, node: str) -> list[str]:
+    row = outcome.of(FULLEST.name)
+    if row is None or row.now is None or row.expected is None or row.limit is None:
+        return []
+    if row.status is MeasureStatus.KEPT:
+        return []
+    pair = f"{pair_text(row.measure, row.now, row.expected)} of its capacity"
+    if row.status is MeasureStatus.RESOLVED:
+        return [f"ends the overload of {node or 'the fullest node'}: {pair}"]
+    verb = "lowers" if row.expected < row.now else "raises"
+    return [f"{verb} the load of the fullest node to {pair}"]
+
+
+def _measures(outcome: Outcome) -> list[str]:
+    clauses = []
+    for row in outcome.measures:
+        name = row.measure.name
+        if name in (FULLEST.name, _TRAFFIC) or row.now is None or row.expected is None:
+            continue
+        is_main = name in (IMBALANCE.name, outcome.gain.measure)
+        if not is_main and row.status in (MeasureStatus.KEPT, MeasureStatus.NO_LIMIT):
+            continue
+        clauses.append(_clause(row))
+    return clauses
+
+
+def _clause(row: MeasureOutcome) -> str:
+    assert row.now is not None
+    assert row.expected is not None
+    title = row.measure.title
+    text = f"{title[:1].lower()}{title[1:]} {pair_text(row.measure, row.now, row.expected)}"
+    if row.limit is None:
+        return text
+    side = "within" if row.expected <= row.limit else "above"
+    return f"{text}, {side} the limit of {measure_text(row.measure, row.limit)}"
+
+
+def _traffic(outcome: Outcome) -> list[str]:
+    row = outcome.of(_TRAFFIC)
+    if row is None or not row.now or row.expected is None:
+        return []
+    change = (row.expected - row.now) / row.now
+    if abs(change) < _LEAST:
+        return []
+    return [f"{percent(abs(change))} {'less' if change < 0 else 'more'} traffic"]
+
+
+def _why(outcome: Outcome, rollback_s: float | None) -> str:
+    parts = []
+    if outcome.lock is not None:
+        parts.append(f"Approval is locked: {outcome.lock}")
+    if outcome.is_safe:
+        parts.append("No step is worse than now")
+    elif outcome.peak is not None:
+        parts.append(f"Some steps are worse than now: imbalance up to {percent(outcome.peak)}")
+    if outcome.steps:
+        steps = f"{outcome.steps:,} step{'' if outcome.steps == 1 else 's'}"
+        parts.append(f"takes at least {seconds(outcome.seconds)} in {steps}")
+    if rollback_s is not None:
+        parts.append(f"rollback takes {seconds(rollback_s)}")
+    return f"{'; '.join(parts)}." if parts else ""
+
+
+def pair_text(measure: Measure, before: float, after: float) -> str:
+    """Return two values with one unit: 46 → 9 %."""
+    first, second = measure_text(measure, before), measure_text(measure, after)
+    unit = second.rpartition(" ")[2]
+    if unit and first.endswith(f" {unit}") and second.endswith(f" {unit}"):
+        first = first.removesuffix(f" {unit}")
+    return f"{first} → {second}"
+
+
+def measure_text(measure: Measure, value: float) -> str:
+    """Return a value of a measure with its unit, as pages write it."""
+    return percent(value) if measure.unit is Unit.SHARE else value_text(measure, value)
+
+
+def joined(clauses: Sequence[str]) -> str:
+    """Return clauses as one text that begins with a capital."""
+    text = ", ".join(clauses)
+    return f"{text[:1].upper()}{text[1:]}"

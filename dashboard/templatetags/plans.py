@@ -1,0 +1,125 @@
+"""Template tags of proposals: rows with limits, loads of nodes, shades of matrices, progress.
+
+Positions are attributes of SVG elements, because the Content Security Policy forbids style
+attributes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+from django import template
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from controlplane.plans.proposal_states import State
+
+register = template.Library()
+# The shades of a matrix, from the lightest.
+_SHADES: Final = 5
+# The words of a state, where its name is not what pages show.
+STATE_WORDS: Final[Mapping[str, str]] = {State.EXECUTING: "in progress", State.DONE: "completed"}
+
+
+class Check(Protocol):
+    """A check of the policy (proposals.check_rows)."""
+
+    passed: bool
+
+
+@register.filter
+def state_word(state: str) -> str:
+    """Return the state of a proposal as pages show it."""
+    return STATE_WORDS.get(state, state)
+
+
+@register.simple_tag
+def passed_of(checks: Sequence[Check]) -> str:
+    """Return how many of the checks pass."""
+    passed = sum(check.passed for check in checks)
+    return f"{passed} of {len(checks)} checks pass"
+
+
+@register.simple_tag
+def range_row(
+    now: float | None,
+    expected: float | None,
+    limit: float | None = None,
+    bound: float | None = None,
+) -> SafeString:
+    """Return a line from the present to the expected value with limit and bound.
+
+    Numbers stand beside it.
+    """
+    known = [value for value in (now, expected, limit, bound) if value is not None]
+    top = 1.15 * max(known, default=0.0)
+    if not top or now is None or expected is None:
+        return SafeString("")
+    left, right = sorted((now, expected))
+    marks = format_html_join(
+        "",
+        '<line class="{}" x1="{}" x2="{}" y1="0" y2="20"/>',
+        (
+            (name, _percent(value, top), _percent(value, top))
+            for name, value in (("at-limit", limit), ("at-bound", bound))
+            if value is not None
+        ),
+    )
+    return format_html(
+        '<svg class="range-line" aria-hidden="true"><rect class="rail" y="8" width="100%"'
+        ' height="4"/><rect class="path" y="8" x="{}" width="{}" height="4"/>{}'
+        '<circle class="was" cx="{}" cy="10" r="4.5"/><circle class="will" cx="{}" cy="10" r="5"/>'
+        "</svg>",
+        _percent(left, top), _percent(right - left, top), marks, _percent(now, top),
+        _percent(expected, top),
+    )  # fmt: skip
+
+
+@register.simple_tag
+def load_bar(before: float, after: float, top: float, limit: float) -> SafeString:
+    """Return the load of a node: outline now, bar after; the tick is the limit."""
+    whole = max(top, limit) * 1.1
+    tick = _percent(limit, whole)
+    grade = "bad" if after > limit else ""
+    return format_html(
+        '<svg class="load-bar" data-grade="{}" aria-hidden="true"><rect class="track" width="100%"'
+        ' height="12" y="2"/><rect class="fill" y="4" width="{}" height="8"/>'
+        '<rect class="outline" y="2" width="{}" height="12"/>'
+        '<line class="at-limit" x1="{}" x2="{}" y1="0" y2="16"/></svg>',
+        grade, _percent(after, whole), _percent(before, whole), tick, tick,
+    )  # fmt: skip
+
+
+@register.simple_tag
+def shade(value: int, most: int) -> str:
+    """Return the CSS class of a cell of a matrix, "" for 0."""
+    if not value or not most:
+        return ""
+    return f"shade-{max(1, round(_SHADES * value / most))}"
+
+
+@register.simple_tag
+def progress_bar(done: float, part: float = 0.0) -> SafeString:
+    """Return a bar of a finished share and of the share in progress, both from 0 to 1."""
+    return format_html(
+        '<svg class="progress-bar" role="progressbar" aria-valuenow="{}" aria-valuemin="0"'
+        ' aria-valuemax="100" aria-label="Finished actions"><rect class="track" width="100%"'
+        ' height="10"/><rect class="fill" width="{}" height="10"/>'
+        '<rect class="part" x="{}" width="{}" height="10"/></svg>',
+        round(100 * done), _percent(done, 1.0), _percent(done, 1.0), _percent(part, 1.0),
+    )  # fmt: skip
+
+
+@register.simple_tag
+def error_bar(value: float, limit: float, top: float) -> SafeString:
+    """Return the error of a plan's prediction with a tick at the limit of the policy."""
+    tick = _percent(limit, top)
+    return format_html(
+        '<svg class="load-bar" data-grade="{}" aria-hidden="true"><rect class="track" width="100%"'
+        ' height="12" y="2"/><rect class="fill" y="2" width="{}" height="12"/>'
+        '<line class="at-limit" x1="{}" x2="{}" y1="0" y2="16"/></svg>',
+        "warn" if value > limit else "", _percent(value, top), tick, tick,
+    )  # fmt: skip
+
+
+def _percent(value: float, whole: float) -> str:
+    return f"{100 * min(1.0, max(0.0, value / whole)):.2f}%" if whole else "0%"
