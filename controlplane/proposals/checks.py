@@ -49,17 +49,17 @@ class Check:
 def checks_of(proposal: Proposal, outcome: Outcome, policy: PolicySettings) -> list[Check]:
     """Return the checks of a proposal with a plan that waits for its approval or its start."""
     return [
-        *_of_plan(proposal, outcome, policy),
+        *_of_plan(outcome, policy),
         *_of_drift(Review.from_json(proposal.review), policy),
         *_of_approval(proposal),
     ]
 
 
-def _of_plan(proposal: Proposal, outcome: Outcome, policy: PolicySettings) -> Iterator[Check]:
+def _of_plan(outcome: Outcome, policy: PolicySettings) -> Iterator[Check]:
     worse = [row for row in outcome.measures if row.status is MeasureStatus.WORSENED]
     titles = ", ".join(row.measure.title for row in worse)
     yield Check(CheckCode.LIMITS, not worse, detail=titles)
-    yield Check(CheckCode.ORDER, outcome.is_safe, outcome.peak, proposal.before.get("imbalance"))
+    yield Check(CheckCode.ORDER, outcome.is_safe, outcome.peak)
     yield Check(
         CheckCode.PAUSE, outcome.pause_ms <= policy.pause_ms, outcome.pause_ms, policy.pause_ms,
         CheckUnit.MILLISECONDS,

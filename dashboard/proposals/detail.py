@@ -23,7 +23,7 @@ from dashboard.proposals.page import page_context
 from dashboard.responses import render_page
 
 # The chart of a proof begins so long before the execution, and ends so long after it.
-_BEFORE: Final = timedelta(minutes=15)
+_BEFORE: Final = timedelta(minutes=10)
 _AFTER: Final = timedelta(minutes=45)
 
 

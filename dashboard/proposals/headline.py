@@ -26,16 +26,14 @@ class Headline:
 
 def headline_of(outcome: Outcome, rollback_s: float | None, fullest_node: str = "") -> Headline:
     """Return the headline of a plan; `fullest_node`: the name of the fullest node now."""
-    clauses = [*_load(outcome, fullest_node), *_measures(outcome), *_traffic(outcome)]
-    if not clauses:
-        clauses = ["no measure changes"]
-    what = "; ".join([", ".join(clauses), pause_clause(outcome)])
+    clauses = effect_clauses(outcome, fullest_node) or ["no measure changes"]
+    what = "; ".join([*clauses, pause_clause(outcome)])
     return Headline(f"{what[:1].upper()}{what[1:]}.", _why(outcome, rollback_s), outcome.grade)
 
 
 def effect_clauses(outcome: Outcome, fullest_node: str = "") -> list[str]:
     """Return what a plan changes, in clauses."""
-    return [*_load(outcome, fullest_node), *_measures(outcome), *_traffic(outcome)]
+    return [*_load(outcome, fullest_node), *_traffic(outcome), *_measures(outcome)]
 
 
 def pause_clause(outcome: Outcome) -> str:
@@ -127,5 +125,5 @@ def measure_text(measure: Measure, value: float) -> str:
 
 def joined(clauses: Sequence[str]) -> str:
     """Return clauses as one text that begins with a capital."""
-    text = ", ".join(clauses)
+    text = "; ".join(clauses)
     return f"{text[:1].upper()}{text[1:]}"

@@ -6,10 +6,10 @@ from typing import Final
 
 from controlplane.models import LedgerEntry
 from controlplane.planning.adapters import all_measures
-from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, Measure
+from controlplane.planning.measures import FULLEST, IMBALANCE, REPLICATION_FACTOR, Measure, Unit
 from controlplane.policies.planner_record import error_of
 from controlplane.proposals.outcome import MeasureOutcome, MeasureStatus, Outcome
-from dashboard.numbers import MISSING, milliseconds, percent, ratio, size
+from dashboard.numbers import MISSING, compact, milliseconds, percent, ratio, size
 from dashboard.proposals.headline import measure_text
 
 _Write = Callable[[float | None], str]
@@ -67,7 +67,7 @@ def measure_rows(outcome: Outcome) -> list[MeasureRow]:
     return [
         MeasureRow(
             row=row,
-            title=row.measure.title,
+            title=_title(row.measure),
             now=_text(row.measure, row.now),
             proposed=_text(row.measure, row.proposed),
             expected=_text(row.measure, row.expected),
@@ -80,8 +80,15 @@ def measure_rows(outcome: Outcome) -> list[MeasureRow]:
     ]
 
 
+def _title(measure: Measure) -> str:
+    """Return the title with the unit that the cells leave out for lack of space."""
+    return f"{measure.title}, {measure.unit}" if measure.unit is Unit.RATE else measure.title
+
+
 def _text(measure: Measure, value: float | None, missing: str = MISSING) -> str:
-    return missing if value is None else measure_text(measure, value)
+    if value is None:
+        return missing
+    return compact(value) if measure.unit is Unit.RATE else measure_text(measure, value)
 
 
 def proof_rows(entry: LedgerEntry, before: Mapping[str, float], tolerated: float) -> list[ProofRow]:

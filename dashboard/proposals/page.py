@@ -14,6 +14,7 @@ from controlplane.executions.progress import Progress, waiting_for
 from controlplane.models import Cluster, Execution, LedgerEntry, Proposal
 from controlplane.plans.proposal_states import ACTIVE
 from controlplane.policies.auto_approval import refusals
+from controlplane.policies.gains import gain_of
 from controlplane.policies.planner_record import record_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
@@ -146,7 +147,10 @@ def _proof(proposal: Proposal, policy: PolicySettings) -> dict[str, Any] | None:
         return None
     rows = proof_rows(entry, proposal.before, policy.auto_record_error)
     judged = [row.is_close for row in rows if row.is_close is not None]
+    gain = gain_of(proposal).measure
+    main = LEDGER[gain if gain in entry.measured and gain in LEDGER else "imbalance"][0]
     return {
+        "main": next((row for row in rows if row.title == main), rows[0] if rows else None),
         "entry": entry,
         "rows": rows,
         "charts": [(name, title) for name, (title, *_) in LEDGER.items() if name in MEASURES],

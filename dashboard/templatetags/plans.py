@@ -82,7 +82,7 @@ def load_bar(before: float, after: float, top: float, limit: float) -> SafeStrin
     grade = "bad" if after > limit else ""
     return format_html(
         '<svg class="load-bar" data-grade="{}" aria-hidden="true"><rect class="track" width="100%"'
-        ' height="12" y="2"/><rect class="fill" y="4" width="{}" height="8"/>'
+        ' height="12" y="2"/><rect class="value" y="4" width="{}" height="8"/>'
         '<rect class="outline" y="2" width="{}" height="12"/>'
         '<line class="at-limit" x1="{}" x2="{}" y1="0" y2="16"/></svg>',
         grade, _percent(after, whole), _percent(before, whole), tick, tick,
@@ -103,7 +103,7 @@ def progress_bar(done: float, part: float = 0.0) -> SafeString:
     return format_html(
         '<svg class="progress-bar" role="progressbar" aria-valuenow="{}" aria-valuemin="0"'
         ' aria-valuemax="100" aria-label="Finished actions"><rect class="track" width="100%"'
-        ' height="10"/><rect class="fill" width="{}" height="10"/>'
+        ' height="10"/><rect class="value" width="{}" height="10"/>'
         '<rect class="part" x="{}" width="{}" height="10"/></svg>',
         round(100 * done), _percent(done, 1.0), _percent(done, 1.0), _percent(part, 1.0),
     )  # fmt: skip
@@ -115,7 +115,7 @@ def error_bar(value: float, limit: float, top: float) -> SafeString:
     tick = _percent(limit, top)
     return format_html(
         '<svg class="load-bar" data-grade="{}" aria-hidden="true"><rect class="track" width="100%"'
-        ' height="12" y="2"/><rect class="fill" y="2" width="{}" height="12"/>'
+        ' height="12" y="2"/><rect class="value" y="2" width="{}" height="12"/>'
         '<line class="at-limit" x1="{}" x2="{}" y1="0" y2="16"/></svg>',
         "warn" if value > limit else "", _percent(value, top), tick, tick,
     )  # fmt: skip

@@ -11,7 +11,7 @@ function isUsed(element) {
 
 document.body.addEventListener("htmx:oobBeforeSwap", (event) => {
   const { target } = event.detail;
-  if (PARTS.includes(target.id) && isUsed(target)) event.detail.shouldSwap = false;
+  if (PARTS.includes(target.id) && (isUsed(target) || target.dataset.dismissed)) event.detail.shouldSwap = false;
   if (target.querySelector("details[open]")) event.detail.fragment?.querySelector?.("details")?.setAttribute("open", "");
 });
 
@@ -41,6 +41,8 @@ function showActions(url) {
 
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-print]")) window.print();
+  const dismissed = event.target.closest("[data-dismiss]")?.closest("#toasts");
+  if (dismissed) { dismissed.dataset.dismissed = "yes"; dismissed.replaceChildren(); }
   const copy = event.target.closest("[data-copy-link]");
   if (copy) navigator.clipboard?.writeText(location.href).then(() => { copy.lastChild.textContent = "Copied"; });
   if (event.metaKey || event.ctrlKey) return;
