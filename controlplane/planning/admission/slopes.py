@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from scipy.stats import theilslopes
 
 from algorithms.vocabulary import Floats
 
@@ -46,6 +45,8 @@ def line_through(x: Floats, y: Floats) -> Line | None:
     """
     if not has_spread(x):
         return None
+    from scipy.stats import theilslopes  # noqa: PLC0415 - its import takes most of a second
+
     first = np.linspace(0, len(x) - 1, min(len(x), _FIRST_SAMPLES)).astype(np.int64)
     slope, start, *_ = theilslopes(y[first], x[first])
     distance = np.abs(y - start - slope * x)
