@@ -7,10 +7,12 @@ from controlplane.models import Cluster, LedgerEntry
 from controlplane.pagination.pages import whole
 from controlplane.planning.adapters import adapters
 from controlplane.policies.planner_record import calibration, ledger_page, record_of
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
 from dashboard.figures.ledger import ledger_figures
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.numbers import compact
-from dashboard.proposals.measure_rows import LEDGER, ledger_cells
+from dashboard.numbers import compact, percent
+from dashboard.proposals.measure_rows import LEDGER, proof_rows
 from dashboard.responses import render_list
 
 PER_PAGE = 25
@@ -22,7 +24,8 @@ DRAWN = 200
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show records and calibration of the planners, and a page of the ledger."""
     page = ledger_page(cluster, whole(request.GET, "page", 1), PER_PAGE)
-    records = {planner: record_of(cluster, planner) for planner in adapters()}
+    policy = policy_of(cluster)
+    records = [_record(cluster, planner, policy) for planner in adapters()]
     calibrated = [
         {
             "one": row,
@@ -59,11 +62,26 @@ def charts(request: PageRequest, cluster: Cluster) -> JsonResponse:
     return JsonResponse({"figures": ledger_figures(entries, units)})
 
 
+def _record(cluster: Cluster, planner: str, policy: PolicySettings) -> dict[str, object]:
+    """Return the record of a planner, and whether auto-approval follows it."""
+    record, limit = record_of(cluster, planner), policy.auto_record_error
+    error = record.median_error
+    return {
+        "planner": planner,
+        "record": record,
+        "error": percent(error),
+        "limit": limit,
+        "runs": policy.auto_record_runs,
+        "is_used": policy.auto_record,
+        "is_good": error is None or error <= limit,
+    }
+
+
 def _row(entry: LedgerEntry) -> dict[str, object]:
     return {
         "entry": entry,
         "title": algorithm_title(entry.planner, entry.algorithm),
         "applied": compact(entry.applied),
         "skipped": entry.skipped,
-        "cells": ledger_cells(entry),
+        "cells": proof_rows(entry, {}, 0.0, all_figures=True),
     }

@@ -16,12 +16,15 @@ from controlplane.pagination.pages import optional_whole
 from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.adapters import adapters
 from controlplane.planning.estimates import ShownEstimate
+from controlplane.policies.store import policy_of
 from controlplane.proposals import requests
+from controlplane.proposals.goals import request_for_goal
 from controlplane.proposals.listing import ProposalFilters, proposal_by_id, proposals_listing
 from controlplane.proposals.queue import computing_queue
 from dashboard.forms import form_fields, parameters
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.lists import list_filters
+from dashboard.proposals.list_rows import GOALS, list_row
 from dashboard.responses import notify, notify_refusal, notify_refusals, render_list, render_page
 
 
@@ -45,6 +48,8 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
     """Request a plan."""
     require_operator(request.actor, cluster)
     sent = request.POST.dict()
+    if sent.get("goal"):
+        return _ask_for_goal(request, cluster, sent["goal"])
     planner, name = sent.get("planner", ""), sent.get("algorithm", "")
     try:
         # The service rejects unknown names.
@@ -58,6 +63,17 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
         )
     except Busy as busy:
         notify_refusal(request, busy)
+        return redirect("proposals", cluster.slug)
+    return redirect("proposal", cluster.slug, proposal.pk)
+
+
+def _ask_for_goal(
+    request: PageRequest, cluster: Cluster, goal: str
+) -> HttpResponse | HttpResponseRedirect:
+    try:
+        proposal = request_for_goal(request.actor, cluster, goal)
+    except (Invalid, Busy) as refusal:
+        notify_refusal(request, refusal)
         return redirect("proposals", cluster.slug)
     return redirect("proposal", cluster.slug, proposal.pk)
 
@@ -87,9 +103,11 @@ def request_again(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespon
 
 
 def _list(cluster: Cluster, filters: ProposalFilters) -> dict[str, Any]:
+    page, policy = proposals_listing(cluster, filters).page, policy_of(cluster)
     return {
         "filters": filters,
-        "page": proposals_listing(cluster, filters).page,
+        "page": page,
+        "rows": [list_row(proposal, policy) for proposal in page.rows],
         "states": list(Proposal.State),
         "kinds": list(adapters()),
         "queue": computing_queue(cluster),
@@ -103,6 +121,10 @@ def _form(
     adapter = _adapter(sent.get("planner", ""))
     chosen = _algorithm(adapter, sent.get("algorithm", ""))
     return {
+        "goals": GOALS,
+        # The form of a planner is requested by its own fields, so its values are chosen.
+        "own": bool({"planner", "algorithm"} & sent.keys()),
+        "has_faults": bool(errors),
         "planners": list(adapters().values()),
         "planner": adapter,
         "algorithms": adapter.algorithms,

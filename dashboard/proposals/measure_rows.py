@@ -1,6 +1,6 @@
 """Rows of a proposal's measures: now, as proposed, as expected, and as measured afterwards."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,12 +91,21 @@ def _text(measure: Measure, value: float | None, missing: str = MISSING) -> str:
     return compact(value) if measure.unit is Unit.RATE else measure_text(measure, value)
 
 
-def proof_rows(entry: LedgerEntry, before: Mapping[str, float], tolerated: float) -> list[ProofRow]:
-    """Return the figures of an executed plan; `tolerated`: the relative error of the policy."""
+def proof_rows(
+    entry: LedgerEntry,
+    before: Mapping[str, float],
+    tolerated: float,
+    *,
+    all_figures: bool = False,
+) -> list[ProofRow]:
+    """Return the figures of an executed plan; `tolerated`: the relative error of the policy.
+
+    `all_figures`: with those that are unknown.
+    """
     return [
         _proof_row(figure, entry, before, tolerated)
         for figure in LEDGER
-        if figure in entry.approved or figure in entry.measured
+        if all_figures or figure in entry.approved or figure in entry.measured
     ]
 
 
@@ -122,12 +131,3 @@ def _proof_row(
         without_error=f"± {write(half)}" if half is not None else "",
         is_close=None if error is None or figure == "latency_ms" else error <= tolerated,
     )
-
-
-def ledger_cells(entry: LedgerEntry) -> list[tuple[str, ...]]:
-    """Return title, approved, expected and measured value of each figure."""
-    parts: Sequence[Mapping[str, float]] = (entry.approved, entry.expected, entry.measured)
-    return [
-        (title, *(write(values.get(figure)) for values in parts))
-        for figure, (title, _, write) in LEDGER.items()
-    ]

@@ -1,0 +1,86 @@
+"""Rows of the list of proposals, and the goals of its form."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from controlplane.models import Proposal
+from controlplane.planning.adapters import all_measures
+from controlplane.planning.plan_summary import PlanSummary
+from controlplane.plans.proposal_states import ENDED
+from controlplane.policies.gains import Gain, gain_of
+from controlplane.policies.grades import Grade
+from controlplane.policies.settings import PolicySettings
+from controlplane.proposals.goals import Goal
+from controlplane.proposals.outcome import Outcome, outcome_of
+from dashboard.numbers import percent
+from dashboard.proposals.headline import pair_text
+from dashboard.proposals.words import STATE_CHIPS
+
+# Title and description of each goal.
+GOALS: Final[Mapping[str, tuple[str, str]]] = {
+    Goal.TRAFFIC: ("Less traffic", "The fewest copies of records to nodes, within the slack."),
+    Goal.EVEN: ("Even load", "The least difference between the fullest node and the mean."),
+    Goal.FEW_MOVES: ("Fewest moves", "A quarter of the moves: those that gain the most."),
+}
+_WORDS: Final[Mapping[Grade, str]] = {
+    Grade.GOOD: "OK",
+    Grade.WARN: "limit stays exceeded",
+    Grade.BAD: "exceeds a limit",
+}
+
+
+@dataclass(frozen=True)
+class ListRow:
+    """A proposal in the list; `gain_now`: "" if it does not wait or was not reviewed.
+
+    `waits_since`: since when it waits for a person or a worker, None if it does not.
+    """
+
+    proposal: Proposal
+    chip_grade: str
+    chip_icon: str
+    outcome_words: str
+    outcome_grade: str
+    measure: str
+    gain: str
+    gain_now: str
+    waits_since: datetime | None
+
+
+def list_row(proposal: Proposal, policy: PolicySettings) -> ListRow:
+    """Return the row of a proposal."""
+    grade, icon = STATE_CHIPS[proposal.state]
+    outcome = outcome_of(proposal, PlanSummary(), policy) if proposal.after else None
+    gain = gain_of(proposal) if outcome is not None else None
+    waits = proposal.state not in ENDED and proposal.approved_at is None
+    measure = all_measures().get(gain.measure) if gain is not None else None
+    return ListRow(
+        proposal=proposal,
+        chip_grade=grade,
+        chip_icon=icon,
+        outcome_words=_words(outcome),
+        outcome_grade=str(outcome.grade) if outcome is not None else "",
+        measure=measure.title if measure is not None else "",
+        gain=_text(gain),
+        gain_now=_text(outcome.gain) if outcome is not None and outcome.is_current else "",
+        waits_since=proposal.requested_at if waits else None,
+    )
+
+
+def _words(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return ""
+    if outcome.lock is not None:
+        return "locked"
+    if outcome.grade is Grade.WARN and outcome.gain.share <= 0:
+        return "no gain"
+    return _WORDS.get(outcome.grade, "")
+
+
+def _text(gain: Gain | None) -> str:
+    measure = all_measures().get(gain.measure) if gain is not None else None
+    if gain is None or measure is None:
+        return ""
+    return f"{pair_text(measure, gain.before, gain.after)} ({percent(gain.share)})"
