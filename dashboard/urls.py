@@ -10,9 +10,11 @@ from dashboard.clusters import charts as cluster_charts
 from dashboard.clusters import fleet, incidents, node_rows
 from dashboard.clusters import parts as cluster_parts
 from dashboard.clusters import views as clusters
+from dashboard.explain import views as explain
 from dashboard.integrations import attached, webhooks
 from dashboard.lab import files
 from dashboard.lab import views as lab
+from dashboard.nodes import views as nodes
 from dashboard.policies import views as policies
 from dashboard.proposals import actions as proposal_actions
 from dashboard.proposals import comments, comparisons, effects, ledger
@@ -45,6 +47,14 @@ _cluster: list[URLPattern] = [
     path("limits/", clusters.set_limits, name="cluster-limits"),
     path("nodes/<int:index>/capacity/", clusters.set_capacity, name="node-capacity"),
     path("nodes/<int:index>/form/", clusters.capacity_form, name="node-form"),
+]
+_explain: list[URLPattern] = [
+    path("explain/", explain.index, name="explain"),
+    path("explain/request/", explain.request_plan, name="explain-request"),
+    path("nodes/<int:index>/", nodes.detail, name="node"),
+    path("nodes/<int:index>/live/", nodes.live, name="node-live"),
+    path("nodes/<int:index>/charts.json", nodes.charts, name="node-charts"),
+    path("nodes/<int:index>/tasks.csv", nodes.tasks_csv, name="node-tasks-csv"),
 ]
 _streams: list[URLPattern] = [
     path("streams/", streams.index, name="streams"),
@@ -189,7 +199,7 @@ _account: list[URLPattern] = [
     path("account/sessions/end/", account.end_all_sessions, name="sessions-end"),
 ]
 
-_CLUSTER = [*_cluster, *_streams, *_queries, *_comparisons, *_proposals, *_policies, *_shedding]
+_CLUSTER = [*_cluster, *_explain, *_streams, *_queries, *_comparisons, *_proposals, *_policies, *_shedding]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", fleet.overview, name="fleet"),

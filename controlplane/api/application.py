@@ -5,6 +5,7 @@ from controlplane.api import (
     alerts,
     comparisons,
     executions,
+    explanations,
     grants,
     lab,
     policies,
@@ -61,6 +62,7 @@ for _module in (
     # `streams` after the routers with fixed names in the place of a stream's name.
     clusters, health, shedding, admission, stream_schemas, streams, dead_letters, records, queries,
     feed, keys, edges, proposal_comments, proposals, comparisons, executions, policies,
+    explanations,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)
 api.add_router("/demos", lifecycle.demos)

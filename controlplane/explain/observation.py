@@ -22,7 +22,9 @@ LOOKBACK: Final = timedelta(minutes=30)
 # Means are over this time up to the explained moment.
 RECENT: Final = timedelta(seconds=60)
 # A moment so close to now is now: it is explained live.
-LIVE: Final = timedelta(seconds=90)
+LIVE: Final = timedelta(seconds=30)
+# The newest measures of tasks are of this time.
+MEASURED: Final = timedelta(minutes=2)
 # What follows a past moment is shown, too.
 AFTER: Final = timedelta(minutes=5)
 # The newest roll-up of ten seconds may be so old; raw samples follow it.
@@ -130,6 +132,11 @@ class ClusterObservation:
     def is_live(self) -> bool:
         """Return True if the explained moment is now."""
         return self.now - self.time <= LIVE
+
+    @property
+    def is_measured(self) -> bool:
+        """Return True if the newest measures of tasks are those of the explained moment."""
+        return self.now - self.time <= MEASURED
 
     @property
     def start(self) -> datetime:

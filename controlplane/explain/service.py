@@ -88,7 +88,7 @@ def _observation(
 
 
 def _evidence(observed: ClusterObservation, node: Node) -> NodeEvidence:
-    work = read_node_work(observed.cluster, node.index, measured=observed.is_live)
+    work = read_node_work(observed.cluster, node.index, measured=observed.is_measured)
     shift = load_shift(observed, node)
     rises = stream_rises(observed, work.weights, work.stream_names)
     keys = read_node_keys(observed, work, shift.time)

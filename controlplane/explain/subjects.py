@@ -35,6 +35,8 @@ class Subject:
 
 _FORM: Final = "Must be as node:5, stream:NAME, query:NAME, measure:latency_p95 or decision:ID"
 _NUMBERED: Final = (SubjectKind.NODE, SubjectKind.DECISION)
+# The digits of ms since the epoch, from 2001 to 2286.
+_TIME_DIGITS: Final = 13
 # More digits than an id or an index has.
 _MOST_DIGITS: Final = 9
 
@@ -46,8 +48,8 @@ def parse_subject(text: str) -> Subject:
     """
     kind, _, rest = text.partition(":")
     name, sign, moment = rest.rpartition("@")
-    # A name may contain the sign.
-    if not sign or not moment.isdecimal():
+    # A name may contain the sign, too.
+    if not sign or not moment.isdecimal() or len(moment) != _TIME_DIGITS:
         name, moment = rest, ""
     if kind not in list(SubjectKind) or not name or len(name) > 200:  # noqa: PLR2004 - longest name
         raise Invalid({"subject": [_FORM]})

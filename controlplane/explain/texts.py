@@ -137,3 +137,17 @@ def remedy_text(remedy: Remedy) -> str:
     ]
     parts = [", ".join(effects) + "." if effects else "", _REASONS[remedy.reason]]
     return " ".join(part for part in parts if part)
+
+
+def summary(explanation: Explanation) -> str:
+    """Return finding, cause, changes and plans as sentences, one a line."""
+    lines = [headline(explanation)]
+    if explanation.cause is not None:
+        lines.append(f"Likely cause: {explanation.cause.text}")
+    lines += [
+        f"{change.time:%H:%M:%S} UTC: {change_text(change)}" for change in explanation.changes
+    ]
+    for remedy in explanation.remedies:
+        name = f"proposal {remedy.proposal}" if remedy.proposal else f"request {remedy.planner}"
+        lines.append(f"Plan ({name}): {remedy_text(remedy)}")
+    return "\n".join(lines)

@@ -8,6 +8,7 @@ import inspect
 from argparse import Namespace
 from io import BytesIO
 from typing import Any
+from urllib.parse import unquote
 
 from asgiref.sync import async_to_sync
 from django.core.handlers.asgi import ASGIRequest
@@ -33,7 +34,7 @@ class LocalApi(Api):
         path, _, query = call.path.partition("?")
         request = ASGIRequest(
             {
-                "type": "http", "method": call.method, "path": ROOT + path,
+                "type": "http", "method": call.method, "path": ROOT + unquote(path),
                 "query_string": query.encode(), "client": _ADDRESS, "server": ("localhost", 80),
                 "headers": [(b"content-type", call.content_type.encode()),
                             (b"content-length", str(len(call.body)).encode()),
@@ -44,8 +45,9 @@ class LocalApi(Api):
         attributes: dict[str, Any] = {
             "user": self.actor.user, "id": self.actor.request, "_dont_enforce_csrf_checks": True,
         }  # fmt: skip
-        vars(request).update(attributes)
-        match = request.resolver_match = resolve(request.path_info)
+        # The size of a body is limited for clients, and not for the machine of Weir.
+        vars(request).update(attributes | {"_body": call.body})
+        match = request.resolver_match = resolve(request.path_info, "controlplane.api.urls")
         response = match.func(request, *match.args, **match.kwargs)
         return _answer(async_to_sync(_awaited)(response) if inspect.isawaitable(response)
                        else response)  # fmt: skip

@@ -26,6 +26,12 @@ def _switch(name: str, field: str, about: str, *, value: bool) -> Option:
 
 _CLUSTERS: Final = (
     Operation(
+        "explain", "GET", "/clusters/{cluster}/explanations/{subject}",
+        "explain a node, stream, query, measure or decision, as node:5 or measure:latency_p95",
+        query=(Option("at", "UTC, by default now", metavar="TIME"),),
+        sentence="{answer[summary]}",
+    ),
+    Operation(
         "clusters create", "POST", "/clusters", "create a cluster",
         body=(Option("slug", "the short name, in addresses", required=True),
               Option("name", required=True), *REASON),

@@ -106,6 +106,7 @@ PAGES: Final = _rules(
         """,
         "viewer": """
         cluster cluster-charts cluster-aside cluster-status cluster-node-list cluster-numbers
+        explain node node-live node-charts node-tasks-csv
         streams stream-suggest stream-schema dead-letters dead-letters-export stream
         stream-what-if split-nodes stream-charts stream-drops queries query-check query
         query-results query-charts query-keys query-keys-live query-keys-groupings
@@ -118,7 +119,7 @@ PAGES: Final = _rules(
         attached-charts
         """,
         "operator": """
-        demo-add cluster-start cluster-stop cluster-nodes cluster-limits
+        explain-request demo-add cluster-start cluster-stop cluster-nodes cluster-limits
         node-capacity stream-new dead-letters-replay dead-letters-delete split-capacity
         stream-characteristics stream-redirect drop-set drop-lift query-new query-end
         query-retention query-key-grouping query-task-count query-aggregator-count

@@ -1,0 +1,138 @@
+"""The endpoint of explanations: what exceeds a limit, since when, why, and what would end it."""
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router
+
+from controlplane.api.common.schemas import fields_of
+from controlplane.api.common.security import viewed_cluster
+from controlplane.explain import Cause, Explanation, explain, parse_subject
+from controlplane.explain.texts import change_text, headline, remedy_text, summary
+from controlplane.explain.values import (
+    Change,
+    Contribution,
+    Contributions,
+    Effect,
+    Fact,
+    Finding,
+    Remedy,
+    Series,
+)
+
+router = Router(tags=["explanations"])
+
+
+class FindingOut(fields_of(Finding)):  # type: ignore[misc]
+    """A measure against its limit: the mean over span_s seconds; setting: of the policy.
+
+    since: when the limit was exceeded, null if it is not; since_is_earliest: it was exceeded
+    already half an hour before.
+    """
+
+
+class FactOut(fields_of(Fact)):  # type: ignore[misc]
+    """A figure beside the finding; per_s: its change per second; total: of the whole cluster."""
+
+
+class SeriesOut(fields_of(Series)):  # type: ignore[misc]
+    """A measure over time; times, changed_at and explained_at in ms since 1970."""
+
+
+class ContributionOut(fields_of(Contribution)):  # type: ignore[misc]
+    """The part of a stream, key or query; rate and before in records/s, share from 0 to 1.
+
+    is_large: without it, the subject would be below its limit.
+    """
+
+
+class ContributionsOut(fields_of(Contributions, without="rows")):  # type: ignore[misc]
+    """The largest contributions; is_change: shares are parts of the increase, not of the load."""
+
+    rows: list[ContributionOut]
+
+
+class ChangeOut(fields_of(Change)):  # type: ignore[misc]
+    """A change before the explained moment; arrived, left: queries moved to and from the node."""
+
+    text: str
+
+    @staticmethod
+    def resolve_text(row: Change) -> str:
+        """Return the change as one sentence."""
+        return change_text(row)
+
+
+class CauseOut(fields_of(Cause)):  # type: ignore[misc]
+    """The likely cause; share: of the increase that it explains."""
+
+    text: str
+
+
+class EffectOut(fields_of(Effect)):  # type: ignore[misc]
+    """The predicted effect of a plan on a measure."""
+
+
+class RemedyOut(fields_of(Remedy, without="effects")):  # type: ignore[misc]
+    """A plan that would end it: a waiting proposal, or a planner with parameters to request."""
+
+    effects: list[EffectOut]
+    text: str
+
+    @staticmethod
+    def resolve_text(row: Remedy) -> str:
+        """Return why the plan would help."""
+        return remedy_text(row)
+
+
+class ExplanationOut(
+    fields_of(  # type: ignore[misc]
+        Explanation,
+        without="subject finding facts series streams keys queries changes cause remedies",
+    )
+):
+    """An explanation; headline: the finding, summary: finding, cause and plans as sentences."""
+
+    subject: str
+    headline: str
+    summary: str
+    finding: FindingOut
+    facts: list[FactOut]
+    series: SeriesOut | None
+    streams: ContributionsOut | None
+    keys: ContributionsOut | None
+    queries: ContributionsOut | None
+    changes: list[ChangeOut]
+    cause: CauseOut | None
+    remedies: list[RemedyOut]
+
+    @staticmethod
+    def resolve_subject(row: Explanation) -> str:
+        """Return the text of the subject."""
+        return str(row.subject)
+
+    @staticmethod
+    def resolve_headline(row: Explanation) -> str:
+        """Return the finding as one sentence."""
+        return headline(row)
+
+    @staticmethod
+    def resolve_summary(row: Explanation) -> str:
+        """Return finding, cause and plans as sentences, one a line."""
+        return summary(row)
+
+
+@router.get("/{slug}/explanations/{subject}", response=ExplanationOut)
+def get_explanation(
+    request: HttpRequest, slug: str, subject: str, at: datetime | None = None
+) -> Any:
+    """Explain a subject: what exceeds a limit, since when, the likely cause, and fitting plans.
+
+    It is node:<index>, stream:<name>, query:<name>, measure:<name> or decision:<id>, and may end
+    with @ and a time in ms since 1970. Query parameter at: the time in another form, by default
+    now.
+    """
+    chosen = parse_subject(subject)
+    return explain(viewed_cluster(request), replace(chosen, time=at or chosen.time))

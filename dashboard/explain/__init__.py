@@ -1,0 +1,1 @@
+"""The panel and page that explain an exceeded limit."""

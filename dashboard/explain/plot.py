@@ -1,0 +1,148 @@
+"""A small chart of an explanation, drawn by the server: a line, its limit, and the change.
+
+Places are in per cent of the drawing, as the words beside it are not scaled.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from controlplane.explain.units import Unit, quantity
+from controlplane.explain.values import Series
+
+WIDTH: Final = 1000
+HEIGHT: Final = 200
+# Space above the largest value.
+_ROOM: Final = 1.12
+_Y_TICKS: Final = 3
+_X_TICKS: Final = 4
+# A gap is at least so many of the usual distances between samples.
+_GAP: Final = 4
+_STEPS: Final = (1.0, 2.0, 2.5, 5.0, 10.0)
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A word beside the drawing; `place`: in per cent of its height or width."""
+
+    place: str
+    text: str
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """The drawing: `path` in units of WIDTH x HEIGHT, ticks, and the words of limit and change.
+
+    `limit`, `baseline`, `changed`, `point`: None if there is none.
+    """
+
+    label: str
+    path: str
+    ys: Sequence[Tick]
+    xs: Sequence[Tick]
+    limit: Tick | None = None
+    limit_y: float | None = None
+    baseline_y: float | None = None
+    changed: Tick | None = None
+    changed_x: float | None = None
+    point: tuple[str, str] | None = None
+    end: Tick | None = None
+
+
+def plot_of(series: Series | None, finding: str) -> Plot | None:
+    """Return the drawing of a series, None with fewer than two samples; `finding`: its label."""
+    if series is None or len(series.times) < 2:  # noqa: PLR2004 - a line has two ends
+        return None
+    known = [value for value in series.values if value is not None]
+    if not known:
+        return None
+    first, last = series.times[0], series.times[-1]
+    top = _ROOM * max(*known, series.limit or 0.0, 1e-9)
+    x, y = _Scale(first, last, WIDTH), _Scale(top, 0.0, HEIGHT)
+    changed = series.changed_at if series.changed_at and first <= series.changed_at else None
+    return Plot(
+        label=f"{series.title}: {finding}",
+        path=_path(series, x, y),
+        ys=_y_ticks(top, y, series.unit),
+        xs=_x_ticks(first, last, x),
+        limit=None if series.limit is None else Tick(
+            y.percent(series.limit),
+            f"{series.limit_title} {quantity(series.limit, series.unit)}",
+        ),
+        limit_y=None if series.limit is None else y(series.limit),
+        baseline_y=None if series.baseline is None else y(series.baseline),
+        changed=None if changed is None else Tick(x.percent(changed), "change"),
+        changed_x=None if changed is None else x(changed),
+        point=_point(series, x, y),
+        end=Tick(y.percent(known[-1]), quantity(known[-1], series.unit), "start"),
+    )  # fmt: skip
+
+
+class _Scale:
+    """A linear scale from `start` at 0 to `stop` at `length`."""
+
+    def __init__(self, start: float, stop: float, length: float) -> None:
+        self._start, self._length = start, length
+        self._span = (stop - start) or 1.0
+
+    def __call__(self, value: float) -> float:
+        return round(self._length * (value - self._start) / self._span, 2)
+
+    def percent(self, value: float) -> str:
+        return f"{100 * self(value) / self._length:.2f}%"
+
+
+def _path(series: Series, x: _Scale, y: _Scale) -> str:
+    """Return the line, with a break where values are missing or samples are far apart."""
+    steps = sorted(b - a for a, b in zip(series.times, series.times[1:], strict=False))
+    gap = _GAP * max(steps[len(steps) // 2], 10_000)
+    parts: list[str] = []
+    last: int | None = None
+    for moment, value in zip(series.times, series.values, strict=True):
+        if value is None:
+            last = None
+            continue
+        command = "L" if last is not None and moment - last <= gap else "M"
+        parts.append(f"{command}{x(moment):g} {y(max(value, 0.0)):g}")
+        last = moment
+    return "".join(parts)
+
+
+def _point(series: Series, x: _Scale, y: _Scale) -> tuple[str, str] | None:
+    """Return the place of the sample nearest to the explained moment."""
+    if series.explained_at is None:
+        return None
+    pairs = [
+        (abs(moment - series.explained_at), moment, value)
+        for moment, value in zip(series.times, series.values, strict=True)
+        if value is not None
+    ]
+    _, moment, value = min(pairs)
+    return x.percent(moment), y.percent(value)
+
+
+def _y_ticks(top: float, y: _Scale, unit: Unit) -> list[Tick]:
+    raw = top / _Y_TICKS
+    scale = 10.0 ** _exponent(raw)
+    step = next(scale * part for part in _STEPS if scale * part >= raw)
+    count = int(top / step)
+    texts = [quantity(step * place, unit).removesuffix(f" {unit}") for place in range(count + 1)]
+    return [Tick(y.percent(step * place), text, "end") for place, text in enumerate(texts)]
+
+
+def _exponent(value: float) -> int:
+    text = f"{value:e}"
+    return int(text[text.index("e") + 1 :])
+
+
+def _x_ticks(first: int, last: int, x: _Scale) -> list[Tick]:
+    """Return times at full minutes, evenly spread."""
+    span = last - first
+    moments = [first + span * place // _X_TICKS for place in range(_X_TICKS + 1)]
+    anchors = ["start", *["middle"] * (_X_TICKS - 1), "end"]
+    return [
+        Tick(x.percent(moment), f"{datetime.fromtimestamp(moment / 1000, UTC):%H:%M}", anchor)
+        for moment, anchor in zip(moments, anchors, strict=True)
+    ]

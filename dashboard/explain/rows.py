@@ -1,0 +1,280 @@
+"""Texts, numbers and links of an explanation for its panel."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils import timezone
+
+from controlplane.alerts.measures import Grade
+from controlplane.explain import Explanation, Subject, SubjectKind
+from controlplane.explain.texts import change_text, headline, remedy_text
+from controlplane.explain.units import Unit, quantity
+from controlplane.explain.values import (
+    Change,
+    ChangeKind,
+    Contribution,
+    Contributions,
+    Fact,
+    Remedy,
+    RemedyReason,
+)
+from controlplane.models import Cluster, Node
+from dashboard import numbers
+from dashboard.explain.plot import Plot, plot_of
+
+# One cell of the heat map.
+STEP: Final = timedelta(minutes=1)
+_FACTS: Final = {
+    "backlog": "Backlog",
+    "latency": "Latency p95 here",
+    "busy": "Processor time",
+    "state": "State",
+    "queries": "Queries affected",
+    "records": "Records of the query",
+    "split_node": "Split node",
+    "split_utilisation": "Split node used",
+}
+_CHIPS: Final = {
+    Grade.BAD: "above limit",
+    Grade.WARN: "near limit",
+    Grade.GOOD: "within limit",
+    Grade.UNKNOWN: "no data",
+}
+
+
+@dataclass(frozen=True)
+class FactRow:
+    """A figure with its title, and a note: its limit, or its change."""
+
+    title: str
+    value: str
+    note: str = ""
+    grade: str = ""
+
+
+@dataclass(frozen=True)
+class BarRow:
+    """A contribution: name, bar, records/s, share; `url`: of its page, "" without one."""
+
+    name: str
+    url: str
+    part: float
+    number: str
+    share: str
+    grade: str = ""
+    note: str = ""
+    is_code: bool = False
+
+
+@dataclass(frozen=True)
+class BarList:
+    """The contributions of one kind with their title and its explanation."""
+
+    title: str
+    about: str
+    rows: Sequence[BarRow]
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """A change with its time and links; `look`: the class of its mark."""
+
+    change: Change
+    text: str
+    look: str
+
+
+@dataclass(frozen=True)
+class RemedyRow:
+    """A plan with its title and text; `url`: of the proposal that waits, "" for a request."""
+
+    remedy: Remedy
+    title: str
+    text: str
+    url: str
+
+
+@dataclass(frozen=True)
+class ExplanationRow:
+    """An explanation as its panel shows it; `earlier` … `below`: subjects that arrows open."""
+
+    value: Explanation
+    headline: str
+    chip: str
+    since: str
+    facts: Sequence[FactRow]
+    plot: Plot | None
+    bars: Sequence[BarList]
+    changes: Sequence[ChangeRow]
+    remedies: Sequence[RemedyRow]
+    page_url: str
+    earlier: str
+    later: str
+    above: str
+    below: str
+
+    @property
+    def subject(self) -> str:
+        """Return the subject as a text, with its time if it is not explained live."""
+        subject = self.value.subject
+        return str(Subject(subject.kind, subject.name) if self.value.is_live else subject)
+
+
+def explain_url(cluster: Cluster, subject: str) -> str:
+    """Return the URL of the cluster's page with an explanation beside it."""
+    return f"{reverse('cluster', args=[cluster.slug])}?{urlencode({'explain': subject})}"
+
+
+def explanation_row(cluster: Cluster, explanation: Explanation) -> ExplanationRow:
+    """Return the texts, numbers and links of an explanation."""
+    text = headline(explanation)
+    earlier, later = _neighbours(explanation)
+    above, below = _nodes_beside(cluster, explanation.subject)
+    return ExplanationRow(
+        value=explanation,
+        headline=text,
+        chip=_CHIPS[Grade(explanation.finding.grade)],
+        since=_since(explanation),
+        facts=[_fact(fact) for fact in explanation.facts if fact.value is not None],
+        plot=plot_of(explanation.series, text),
+        bars=list(_bars(cluster, explanation)),
+        changes=[
+            ChangeRow(item, change_text(item), change_look(item)) for item in explanation.changes
+        ],
+        remedies=[_remedy(cluster, remedy) for remedy in explanation.remedies],
+        page_url=_page_url(cluster, explanation.subject),
+        earlier=earlier, later=later, above=above, below=below,
+    )  # fmt: skip
+
+
+def _since(explanation: Explanation) -> str:
+    """Return for how long the limit is exceeded, "" if it is not."""
+    finding = explanation.finding
+    if finding.since is None:
+        return ""
+    lasted = numbers.duration(explanation.time - finding.since)
+    return f"more than {lasted}" if finding.since_is_earliest else lasted
+
+
+def _fact(fact: Fact) -> FactRow:
+    note = ""
+    if fact.total is not None:
+        note = f"of {quantity(fact.total, fact.unit)}"
+    elif fact.per_s is not None and round(fact.per_s):
+        note = f"{fact.per_s:+,.0f}/s".replace("-", "\N{MINUS SIGN}")
+    elif fact.limit is not None:
+        note = f"limit {quantity(fact.limit, fact.unit)}"
+    title = _FACTS.get(fact.name, fact.name)
+    return FactRow(title, quantity(fact.value, fact.unit), note, str(fact.grade))
+
+
+def _bars(cluster: Cluster, explanation: Explanation) -> Iterator[BarList]:
+    """Yield the contributions that are known."""
+    streams, keys, queries = explanation.streams, explanation.keys, explanation.queries
+    if streams is not None:
+        sign = "+" if streams.is_change else ""
+        about = f"{sign}{quantity(streams.total, Unit.RATE)}"
+        about += _before(explanation) if streams.is_change else ", share of the load"
+        yield BarList("Streams", about, list(_rows(cluster, streams, "stream", "streams")))
+    if keys is not None:
+        about = f"share of the node's load, from {keys.sampled:,} sampled records"
+        yield BarList("Keys", about, list(_rows(cluster, keys, "", "keys")))
+    if queries is not None:
+        is_stream = explanation.subject.kind is SubjectKind.STREAM
+        title = "Nodes" if is_stream else "Queries"
+        about = "share of its queries" if is_stream else "share of processed records"
+        kind = "" if is_stream else "query"
+        yield BarList(title, about, list(_rows(cluster, queries, kind, title.lower())))
+
+
+def _before(explanation: Explanation) -> str:
+    series = explanation.series
+    if series is None or series.changed_at is None:
+        return ""
+    moment = datetime.fromtimestamp(series.changed_at / 1000, UTC)
+    return f" since {moment:%H:%M}"
+
+
+def _rows(cluster: Cluster, given: Contributions, kind: str, things: str) -> Iterator[BarRow]:
+    for row in given.rows:
+        yield BarRow(
+            row.name, _url(cluster, kind, row), row.share, _number(row, given),
+            numbers.percent(row.share), "bad" if row.is_large else "",
+            f"of query {row.query}" if row.query else "", is_code=not kind and bool(row.query),
+        )  # fmt: skip
+    if given.others:
+        sign = "+" if given.is_change else ""
+        yield BarRow(
+            f"{given.others:,} other {things}", "", given.others_share,
+            f"{sign}{numbers.compact(given.others_rate)}/s", numbers.percent(given.others_share),
+        )  # fmt: skip
+
+
+def _number(row: Contribution, given: Contributions) -> str:
+    if given.is_change and row.change is not None:
+        sign = "+" if row.change >= 0 else "\N{MINUS SIGN}"
+        return f"{sign}{numbers.compact(abs(row.change))}/s"
+    return f"{numbers.compact(row.rate)}/s"
+
+
+def _url(cluster: Cluster, kind: str, row: Contribution) -> str:
+    return "" if not kind or row.id is None else reverse(kind, args=[cluster.slug, row.id])
+
+
+def change_look(change: Change) -> str:
+    """Return the class of the mark of a change: a plan, an exceeded limit, or other."""
+    if change.kind is ChangeKind.PLAN or change.proposal is not None:
+        return "plan"
+    is_bad = change.kind in (ChangeKind.EXCEEDED, ChangeKind.RESTART)
+    return "bad" if is_bad else ""
+
+
+def _remedy(cluster: Cluster, remedy: Remedy) -> RemedyRow:
+    url = ""
+    title = f"Request a plan: {remedy.title}"
+    if remedy.proposal is not None:
+        url = reverse("proposal", args=[cluster.slug, remedy.proposal])
+        actions = "1 action" if remedy.actions == 1 else f"{remedy.actions:,} actions"
+        title = f"Proposal {remedy.proposal}: {remedy.title}, {actions}"
+    elif remedy.reason is RemedyReason.ALL_FULL:
+        title = "Drop a part of the input: a ladder of load shedding"
+    return RemedyRow(remedy, title, remedy_text(remedy), url)
+
+
+def _neighbours(explanation: Explanation) -> tuple[str, str]:
+    """Return the subject one minute earlier, and one minute later: "" for a live one."""
+    subject = explanation.subject
+    earlier = Subject(subject.kind, subject.name, explanation.time - STEP)
+    if explanation.is_live:
+        return str(earlier), ""
+    later = explanation.time + STEP
+    is_now = later >= timezone.now() - STEP
+    return str(earlier), str(Subject(subject.kind, subject.name, None if is_now else later))
+
+
+def _nodes_beside(cluster: Cluster, subject: Subject) -> tuple[str, str]:
+    """Return the nodes before and after a node at the same time, "" without one."""
+    if subject.kind is not SubjectKind.NODE:
+        return "", ""
+    index = int(subject.name)
+    known = set(
+        Node.objects.filter(
+            cluster=cluster, index__in=(index - 1, index + 1), index__lt=cluster.slots
+        ).values_list("index", flat=True)
+    )
+    above, below = (
+        str(Subject(subject.kind, str(other), subject.time)) if other in known else ""
+        for other in (index - 1, index + 1)
+    )
+    return above, below
+
+
+def _page_url(cluster: Cluster, subject: Subject) -> str:
+    """Return the page of the explained thing, "" for others than nodes."""
+    if subject.kind is SubjectKind.NODE:
+        return reverse("node", args=[cluster.slug, int(subject.name)])
+    return ""

@@ -1,0 +1,153 @@
+"""Charts of a node over time: load against its limit, backlog, latency, state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from controlplane.wire.figures import figure_of
+from dashboard.figures.parts import (
+    Figure,
+    PlanMark,
+    Trace,
+    figure,
+    marks_axis,
+    plan_marks,
+    scatter,
+    time_axis,
+    value_axis,
+)
+from dashboard.figures.thinning import Sample, with_gaps
+
+# The figures of samples that the charts need.
+FIGURES: Final = (
+    "loads", "node_waiting", "node_p95", "node_state", "p95", "arrived", "in",
+)  # fmt: skip
+_END: Final = {"xref": "paper", "x": 1, "xanchor": "left", "showarrow": False, "xshift": 4}
+_SECOND_MS: Final = 1000
+_MEGABYTE: Final = 1e6
+
+
+@dataclass(frozen=True)
+class NodeLimits:
+    """The limits of a node: records/s, records of a second of work, and latency in ms."""
+
+    load: float
+    backlog: float
+    latency_ms: float
+
+
+def node_figures(
+    rows: Sequence[tuple[Any, ...]], index: int, limits: NodeLimits, marks: Sequence[PlanMark],
+    ends: tuple[datetime, datetime],
+) -> dict[str, Figure]:  # fmt: skip
+    """Return the charts load, backlog, latency and state of a node.
+
+    `rows`: (t, values of FIGURES), oldest first; `ends`: of the whole axis.
+    """
+    samples = with_gaps([_sample(row, index) for row in rows])
+    latency = limits.latency_ms / _SECOND_MS
+    charts: dict[str, tuple[Sequence[tuple[str, str]], str, float | None]] = {
+        "load": ([("load", "load")], "records/s", limits.load),
+        "backlog": ([("backlog", "backlog")], "records", limits.backlog),
+        "latency": ([("latency", "node"), ("cluster", "cluster")], "s", latency),
+        "state": ([("state", "state")], "MB", None),
+    }
+    return {name: _chart(samples, *chart, marks, ends) for name, chart in charts.items()}
+
+
+def _sample(row: tuple[Any, ...], index: int) -> Sample:
+    moment, loads, waiting, latency, state, p95, arrived, read = row
+    # What arriving records cause, also while a backlog is worked off.
+    share = arrived / read if arrived is not None and read else 1.0
+    load, own = _of(loads, index), _of(latency, index)
+    size = _of(state, index)
+    return {
+        "t": round(1000 * moment.timestamp()),
+        "load": None if load is None else load * share,
+        "backlog": _of(waiting, index),
+        "latency": None if own is None else own / _SECOND_MS,
+        "cluster": None if p95 is None else p95 / _SECOND_MS,
+        "state": None if size is None else size / _MEGABYTE,
+    }
+
+
+def _of(values: Any, index: int) -> float | None:
+    return values[index] if values and index < len(values) else None
+
+
+def _chart(
+    samples: Sequence[Sample], lines: Sequence[tuple[str, str]], unit: str, limit: float | None,
+    marks: Sequence[PlanMark], ends: tuple[datetime, datetime],
+) -> Figure:  # fmt: skip
+    """Return lines with labels at their ends, the limit, and the plans."""
+    traces: list[Trace] = [
+        scatter(
+            name, [s["t"] for s in samples], [s.get(field) for s in samples],
+            connectgaps=False, hovertemplate=f"%{{y:,.3~r}} {unit}",
+            line={"color": "--series-1" if place == 0 else "--before", "width": 1.75,
+                  "dash": "solid" if place == 0 else "dash"},
+        )
+        for place, (field, name) in enumerate(lines)
+    ]  # fmt: skip
+    known = {name: [s[field] for s in samples if s.get(field) is not None] for field, name in lines}
+    top = 1.15 * max([limit or 0.0, *(max(values) for values in known.values() if values)])
+    labels = [
+        _END | {"y": values[-1], "text": name, "font": {"size": 11, "color": "--ink"}}
+        for name, values in known.items()
+        if values
+    ]
+    shapes: list[dict[str, Any]] = []
+    if limit is not None:
+        shapes, label = _limit(limit, top, unit)
+        labels.append(label)
+    start, end = (round(1000 * moment.timestamp()) for moment in ends)
+    return figure(
+        [*traces, plan_marks(marks)],
+        xaxis=time_axis() | {"range": [start, end]},
+        yaxis=value_axis(unit, range=[0, top or 1]),
+        yaxis2=marks_axis(),
+        shapes=shapes,
+        annotations=labels,
+        showlegend=False,
+        margin={"l": 52, "r": 64, "t": 22, "b": 28},
+        meta={"finding": _finding(known, unit, limit)},
+    )
+
+
+def _limit(limit: float, top: float, unit: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the dashed line of a limit with the forbidden side, and its label."""
+    across = {"xref": "paper", "x0": 0, "x1": 1, "yref": "y"}
+    over = across | {
+        "type": "rect", "y0": limit, "y1": top, "fillcolor": "--bad", "opacity": 0.1,
+        "line": {"width": 0}, "layer": "below",
+    }  # fmt: skip
+    edge = across | {
+        "type": "line", "y0": limit, "y1": limit,
+        "line": {"color": "--limit", "width": 1.5, "dash": "dash"},
+    }  # fmt: skip
+    label = {
+        "xref": "paper", "x": 0, "xanchor": "left", "y": limit, "yanchor": "bottom",
+        "text": f"limit {limit:,.4g} {unit}", "showarrow": False,
+        "font": {"size": 11, "color": "--limit"},
+    }  # fmt: skip
+    return [over, edge], label
+
+
+def _finding(known: dict[str, list[float]], unit: str, limit: float | None) -> str:
+    """Return what the chart shows, for its label."""
+    parts = [f"{name} {values[-1]:,.3g} {unit}" for name, values in known.items() if values]
+    if not parts:
+        return "No data in this time range"
+    text = ", ".join(parts)
+    return text if limit is None else f"{text}; limit {limit:,.4g} {unit}"
+
+
+def figure_titles() -> dict[str, str]:
+    """Return the titles of the charts by name."""
+    return {
+        "load": "Load against its limit",
+        "backlog": figure_of("node_waiting").title,
+        "latency": "Latency p95, from append to result",
+        "state": figure_of("node_state").title,
+    }

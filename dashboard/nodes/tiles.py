@@ -1,0 +1,83 @@
+"""Tiles of a node: the mean over five minutes, its trend, and its limit."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from controlplane.alerts.measures import Grade
+from controlplane.explain.node_report import NodeReport, NodeTile
+from controlplane.explain.units import Unit, quantity
+from dashboard import numbers
+
+_TITLES: Final = {
+    "load": "Load",
+    "backlog": "Backlog",
+    "latency": "Latency p95",
+    "busy": "Processor time",
+    "state": "State",
+    "queries": "Queries",
+}
+_LIMITS: Final = {
+    "load": "limit {} of the policy",
+    "backlog": "limit 1 s of work",
+    "latency": "limit {}",
+    "busy": "of one processor",
+}
+
+
+@dataclass(frozen=True)
+class TileRow:
+    """A tile with its texts; `chart`: the name of the chart that it links to, "" without one."""
+
+    name: str
+    title: str
+    number: str
+    unit: str
+    trend: str
+    note: str
+    value: float | None
+    limit: float | None
+    grade: str
+    chart: str
+
+
+def tile_rows(report: NodeReport) -> list[TileRow]:
+    """Return the tiles of a report."""
+    return [_row(report, tile) for tile in report.tiles]
+
+
+def _row(report: NodeReport, tile: NodeTile) -> TileRow:
+    number, unit = _split(tile.value, tile.unit)
+    grade = str(tile.grade) if tile.grade in (Grade.WARN, Grade.BAD) else ""
+    return TileRow(
+        tile.name, _TITLES[tile.name], number, unit, _trend(report, tile), _note(tile),
+        tile.value, tile.limit, grade, tile.name if tile.name != "queries" else "",
+    )  # fmt: skip
+
+
+def _split(value: float | None, unit: Unit) -> tuple[str, str]:
+    """Return a number and its unit apart."""
+    if value is None:
+        return "no data", ""
+    if unit is Unit.RATE:
+        return numbers.compact(round(value)), "/s"
+    number, _, name = quantity(value, unit).partition(" ")
+    return number, name
+
+
+def _trend(report: NodeReport, tile: NodeTile) -> str:
+    """Return the change against the five minutes before."""
+    if tile.name == "queries":
+        total = next((f.total for f in report.explanation.facts if f.name == "queries"), None)
+        return "" if total is None else f"of {total:,.0f} in the cluster"
+    if tile.value is None or tile.before is None:
+        return ""
+    change = tile.value - tile.before
+    if abs(change) < 0.005 * max(abs(tile.value), abs(tile.before)):
+        return "no change in 5 min"
+    arrow = "\N{UPWARDS ARROW}" if change > 0 else "\N{DOWNWARDS ARROW}"
+    return f"{arrow} {quantity(abs(change), tile.unit)} in 5 min"
+
+
+def _note(tile: NodeTile) -> str:
+    text = _LIMITS.get(tile.name, "")
+    return text.format("" if tile.limit is None else quantity(tile.limit, tile.unit))

@@ -1,0 +1,157 @@
+"""The page of a node: headline, tiles, charts over time, tasks by cost, keys by share, history."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpResponse, JsonResponse
+from django.utils import timezone
+
+from controlplane.alerts.measures import Grade
+from controlplane.catalog.routing_versions import routing_between
+from controlplane.clusters.listing import node_by_index
+from controlplane.explain.contributions import NodeKey
+from controlplane.explain.node_report import NodeReport, node_report
+from controlplane.explain.node_work import HostedQuery, read_node_work
+from controlplane.explain.texts import change_text
+from controlplane.models import Cluster
+from controlplane.policies.store import policy_of
+from controlplane.telemetry.columns import figure_rows
+from dashboard.csv_files import csv_file
+from dashboard.explain.rows import ChangeRow, change_look, explanation_row
+from dashboard.figures.node import FIGURES, NodeLimits, figure_titles, node_figures
+from dashboard.figures.parts import PlanMark
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.nodes.tiles import tile_rows
+from dashboard.responses import render_page
+from dashboard.time_range import TimeRange, time_range_of
+
+SHOWN_TASKS = 12
+SHOWN_KEYS = 12
+
+
+@dataclass(frozen=True)
+class TaskRow:
+    """A query on the node with its part of the processed records."""
+
+    query: HostedQuery
+    share: float | None
+
+    @property
+    def tasks(self) -> str:
+        """Return the numbers of its tasks here as ranges: tasks 0 to 5, 8."""
+        return tasks_text(self.query.tasks)
+
+
+@dataclass(frozen=True)
+class KeyRow:
+    """A frequent key with its share of the node's load, and the running sum of shares."""
+
+    key: NodeKey
+    share: float
+    total: float
+    grade: str
+
+
+@cluster_page
+def detail(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse:
+    """Render the page of a node; the browser loads its charts from `charts`."""
+    span = time_range_of(request.GET, timezone.now())
+    return render_page(request, "node.html", _context(cluster, index, span))
+
+
+@cluster_page
+def live(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse:
+    """Render what changes on the page of a node."""
+    span = time_range_of(request.GET, timezone.now())
+    return render_page(request, "_node.html", _context(cluster, index, span))
+
+
+@cluster_page
+def charts(request: PageRequest, cluster: Cluster, index: int) -> JsonResponse:
+    """Return the charts of a node in the time range, as JSON."""
+    node, policy = node_by_index(cluster, index), policy_of(cluster)
+    span = time_range_of(request.GET, timezone.now())
+    rows = figure_rows(cluster, span.start, span.end, FIGURES)
+    limits = NodeLimits(policy.watch_load * node.capacity, node.capacity, policy.latency_ms)
+    figures = node_figures(rows, index, limits, _marks(cluster, span), (span.start, span.end))
+    return JsonResponse({"figures": figures})
+
+
+@cluster_page
+def tasks_csv(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse:
+    """Return all queries of a node with their cost as CSV."""
+    node = node_by_index(cluster, index)
+    queries = read_node_work(cluster, index).queries.values()
+    ordered = sorted(queries, key=lambda query: -(query.records_per_s or 0.0))
+    rows = [
+        (query.name, tasks_text(query.tasks), query.records_per_s, query.state_bytes)
+        for query in ordered
+    ]
+    columns = ("query", "tasks", "records_per_s", "state_bytes")
+    return csv_file(f"{cluster.slug}-{node.name}-tasks.csv", columns, rows)
+
+
+def _context(cluster: Cluster, index: int, span: TimeRange) -> dict[str, Any]:
+    report = node_report(cluster, index, None if span.live else span.end)
+    return {
+        "span": span,
+        "node": report.node,
+        "row": explanation_row(cluster, report.explanation),
+        "waiting": next((r for r in report.explanation.remedies if r.proposal), None),
+        "tiles": tile_rows(report),
+        "tasks": _task_rows(report)[:SHOWN_TASKS],
+        "task_count": sum(len(query.tasks) for query in report.tasks),
+        "query_count": len(report.tasks),
+        "records_share": sum(row.share or 0.0 for row in _task_rows(report)[:SHOWN_TASKS]),
+        "keys": _key_rows(report),
+        "sampled": report.keys,
+        "history": [ChangeRow(row, change_text(row), change_look(row)) for row in report.history],
+        "titles": figure_titles(),
+    }
+
+
+def _task_rows(report: NodeReport) -> list[TaskRow]:
+    total = report.records_per_s
+    return [
+        TaskRow(query, (query.records_per_s or 0.0) / total if total else None)
+        for query in report.tasks
+    ]
+
+
+def _key_rows(report: NodeReport) -> list[KeyRow]:
+    """Return the frequent keys by their share of the records of split queries on the node."""
+    if report.keys is None or not report.keys.total:
+        return []
+    rows, running = [], 0.0
+    cause = report.explanation.cause
+    exceeded = report.explanation.finding.grade == Grade.BAD
+    for key in report.keys.rows[:SHOWN_KEYS]:
+        share = key.rate / report.keys.total
+        running += share
+        is_cause = exceeded and cause is not None and cause.key == key.label
+        rows.append(KeyRow(key, share, min(1.0, running), "bad" if is_cause else ""))
+    return rows
+
+
+def _marks(cluster: Cluster, span: TimeRange) -> list[PlanMark]:
+    """Return the steps of plans that took effect in the time range."""
+    return [
+        PlanMark(
+            round(1000 * row.applied_at.timestamp()), str(row.proposal_id),
+            f"Proposal {row.proposal_id}: {row.reason}",
+        )
+        for row in reversed(routing_between(cluster, span.start, span.end))
+        if row.applied_at and row.proposal_id
+    ]  # fmt: skip
+
+
+def tasks_text(tasks: Any) -> str:
+    """Return numbers of tasks with ranges: "tasks 0 to 5, 8"; "task 0" for one."""
+    parts: list[list[int]] = []
+    for task in sorted(tasks):
+        if parts and parts[-1][1] == task - 1:
+            parts[-1][1] = task
+        else:
+            parts.append([task, task])
+    texts = [str(first) if first == last else f"{first} to {last}" for first, last in parts]
+    return f"{'task' if len(tasks) == 1 else 'tasks'} {', '.join(texts)}"

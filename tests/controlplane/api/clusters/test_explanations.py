@@ -1,0 +1,32 @@
+"""Explanations over HTTP."""
+
+import pytest
+from django.utils import timezone
+
+from controlplane.access.roles import Actor
+from controlplane.models import Cluster, Task
+from tests.controlplane.api.callers import get, scripted
+from tests.support.cluster import placed, stream_id
+from tests.support.explaining import record_past, steps
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_an_explanation_has_values_and_sentences(operator: Actor, sf: Cluster) -> None:
+    (query,) = placed(operator, sf, {"q": ["s0"]})
+    node = Task.objects.get(query=query).node.index
+    now, rose = timezone.now(), stream_id(sf, "s0")
+    loads = [steps(100, 600 if index == node else 100, 8) for index in range(4)]
+    record_past(sf, now, loads, {rose: steps(100, 600, 8)})
+    client = scripted(operator)
+    answer = get(client, f"/clusters/sf/explanations/node:{node}").json()
+    assert answer["subject"] == f"node:{node}"
+    assert (answer["finding"]["grade"], answer["cause"]["stream"]) == ("bad", rose)
+    assert answer["streams"]["rows"][0]["id"] == rose
+    assert answer["cause"]["text"] in answer["summary"]
+    assert answer["remedies"][0]["planner"] in ("placement", "migration")
+    earlier = (now.timestamp() - 900) * 1000
+    answer = get(client, f"/clusters/sf/explanations/node:{node}@{round(earlier)}").json()
+    assert (answer["finding"]["grade"], answer["is_live"]) == ("good", False)
+    assert get(client, "/clusters/sf/explanations/node:77").status_code == 404
+    assert get(client, "/clusters/sf/explanations/planet:1").status_code == 422

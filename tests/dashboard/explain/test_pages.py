@@ -1,0 +1,96 @@
+"""The panel and page of explanations, and the page of a node."""
+
+import json
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from controlplane.access.roles import Actor
+from controlplane.models import Cluster, Proposal, Task
+from tests.dashboard.conftest import browser_of
+from tests.support.cluster import placed, small_cluster, stream_id
+from tests.support.explaining import record_past, steps
+
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def risen(operator: Actor) -> tuple[Cluster, int]:
+    """A cluster of four nodes, and the index of the one that a stream overloads."""
+    cluster = small_cluster(operator)
+    (query,) = placed(operator, cluster, {"busy": ["s0"]})
+    node = Task.objects.get(query=query).node.index
+    loads = [steps(100, 600 if index == node else 100, 8) for index in range(4)]
+    now = timezone.now()
+    record_past(cluster, now, loads, {stream_id(cluster, "s0"): steps(100, 600, 8)})
+    return cluster, node
+
+
+def test_the_panel_names_cause_streams_changes_and_plans(
+    operating: Client, risen: tuple[Cluster, int]
+) -> None:
+    cluster, node = risen
+    url = f"{reverse('explain', args=['sf'])}?subject=node:{node}"
+    panel = operating.get(url, headers=HTMX)
+    text = panel.content.decode()
+    assert "<html" not in text
+    assert f'data-subject="node:{node}"' in text
+    assert reverse("stream", args=["sf", stream_id(cluster, "s0")]) in text
+    assert reverse("node", args=["sf", node]) in text
+    row = panel.context["row"]
+    assert (row.value.cause.stream, row.later) == (stream_id(cluster, "s0"), "")
+    assert row.earlier.startswith(f"node:{node}@")
+    assert 'hx-trigger="weir:tick' in text, "it is live"
+    assert "style=" not in text
+    page = operating.get(url)
+    assert "explain-page" in page.content.decode()
+    past = operating.get(f"{reverse('explain', args=['sf'])}?subject={row.earlier}", headers=HTMX)
+    assert "hx-trigger" not in past.content.decode()
+    assert operating.get(f"{reverse('explain', args=['sf'])}?subject=x").status_code == 422
+
+
+def test_a_click_requests_the_plan(
+    operating: Client, viewer: Actor, risen: tuple[Cluster, int]
+) -> None:
+    _, node = risen
+    url = reverse("explain-request", args=["sf"])
+    body = {"subject": f"node:{node}", "planner": "placement", "reason": "room_elsewhere"}
+    answer = operating.post(url, body)
+    proposal = Proposal.objects.get()
+    assert answer.url == reverse("proposal", args=["sf", proposal.pk])
+    assert proposal.planner == "placement"
+    refused = operating.post(url, body | {"planner": "none"})
+    assert "explain=" in refused.url
+    assert browser_of(viewer).post(url, body).status_code in (302, 403)
+    assert Proposal.objects.count() == 1
+
+
+def test_the_page_of_a_node_has_tiles_tasks_and_charts(
+    operating: Client, risen: tuple[Cluster, int]
+) -> None:
+    cluster, node = risen
+    page = operating.get(reverse("node", args=["sf", node]))
+    text = page.content.decode()
+    assert page.status_code == 200
+    tiles = {tile.name: tile for tile in page.context["tiles"]}
+    assert (tiles["load"].number, tiles["load"].grade) == ("600", "bad")
+    assert f'data-explain="node:{node}"' in text
+    assert reverse("query", args=["sf", cluster.queries.get().pk]) in text
+    assert "style=" not in text
+    figures = json.loads(operating.get(reverse("node-charts", args=["sf", node])).content)[
+        "figures"
+    ]
+    assert set(figures) == {"load", "backlog", "latency", "state"}
+    assert max(value for value in figures["load"]["data"][0]["y"] if value) == 600
+    assert operating.get(reverse("node-tasks-csv", args=["sf", node])).content.count(b"\n") == 2
+    assert operating.get(reverse("node-live", args=["sf", node]), headers=HTMX).status_code == 200
+    assert operating.get(reverse("node", args=["sf", 99])).status_code == 404
+
+
+def test_a_node_without_data_has_a_page(operating: Client, operator: Actor) -> None:
+    small_cluster(operator)
+    page = operating.get(reverse("node", args=["sf", 0]))
+    assert page.status_code == 200
+    assert page.context["tiles"][0].number == "no data"
