@@ -6,7 +6,6 @@ from functools import wraps
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 
@@ -15,6 +14,7 @@ from controlplane.health.disks import full_disks
 from controlplane.liveness.status import site_status
 from controlplane.models import Cluster
 from dashboard.guards import PageRequest, cluster_action
+from dashboard.navigation import navigation
 
 # Codes of conflicts whose message already contains the data.
 WITHOUT_DATA = ("stale", "not_allowed", "wrong_seal", "own_proposal")
@@ -28,14 +28,9 @@ def render_page(
     if not request.htmx:
         values["full_disks"] = full_disks()
         values["site_status"] = site_status()
-        values["clusters"] = list(_clusters(request).only("slug", "name", "state"))
+        values["navigation"] = navigation(request)
+        values["clusters"] = values["navigation"].clusters
     return render(request, f"dashboard/{template}", values, status=status)
-
-
-def _clusters(request: PageRequest) -> QuerySet[Cluster]:
-    """Return the visible clusters by slug."""
-    clusters, seen = Cluster.objects.order_by("slug"), request.actor.clusters
-    return clusters if seen is None else clusters.filter(pk__in=seen)
 
 
 def render_list(

@@ -1,17 +1,20 @@
 // The one socket of a page, its badge, and the events that it dispatches.
 
-import { age } from "./format.js";
-import { LiveSocket, socketUrl } from "./live.js";
+import { duration } from "./format.js";
+import { fleetUrl, LiveSocket, socketUrl } from "./live.js";
 
-// The badge shows a missing sample after this time: the socket is up, the pipeline is not.
-const QUIET_MS = 15000;
+// The badge shows missing data after this time: the socket is up, the pipeline is not.
+const QUIET_MS = 5000;
+// A cluster with a longer trigger than this is quiet for the length of its trigger, too.
+const SHORT_TRIGGER_MS = 1000;
+const ANNOUNCE_MS = 5000;
 
-/** Connect the page to its cluster and return the socket; null on pages without one. */
+/** Connect the page to its cluster, or to all clusters on the fleet page; null on other pages. */
 export function connect() {
-  const cluster = document.body.dataset.cluster;
-  if (!cluster) return null;
+  const { cluster, fleet } = document.body.dataset;
+  if (!cluster && fleet === undefined) return null;
   const known = { t: null, heard: null };
-  const socket = new LiveSocket(socketUrl(cluster), () => known.t);
+  const socket = new LiveSocket(cluster ? socketUrl(cluster) : fleetUrl(), () => known.t);
   const badge = new Badge();
   socket.addEventListener("samples", ({ detail }) => {
     for (const sample of detail) known.t = Math.max(known.t ?? 0, sample.t);
@@ -30,15 +33,24 @@ export function connect() {
   addEventListener("pagehide", () => socket.close());
   addEventListener("pageshow", (event) => event.persisted && location.reload());
   addEventListener("weir:paused", ({ detail }) => badge.pause(detail));
-  addEventListener("weir:known", ({ detail }) => { known.t = Math.max(known.t ?? 0, detail); });
+  addEventListener("weir:known", ({ detail }) => { badge.known = known.t = Math.max(known.t ?? 0, detail); });
   setInterval(() => badge.render(), 1000);
   return socket;
 }
 
-/** Announce a text to screen readers. */
+const announcer = { last: -ANNOUNCE_MS, texts: [], timer: null };
+
+/** Announce a text to screen readers, at most once in 5 s; several texts wait together. */
 export function announce(text) {
+  if (!announcer.texts.includes(text)) announcer.texts.push(text);
+  announcer.timer ??= setTimeout(announceNow, Math.max(0, announcer.last + ANNOUNCE_MS - performance.now()));
+}
+
+function announceNow() {
+  const { texts } = announcer;
+  Object.assign(announcer, { last: performance.now(), texts: [], timer: null });
   const place = document.getElementById("announcer");
-  if (place && place.textContent !== text) place.textContent = text;
+  if (place) place.textContent = texts.length > 3 ? `${texts.length} events, the last: ${texts.at(-1)}` : texts.join(". ");
 }
 
 // A hidden page receives samples, which are not drawn, and starts no requests.
@@ -50,7 +62,10 @@ function dispatch(type, detail) {
 
 class Badge {
   constructor() {
-    Object.assign(this, { now: null, paused: false, heard: Date.now() });
+    Object.assign(this, { now: null, paused: false, heard: null, known: null, grade: null });
+    this.started = Date.now();
+    const trigger = Number(document.body.dataset.triggerMs ?? 0);
+    this.quietMs = trigger > SHORT_TRIGGER_MS ? trigger + QUIET_MS : QUIET_MS;
   }
 
   show(state) { this.now = state; this.render(); }
@@ -63,17 +78,21 @@ class Badge {
     const [text, grade] = this.#badgeText(Date.now());
     if (element.textContent !== text) element.textContent = text;
     element.dataset.grade = grade;
+    if (this.grade !== null && this.grade !== grade && !document.body.dataset.fixed) announce(text);
+    this.grade = grade;
+    document.body.toggleAttribute("data-stale", grade === "bad" || (grade === "warn" && !this.paused));
   }
 
   #badgeText(now) {
-    if (document.body.dataset.fixed) return ["showing stored data", "unknown"];
-    if (this.now === null) return ["showing stored data", "unknown"];
+    if (document.body.dataset.fixed || this.now === null) return ["stored data", "unknown"];
     if (this.now.state !== "live") {
       const seconds = Math.max(0, Math.ceil((this.now.retryAt - now) / 1000));
       return [seconds ? `reconnecting in ${seconds} s` : "reconnecting", "bad"];
     }
     if (this.paused) return ["paused", "warn"];
-    if (now - this.heard > QUIET_MS) return [`live, last data ${age(this.heard, now)}`, "warn"];
-    return ["live", "good"];
+    const newest = this.heard ?? this.known;
+    const silence = now - (newest ?? this.started);
+    if (silence > this.quietMs) return [newest === null ? "no data" : `no data for ${duration(silence)}`, "warn"];
+    return [newest === null ? "live" : `live · ${duration(Math.max(0, silence))} old`, "good"];
   }
 }

@@ -31,11 +31,16 @@ export const format = {
   whole: (value) => (missing(value) ? MISSING : String(value)),
 };
 
+/** Return a time in ms with its largest unit: "6 s", "3 min". */
+export function duration(ms) {
+  const seconds = ms / 1000;
+  const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([least]) => seconds >= least) || [1, "s"];
+  return `${Math.round(seconds / size)} ${unit}`;
+}
+
 /** Return how long ago (or ahead) a moment in ms is. */
 export function age(then, now) {
-  const seconds = Math.abs(now - then) / 1000;
-  const [size, unit] = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]].find(([least]) => seconds >= least) || [1, "s"];
-  const text = `${Math.round(seconds / size)} ${unit}`;
+  const text = duration(Math.abs(now - then));
   return now >= then ? `${text} ago` : `in ${text}`;
 }
 

@@ -16,7 +16,7 @@ export function pathOf(letter, cluster) {
 }
 
 function currentCluster() {
-  const link = document.querySelector('.side a[href^="/clusters/"]');
+  const link = document.querySelector('.nav a[href^="/clusters/"]');
   return document.body.dataset.cluster ?? link?.getAttribute("href").split("/")[2];
 }
 

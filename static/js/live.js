@@ -72,5 +72,14 @@ export class LiveSocket extends EventTarget {
 
 /** Return the address of a cluster's socket on this host. */
 export function socketUrl(cluster, place = location) {
-  return `${place.protocol === "https:" ? "wss:" : "ws:"}//${place.host}/ws/clusters/${cluster}/`;
+  return `${origin(place)}/ws/clusters/${cluster}/`;
+}
+
+/** Return the address of the socket of all visible clusters on this host. */
+export function fleetUrl(place = location) {
+  return `${origin(place)}/ws/fleet/`;
+}
+
+function origin(place) {
+  return `${place.protocol === "https:" ? "wss:" : "ws:"}//${place.host}`;
 }

@@ -3,7 +3,7 @@
 import { connect } from "./connection.js";
 import { startKeys } from "./keys.js";
 import { age, grade } from "./format.js";
-import { toggleTheme } from "./theme.js";
+import { chooseTheme, markTheme } from "./theme.js";
 
 const TICK_MS = 1000;
 
@@ -45,7 +45,8 @@ function startDialogs() {
     }
     const closer = event.target.closest("[data-close]");
     if (closer) closer.closest("dialog").close();
-    if (event.target.closest("[data-theme-toggle]")) toggleTheme();
+    const theme = event.target.closest("[data-set-theme]");
+    if (theme) chooseTheme(theme.dataset.setTheme);
   });
   document.addEventListener("close", (event) => {
     event.target.querySelectorAll?.("[data-required]").forEach((input) => { input.required = false; });
@@ -122,6 +123,7 @@ function startChoices() {
   show();
 }
 
+markTheme();
 startAges();
 startRefreshGuard();
 startDialogs();

@@ -1,4 +1,4 @@
-// Light and dark: the toggle, and design tokens put into figures.
+// Light and dark: the choice, and design tokens put into figures.
 
 /** Return the figure with every "--token" replaced by its value in the present theme. */
 export function themed(figure, token = tokenReader()) {
@@ -28,10 +28,25 @@ export function tokenReader() {
   };
 }
 
-/** Switch between light and dark, and remember it. */
-export function toggleTheme() {
-  const chosen = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
-  try { localStorage.setItem("weir-theme", chosen); } catch { /* kept for this page only */ }
-  dispatchEvent(new CustomEvent("weir:theme-chosen", { detail: chosen }));
+/** Choose a theme, "" for the system's, and remember it. */
+export function chooseTheme(theme) {
+  try {
+    if (theme) localStorage.setItem("weir-theme", theme);
+    else localStorage.removeItem("weir-theme");
+  } catch { /* kept for this page only */ }
+  dispatchEvent(new CustomEvent("weir:theme-chosen", { detail: theme }));
+  markTheme();
   dispatchEvent(new Event("weir:theme"));
+}
+
+/** Switch between light and dark. */
+export function toggleTheme() {
+  const dark = document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  chooseTheme(dark === "dark" ? "light" : "dark");
+}
+
+/** Mark the button of the chosen theme. */
+export function markTheme() {
+  const chosen = document.documentElement.dataset.theme ?? "";
+  for (const button of document.querySelectorAll("[data-set-theme]")) button.setAttribute("aria-pressed", String(button.dataset.setTheme === chosen));
 }
