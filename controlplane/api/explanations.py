@@ -37,7 +37,7 @@ class FactOut(fields_of(Fact)):  # type: ignore[misc]
     """A figure beside the finding; per_s: its change per second; total: of the whole cluster."""
 
 
-class SeriesOut(fields_of(Series)):  # type: ignore[misc]
+class ExplainedSeriesOut(fields_of(Series)):  # type: ignore[misc]
     """A measure over time; times, changed_at and explained_at in ms since 1970."""
 
 
@@ -54,7 +54,7 @@ class ContributionsOut(fields_of(Contributions, without="rows")):  # type: ignor
     rows: list[ContributionOut]
 
 
-class ChangeOut(fields_of(Change)):  # type: ignore[misc]
+class ExplainedChangeOut(fields_of(Change)):  # type: ignore[misc]
     """A change before the explained moment; arrived, left: queries moved to and from the node."""
 
     text: str
@@ -71,14 +71,14 @@ class CauseOut(fields_of(Cause)):  # type: ignore[misc]
     text: str
 
 
-class EffectOut(fields_of(Effect)):  # type: ignore[misc]
+class PredictedEffectOut(fields_of(Effect)):  # type: ignore[misc]
     """The predicted effect of a plan on a measure."""
 
 
 class RemedyOut(fields_of(Remedy, without="effects")):  # type: ignore[misc]
     """A plan that would end it: a waiting proposal, or a planner with parameters to request."""
 
-    effects: list[EffectOut]
+    effects: list[PredictedEffectOut]
     text: str
 
     @staticmethod
@@ -100,11 +100,11 @@ class ExplanationOut(
     summary: str
     finding: FindingOut
     facts: list[FactOut]
-    series: SeriesOut | None
+    series: ExplainedSeriesOut | None
     streams: ContributionsOut | None
     keys: ContributionsOut | None
     queries: ContributionsOut | None
-    changes: list[ChangeOut]
+    changes: list[ExplainedChangeOut]
     cause: CauseOut | None
     remedies: list[RemedyOut]
 

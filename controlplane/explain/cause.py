@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from controlplane.explain.units import Unit, pair, quantity
+from controlplane.explain.units import ValueUnit, pair, quantity
 
 
 class CauseCode(StrEnum):
@@ -48,7 +48,7 @@ class Cause:
     actor: str = ""
     before: float | None = None
     after: float | None = None
-    unit: Unit = Unit.RATE
+    unit: ValueUnit = ValueUnit.RATE
     count: int = 0
     share: float | None = None
     full_share: float | None = None
@@ -58,7 +58,7 @@ class Cause:
         """Return the cause as one sentence."""
         text = _TEXTS[self.code](self)
         if self.full_share is not None and self.code is not CauseCode.ALL_FULL:
-            text += f" All nodes together have {quantity(self.full_share, Unit.SHARE)} load."
+            text += f" All nodes together have {quantity(self.full_share, ValueUnit.SHARE)} load."
         return text
 
     @property
@@ -128,7 +128,7 @@ def _unbalanced(cause: Cause) -> str:
 
 
 def _all_full(cause: Cause) -> str:
-    load = quantity(cause.full_share, Unit.SHARE)
+    load = quantity(cause.full_share, ValueUnit.SHARE)
     return f"The input exceeds what all nodes together can process: {load} of their capacity."
 
 
@@ -136,7 +136,7 @@ def _part(cause: Cause) -> str:
     if cause.share is None:
         return ""
     of = f"the increase on {cause.node_name}" if cause.node_name else "the increase"
-    return f": {quantity(min(1.0, cause.share), Unit.SHARE)} of {of}"
+    return f": {quantity(min(1.0, cause.share), ValueUnit.SHARE)} of {of}"
 
 
 def _queries(count: int) -> str:

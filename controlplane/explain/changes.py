@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from controlplane.explain.contributions import StreamRise
-from controlplane.explain.units import Unit
+from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Change, ChangeKind
 from controlplane.models import (
     AuditEntry,
@@ -115,9 +115,9 @@ def _other(kind: ChangeKind, op: Mapping[str, Any], common: Mapping[str, Any]) -
     if kind is ChangeKind.CAPACITY:
         return Change(kind, after=op.get("capacity"), **common)
     if kind is ChangeKind.ACTIVITY:
-        return Change(kind, after=float(bool(op.get("active"))), unit=Unit.COUNT, **common)
+        return Change(kind, after=float(bool(op.get("active"))), unit=ValueUnit.COUNT, **common)
     if kind is ChangeKind.NODES:
-        return Change(kind, after=op.get("nodes"), unit=Unit.COUNT, **common)
+        return Change(kind, after=op.get("nodes"), unit=ValueUnit.COUNT, **common)
     return Change(kind, id=op.get("stream") or op.get("query"), **common)
 
 
@@ -126,7 +126,7 @@ def _redirections(streams: frozenset[int], start: datetime, stop: datetime) -> l
     return [
         Change(
             ChangeKind.REDIRECTION, row.at, row.stream.name, row.stream_id, version=row.version,
-            before=row.source, after=row.target, unit=Unit.COUNT, actor=row.actor,
+            before=row.source, after=row.target, unit=ValueUnit.COUNT, actor=row.actor,
             reason=row.reason,
         )
         for row in rows.select_related("stream")

@@ -10,7 +10,7 @@ from controlplane.explain.contributions import NodeKeys, StreamRise
 from controlplane.explain.node_findings import LoadShift
 from controlplane.explain.node_work import NodeWork
 from controlplane.explain.observation import FULL, ClusterObservation, mean, median
-from controlplane.explain.units import Unit
+from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Change, ChangeKind
 from controlplane.models import Node
 
@@ -204,7 +204,7 @@ def _slow(evidence: NodeEvidence) -> list[Cause]:
     return [
         _named(
             evidence, CauseCode.SLOW_NODE, before=_RECORDS * 1000 * former,
-            after=_RECORDS * 1000 * present, unit=Unit.MS, share=share,
+            after=_RECORDS * 1000 * present, unit=ValueUnit.MS, share=share,
         )
     ]  # fmt: skip
 
@@ -227,7 +227,7 @@ def _unbalanced(evidence: NodeEvidence) -> Cause | None:
     average = sum(shares) / len(shares)
     if own - average <= evidence.observed.policy.watch_imbalance:
         return None
-    return _named(evidence, CauseCode.UNBALANCED, before=average, after=own, unit=Unit.SHARE)
+    return _named(evidence, CauseCode.UNBALANCED, before=average, after=own, unit=ValueUnit.SHARE)
 
 
 def cause_of_cluster(observed: ClusterObservation) -> Cause | None:
@@ -237,7 +237,7 @@ def cause_of_cluster(observed: ClusterObservation) -> Cause | None:
     full = [(share, place) for place, share in enumerate(used) if share is not None]
     if full and max(full)[0] > FULL:
         share, place = max(full)
-        return Cause(CauseCode.SPLIT_NODE_FULL, node=place, after=share, unit=Unit.SHARE)
+        return Cause(CauseCode.SPLIT_NODE_FULL, node=place, after=share, unit=ValueUnit.SHARE)
     took, trigger = median(observed.recent(observed.series.batch_ms)), observed.cluster.trigger_ms
     if took is None or took <= trigger:
         return None
@@ -245,7 +245,7 @@ def cause_of_cluster(observed: ClusterObservation) -> Cause | None:
     times = [mean(busy[:, place]) or 0.0 for place in range(len(observed.nodes))]
     busiest = observed.nodes[times.index(max(times))] if any(times) else None
     return Cause(
-        CauseCode.SLOW_BATCH, before=float(trigger), after=took, unit=Unit.MS,
+        CauseCode.SLOW_BATCH, before=float(trigger), after=took, unit=ValueUnit.MS,
         node=None if busiest is None else busiest.index,
         node_name="" if busiest is None else busiest.name,
     )  # fmt: skip

@@ -9,7 +9,7 @@ from algorithms.vocabulary import Floats
 from controlplane.alerts.measures import KINDS, Grade, Measure
 from controlplane.explain.observation import FULL, ClusterObservation, mean
 from controlplane.explain.shifts import exceeded_since, largest_shifts
-from controlplane.explain.units import Unit
+from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Fact, Finding, Series
 from controlplane.models import Node
 from controlplane.watch.loops import trend_of
@@ -39,7 +39,7 @@ def load_finding(observed: ClusterObservation, node: Node) -> Finding:
     load, limit = observed.load(node.index), load_limit(observed, node)
     since, earliest = _since(observed, observed.series.loads[:, node.index], limit)
     return Finding(
-        measure=Measure.LOAD, value=load, limit=limit, unit=Unit.RATE,
+        measure=Measure.LOAD, value=load, limit=limit, unit=ValueUnit.RATE,
         setting=KINDS[Measure.LOAD].setting, grade=_grade(load, limit, observed.policy.dead_band),
         since=since, since_is_earliest=earliest, node=node.index, node_name=node.name,
     )  # fmt: skip
@@ -54,7 +54,7 @@ def measure_finding(
     upper = None if kind.is_lower else limit
     since, earliest = (None, False) if upper is None else _since(observed, values, upper)
     return Finding(
-        measure=measure, value=value, limit=limit, unit=Unit(kind.unit), setting=kind.setting,
+        measure=measure, value=value, limit=limit, unit=ValueUnit(kind.unit), setting=kind.setting,
         grade=kind.grade(value, limit, observed.policy.dead_band), since=since,
         since_is_earliest=earliest, node=None if node is None else node.index,
         node_name="" if node is None else node.name,
@@ -100,12 +100,12 @@ def node_facts(observed: ClusterObservation, node: Node) -> list[Fact]:
     second = node.capacity
     return [
         Fact(
-            "backlog", backlog, Unit.RECORDS, second, _grade(backlog, second, dead_band),
+            "backlog", backlog, ValueUnit.RECORDS, second, _grade(backlog, second, dead_band),
             _slope(observed, series.waiting[:, node.index]),
         ),
-        Fact("latency", latency, Unit.MS, limit, _grade(latency, limit, dead_band)),
-        Fact("busy", busy, Unit.SHARE, FULL, _grade(busy, FULL, dead_band)),
-        Fact("state", _last(observed.recent(series.state)[:, node.index]), Unit.BYTES),
+        Fact("latency", latency, ValueUnit.MS, limit, _grade(latency, limit, dead_band)),
+        Fact("busy", busy, ValueUnit.SHARE, FULL, _grade(busy, FULL, dead_band)),
+        Fact("state", _last(observed.recent(series.state)[:, node.index]), ValueUnit.BYTES),
     ]  # fmt: skip
 
 
@@ -126,13 +126,13 @@ def _slope(observed: ClusterObservation, values: Floats) -> float | None:
 def load_series(observed: ClusterObservation, node: Node, shift: LoadShift) -> Series:
     """Return the load of a node over time against its capacity."""
     return series_of(
-        observed, f"Load of {node.name}", observed.series.loads[:, node.index], Unit.RATE,
+        observed, f"Load of {node.name}", observed.series.loads[:, node.index], ValueUnit.RATE,
         load_limit(observed, node), "limit", shift,
     )  # fmt: skip
 
 
 def series_of(
-    observed: ClusterObservation, title: str, values: Floats, unit: Unit, limit: float | None,
+    observed: ClusterObservation, title: str, values: Floats, unit: ValueUnit, limit: float | None,
     limit_title: str, shift: LoadShift | None = None,
 ) -> Series:  # fmt: skip
     """Return a measure over time with its limit and its change."""

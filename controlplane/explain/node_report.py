@@ -17,7 +17,7 @@ from controlplane.explain.node_work import HostedQuery, read_node_work
 from controlplane.explain.observation import FULL, ClusterObservation, mean
 from controlplane.explain.service import explain
 from controlplane.explain.subjects import Subject, SubjectKind
-from controlplane.explain.units import Unit
+from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Change, Explanation
 from controlplane.models import Cluster, Node
 
@@ -37,7 +37,7 @@ class NodeTile:
     name: str
     value: float | None
     before: float | None
-    unit: Unit
+    unit: ValueUnit
     limit: float | None = None
     setting: str = ""
     grade: Grade = Grade.UNKNOWN
@@ -87,24 +87,24 @@ def node_report(
 def _tiles(observed: ClusterObservation, node: Node, queries: int) -> list[NodeTile]:
     series, policy, place = observed.series, observed.policy, node.index
     limit = float(policy.latency_ms)
-    rows: list[tuple[str, Floats, Unit, float | None, str]] = [
-        ("load", series.loads, Unit.RATE, load_limit(observed, node), "watch_load"),
+    rows: list[tuple[str, Floats, ValueUnit, float | None, str]] = [
+        ("load", series.loads, ValueUnit.RATE, load_limit(observed, node), "watch_load"),
         # A second of work: then records wait for longer than a micro-batch.
-        ("backlog", series.waiting, Unit.RECORDS, node.capacity, ""),
-        ("latency", series.p95_by_node, Unit.MS, limit, "latency_ms"),
-        ("busy", series.busy, Unit.SHARE, FULL, ""),
-        ("state", series.state, Unit.BYTES, None, ""),
+        ("backlog", series.waiting, ValueUnit.RECORDS, node.capacity, ""),
+        ("latency", series.p95_by_node, ValueUnit.MS, limit, "latency_ms"),
+        ("busy", series.busy, ValueUnit.SHARE, FULL, ""),
+        ("state", series.state, ValueUnit.BYTES, None, ""),
     ]
     tiles = [
         _tile(observed, name, values[:, place], unit, limit, setting)
         for name, values, unit, limit, setting in rows
         if values.shape[1] > place
     ]
-    return [*tiles, NodeTile("queries", float(queries), None, Unit.COUNT)]
+    return [*tiles, NodeTile("queries", float(queries), None, ValueUnit.COUNT)]
 
 
 def _tile(
-    observed: ClusterObservation, name: str, values: Floats, unit: Unit, limit: float | None,
+    observed: ClusterObservation, name: str, values: Floats, unit: ValueUnit, limit: float | None,
     setting: str,
 ) -> NodeTile:  # fmt: skip
     start, end = observed.time - SPAN, observed.time + timedelta(seconds=1)

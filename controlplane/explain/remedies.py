@@ -6,7 +6,7 @@ from typing import Any, Final
 from controlplane.alerts.measures import Measure
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.observation import FULL, ClusterObservation
-from controlplane.explain.units import Unit
+from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Effect, Remedy, RemedyReason
 from controlplane.models import Proposal, Query
 from controlplane.planning import measures
@@ -17,11 +17,11 @@ from controlplane.watch.loops import IMBALANCE, REPLICATION, SKEW
 # Waiting proposals that are read, the newest first.
 _PROPOSALS: Final = 5
 _UNITS: Final = {
-    measures.Unit.RATIO: Unit.RATIO,
-    measures.Unit.SHARE: Unit.SHARE,
-    measures.Unit.RATE: Unit.RATE,
-    measures.Unit.BYTES: Unit.BYTES,
-    measures.Unit.COUNT: Unit.COUNT,
+    measures.Unit.RATIO: ValueUnit.RATIO,
+    measures.Unit.SHARE: ValueUnit.SHARE,
+    measures.Unit.RATE: ValueUnit.RATE,
+    measures.Unit.BYTES: ValueUnit.BYTES,
+    measures.Unit.COUNT: ValueUnit.COUNT,
 }
 # The loop of the watch whose planners end what a reason states.
 _LOOPS: Final = {

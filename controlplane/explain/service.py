@@ -36,7 +36,7 @@ from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.remedies import remedies
 from controlplane.explain.stream_subject import explain_stream
 from controlplane.explain.subjects import Subject, SubjectKind
-from controlplane.explain.units import Unit
+from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import (
     Change,
     ChangeKind,
@@ -147,7 +147,7 @@ def _of_node(
 
 def _affected(observed: ClusterObservation, count: int) -> Fact:
     running = Query.objects.filter(cluster=observed.cluster, state=Query.State.RUNNING).count()
-    return Fact("queries", count, Unit.COUNT, total=running)
+    return Fact("queries", count, ValueUnit.COUNT, total=running)
 
 
 def _is_present(observed: ClusterObservation, evidence: NodeEvidence) -> bool:
@@ -178,7 +178,7 @@ def _explain_measure(observed: ClusterObservation, subject: Subject) -> Explanat
     kind, node = KINDS[measure], observed.fullest
     values, limit = _values_of(observed, measure), kind.limit(_limit_input(observed))
     finding = measure_finding(observed, measure, values, limit)
-    series = series_of(observed, kind.title, values, Unit(kind.unit), limit, "limit")
+    series = series_of(observed, kind.title, values, ValueUnit(kind.unit), limit, "limit")
     if node is None:
         return Explanation(
             subject, kind.title, observed.time, observed.is_live, finding, series=series,
@@ -218,18 +218,18 @@ def _explain_query(observed: ClusterObservation, subject: Subject) -> Explanatio
     ]
     kind, limit = KINDS[Measure.LATENCY], float(observed.policy.latency_ms)
     if not nodes:
-        finding = Finding(Measure.LATENCY, None, limit, Unit.MS, kind.setting)
+        finding = Finding(Measure.LATENCY, None, limit, ValueUnit.MS, kind.setting)
         return Explanation(subject, query.name, observed.time, observed.is_live, finding)
     node = max(nodes, key=lambda row: row[:2])[2]
     values = observed.series.p95_by_node[:, node.index]
     finding = measure_finding(observed, Measure.LATENCY, values, limit)
     finding = replace(finding, node=node.index, node_name=node.name)
-    series = series_of(observed, f"Latency of {node.name}", values, Unit.MS, limit, "limit")
+    series = series_of(observed, f"Latency of {node.name}", values, ValueUnit.MS, limit, "limit")
     evidence = _evidence(observed, node)
     explanation = _of_node(observed, subject, evidence, query.name, finding, series)
     own = evidence.work.queries.get(query.pk)
     rate = None if own is None else own.records_per_s
-    return replace(explanation, facts=[*explanation.facts, Fact("records", rate, Unit.RATE)])
+    return replace(explanation, facts=[*explanation.facts, Fact("records", rate, ValueUnit.RATE)])
 
 
 # The measure of each watch loop; loops about nodes and split nodes have that of the fullest node.

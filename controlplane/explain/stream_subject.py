@@ -11,7 +11,7 @@ from controlplane.explain.changes import changes_of_node
 from controlplane.explain.contributions import StreamRise, stream_rises
 from controlplane.explain.observation import FULL, ClusterObservation, mean
 from controlplane.explain.subjects import Subject
-from controlplane.explain.units import Unit
+from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import (
     Change,
     ChangeKind,
@@ -46,7 +46,7 @@ def explain_stream(observed: ClusterObservation, subject: Subject) -> Explanatio
     limit = None if not observed.cluster.split_capacity else observed.cluster.split_capacity
     rate = None if rise is None else rise.after
     finding = Finding(
-        Measure.RECORDS, rate, limit, Unit.RATE, "split_capacity" if limit else "",
+        Measure.RECORDS, rate, limit, ValueUnit.RATE, "split_capacity" if limit else "",
         KINDS[Measure.LOAD].grade(rate, limit, observed.policy.dead_band),
     )  # fmt: skip
     grade = KINDS[Measure.LOAD].grade(used, FULL, observed.policy.dead_band)
@@ -57,9 +57,9 @@ def explain_stream(observed: ClusterObservation, subject: Subject) -> Explanatio
         is_live=observed.is_live,
         finding=finding,
         facts=[
-            Fact("split_node", float(stream.split), Unit.COUNT),
-            Fact("split_utilisation", used, Unit.SHARE, FULL, grade),
-            Fact("queries", readers.count(), Unit.COUNT),
+            Fact("split_node", float(stream.split), ValueUnit.COUNT),
+            Fact("split_utilisation", used, ValueUnit.SHARE, FULL, grade),
+            Fact("queries", readers.count(), ValueUnit.COUNT),
         ],
         series=_series(observed, stream, rise),
         queries=_receivers(stream, rate),
@@ -81,7 +81,7 @@ def _series(observed: ClusterObservation, stream: Stream, rise: StreamRise | Non
     changed = rise is not None and rise.time is not None
     return Series(
         f"Rate of {stream.name}",
-        Unit.RATE,
+        ValueUnit.RATE,
         [round(1000 * moment.timestamp()) for moment in history.starts],
         [None if np.isnan(rate) else float(rate) for rate in rates],
         observed.cluster.split_capacity or None,

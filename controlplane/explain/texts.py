@@ -5,7 +5,7 @@ from typing import Final
 
 from controlplane.alerts.measures import KINDS, Grade, Measure
 from controlplane.explain.subjects import SubjectKind
-from controlplane.explain.units import Unit, pair, quantity
+from controlplane.explain.units import ValueUnit, pair, quantity
 from controlplane.explain.values import (
     Change,
     ChangeKind,
@@ -45,7 +45,7 @@ def _title(explanation: Explanation) -> str:
 def _load_text(finding: Finding, title: str, when: str, is_live: bool) -> str:
     value, limit = finding.value or 0.0, finding.limit or 0.0
     verb = "receives" if is_live else "received"
-    share = f"{quantity(value / limit, Unit.SHARE)} of its limit" if limit else "no capacity"
+    share = f"{quantity(value / limit, ValueUnit.SHARE)} of its limit" if limit else "no capacity"
     name = finding.node_name or title
     name = name[:1].upper() + name[1:]
     return f"{name} {verb} {quantity(value, finding.unit)}{when}, {share}."

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 
-class Unit(StrEnum):
+class ValueUnit(StrEnum):
     """The units of the numbers of an explanation."""
 
     RATE = "records/s"
@@ -18,7 +18,7 @@ class Unit(StrEnum):
     SECONDS = "s"
 
 
-def quantity(value: float | None, unit: Unit) -> str:
+def quantity(value: float | None, unit: ValueUnit) -> str:
     """Return a number with its unit for sentences: 1,545 records/s, 3.4 s, 46 %."""
     if value is None:
         return "unknown"
@@ -43,19 +43,19 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if is_short else f"{value:.1f}"
 
 
-_WRITERS: Final[Mapping[Unit, Callable[[float], str]]] = {
-    Unit.MS: _milliseconds,
-    Unit.SHARE: _share,
-    Unit.RATIO: lambda value: f"{value:.2f}",
-    Unit.BYTES: _size,
-    Unit.SECONDS: lambda value: f"{value:,.0f} s",
-    Unit.COUNT: lambda value: f"{value:,.0f}",
-    Unit.RATE: lambda value: f"{_number(value)} {Unit.RATE}",
-    Unit.RECORDS: lambda value: f"{_number(value)} {Unit.RECORDS}",
+_WRITERS: Final[Mapping[ValueUnit, Callable[[float], str]]] = {
+    ValueUnit.MS: _milliseconds,
+    ValueUnit.SHARE: _share,
+    ValueUnit.RATIO: lambda value: f"{value:.2f}",
+    ValueUnit.BYTES: _size,
+    ValueUnit.SECONDS: lambda value: f"{value:,.0f} s",
+    ValueUnit.COUNT: lambda value: f"{value:,.0f}",
+    ValueUnit.RATE: lambda value: f"{_number(value)} {ValueUnit.RATE}",
+    ValueUnit.RECORDS: lambda value: f"{_number(value)} {ValueUnit.RECORDS}",
 }
 
 
-def pair(before: float | None, after: float | None, unit: Unit) -> str:
+def pair(before: float | None, after: float | None, unit: ValueUnit) -> str:
     """Return two numbers of a unit: from 118 to 616 records/s."""
     if before is None:
         return f"to {quantity(after, unit)}"

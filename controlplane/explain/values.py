@@ -8,7 +8,7 @@ from enum import StrEnum
 from controlplane.alerts.measures import Grade
 from controlplane.explain.cause import Cause
 from controlplane.explain.subjects import Subject
-from controlplane.explain.units import Unit
+from controlplane.explain.units import ValueUnit
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Finding:
     measure: str
     value: float | None
     limit: float | None
-    unit: Unit
+    unit: ValueUnit
     setting: str = ""
     grade: Grade = Grade.UNKNOWN
     since: datetime | None = None
@@ -41,7 +41,7 @@ class Fact:
 
     name: str
     value: float | None
-    unit: Unit
+    unit: ValueUnit
     limit: float | None = None
     grade: Grade = Grade.UNKNOWN
     per_s: float | None = None
@@ -57,7 +57,7 @@ class Series:
     """
 
     title: str
-    unit: Unit
+    unit: ValueUnit
     times: Sequence[int]
     values: Sequence[float | None]
     limit: float | None = None
@@ -147,7 +147,7 @@ class Change:
     left: int = 0
     before: float | None = None
     after: float | None = None
-    unit: Unit = Unit.RATE
+    unit: ValueUnit = ValueUnit.RATE
     actor: str = ""
     reason: str = ""
     count: int = 1
@@ -171,7 +171,7 @@ class Effect:
 
     name: str
     title: str
-    unit: Unit
+    unit: ValueUnit
     before: float
     after: float
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from controlplane.explain.units import Unit, quantity
+from controlplane.explain.units import ValueUnit, quantity
 from controlplane.explain.values import Series
 
 WIDTH: Final = 1000
@@ -123,7 +123,7 @@ def _point(series: Series, x: _Scale, y: _Scale) -> tuple[str, str] | None:
     return x.percent(moment), y.percent(value)
 
 
-def _y_ticks(top: float, y: _Scale, unit: Unit) -> list[Tick]:
+def _y_ticks(top: float, y: _Scale, unit: ValueUnit) -> list[Tick]:
     raw = top / _Y_TICKS
     scale = 10.0 ** _exponent(raw)
     step = next(scale * part for part in _STEPS if scale * part >= raw)

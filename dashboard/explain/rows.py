@@ -12,7 +12,7 @@ from django.utils import timezone
 from controlplane.alerts.measures import Grade
 from controlplane.explain import Explanation, Subject, SubjectKind
 from controlplane.explain.texts import change_text, headline, remedy_text
-from controlplane.explain.units import Unit, quantity
+from controlplane.explain.units import ValueUnit, quantity
 from controlplane.explain.values import (
     Change,
     ChangeKind,
@@ -177,7 +177,7 @@ def _bars(cluster: Cluster, explanation: Explanation) -> Iterator[BarList]:
     streams, keys, queries = explanation.streams, explanation.keys, explanation.queries
     if streams is not None:
         sign = "+" if streams.is_change else ""
-        about = f"{sign}{quantity(streams.total, Unit.RATE)}"
+        about = f"{sign}{quantity(streams.total, ValueUnit.RATE)}"
         about += _before(explanation) if streams.is_change else ", share of the load"
         yield BarList("Streams", about, list(_rows(cluster, streams, "stream", "streams")))
     if keys is not None:

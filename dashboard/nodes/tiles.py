@@ -5,7 +5,7 @@ from typing import Final
 
 from controlplane.alerts.measures import Grade
 from controlplane.explain.node_report import NodeReport, NodeTile
-from controlplane.explain.units import Unit, quantity
+from controlplane.explain.units import ValueUnit, quantity
 from dashboard import numbers
 
 _TITLES: Final = {
@@ -54,11 +54,11 @@ def _row(report: NodeReport, tile: NodeTile) -> TileRow:
     )  # fmt: skip
 
 
-def _split(value: float | None, unit: Unit) -> tuple[str, str]:
+def _split(value: float | None, unit: ValueUnit) -> tuple[str, str]:
     """Return a number and its unit apart."""
     if value is None:
         return "no data", ""
-    if unit is Unit.RATE:
+    if unit is ValueUnit.RATE:
         return numbers.compact(round(value)), "/s"
     number, _, name = quantity(value, unit).partition(" ")
     return number, name

@@ -7,7 +7,7 @@ from django.utils import timezone
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.shifts import exceeded_since, largest_shifts
 from controlplane.explain.texts import change_text, remedy_text
-from controlplane.explain.units import Unit, pair, quantity
+from controlplane.explain.units import ValueUnit, pair, quantity
 from controlplane.explain.values import Change, ChangeKind, Remedy, RemedyReason
 
 
@@ -23,11 +23,11 @@ def test_every_code_has_a_sentence() -> None:
 
 
 def test_numbers_have_their_units() -> None:
-    assert [quantity(1545.4, Unit.RATE), quantity(3400, Unit.MS), quantity(0.46, Unit.SHARE)] == [
-        "1,545 records/s", "3.4 s", "46 %",
-    ]  # fmt: skip
-    assert pair(118, 616, Unit.RATE) == "from 118 to 616 records/s"
-    assert pair(0.46, 0.08, Unit.SHARE) == "from 46 to 8.0 %"
+    assert quantity(1545.4, ValueUnit.RATE) == "1,545 records/s"
+    assert quantity(3400, ValueUnit.MS) == "3.4 s"
+    assert quantity(0.46, ValueUnit.SHARE) == "46 %"
+    assert pair(118, 616, ValueUnit.RATE) == "from 118 to 616 records/s"
+    assert pair(0.46, 0.08, ValueUnit.SHARE) == "from 46 to 8.0 %"
 
 
 def test_a_shift_is_where_the_mean_changes() -> None:
