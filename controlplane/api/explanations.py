@@ -22,7 +22,7 @@ from controlplane.explain.values import (
     Series,
 )
 
-router = Router(tags=["explanations"])
+router = Router(tags=["clusters"])
 
 
 class FindingOut(fields_of(Finding)):  # type: ignore[misc]

@@ -39,6 +39,7 @@ OPERATION_OF: Final = {
     "proposal-without": "comparisons_leave_out_actions",
     "proposal-ask": "proposals_request_proposal",
     "request-again": "proposals_request_again",
+    "explain-request": "proposals_request_proposal",
     "proposal-verb": "proposals_approve_proposal",
     "policy-change": "policies_change_policy",
     "blackout-add": "policies_add_blackout",
