@@ -124,11 +124,14 @@ class LedgerOut(
         approved=_FIGURES,
         expected=_FIGURES,
         measured=_FIGURES,
+        without=_FIGURES,
+        without_error=_FIGURES,
     )
 ):
     """What one executed proposal promised when it was approved, and what was measured.
 
-    expected: the same figures for the actions that were applied.
+    expected: the same figures for the actions that were applied. without: what the placement before
+    the plan would have given; without_error: within which 80 % of the errors of that model are.
     """
 
 

@@ -44,7 +44,7 @@ from controlplane.planning.estimates import ShownEstimate
 from controlplane.planning.measures import Measure
 from controlplane.plans.proposal_states import SAID, Verb
 from controlplane.policies.auto_approval import PolicyDecision, decide_auto_approval
-from controlplane.proposals import drift, goals, requests
+from controlplane.proposals import drift, requests
 from controlplane.proposals.drift import Drift
 from controlplane.proposals.listing import (
     ProposalFilters,
@@ -57,15 +57,20 @@ from controlplane.proposals.requests import offered_planners
 
 
 class ProposalIn(RequestBody):
-    """Which planner and algorithm, and its parameters; empty is the planner's default.
+    """Which planner and algorithm, and its parameters; empty is the planner's default."""
 
-    goal: traffic, even or few_moves instead of these: Weir chooses planner and parameters.
-    """
-
-    goal: str = Field("", max_length=20)
     planner: str = Field("", max_length=30)
     algorithm: str = Field("", max_length=30)
     parameters: dict[str, Any] = Field(default_factory=dict, max_length=100)
+
+
+class GoalOrPlannerIn(ProposalIn):
+    """A goal, for which Weir chooses planner and parameters, or these.
+
+    goal: traffic, even or few_moves.
+    """
+
+    goal: str = Field("", max_length=20)
 
 
 class ReasonedIn(RequestBody):
@@ -260,13 +265,13 @@ def list_planners(request: HttpRequest, slug: str) -> Any:
 
 
 @router.post("/{slug}/proposals", response={202: ProposalOut})
-def request_proposal(request: HttpRequest, slug: str, body: ProposalIn) -> Any:
+def request_proposal(request: HttpRequest, slug: str, body: GoalOrPlannerIn) -> Any:
     """Ask a planner for a plan; it is computing until a worker has it ready."""
     actor, cluster = caller(request), cluster_of(request)
     if body.goal:
         if body.planner or body.algorithm or body.parameters:
             raise Invalid({"goal": ["Enter a goal, or planner, algorithm and parameters"]})
-        return Status(202, goals.request_for_goal(actor, cluster, body.goal))
+        return Status(202, requests.request_for_goal(actor, cluster, body.goal))
     proposal = requests.request(
         actor, cluster, body.algorithm, body.parameters, planner=body.planner
     )

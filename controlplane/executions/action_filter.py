@@ -79,7 +79,7 @@ def _number_test(term: Term, value: str) -> _Test:
         text = f"{term.field}: {value} is not a number"
         raise BadFilter(FilterFault.VALUE, text, term.start, term.end) from None
     read = _NUMBERS[term.field]
-    return lambda planned, _: any(compare(found, number) for found in read(planned))
+    return lambda planned, _: any(compare(each, number) for each in read(planned))
 
 
 def _word_test(term: Term, value: str) -> _Test:
@@ -95,9 +95,7 @@ def _name_test(proposal: Proposal, field: str, value: str) -> _Test:
     known: dict[str, set[int]] = {"query": set(), "stream": set()}
     for kind, model in (("query", Query), ("stream", Stream)):
         if field in ("", kind):
-            rows = model.objects.filter(
-                cluster=proposal.cluster_id, name__icontains=value
-            )
+            rows = model.objects.filter(cluster=proposal.cluster_id, name__icontains=value)
             known[kind] = set(rows.values_list("pk", flat=True))
     queries, streams = known["query"], known["stream"]
 

@@ -81,7 +81,7 @@ def statuses(proposal: Proposal, steps: Iterable[Step]) -> list[ActionStatus]:
     first = ActionStatus(Status.WAITING if proposal.state in OPEN else Status.NOT_APPLIED)
     result = [first] * len(proposal.actions)
     if proposal.state in WAITS:
-        # Of those that the last review could not apply, the code tells why.
+        # The last review could not apply these actions.
         for place, code in proposal.obstacles:
             result[place] = ActionStatus(Status.WAITING, code=code)
     rows = list(steps)

@@ -52,9 +52,8 @@ def compute_plan(
 
     Under a `budget`, only with the best moves within it.
     """
-    snapshot = row.value()
+    snapshot, summary = row.value(), dict[str, Any]()
     allowed = execution_plan.allowed(snapshot, plan)
-    summary: dict[str, Any] = {}
     excluded = len(plan) - len(allowed)
     if budget:
         chosen = budgets.fit_to_budget(snapshot, allowed, budget, limits, step_s, progress)
@@ -75,8 +74,6 @@ def compute_plan(
         | {"safe": ordered.safe, "excluded": excluded, "left_out": len(plan) - len(ordered.plan)}
         | summary,
         rollback_cost=execution_plan.estimate_cost(rollback, limits, step_s).to_json(),
-        summary=PlanSummary.of(
-            ordered.plan, ordered.imbalance, len(snapshot.queries) + len(snapshot.split)
-        ).to_json(),
+        summary=PlanSummary.of(ordered.plan, ordered.imbalance, snapshot.query_count).to_json(),
         seal=seal_of(ordered.plan, row.digest),
     )

@@ -142,9 +142,7 @@ def first_cap(most: int) -> int:
     return max(1, most // 4)
 
 
-def planned_stops(
-    plan: Iterable[PlannedAction], limits: StepLimits, step_s: float
-) -> list[int]:
+def planned_stops(plan: Iterable[PlannedAction], limits: StepLimits, step_s: float) -> list[int]:
     """Return the stop of each step as `estimate_cost` predicts them."""
     stops = _step_stops(list(plan), limits, first_cap(limits.cluster_moves), step_s)
     return [int(stop) for stop in stops]

@@ -127,6 +127,11 @@ class ClusterSnapshot:
     shedding: SheddingInput | None = None
     ladder: dict[str, Any] | None = None
 
+    @property
+    def query_count(self) -> int:
+        """Return the number of running queries."""
+        return len(self.queries) + len(self.split)
+
     def to_json(self) -> dict[str, Any]:
         """Return the snapshot as JSON values."""
         return (

@@ -57,7 +57,7 @@ class Units:
 
     @classmethod
     def of(cls, model: LoadModel, ends: Mapping[int, int]) -> Self:
-        """Return the units of a model; `ends`: by query, of those that ended."""
+        """Return the units of a model; `ends`: the ends of queries, by query."""
         queries = [*model.ids.tolist(), *(query for query, _ in model.tasks)]
         count = len(queries)
         return cls(
@@ -257,7 +257,9 @@ def _later_queries(cluster: Cluster, model: LoadModel) -> tuple[Ints, list[list[
     return (
         np.array([node for node, _ in places.values()], np.int64),
         list(streams.values()),
-        np.array([round(at.timestamp() * 1000) for _, at in places.values()], np.int64),
+        np.array(
+            [round(placed_at.timestamp() * 1000) for _, placed_at in places.values()], np.int64
+        ),
     )
 
 

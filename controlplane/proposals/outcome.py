@@ -141,7 +141,7 @@ def summary_of(proposal: Proposal) -> PlanSummary:
     """Return the summary of a plan; of a proposal of an earlier release it is computed."""
     if proposal.summary:
         return PlanSummary.from_json(proposal.summary)
-    total = len(proposal.snapshot.queries) + len(proposal.snapshot.split)
+    total = proposal.snapshot.query_count
     return PlanSummary.of(proposal.plan, proposal.imbalance_after, total)
 
 

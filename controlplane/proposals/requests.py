@@ -12,11 +12,13 @@ from algorithms.planner import Algorithm
 from algorithms.vocabulary import ParameterField
 from controlplane.access import audit
 from controlplane.access.roles import Actor, Automatic, require_operator
+from controlplane.errors import Invalid
 from controlplane.models import Cluster, Comparison, Proposal
 from controlplane.planning.adapter import Defaults, PlannerAdapter
 from controlplane.planning.adapters import adapter_of, adapters, measures_of
 from controlplane.planning.budget import checked_budget
 from controlplane.planning.estimates import require_affordable_plan
+from controlplane.planning.goals import Goal, goal_plan
 from controlplane.planning.measures import Measure
 from controlplane.policies.store import policy_of
 from controlplane.proposals.queue import equal_request, lock_requests, require_room
@@ -67,6 +69,14 @@ def request(
     notify(proposal, f"requested by {actor.name}")
     send_on_commit(COMPUTE_PROPOSAL, proposal.pk)
     return proposal
+
+
+def request_for_goal(actor: Actor, cluster: Cluster, name: str) -> Proposal:
+    """Request a plan for a goal. Raises `Invalid` for an unknown one, and as `request`."""
+    if name not in list(Goal):
+        raise Invalid({"goal": [f"Must be one of {', '.join(Goal)}"]})
+    plan = goal_plan(cluster, Goal(name))
+    return request(actor, cluster, plan.algorithm, plan.parameters, planner=plan.planner)
 
 
 def _created(actor: Actor, cluster: Cluster, **columns: Any) -> Proposal:

@@ -68,7 +68,7 @@ def _figure(proof: Proof, name: str) -> Figure:
         yaxis=value_axis(measure.title, tickformat=ticks, range=[0, top]),
         shapes=[*limit_shapes(limit, top), _began(proof)],
         annotations=[*limit_notes(limit, words), _flag(proof)],
-        margin={"l": 56, "r": 12, "t": 34, "b": 28},
+        margin={"l": 56, "r": 12, "t": 56, "b": 28},
         meta={"finding": _finding(proof, name, words)},
     )
 
@@ -98,7 +98,7 @@ def _band(proof: Proof, name: str, times: Sequence[int], without: Sequence[Any])
     }  # fmt: skip
     return [
         scatter("interval", times, low, **shared),
-        scatter("80 % interval", times, high, **shared, fill="tonexty", fillcolor="--series-4",
+        scatter("80 % interval", times, high, **shared, fill="tonexty", fillcolor="--line",
                 opacity=0.2),
     ]  # fmt: skip
 

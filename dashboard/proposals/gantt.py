@@ -51,7 +51,7 @@ class Gantt:
 
 
 @dataclass
-class _Span:
+class _StepTransfers:
     """Actions [first, stop) from `begin` until `end`."""
 
     number: int
@@ -70,11 +70,14 @@ def gantt_of(execution: Execution, plan: Plan, now: datetime) -> Gantt | None:
     planned = list(_planned(execution))
     done = list(_measured(execution, now))
     first, last = _window(len(planned), len(done))
-    planned, done = planned[first:last], [span for span in done if first < span.number <= last]
-    for span in (*planned, *done):
-        span.links = _links(plan, span)
-    begin = min(span.begin for span in (*planned, *done))
-    end = max(span.end for span in (*planned, *done))
+    planned, done = (
+        planned[first:last],
+        [transfer for transfer in done if first < transfer.number <= last],
+    )
+    for transfer in (*planned, *done):
+        transfer.links = _links(plan, transfer)
+    begin = min(transfer.begin for transfer in (*planned, *done))
+    end = max(transfer.end for transfer in (*planned, *done))
     links = _ranked(planned, done)
     lanes = [_lane(name, planned, done, begin, end, now) for name in links[:MAX_LANES]]
     ticks = [begin + (end - begin) * part / 4 for part in range(5)]
@@ -83,19 +86,19 @@ def gantt_of(execution: Execution, plan: Plan, now: datetime) -> Gantt | None:
     )
 
 
-def _planned(execution: Execution) -> Iterator[_Span]:
+def _planned(execution: Execution) -> Iterator[_StepTransfers]:
     step = timedelta(seconds=max(0.1, execution.planned_step_s))
     for number, (first, stop) in enumerate(pairwise([0, *execution.planned_stops])):
         begin = execution.started_at + number * step
-        yield _Span(number + 1, first, stop, begin, begin + step)
+        yield _StepTransfers(number + 1, first, stop, begin, begin + step)
 
 
-def _measured(execution: Execution, now: datetime) -> Iterator[_Span]:
+def _measured(execution: Execution, now: datetime) -> Iterator[_StepTransfers]:
     rows = execution.steps.filter(direction=Execution.Direction.FORWARD).order_by("number")
     for row in rows.only("number", "first", "stop", "state", "published_at", "acknowledged_at"):
         end = row.acknowledged_at or now
         done = row.state == Step.State.DONE
-        yield _Span(row.number, row.first, row.stop, row.published_at, end, is_done=done)
+        yield _StepTransfers(row.number, row.first, row.stop, row.published_at, end, is_done=done)
 
 
 def _window(planned: int, done: int) -> tuple[int, int]:
@@ -106,10 +109,10 @@ def _window(planned: int, done: int) -> tuple[int, int]:
     return first, first + MAX_STEPS
 
 
-def _links(plan: Plan, span: _Span) -> Counter[str]:
+def _links(plan: Plan, transfer: _StepTransfers) -> Counter[str]:
     """Return the bytes of each link among the actions of a step, at least 1 for each action."""
     links: Counter[str] = Counter()
-    for planned in plan[span.first : span.stop]:
+    for planned in plan[transfer.first : transfer.stop]:
         name = _OTHERS
         if isinstance(planned, TaskMove):
             name = f"{planned.source} → {planned.target}"
@@ -117,17 +120,17 @@ def _links(plan: Plan, span: _Span) -> Counter[str]:
     return links
 
 
-def _ranked(planned: Sequence[_Span], done: Sequence[_Span]) -> list[str]:
+def _ranked(planned: Sequence[_StepTransfers], done: Sequence[_StepTransfers]) -> list[str]:
     sizes: Counter[str] = Counter()
-    for span in planned or done:
-        sizes.update(span.links)
+    for transfer in planned or done:
+        sizes.update(transfer.links)
     return [name for name, _ in sizes.most_common()]
 
 
 def _lane(
     name: str,
-    planned: Sequence[_Span],
-    done: Sequence[_Span],
+    planned: Sequence[_StepTransfers],
+    done: Sequence[_StepTransfers],
     begin: datetime,
     end: datetime,
     now: datetime,
@@ -137,34 +140,34 @@ def _lane(
     def place(moment: datetime) -> float:
         return (moment - begin).total_seconds() / total
 
-    lengths = {span.number: span.end - span.begin for span in planned}
+    lengths = {transfer.number: transfer.end - transfer.begin for transfer in planned}
     bars = [
-        *(_bar(span, name, "plan", place) for span in planned if name in span.links),
+        *(_bar(transfer, name, "plan", place) for transfer in planned if name in transfer.links),
         *(
-            _bar(span, name, _kind(span, lengths.get(span.number)), place)
-            for span in done
-            if name in span.links
+            _bar(transfer, name, _kind(transfer, lengths.get(transfer.number)), place)
+            for transfer in done
+            if name in transfer.links
         ),
     ]
     title = name if name == _OTHERS else f"node {name}"
     count = sum(bar.kind == "plan" for bar in bars)
     label = f"{title}: {len(bars) - count} of {count} planned transfers"
     shown = _percent(place(now)) if begin <= now <= end else ""
-    return Lane(title, label, bars, [_percent(place(span.end)) for span in planned], shown)
+    return Lane(title, label, bars, [_percent(place(transfer.end)) for transfer in planned], shown)
 
 
-def _bar(span: _Span, name: str, kind: str, place: Callable[[datetime], float]) -> Bar:
-    sort = "planned" if kind == "plan" else "measured" if span.is_done else "in progress"
-    took = numbers.seconds((span.end - span.begin).total_seconds())
-    size = numbers.size(max(0, span.links[name] - 1))
-    width = max(0.004, place(span.end) - place(span.begin))
-    text = f"Step {span.number}, {sort}: {size}, {took}"
-    return Bar(_percent(place(span.begin)), _percent(width), kind, text)
+def _bar(transfer: _StepTransfers, name: str, kind: str, place: Callable[[datetime], float]) -> Bar:
+    sort = "planned" if kind == "plan" else "measured" if transfer.is_done else "in progress"
+    took = numbers.seconds((transfer.end - transfer.begin).total_seconds())
+    size = numbers.size(max(0, transfer.links[name] - 1))
+    width = max(0.004, place(transfer.end) - place(transfer.begin))
+    text = f"Step {transfer.number}, {sort}: {size}, {took}"
+    return Bar(_percent(place(transfer.begin)), _percent(width), kind, text)
 
 
-def _kind(span: _Span, planned: timedelta | None) -> str:
+def _kind(transfer: _StepTransfers, planned: timedelta | None) -> str:
     """Return the kind of a measured transfer: late if it took a fifth longer than planned."""
-    is_late = planned is not None and span.end - span.begin > 1.2 * planned
+    is_late = planned is not None and transfer.end - transfer.begin > 1.2 * planned
     return "done late" if is_late else "done"
 
 

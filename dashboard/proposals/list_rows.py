@@ -7,12 +7,12 @@ from typing import Final
 
 from controlplane.models import Proposal
 from controlplane.planning.adapters import all_measures
+from controlplane.planning.goals import Goal
 from controlplane.planning.plan_summary import PlanSummary
 from controlplane.plans.proposal_states import ENDED
 from controlplane.policies.gains import Gain, gain_of
 from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
-from controlplane.proposals.goals import Goal
 from controlplane.proposals.outcome import Outcome, outcome_of
 from dashboard.numbers import percent
 from dashboard.proposals.headline import pair_text

@@ -18,7 +18,6 @@ from controlplane.planning.adapters import adapters
 from controlplane.planning.estimates import ShownEstimate
 from controlplane.policies.store import policy_of
 from controlplane.proposals import requests
-from controlplane.proposals.goals import request_for_goal
 from controlplane.proposals.listing import ProposalFilters, proposal_by_id, proposals_listing
 from controlplane.proposals.queue import computing_queue
 from dashboard.forms import form_fields, parameters
@@ -71,7 +70,7 @@ def _ask_for_goal(
     request: PageRequest, cluster: Cluster, goal: str
 ) -> HttpResponse | HttpResponseRedirect:
     try:
-        proposal = request_for_goal(request.actor, cluster, goal)
+        proposal = requests.request_for_goal(request.actor, cluster, goal)
     except (Invalid, Busy) as refusal:
         notify_refusal(request, refusal)
         return redirect("proposals", cluster.slug)

@@ -49,7 +49,10 @@ class MeasureRow:
 
 @dataclass(frozen=True)
 class ProofRow:
-    """A figure of an executed plan as text; `is_close`: its error is within the policy's limit."""
+    """A figure of an executed plan as text.
+
+    `is_close`: its error is within the policy's limit; `is_better`: it is lower than approved.
+    """
 
     title: str
     before: str
@@ -60,6 +63,7 @@ class ProofRow:
     without: str
     without_error: str
     is_close: bool | None
+    is_better: bool
 
 
 def measure_rows(outcome: Outcome) -> list[MeasureRow]:
@@ -130,4 +134,5 @@ def _proof_row(
         without=write(entry.without.get(figure)),
         without_error=f"± {write(half)}" if half is not None else "",
         is_close=None if error is None or figure == "latency_ms" else error <= tolerated,
+        is_better=is_known and measured < approved,
     )

@@ -146,7 +146,7 @@ def _proof(proposal: Proposal, policy: PolicySettings) -> dict[str, Any] | None:
     if entry is None:
         return None
     rows = proof_rows(entry, proposal.before, policy.auto_record_error)
-    judged = [row.is_close for row in rows if row.is_close is not None]
+    compared = [row.is_close or row.is_better for row in rows if row.is_close is not None]
     gain = gain_of(proposal).measure
     main = LEDGER[gain if gain in entry.measured and gain in LEDGER else "imbalance"][0]
     return {
@@ -154,7 +154,7 @@ def _proof(proposal: Proposal, policy: PolicySettings) -> dict[str, Any] | None:
         "entry": entry,
         "rows": rows,
         "charts": [(name, title) for name, (title, *_) in LEDGER.items() if name in MEASURES],
-        "grade": "good" if all(judged) else "warn",
+        "grade": "good" if all(compared) else "warn",
         "tolerated": policy.auto_record_error,
     }
 

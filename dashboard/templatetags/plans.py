@@ -55,7 +55,7 @@ def range_row(
     if not top or now is None or expected is None:
         return SafeString("")
     left, right = sorted((now, expected))
-    marks = format_html_join(
+    ticks = format_html_join(
         "",
         '<line class="{}" x1="{}" x2="{}" y1="0" y2="20"/>',
         (
@@ -69,7 +69,7 @@ def range_row(
         ' height="4"/><rect class="path" y="8" x="{}" width="{}" height="4"/>{}'
         '<circle class="was" cx="{}" cy="10" r="4.5"/><circle class="will" cx="{}" cy="10" r="5"/>'
         "</svg>",
-        _percent(left, top), _percent(right - left, top), marks, _percent(now, top),
+        _percent(left, top), _percent(right - left, top), ticks, _percent(now, top),
         _percent(expected, top),
     )  # fmt: skip
 

@@ -93,6 +93,10 @@ _WAVE: Final = {
 
 BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
     "ReasonIn": {"With a reason": _REASON, "Without": {}},
+    "GoalOrPlannerIn": {
+        "Less traffic": {"goal": "traffic"},
+        "A planner": {"planner": "placement", "algorithm": "mms", "parameters": {"nu": 0.1}},
+    },
     "CommentIn": {
         "About the load": {"text": "The peak ends by noon; the split stays useful for the day."},
     },

@@ -5,10 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from controlplane.access.roles import Actor
-from controlplane.errors import Invalid
-from controlplane.models import Cluster, Proposal, Query
-from controlplane.proposals import requests
+from controlplane.models import Cluster, Query
 
 # The slack of a plan for an even load; the cluster's slack if that is smaller.
 _EVEN: Final = 0.05
@@ -41,14 +38,6 @@ def goal_plan(cluster: Cluster, goal: Goal) -> GoalPlan:
     if goal is Goal.EVEN:
         return GoalPlan("placement", "mms", {"nu": min(cluster.nu, _EVEN)})
     return _PLACEMENT[goal]
-
-
-def request_for_goal(actor: Actor, cluster: Cluster, name: str) -> Proposal:
-    """Request a plan for a goal. Raises `Invalid` for an unknown one, and as `requests.request`."""
-    if name not in list(Goal):
-        raise Invalid({"goal": [f"Must be one of {', '.join(Goal)}"]})
-    plan = goal_plan(cluster, Goal(name))
-    return requests.request(actor, cluster, plan.algorithm, plan.parameters, planner=plan.planner)
 
 
 _PLACEMENT: Final[Mapping[Goal, GoalPlan]] = {
