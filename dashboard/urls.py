@@ -87,6 +87,7 @@ _queries: list[URLPattern] = [
     path("queries/end/", queries.end, name="query-end"),
     path("queries/<int:pk>/", queries.detail, name="query"),
     path("queries/<int:pk>/results/", queries.results, name="query-results"),
+    path("queries/<int:pk>/live/", queries.live, name="query-live"),
     path("queries/<int:pk>/charts.json", queries.charts, name="query-charts"),
     path("queries/<int:pk>/keys/", keys.index, name="query-keys"),
     path("queries/<int:pk>/keys/live/", keys.live, name="query-keys-live"),

@@ -1,6 +1,11 @@
 """A query as formatted SQL text."""
 
+import re
 from collections.abc import Sequence
+from typing import Final
+
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
 
 from controlplane.wire.language.errors import BadExpression
 from controlplane.wire.language.sides import qualify_columns
@@ -9,6 +14,22 @@ from controlplane.wire.query_text import QueryText
 
 # More names than these make the line unreadable; the page lists all of them elsewhere.
 SHOWN_STREAMS = 4
+
+
+# Of text that is escaped already: keywords that begin a line or stand in it, functions, texts.
+_TOKENS: Final = re.compile(
+    r"(?P<k>\b(?:WITH|SELECT|FROM|WHERE|GROUP BY|LATENESS|SPLIT|JOIN|ON|AND|WITHIN|AS)\b)"
+    r"|(?P<n>&#x27;[^&]*&#x27;)"
+    r"|(?P<f>\b[a-z_][a-z0-9_]*(?=\())"
+)
+
+
+def highlighted(sql: str) -> SafeString:
+    """Return the text of a query as HTML with classes for keywords, functions and texts."""
+    marked = _TOKENS.sub(
+        lambda token: f'<span class="{token.lastgroup}">{token[0]}</span>', escape(sql)
+    )
+    return mark_safe(marked)  # noqa: S308 - escaped before the marks are added
 
 
 def pseudo_sql(

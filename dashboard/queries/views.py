@@ -20,6 +20,7 @@ from controlplane.catalog.queries import (
 )
 from controlplane.catalog.query_text import OutputColumn, output_columns
 from controlplane.errors import Conflict, Invalid
+from controlplane.explain.query_report import query_report
 from controlplane.models import Cluster, Query
 from controlplane.results.filters import STATES, WindowFilters
 from controlplane.results.pages import keyed_windows, windows_page
@@ -28,10 +29,11 @@ from dashboard.figures.parts import Figure
 from dashboard.figures.results import results_figure
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import list_filters
+from dashboard.queries.detail_rows import headline, history, tasks_of, tiles
 from dashboard.queries.key_grouping_forms import grouping_context, grouping_values
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 from dashboard.queries.retention_forms import UNITS, retention_values
-from dashboard.queries.sql import pseudo_sql, window_text
+from dashboard.queries.sql import highlighted, pseudo_sql, window_text
 from dashboard.responses import cluster_change, render_list, render_page
 from dashboard.streams.drop_rule_forms import drop_rule_row
 
@@ -61,8 +63,17 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     row = row_of(query_by_id(cluster, pk))
     context = {"row": row, "query": row.query} | _text(row)
     context |= edges_context(cluster, row.query) | {"units": list(UNITS)}
-    context |= _results(request, cluster, row.query)
-    return render_list(request, "query.html", "_query_facts.html", context)
+    if request.htmx and not request.htmx.boosted:
+        return render_page(request, "_query_facts.html", context)
+    context |= _results(request, cluster, row.query) | _report(row.query)
+    context["code"] = highlighted(str(context["sql"]))
+    return render_page(request, "query.html", context)
+
+
+@cluster_page
+def live(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Return headline and tiles of a query."""
+    return render_page(request, "_query_live.html", _report(query_by_id(cluster, pk)))
 
 
 @cluster_page
@@ -86,6 +97,21 @@ def end(request: PageRequest, cluster: Cluster) -> str:
     names = request.POST.getlist("names")
     ended = queries.end(request.actor, cluster, names, request.POST.get("reason", ""))
     return "The query is ending." if ended == 1 else f"{ended} queries are ending."
+
+
+def _report(query: Query) -> dict[str, Any]:
+    """Return what a query costs, why it is on its nodes, and which queries share its work."""
+    report = query_report(query)
+    placements = [(tasks_of(row, query.task_count), row) for row in report.placements]
+    return {
+        "query": query,
+        "report": report,
+        "headline": headline(report),
+        "tiles": tiles(report),
+        "placements": placements,
+        "history": history(report),
+        "subject": f"query:{query.name}",
+    }
 
 
 def edges_context(cluster: Cluster, query: Query) -> dict[str, Any]:

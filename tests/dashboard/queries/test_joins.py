@@ -40,9 +40,9 @@ def test_a_join_is_submitted_and_reads_like_sql(operating: Client, sf: Cluster) 
     assert text["on"] == [["car", "car"], ["x // 100", "x // 100"]]
     assert text["right"] == [Stream.objects.get(name=name).pk for name in ("s3", "s2")]
     content = operating.get(f"/clusters/sf/queries/{query.pk}/").content.decode()
-    sql = re.search(r'<pre class="sql"[^>]*>(.*?)</pre>', content, re.DOTALL)
+    sql = re.search(r'<pre class="code sql"[^>]*>(.*?)</pre>', content, re.DOTALL)
     assert sql
-    assert sql[1].splitlines()[5:10] == [
+    assert re.sub("<[^>]*>", "", sql[1]).splitlines()[5:10] == [
         "FROM     (s0, s1) AS a",
         "JOIN     (s2, s3) AS b",
         "ON       a.car = b.car",

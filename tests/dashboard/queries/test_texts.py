@@ -126,9 +126,9 @@ def test_the_form_lists_the_whole_language(operating: Client, sf: Cluster) -> No
 def test_the_page_of_a_query_reads_like_sql(operating: Client, sf: Cluster) -> None:
     query = submitted(operating)
     content = operating.get(f"/clusters/sf/queries/{query.pk}/").content.decode()
-    sql = re.search(r'<pre class="sql"[^>]*>(.*?)</pre>', content, re.DOTALL)
+    sql = re.search(r'<pre class="code sql"[^>]*>(.*?)</pre>', content, re.DOTALL)
     assert sql
-    assert sql[1].splitlines() == [
+    assert re.sub("<[^>]*>", "", sql[1]).splitlines() == [
         "WITH     metres = speed / 100,",
         "         kmh = metres * 3.6",
         "SELECT   stream,",

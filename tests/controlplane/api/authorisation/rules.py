@@ -106,7 +106,7 @@ PAGES: Final = _rules(
         """,
         "viewer": """
         cluster cluster-charts cluster-aside cluster-status cluster-node-list cluster-numbers
-        explain node node-live node-charts node-tasks-csv
+        explain query-live node node-live node-charts node-tasks-csv
         streams stream-suggest stream-schema dead-letters dead-letters-export stream
         stream-what-if split-nodes stream-charts stream-drops queries query-check query
         query-results query-charts query-keys query-keys-live query-keys-groupings

@@ -1,0 +1,242 @@
+"""The report on a query: what it costs, why it is on its nodes, which queries share its work."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.db.models import Count
+from django.utils import timezone
+
+from controlplane.alerts.measures import KINDS, Grade, Measure
+from controlplane.explain.node_work import task_measures
+from controlplane.explain.observation import ClusterObservation, mean
+from controlplane.models import (
+    Cluster,
+    Node,
+    Proposal,
+    Query,
+    QueryStream,
+    RoutingVersion,
+    Step,
+    Stream,
+    Task,
+)
+from controlplane.plans.plan import Plan
+from controlplane.wire.routing.actions import Kind
+from controlplane.wire.routing.route import TaskRange, task_ranges_from
+
+# Rows of queries with the same computation.
+SHARED: Final = 8
+# Waiting proposals that are read.
+_PROPOSALS: Final = 3
+
+
+@dataclass(frozen=True)
+class TaskPlacement:
+    """Tasks [first, stop) of a query on a node, and the routing version that put them there.
+
+    `proposal`, `step`: of the plan that moved them, None if no plan did; `actor`: who decided.
+    `readers`: the number of other queries on the node that read one of its streams.
+    """
+
+    node: int
+    node_name: str
+    first: int
+    stop: int
+    version: int
+    time: datetime | None = None
+    proposal: int | None = None
+    step: int | None = None
+    actor: str = ""
+    readers: int = 0
+
+
+@dataclass(frozen=True)
+class SharedQuery:
+    """A query with the same computation on a node: each record is aggregated once for both.
+
+    `records_per_s`: of the streams that both read.
+    """
+
+    id: int
+    name: str
+    node_name: str
+    records_per_s: float
+
+
+@dataclass(frozen=True)
+class WaitingPlan:
+    """A proposal that waits and changes the query with some of its actions."""
+
+    proposal: int
+    planner: str
+    actions: int
+
+
+@dataclass(frozen=True)
+class QueryReport:
+    """A query now; None for what is not measured.
+
+    `latency_ms`: the mean p95 of the slowest of its nodes in the last minute, whose name is
+    `slowest`; `limit_ms`: of the policy. `records_per_s`: that its tasks process; `node_share`: the
+    largest part of the records of one of its nodes, `node_share_name`. `shared_count`: of all
+    queries that share its computation.
+    """
+
+    query: Query
+    placements: Sequence[TaskPlacement]
+    grade: Grade
+    latency_ms: float | None
+    limit_ms: float
+    slowest: str
+    slowest_is_full: bool
+    records_per_s: float | None
+    source_per_s: float
+    stream_count: int
+    state_bytes: int | None
+    node_share: float | None
+    node_share_name: str
+    shared: Sequence[SharedQuery]
+    shared_count: int
+    waiting: Sequence[WaitingPlan]
+
+
+def query_report(query: Query, now: datetime | None = None) -> QueryReport:
+    """Return the report on a query of a cluster."""
+    cluster, present = query.cluster, now or timezone.now()
+    observed = ClusterObservation(cluster, present, present)
+    streams = {
+        stream.pk: stream.weight
+        for stream in Stream.objects.filter(queries=query).only("id", "rate", "declared_rate")
+    }
+    placements = _placements(query, list(streams))
+    hosts = sorted({row.node for row in placements})
+    latency, slowest, is_full = _latency(observed, hosts)
+    limit = float(observed.policy.latency_ms)
+    own, share, share_node = _costs(cluster, query.pk, hosts)
+    shared, count = _shared(query, hosts, streams)
+    names = {node.index: node.name for node in observed.nodes}
+    return QueryReport(
+        query=query, placements=placements,
+        grade=KINDS[Measure.LATENCY].grade(latency, limit, observed.policy.dead_band),
+        latency_ms=latency, limit_ms=limit, slowest=names.get(slowest, ""),
+        slowest_is_full=is_full, records_per_s=own[0], source_per_s=sum(streams.values()),
+        stream_count=len(streams), state_bytes=own[1], node_share=share,
+        node_share_name=names.get(share_node, ""), shared=shared, shared_count=count,
+        waiting=_waiting(query),
+    )  # fmt: skip
+
+
+def _placements(query: Query, streams: Sequence[int]) -> list[TaskPlacement]:
+    """Return the ranges of tasks with the routing versions that put them on their nodes."""
+    tasks = list(Task.objects.filter(query=query).select_related("node").order_by("index"))
+    begins = [(task.index, task.node.index) for task in tasks]
+    ranges: Sequence[TaskRange] = task_ranges_from(begins, query.task_count) if begins else ()
+    numbers = {task.since_version for task in tasks}
+    rows = RoutingVersion.objects.filter(cluster=query.cluster, version__in=numbers).defer("ops")
+    versions = {row.version: row for row in rows}
+    steps = dict(Step.objects.filter(version__in=rows).values_list("version_id", "number"))
+    readers = _readers(query, {task.node_id for task in tasks}, streams)
+    result = []
+    for task, (node, first, stop) in zip(tasks, ranges, strict=True):
+        row = versions.get(task.since_version)
+        result.append(
+            TaskPlacement(
+                node, task.node.name, first, stop, task.since_version,
+                None if row is None else row.created_at,
+                None if row is None else row.proposal_id,
+                None if row is None else steps.get(row.pk),
+                "" if row is None else row.actor, readers.get(task.node_id, 0),
+            )
+        )  # fmt: skip
+    return result
+
+
+def _readers(query: Query, nodes: set[int], streams: Sequence[int]) -> dict[int, int]:
+    """Return the number of other queries on each node (by id) that read one of the streams."""
+    rows = Task.objects.filter(node__in=nodes, query__subscriptions__stream__in=streams)
+    counted = rows.exclude(query=query).order_by().values("node")
+    return dict(counted.annotate(n=Count("query", distinct=True)).values_list("node", "n"))
+
+
+def _latency(observed: ClusterObservation, hosts: Sequence[int]) -> tuple[float | None, int, bool]:
+    """Return the latency of the slowest host, its index, and whether its load is above its limit.
+
+    (None, -1, False) without data.
+    """
+    latencies = observed.recent(observed.series.p95_by_node)
+    known = [
+        (value, host)
+        for host in hosts
+        if host < latencies.shape[1] and (value := mean(latencies[:, host])) is not None
+    ]
+    if not known:
+        return None, -1, False
+    latency, slowest = max(known)
+    shares = observed.shares
+    load = shares[slowest] if slowest < len(shares) else None
+    return latency, slowest, load is not None and load > observed.policy.watch_load
+
+
+def _costs(
+    cluster: Cluster, query: int, hosts: Sequence[int]
+) -> tuple[tuple[float | None, int | None], float | None, int]:
+    """Return records/s and state of the query, its largest part of a node's records, that node."""
+    own: dict[int, float] = {}
+    totals: dict[int, float] = {}
+    state = 0
+    for measure in task_measures(cluster):
+        totals[measure.node] = totals.get(measure.node, 0.0) + measure.records_per_s
+        if measure.query == query:
+            own[measure.node] = own.get(measure.node, 0.0) + measure.records_per_s
+            state += measure.state_bytes
+    if not own:
+        return (None, None), None, -1
+    parts = [(own[host] / totals[host], host) for host in hosts if own.get(host)]
+    share, node = max(parts, default=(0.0, -1))
+    return (sum(own.values()), state), share if parts else None, node
+
+
+def _shared(
+    query: Query, hosts: Sequence[int], streams: Mapping[int, float]
+) -> tuple[list[SharedQuery], int]:
+    """Return queries with the same computation, a common stream and a common node; their number."""
+    alike = Query.objects.filter(
+        cluster=query.cluster, state=Query.State.RUNNING, text=query.text,
+        subscriptions__stream__in=streams, tasks__node__index__in=hosts,
+    ).exclude(pk=query.pk)  # fmt: skip
+    rows = list(alike.distinct().order_by("name").only("id", "name", "cluster")[:SHARED])
+    reads: dict[int, float] = {}
+    common = QueryStream.objects.filter(query__in=rows, stream__in=streams)
+    for reader, stream in common.values_list("query_id", "stream_id"):
+        reads[reader] = reads.get(reader, 0.0) + streams[stream]
+    nodes = Node.objects.filter(tasks__query__in=rows, index__in=hosts)
+    places = dict(nodes.values_list("tasks__query", "name"))
+    listed = [
+        SharedQuery(row.pk, row.name, places.get(row.pk, ""), reads.get(row.pk, 0.0))
+        for row in rows
+    ]
+    count = len(rows) if len(rows) < SHARED else alike.distinct().count()
+    return sorted(listed, key=lambda row: -row.records_per_s), count
+
+
+def _waiting(query: Query) -> list[WaitingPlan]:
+    """Return the ready proposals with actions on the query."""
+    rows = Proposal.objects.filter(
+        cluster=query.cluster, state=Proposal.State.READY, comparison=None
+    ).only("id", "planner", "actions")
+    result = []
+    for row in rows.order_by("-requested_at")[:_PROPOSALS]:
+        count = _touching(row.plan, query.pk)
+        if count:
+            result.append(WaitingPlan(row.pk, row.planner, count))
+    return result
+
+
+def _touching(plan: Plan, query: int) -> int:
+    """Return the number of actions of a plan that change a query."""
+    return sum(
+        any(s.kind == Kind.QUERY and s.id == query for s in planned.action.subjects())
+        for planned in plan
+    )

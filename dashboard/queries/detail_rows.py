@@ -1,0 +1,145 @@
+"""Texts and numbers of a query's page: headline, tiles, why it is on its nodes, history."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from controlplane.alerts.measures import Grade
+from controlplane.explain.query_report import QueryReport, TaskPlacement
+from controlplane.explain.units import ValueUnit, quantity
+from controlplane.models import Query
+from dashboard import numbers
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One sentence about a query, its cause, and its level."""
+
+    text: str
+    why: str
+    grade: str
+    chip: str
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile; `limit`: of `value`, None without one; `part`: of 1, for a bar without a limit."""
+
+    title: str
+    number: str
+    unit: str
+    note: str
+    below: str = ""
+    value: float | None = None
+    limit: float | None = None
+    part: float | None = None
+    grade: str = ""
+
+
+@dataclass(frozen=True)
+class HistoryRow:
+    """An event of a query: its time, its text, and the proposal that caused it."""
+
+    time: datetime
+    text: str
+    proposal: int | None = None
+    grade: str = ""
+
+
+def headline(report: QueryReport) -> Headline:
+    """Return the headline of a query: by its state, then by its latency."""
+    query = report.query
+    if query.state == Query.State.FAILED:
+        return Headline(
+            f"The query failed: {query.detail or 'see its fault'}.", "", "bad", "failed"
+        )
+    if query.state in (Query.State.ENDED, Query.State.ENDING):
+        return Headline("The query has ended; its results stay readable for its retention.", "",
+                        "", str(query.state))  # fmt: skip
+    if query.state == Query.State.PENDING:
+        why = query.detail or "Online placement chooses its nodes within a second."
+        return Headline("The query waits for a node.", why, "warn", "pending")
+    if report.latency_ms is None:
+        return Headline("The query runs; no latency was measured in the last minute.", "", "",
+                        "running")  # fmt: skip
+    latency = quantity(report.latency_ms, ValueUnit.MS)
+    limit = quantity(report.limit_ms, ValueUnit.MS)
+    text = f"Results arrive {latency} after their records (p95), limit {limit}"
+    if report.slowest_is_full:
+        text += f", and {report.slowest} is above its load limit"
+    chips = {Grade.BAD: "late", Grade.WARN: "near limit", Grade.GOOD: "running"}
+    return Headline(
+        f"{text}.", _part(report), str(report.grade), chips.get(report.grade, "running")
+    )
+
+
+def _part(report: QueryReport) -> str:
+    """Return the part of the query in the work of its node, and the plans that change it."""
+    texts = []
+    if report.node_share is not None:
+        share = quantity(report.node_share, ValueUnit.SHARE)
+        texts.append(f"It is {share} of the records that {report.node_share_name} processes.")
+    texts += [
+        f"Proposal {plan.proposal} would change it by {plan.actions:,}"
+        f" action{'' if plan.actions == 1 else 's'}."
+        for plan in report.waiting[:1]
+    ]
+    return " ".join(texts)
+
+
+def tiles(report: QueryReport) -> list[Tile]:
+    """Return the tiles of a query."""
+    latency, unit = _apart(report.latency_ms, ValueUnit.MS)
+    size, size_unit = _apart(report.state_bytes, ValueUnit.BYTES)
+    grade = str(report.grade) if report.grade in (Grade.BAD, Grade.WARN) else ""
+    rate = report.records_per_s
+    streams = "1 stream" if report.stream_count == 1 else f"{report.stream_count:,} streams"
+    shared = "same computation, stream and node" if report.shared_count else "no other query"
+    return [
+        Tile("Latency p95", latency, unit, report.slowest, f"limit {report.limit_ms / 1000:g} s",
+             report.latency_ms, report.limit_ms, grade=grade),
+        Tile("Records processed", numbers.compact(rate), "/s",
+             f"of {numbers.compact(report.source_per_s)}/s in {streams}"),
+        Tile("Share of node", numbers.percent(report.node_share), "",
+             report.node_share_name, "of its processed records", part=report.node_share),
+        Tile("State", size, size_unit, "of all tasks"),
+        Tile("Shared with", f"{report.shared_count:,}", "queries", shared),
+    ]  # fmt: skip
+
+
+def _apart(value: float | None, unit: ValueUnit) -> tuple[str, str]:
+    """Return a number and its unit apart."""
+    if value is None:
+        return "no data", ""
+    number, _, name = quantity(value, unit).partition(" ")
+    return number, name
+
+
+def tasks_of(placement: TaskPlacement, count: int) -> str:
+    """Return the tasks of a placement in words."""
+    if count == 1:
+        return "The query"
+    if placement.stop - placement.first == 1:
+        return f"Task {placement.first}"
+    return f"Tasks {placement.first} to {placement.stop - 1}"
+
+
+def history(report: QueryReport) -> list[HistoryRow]:
+    """Return the events of a query, newest first."""
+    query = report.query
+    rows = [HistoryRow(query.submitted_at, f"Submitted by {query.submitted_by or 'unknown'}.")]
+    if query.placed_at is not None:
+        took = (query.placed_at - query.submitted_at).total_seconds()
+        rows.append(HistoryRow(query.placed_at, f"Placed on a node after {took:.1f} s."))
+    rows += [
+        HistoryRow(
+            placement.time, f"{tasks_of(placement, query.task_count)} moved to"
+            f" {placement.node_name}.", placement.proposal, "plan",
+        )
+        for placement in report.placements
+        if placement.time is not None and placement.proposal is not None
+    ]  # fmt: skip
+    if query.ended_at is not None:
+        failed = query.state == Query.State.FAILED
+        text = f"Failed: {query.detail}." if failed else "Ended."
+        rows.append(HistoryRow(query.ended_at, text, grade="bad" if failed else ""))
+    return sorted(rows, key=lambda row: row.time, reverse=True)
