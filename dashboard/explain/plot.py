@@ -15,7 +15,7 @@ WIDTH: Final = 1000
 HEIGHT: Final = 200
 # Space above the largest value.
 _ROOM: Final = 1.12
-_Y_TICKS: Final = 3
+_Y_TICKS: Final = 4
 _X_TICKS: Final = 4
 # A gap is at least so many of the usual distances between samples.
 _GAP: Final = 4

@@ -23,6 +23,7 @@ from controlplane.explain.values import (
     RemedyReason,
 )
 from controlplane.models import Cluster, Node
+from controlplane.policies.settings import PolicySettings
 from dashboard import numbers
 from dashboard.explain.plot import Plot, plot_of
 
@@ -105,6 +106,8 @@ class ExplanationRow:
     value: Explanation
     headline: str
     chip: str
+    setting: str
+    limit: str
     since: str
     facts: Sequence[FactRow]
     plot: Plot | None
@@ -138,6 +141,8 @@ def explanation_row(cluster: Cluster, explanation: Explanation) -> ExplanationRo
         value=explanation,
         headline=text,
         chip=_CHIPS[Grade(explanation.finding.grade)],
+        setting=_setting(explanation),
+        limit=quantity(explanation.finding.limit, ValueUnit(explanation.finding.unit)),
         since=_since(explanation),
         facts=[_fact(fact) for fact in explanation.facts if fact.value is not None],
         plot=plot_of(explanation.series, text),
@@ -149,6 +154,12 @@ def explanation_row(cluster: Cluster, explanation: Explanation) -> ExplanationRo
         page_url=_page_url(cluster, explanation.subject),
         earlier=earlier, later=later, above=above, below=below,
     )  # fmt: skip
+
+
+def _setting(explanation: Explanation) -> str:
+    """Return the label of the setting of the policy that has the limit, "" without one."""
+    field = PolicySettings.model_fields.get(explanation.finding.setting)
+    return "" if field is None else field.title or ""
 
 
 def _since(explanation: Explanation) -> str:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from controlplane.wire.figures import figure_of
 from dashboard.figures.parts import (
     Figure,
     PlanMark,
@@ -24,6 +23,8 @@ FIGURES: Final = (
     "loads", "node_waiting", "node_p95", "node_state", "p95", "arrived", "in",
 )  # fmt: skip
 _END: Final = {"xref": "paper", "x": 1, "xanchor": "left", "showarrow": False, "xshift": 4}
+# Labels need so much of the height of a chart.
+_APART: Final = 0.08
 _SECOND_MS: Final = 1000
 _MEGABYTE: Final = 1e6
 
@@ -92,11 +93,7 @@ def _chart(
     ]  # fmt: skip
     known = {name: [s[field] for s in samples if s.get(field) is not None] for field, name in lines}
     top = 1.15 * max([limit or 0.0, *(max(values) for values in known.values() if values)])
-    labels = [
-        _END | {"y": values[-1], "text": name, "font": {"size": 11, "color": "--ink"}}
-        for name, values in known.items()
-        if values
-    ]
+    labels = _labels(known, top)
     shapes: list[dict[str, Any]] = []
     if limit is not None:
         shapes, label = _limit(limit, top, unit)
@@ -110,9 +107,21 @@ def _chart(
         shapes=shapes,
         annotations=labels,
         showlegend=False,
-        margin={"l": 52, "r": 64, "t": 22, "b": 28},
+        margin={"l": 52, "r": 84, "t": 22, "b": 28},
         meta={"finding": _finding(known, unit, limit)},
     )
+
+
+def _labels(known: dict[str, list[float]], top: float) -> list[dict[str, Any]]:
+    """Return the names of lines at their ends; lines that end together have one label."""
+    ends: list[tuple[float, str]] = []
+    for name, values in known.items():
+        if values and ends and abs(values[-1] - ends[-1][0]) < _APART * top:
+            ends[-1] = ends[-1][0], f"{ends[-1][1]}, {name}"
+        elif values:
+            ends.append((values[-1], name))
+    font = {"size": 11, "color": "--ink"}
+    return [_END | {"y": value, "text": name, "font": font} for value, name in ends]
 
 
 def _limit(limit: float, top: float, unit: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
@@ -147,7 +156,7 @@ def figure_titles() -> dict[str, str]:
     """Return the titles of the charts by name."""
     return {
         "load": "Load against its limit",
-        "backlog": figure_of("node_waiting").title,
-        "latency": "Latency p95, from append to result",
-        "state": figure_of("node_state").title,
+        "backlog": "Backlog",
+        "latency": "Latency p95",
+        "state": "State",
     }

@@ -17,7 +17,7 @@ _TITLES: Final = {
     "queries": "Queries",
 }
 _LIMITS: Final = {
-    "load": "limit {} of the policy",
+    "load": "limit {}",
     "backlog": "limit 1 s of work",
     "latency": "limit {}",
     "busy": "of one processor",
@@ -72,7 +72,7 @@ def _trend(report: NodeReport, tile: NodeTile) -> str:
     if tile.value is None or tile.before is None:
         return ""
     change = tile.value - tile.before
-    if abs(change) < 0.005 * max(abs(tile.value), abs(tile.before)):
+    if abs(change) <= 0.005 * max(abs(tile.value), abs(tile.before)):
         return "no change in 5 min"
     arrow = "\N{UPWARDS ARROW}" if change > 0 else "\N{DOWNWARDS ARROW}"
     return f"{arrow} {quantity(abs(change), tile.unit)} in 5 min"

@@ -67,9 +67,10 @@ def headline(report: QueryReport) -> Headline:
     if report.slowest_is_full:
         text += f", and {report.slowest} is above its load limit"
     chips = {Grade.BAD: "late", Grade.WARN: "near limit", Grade.GOOD: "running"}
-    return Headline(
-        f"{text}.", _part(report), str(report.grade), chips.get(report.grade, "running")
-    )
+    grade, chip = str(report.grade), chips.get(report.grade, "running")
+    if report.slowest_is_full and report.grade == Grade.GOOD:
+        grade, chip = "warn", "node above limit"
+    return Headline(f"{text}.", _part(report), grade, chip)
 
 
 def _part(report: QueryReport) -> str:
