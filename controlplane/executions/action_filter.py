@@ -44,12 +44,15 @@ def matching_places(
     terms = terms_of(text)
     if not terms:
         return range(len(statuses))
-    tests = [_test(proposal, term) for term in terms]
-    return [
-        place
-        for place, (planned, status) in enumerate(zip(proposal.plan, statuses, strict=True))
-        if all(test(planned, status) for test in tests)
-    ]
+    plan, places = proposal.plan, list(range(len(statuses)))
+    # A term narrows the places for the next one; those about the status decode no action.
+    for term in sorted(terms, key=lambda term: term.field not in _STATUSES):
+        test = _test(proposal, term)
+        if term.field in _STATUSES:
+            places = [place for place in places if test(_NO_ACTION, statuses[place])]
+        else:
+            places = [place for place in places if test(plan[place], statuses[place])]
+    return places
 
 
 def _test(proposal: Proposal, term: Term) -> _Test:
@@ -131,4 +134,7 @@ _WORDS: Final[Mapping[str, Callable[[PlannedAction, ActionStatus], str]]] = {
     "status": lambda _, status: Status.SKIPPED if status.code else status.status,
     "code": lambda _, status: status.code,
 }
+_STATUSES: Final = ("status", "code")
+# Stands for the action in tests that do not read it.
+_NO_ACTION: Final = TaskMove(0, 0, 0, 0)
 _NAMES: Final = {"query": _name_test, "stream": _name_test}
