@@ -1,0 +1,82 @@
+"""The outcome of a plan by the policy's limits, and the plans of goals."""
+
+import pytest
+from django.utils import timezone
+
+from controlplane.access.roles import Actor
+from controlplane.errors import Invalid
+from controlplane.models import Cluster, Proposal
+from controlplane.planning.goals import Goal
+from controlplane.policies.grades import Grade
+from controlplane.policies.store import policy_of
+from controlplane.proposals import requests
+from controlplane.proposals.checks import CheckCode, checks_of
+from controlplane.proposals.outcome import MeasureStatus, measure_status, outcome_of, summary_of
+from controlplane.proposals.staleness import EVERY, review_waiting
+from tests.support.execution import ready, scattered
+from tests.support.policies import set_policy
+
+
+@pytest.mark.parametrize(
+    ("now", "after", "limit", "status"),
+    [
+        (0.4, 0.1, 0.2, MeasureStatus.RESOLVED),
+        (0.1, 0.2, 0.2, MeasureStatus.KEPT),
+        (0.4, 0.3, 0.2, MeasureStatus.REMAINS),
+        (0.4, 0.4, 0.2, MeasureStatus.REMAINS),
+        (0.4, 0.5, 0.2, MeasureStatus.WORSENED),
+        (0.2, 0.21, 0.2, MeasureStatus.WORSENED),
+        (0.4, 0.1, None, MeasureStatus.NO_LIMIT),
+        (None, 0.1, 0.2, MeasureStatus.NO_LIMIT),
+    ],
+)
+def test_a_limit_decides_what_a_plan_does_to_a_measure(
+    now: float | None, after: float, limit: float | None, status: MeasureStatus
+) -> None:
+    assert measure_status(now, after, limit) is status
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_policy_decides_the_grade(operator: Actor, sf: Cluster) -> None:
+    """The same plan is good, amber or red by the limits."""
+    proposal = ready(operator, scattered(operator, sf))
+    factor = proposal.after["replication_factor"] / proposal.bounds["replication_factor"]
+
+    def grade(**limits: float) -> Grade:
+        set_policy(sf, **limits)
+        return outcome_of(proposal, summary_of(proposal)).grade
+
+    assert grade(watch_imbalance=1.0, watch_replication=factor + 0.5) is Grade.GOOD
+    proposal.after["replication_factor"] = 1.01 * proposal.bounds["replication_factor"]
+    assert grade(watch_imbalance=1.0, watch_replication=1.0) is Grade.WARN
+    proposal.after["imbalance"] = proposal.before["imbalance"] + 0.1
+    worse = grade(watch_imbalance=proposal.before["imbalance"] + 0.05, watch_replication=1.5)
+    assert worse is Grade.BAD
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_check_fails_beyond_its_limit(operator: Actor, sf: Cluster) -> None:
+    proposal = ready(operator, scattered(operator, sf))
+    review_waiting(timezone.now() + EVERY)
+    proposal.refresh_from_db()
+    set_policy(sf, pause_ms=1)
+    outcome = outcome_of(proposal, summary_of(proposal))
+    checks = {row.code: row for row in checks_of(proposal, outcome, policy_of(sf))}
+    assert not checks[CheckCode.PAUSE].passed
+    assert (checks[CheckCode.PAUSE].number, checks[CheckCode.PAUSE].limit) == (
+        proposal.predicted["pause_ms"], 1,
+    )  # fmt: skip
+    assert checks[CheckCode.RATES].passed
+    assert checks[CheckCode.GAIN].passed
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_goal_is_requested_with_its_parameters(operator: Actor, sf: Cluster) -> None:
+    rows: dict[Goal, Proposal] = {
+        goal: requests.request_for_goal(operator, sf, goal) for goal in Goal
+    }
+    assert rows[Goal.TRAFFIC].algorithm == "refined"
+    assert rows[Goal.EVEN].parameters["nu"] <= 0.05
+    assert rows[Goal.FEW_MOVES].parameters["budget"] == {"share": 0.25}
+    with pytest.raises(Invalid):
+        requests.request_for_goal(operator, sf, "magic")
