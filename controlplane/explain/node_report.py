@@ -21,7 +21,7 @@ from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Change, Explanation
 from controlplane.models import Cluster, Node
 
-SPAN: Final = timedelta(minutes=5)
+TILE_TIME: Final = timedelta(minutes=5)
 # The history of a node lists the changes of this time.
 HISTORY: Final = timedelta(days=7)
 HISTORY_ROWS: Final = 20
@@ -107,9 +107,9 @@ def _tile(
     observed: ClusterObservation, name: str, values: Floats, unit: ValueUnit, limit: float | None,
     setting: str,
 ) -> NodeTile:  # fmt: skip
-    start, end = observed.time - SPAN, observed.time + timedelta(seconds=1)
+    start, end = observed.time - TILE_TIME, observed.time + timedelta(seconds=1)
     value = mean(observed.series.between(values, start, end))
-    before = mean(observed.series.between(values, start - SPAN, start))
+    before = mean(observed.series.between(values, start - TILE_TIME, start))
     grade = Grade.UNKNOWN
     if limit is not None:
         grade = KINDS[Measure.LOAD].grade(value, limit, observed.policy.dead_band)

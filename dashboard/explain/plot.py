@@ -85,10 +85,10 @@ class _Scale:
 
     def __init__(self, start: float, stop: float, length: float) -> None:
         self._start, self._length = start, length
-        self._span = (stop - start) or 1.0
+        self._whole = (stop - start) or 1.0
 
     def __call__(self, value: float) -> float:
-        return round(self._length * (value - self._start) / self._span, 2)
+        return round(self._length * (value - self._start) / self._whole, 2)
 
     def percent(self, value: float) -> str:
         return f"{100 * self(value) / self._length:.2f}%"
@@ -139,8 +139,8 @@ def _exponent(value: float) -> int:
 
 def _x_ticks(first: int, last: int, x: _Scale) -> list[Tick]:
     """Return times at full minutes, evenly spread."""
-    span = last - first
-    moments = [first + span * place // _X_TICKS for place in range(_X_TICKS + 1)]
+    length = last - first
+    moments = [first + length * place // _X_TICKS for place in range(_X_TICKS + 1)]
     anchors = ["start", *["middle"] * (_X_TICKS - 1), "end"]
     return [
         Tick(x.percent(moment), f"{datetime.fromtimestamp(moment / 1000, UTC):%H:%M}", anchor)

@@ -55,25 +55,27 @@ class KeyRow:
 @cluster_page
 def detail(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse:
     """Render the page of a node; the browser loads its charts from `charts`."""
-    span = time_range_of(request.GET, timezone.now())
-    return render_page(request, "node.html", _context(cluster, index, span))
+    time_range = time_range_of(request.GET, timezone.now())
+    return render_page(request, "node.html", _context(cluster, index, time_range))
 
 
 @cluster_page
 def live(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse:
     """Render what changes on the page of a node."""
-    span = time_range_of(request.GET, timezone.now())
-    return render_page(request, "_node.html", _context(cluster, index, span))
+    time_range = time_range_of(request.GET, timezone.now())
+    return render_page(request, "_node.html", _context(cluster, index, time_range))
 
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster, index: int) -> JsonResponse:
     """Return the charts of a node in the time range, as JSON."""
     node, policy = node_by_index(cluster, index), policy_of(cluster)
-    span = time_range_of(request.GET, timezone.now())
-    rows = figure_rows(cluster, span.start, span.end, FIGURES)
+    time_range = time_range_of(request.GET, timezone.now())
+    rows = figure_rows(cluster, time_range.start, time_range.end, FIGURES)
     limits = NodeLimits(policy.watch_load * node.capacity, node.capacity, policy.latency_ms)
-    figures = node_figures(rows, index, limits, _marks(cluster, span), (span.start, span.end))
+    figures = node_figures(
+        rows, index, limits, _plan_steps(cluster, time_range), (time_range.start, time_range.end)
+    )
     return JsonResponse({"figures": figures})
 
 
@@ -91,10 +93,10 @@ def tasks_csv(request: PageRequest, cluster: Cluster, index: int) -> HttpRespons
     return csv_file(f"{cluster.slug}-{node.name}-tasks.csv", columns, rows)
 
 
-def _context(cluster: Cluster, index: int, span: TimeRange) -> dict[str, Any]:
-    report = node_report(cluster, index, None if span.live else span.end)
+def _context(cluster: Cluster, index: int, time_range: TimeRange) -> dict[str, Any]:
+    report = node_report(cluster, index, None if time_range.live else time_range.end)
     return {
-        "span": span,
+        "span": time_range,
         "node": report.node,
         "row": explanation_row(cluster, report.explanation),
         "waiting": next((r for r in report.explanation.remedies if r.proposal), None),
@@ -133,14 +135,14 @@ def _key_rows(report: NodeReport) -> list[KeyRow]:
     return rows
 
 
-def _marks(cluster: Cluster, span: TimeRange) -> list[PlanMark]:
+def _plan_steps(cluster: Cluster, time_range: TimeRange) -> list[PlanMark]:
     """Return the steps of plans that took effect in the time range."""
     return [
         PlanMark(
             round(1000 * row.applied_at.timestamp()), str(row.proposal_id),
             f"Proposal {row.proposal_id}: {row.reason}",
         )
-        for row in reversed(routing_between(cluster, span.start, span.end))
+        for row in reversed(routing_between(cluster, time_range.start, time_range.end))
         if row.applied_at and row.proposal_id
     ]  # fmt: skip
 
