@@ -27,7 +27,8 @@ class Headline:
 def headline_of(outcome: Outcome, rollback_s: float | None, fullest_node: str = "") -> Headline:
     """Return the headline of a plan; `fullest_node`: the name of the fullest node now."""
     clauses = effect_clauses(outcome, fullest_node) or ["no measure changes"]
-    what = "; ".join([*clauses, pause_clause(outcome)])
+    # No line begins with a unit.
+    what = "; ".join([*clauses, pause_clause(outcome)]).replace(" %", "\N{NO-BREAK SPACE}%")
     return Headline(f"{what[:1].upper()}{what[1:]}.", _why(outcome, rollback_s), outcome.grade)
 
 

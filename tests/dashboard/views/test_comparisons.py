@@ -165,7 +165,7 @@ def test_the_ledger_shows_predicted_and_measured(viewing: Client, ledger: Ledger
 
 
 def test_viewers_ask_for_nothing(viewing: Client, comparison: Comparison, ready: Proposal) -> None:
-    assert "Ask several planners" not in text(viewing, "/compare/")
+    assert "Compare planners" not in text(viewing, "/compare/")
     for path in ("/compare/ask/", f"/compare/{comparison.pk}/cancel/",
                  f"/proposals/{ready.pk}/without/"):  # fmt: skip
         assert viewing.post(f"{BASE}{path}", {"place": ["0"]}).status_code == 403
