@@ -153,12 +153,18 @@ def results(query: Query, sf: Cluster) -> None:
     write_windows(query, 3, [row | {"pane": 0}, row | {"pane": 60_000}, other | {"pane": 60_000}])
 
 
+def cells_of(row: str) -> list[str]:
+    """Return the texts of the cells of a row of HTML."""
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)
+    return [re.sub("<[^>]*>", "", cell) for cell in cells]
+
+
 def test_results_are_rows_by_key_newest_first(operating: Client, sf: Cluster) -> None:
     query = submitted(operating)
     results(query, sf)
     path = f"/clusters/sf/queries/{query.pk}/results/"
     content = operating.get(path).content.decode()
-    rows = [re.findall(r"<td[^>]*>([^<]*)", row) for row in content.split("<tr>")[2:]]
+    rows = [cells_of(row) for row in content.split("<tr>")[2:]]
     assert rows == [
         ["1970-01-01 00:01:00", "s1", "1007", "12,000", "41.25", "open"],
         ["1970-01-01 00:01:00", "s1", "2", "12,000", "9", "open"],
@@ -180,13 +186,13 @@ def test_values_of_a_sample_are_scaled_or_as_computed(operating: Client, sf: Clu
         stream=stream, query=0, start_s=10, seconds=10, arrived=100, counted_at=timezone.now()
     )
     content = operating.get(path).content.decode()
-    last = re.findall(r"<td[^>]*>([^<]*)", content.split("<tr>")[-1])
+    last = cells_of(content.split("<tr>")[-1])
     assert last == ["1970-01-01 00:00:00", "s1", "1007", "≈ 48,000", "41.25", "25 %", "open"]
     assert re.search(r'title="47,[\d,]+ to 48,[\d,]+ with 95 % confidence; 12,000 in', content)
     assert "100 %" in content
     assert "?values=computed#windows" in content
     content = operating.get(f"{path}?values=computed").content.decode()
-    last = re.findall(r"<td[^>]*>([^<]*)", content.split("<tr>")[-1])
+    last = cells_of(content.split("<tr>")[-1])
     assert last == ["1970-01-01 00:00:00", "s1", "1007", "12,000", "41.25", "25 %", "open"]
     charts = f"/clusters/sf/queries/{query.pk}/charts.json"
     drawn = [
