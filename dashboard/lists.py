@@ -1,12 +1,14 @@
 """Filters of lists from the address of a page, which has no other parameters."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from controlplane.errors import Invalid
 from controlplane.pagination.listing import Filters
 from dashboard.guards import PageRequest
 
+# The subject of the panel that explains it, beside any page of a cluster.
+EXPLAIN: Final = "explain"
 Kind = TypeVar("Kind", bound=Filters)
 
 
@@ -26,11 +28,16 @@ def list_filters(
     """
     names = (item.name for field, item in kind.parameters().items() if field not in given)
     require_known(request, {*names, *others})
-    return kind.of({**(defaults or {}), **request.GET.dict()}, **given)
+    values = {name: value for name, value in request.GET.dict().items() if name != EXPLAIN}
+    return kind.of({**(defaults or {}), **values}, **given)
 
 
 def require_known(request: PageRequest, known: Collection[str]) -> None:
-    """Raise `Invalid` if the address of a page has a parameter with another name."""
-    if unknown := sorted(request.GET.keys() - set(known)):
+    """Raise `Invalid` if the address of a page has a parameter with another name.
+
+    Pages of a cluster have the subject of an explanation, too.
+    """
+    panel = {EXPLAIN} if request.cluster is not None else set()
+    if unknown := sorted(request.GET.keys() - set(known) - panel):
         text = f"Is not a parameter of this page, which has: {', '.join(sorted(known))}"
         raise Invalid({name[:100]: [text] for name in unknown[:20]})

@@ -123,7 +123,7 @@ def _of_node(
     finding: Finding, series: Series,
 ) -> Explanation:  # fmt: skip
     """Return an explanation by the contributions, changes and remedies of one node."""
-    node = evidence.node
+    node, finding = evidence.node, _since_capacity(finding, evidence.changes)
     excess = (observed.load(node.index) or 0.0) - load_limit(observed, node)
     cause = _cause(observed, finding.measure, evidence)
     queries = evidence.work.queries
@@ -143,6 +143,16 @@ def _of_node(
         remedies=remedies(observed, node.index, cause, finding.measure),
         assignment_is_present=_is_present(observed, evidence),
     )
+
+
+def _since_capacity(finding: Finding, changes: Sequence[Change]) -> Finding:
+    """Return the finding of a load, exceeded at the earliest since the last change of capacity."""
+    times = [change.time for change in changes if change.kind is ChangeKind.CAPACITY]
+    if finding.measure != Measure.LOAD or finding.since is None or not times:
+        return finding
+    if max(times) <= finding.since:
+        return finding
+    return replace(finding, since=max(times), since_is_earliest=False)
 
 
 def _affected(observed: ClusterObservation, count: int) -> Fact:

@@ -96,6 +96,8 @@ def test_a_lowered_capacity_is_the_cause_of_a_slow_node(
     assert found.cause == cause
     (change,) = [row for row in found.changes if row.kind is ChangeKind.CAPACITY]
     assert (change.before, change.after) == (500, 120)
+    found = explain(sf, parse_subject(f"node:{node.index}"), later)
+    assert found.finding.since == change.time, "not before the limit was lowered"
 
 
 def test_streams_that_rose_together_fill_all_nodes(

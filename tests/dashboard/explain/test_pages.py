@@ -89,6 +89,16 @@ def test_the_page_of_a_node_has_tiles_tasks_and_charts(
     assert operating.get(reverse("node", args=["sf", 99])).status_code == 404
 
 
+def test_lists_of_a_cluster_open_with_an_explanation(
+    operating: Client, risen: tuple[Cluster, int]
+) -> None:
+    """They refuse other parameters that they do not have."""
+    for name in ("streams", "queries", "proposals", "decisions"):
+        url = reverse(name, args=["sf"])
+        assert operating.get(f"{url}?explain=node:{risen[1]}").status_code == 200
+        assert operating.get(f"{url}?explained=node:{risen[1]}").status_code == 422
+
+
 def test_a_node_without_data_has_a_page(operating: Client, operator: Actor) -> None:
     small_cluster(operator)
     page = operating.get(reverse("node", args=["sf", 0]))
