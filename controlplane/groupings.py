@@ -97,6 +97,16 @@ def grouping_faults(name: str, parameters: Mapping[str, Any], *, joins: bool) ->
     return {}
 
 
+def key_grouping_faults(
+    name: str, parameters: Mapping[str, Any], tasks: int, *, joins: bool
+) -> Fields:
+    """Return the faults of a query's key grouping and its parameters by field; "" is none."""
+    faults = grouping_faults(name, parameters, joins=joins)
+    if name and not faults and tasks <= 1:
+        return {"key_grouping": ["Needs more than one task"]}
+    return faults
+
+
 def _sentence(message: str) -> str:
     return message[:1].upper() + message[1:]
 

@@ -5,7 +5,6 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import include, path
 from django.views.generic import RedirectView
 
-from controlplane.api import api
 from controlplane.api.health import readyz
 from controlplane.api.integrations.metrics import metrics
 
@@ -24,6 +23,6 @@ urlpatterns = [
     path("admin/login/", RedirectView.as_view(pattern_name="login", query_string=True)),
     path("admin/password_change/", RedirectView.as_view(pattern_name="account")),
     path("admin/", admin.site.urls),
-    path("api/v1/", api.urls),
+    path("", include("controlplane.api.urls")),
     path("", include("dashboard.urls")),
 ]

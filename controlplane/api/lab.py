@@ -21,6 +21,7 @@ from controlplane.lab.runs import (
     QueuePlace,
     all_experiments,
     experiment_by_name,
+    planner_of,
     queue_places,
     run_by_id,
     runs_listing,
@@ -43,9 +44,15 @@ class ParameterOut(fields_of(ParameterField, without="type")):  # type: ignore[m
 class ExperimentOut(fields_of(Experiment, without="panels parameters measures trial")):  # type: ignore[misc]
     """An experiment: x is what is swept, over `values` by default; y is what is drawn over it."""
 
+    planner: str
     y: list[Axis]
     parameters: list[ParameterOut]
     columns: Sequence[str]
+
+    @staticmethod
+    def resolve_planner(experiment: Experiment) -> str:
+        """Return the name of the planner that has the experiment."""
+        return planner_of(experiment)
 
     @staticmethod
     def resolve_y(experiment: Experiment) -> list[Axis]:

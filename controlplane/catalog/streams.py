@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import Count, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
@@ -15,6 +15,13 @@ from controlplane.connections import redis_client
 from controlplane.errors import NotFound
 from controlplane.models import Cluster, Drop, QueryStream, Stream
 from controlplane.models.query import LIVE_STATES
+from controlplane.pagination.filter_text import (
+    MAX_LENGTH,
+    FieldKind,
+    FilterField,
+    by_column,
+    filtered,
+)
 from controlplane.pagination.listing import (
     Filters,
     Listing,
@@ -26,16 +33,46 @@ from controlplane.pagination.lookup import row_by
 from controlplane.wire import dead_letters
 from controlplane.wire.schema import StreamSchema
 
-ORDERS = ("name", "-rate", "rate", "-queries", "queries", "split")
+ORDERS = ("name", "-name", "-rate", "rate", "-queries", "queries", "split", "-split")
+_HAS: Final = ("drops", "schema", "forecast")
+
+
+def _has(_cluster: Cluster | None, _lookup: str, what: str) -> Q:
+    if what == "drops":
+        return Q(pk__in=Drop.objects.values("stream"))
+    return ~Q(schema={}) if what == "schema" else ~Q(forecaster={})
+
+
+def _is_read_by(cluster: Cluster | None, lookup: str, name: str) -> Q:
+    live = Q(query__state__in=LIVE_STATES, query__cluster=cluster)
+    readers = QueryStream.objects.filter(live, **{f"query__name__{lookup}": name})
+    return Q(pk__in=readers.values("stream"))
+
+
+# The fields of the list's filter text.
+FIELDS: Final = (
+    FilterField("name", "name of the stream", FieldKind.TEXT, by_column("name")),
+    FilterField("title", "title", FieldKind.TEXT, by_column("title")),
+    FilterField("rate", "measured rate, else the declared one", FieldKind.NUMBER,
+                by_column("shown_rate"), unit="records/s"),
+    FilterField("declared", "declared rate", FieldKind.NUMBER, by_column("declared_rate"),
+                unit="records/s"),
+    FilterField("split", "index of its split node", FieldKind.NUMBER, by_column("split")),
+    FilterField("queries", "number of live queries that read it", FieldKind.NUMBER,
+                by_column("query_count")),
+    FilterField("query", "name of a live query that reads it", FieldKind.TEXT, _is_read_by),
+    FilterField("has", "what it has", FieldKind.CHOICE, _has, lambda: _HAS),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class StreamFilters(Filters):
-    """Filters of the list; order is one of ORDERS."""
+    """Filters of the list; order is one of ORDERS, filter a text with fields of FIELDS."""
 
     text: str = text_filter("q")
     split: int | None = whole_filter("split")
     order: str = choice_filter("order", lambda: ORDERS, "name")
+    filter: str = text_filter("filter", MAX_LENGTH)
 
 
 @dataclass(frozen=True)
@@ -62,17 +99,23 @@ class StreamRow:
 
 
 def streams_listing(cluster: Cluster, filters: StreamFilters) -> Listing[Stream, StreamRow]:
-    """Return the streams of a cluster in the order of the filters."""
+    """Return the streams of a cluster in the order of the filters. Raises `BadFilter`."""
     streams = Stream.objects.filter(cluster=cluster)
+    # Computed only where a filter or an order uses it; a cursor needs the value of an order.
+    counted = streams.annotate if "queries" in filters.order else streams.alias
+    streams = counted(query_count=_live_readers())
+    streams = streams.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0))
     if filters.text:
-        streams = streams.filter(Q(name__icontains=filters.text) | Q(title__icontains=filters.text))
+        streams = streams.filter(_named(filters.text))
     if filters.split is not None:
         streams = streams.filter(split=filters.split)
-    if "queries" in filters.order:
-        streams = streams.annotate(query_count=_live_readers())
-    streams = streams.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0))
+    streams = filtered(streams, filters.filter, FIELDS, _named, cluster)
     column = filters.order.replace("queries", "query_count").replace("rate", "shown_rate")
     return Listing(streams, (column, "pk"), rows_of_streams, filters)
+
+
+def _named(word: str) -> Q:
+    return Q(name__icontains=word) | Q(title__icontains=word)
 
 
 def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
@@ -105,13 +148,6 @@ def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:
     except RedisError:
         return None
     return counts
-
-
-def kind_text(schema: StreamSchema | None, name: str) -> str:
-    """Return the kind of a column in queries as text, or the columns of its fields."""
-    kinds = {} if schema is None else schema.kinds
-    inner = [f"{other} {kind}" for other, kind in kinds.items() if other.startswith(f"{name}.")]
-    return str(kinds.get(name, ", ".join(inner) or "not read"))
 
 
 def stream_by_id(cluster: Cluster, pk: int) -> StreamRow:

@@ -6,10 +6,8 @@ from argparse import Namespace
 from django.contrib.auth.models import User
 
 from controlplane import env
-from controlplane.access.roles import Actor, require_member
+from controlplane.access.roles import Actor
 from controlplane.cli.codes import Code, Refused
-from controlplane.clusters.listing import visible_cluster
-from controlplane.models import Cluster
 
 
 def actor_of(given: Namespace) -> Actor:
@@ -25,17 +23,6 @@ def actor_of(given: Namespace) -> Actor:
         advice = "--as USER or WEIR_USER=USER; manage.py createsuperuser makes one"
         raise Refused(Code.FORBIDDEN, text, advice=advice)
     return Actor(user, request=f"weir by {login}"[:40], is_local=True)
-
-
-def viewed(given: Namespace) -> tuple[Actor, Cluster]:
-    """Return the actor and the named cluster, if the actor may view it.
-
-    Raises `Refused`, `NotFound`.
-    """
-    actor = actor_of(given)
-    require_member(actor)
-    cluster = visible_cluster(actor, given.cluster)
-    return actor.on(cluster), cluster
 
 
 def _login() -> str:

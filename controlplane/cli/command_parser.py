@@ -6,18 +6,12 @@ from typing import Any, Final, NoReturn
 from controlplane import env
 from controlplane.cli.codes import Code, Refused
 
-# The functions of commands that also call the API of a Weir elsewhere.
-ELSEWHERE: Final = frozenset(
-    {
-        "operations", "cluster_changes.set_desired_state", "cluster_changes.set_nodes",
-        "cluster_changes.limit", "dead_letters.delete_dead_letters",
-        "dead_letters.export_dead_letters", "dead_letters.list_dead_letters",
-        "dead_letters.replay_dead_letters", "plan_request.plan", "proposals.apply_verb",
-        "proposals.list_proposals", "proposals.list_queue", "proposals.show_proposal",
-        "queries.end_queries", "queries.list_queries", "queries.set_retention",
-        "queries.show_query", "queries.submit_queries",
-    }
-)  # fmt: skip
+# Commands that compute in this process, from files alone: they call no Weir, here or elsewhere.
+LOCAL: Final = {
+    "documents.print_schema": "the format of descriptions is that of this program",
+    "lab.run_experiment": "`weir lab start` lets a worker of Weir run it",
+    "streams.infer_schema": "it reads a file of this machine",
+}
 
 
 class CommandParser(ArgumentParser):
@@ -34,12 +28,15 @@ def add_group(commands: Any, name: str, about: str) -> Any:
     return group.add_subparsers(metavar="COMMAND", required=True)
 
 
-def add_command(commands: Any, name: str, run: str, about: str, *, acts: bool = True) -> Any:
+def add_command(commands: Any, name: str, run: str, about: str) -> Any:
     """Add a command; run: its module and function below controlplane.cli.commands."""
-    sub = commands.add_parser(name, help=about, description=f"{about}.", allow_abbrev=False)
-    sub.set_defaults(run=run, user="", url="", database=acts)
+    description = f"{about}."
+    if run in LOCAL:
+        description += f" Computes in this process, without a Weir: {LOCAL[run]}."
+    sub = commands.add_parser(name, help=about, description=description, allow_abbrev=False)
+    sub.set_defaults(run=run, user="", url="")
     sub.add_argument("--json", action="store_true", help="print JSON, for scripts")
-    if acts:
+    if run not in LOCAL:
         sub.add_argument(
             "--as", dest="user", default="", metavar="USER",
             help="the user of Weir who acts (default: WEIR_USER, else the login name)",

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.command_parser import ELSEWHERE
 from controlplane.cli.parser import parsed
 
 
@@ -32,10 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(given: Namespace) -> int:
-    if given.url and given.run not in ELSEWHERE:
-        what = "this command works on the machine of Weir only"
-        advice = "log in there; or omit --url and unset WEIR_URL"
-        raise Refused(Code.WRONG, what, advice=advice)
     if not given.url:
         # A client of a Weir elsewhere has neither settings nor a database.
         _set_up()

@@ -16,8 +16,6 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from controlplane.pagination.pages import Page
-
 WIDTH: Final = 80
 Columns = Mapping[str, str]
 NamedColumns = Mapping[str, tuple[str, str]]
@@ -85,22 +83,10 @@ def print_rows(
     print_table({title: kind for title, (_, kind) in columns.items()}, cells, empty)
 
 
-def print_page(
-    given: Namespace, page: Page[Any], what: str, rows: Sequence[Values], columns: NamedColumns
-) -> None:
-    """Print one page of a list as `print_rows` does, and its number if there are several pages."""
-    if given.json:
-        print_json({"total": page.total, "page": page.number, "pages": page.pages, what: rows})
-        return
-    print_rows(given, rows, columns, _EMPTY[what])
-    if page.pages > 1:
-        print_sentence(f"page {page.number} of {page.pages}, {page.total:,} {what} (--page)")
-
-
 def print_list(
     given: Namespace, body: Values, what: str, rows: Sequence[Values], columns: NamedColumns
 ) -> None:
-    """Print one page of a list of the API as `print_page` does."""
+    """Print one page of a list of the API, and its number if there are several pages."""
     if given.json:
         print_json({name: body[name] for name in ("total", "page", "pages")} | {what: rows})
         return

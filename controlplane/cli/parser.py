@@ -231,7 +231,7 @@ def _submit(group: Any) -> None:
 
 def _key_groupings(group: Any) -> None:
     about = "the key groupings that a query can have, or the parameters of one"
-    sub = add_command(group, "groupings", "key_groupings.list_key_groupings", about, acts=False)
+    sub = add_command(group, "groupings", "key_groupings.list_key_groupings", about)
     sub.add_argument("grouping", nargs="?", default="", help="show its parameters")
     about = "change the key grouping of a running query"
     command = "key_groupings.set_key_grouping"
@@ -315,11 +315,9 @@ def _tail(commands: Any) -> None:
 
 
 def _lab(group: Any) -> None:
-    sub = add_command(group, "list", "lab.list_experiments", "the experiments", acts=False)
+    sub = add_command(group, "list", "lab.list_experiments", "the experiments")
     sub.add_argument("planner", nargs="?", default="")
-    sub = add_command(
-        group, "run", "lab.run_experiment", "run an experiment in this process", acts=False
-    )
+    sub = add_command(group, "run", "lab.run_experiment", "run an experiment in this process")
     sub.add_argument("planner")
     sub.add_argument("experiment")
     sub.add_argument("--param", action="append", default=[], metavar="NAME=VALUE")
@@ -371,8 +369,8 @@ def _documents(commands: Any) -> None:
     sub.add_argument("file", type=Path, help="YAML or JSON; - is stdin")
     sub.add_argument("--apply", action="store_true", help="apply the changes: all of them or none")
     sub.add_argument("--reason", default="", help="kept in the audit log")
-    add_command(commands, "schema", "documents.print_schema", "the JSON schema of a description",
-             acts=False)  # fmt: skip
+    about = "the JSON schema of a description"
+    add_command(commands, "schema", "documents.print_schema", about)
 
 
 _GROUPS: Final = {

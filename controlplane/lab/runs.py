@@ -81,6 +81,12 @@ def experiment_by_name(planner: str, name: str) -> Experiment:
         raise NotFound("experiment", f"{unknown.planner}/{unknown.name}") from None
 
 
+def planner_of(experiment: Experiment) -> str:
+    """Return the name of the planner that has an experiment, "" for none."""
+    planners = all_experiments().items()
+    return next((name for name, rows in planners if any(row is experiment for row in rows)), "")
+
+
 def experiment_of(run: LabRun) -> Experiment | None:
     """Return the experiment of a run, None if this version of Weir does not have it."""
     try:

@@ -5,7 +5,7 @@ of each stored period; backlogs are not replayed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any, Final
@@ -40,12 +40,13 @@ class DrillPoint:
 
 @dataclass(frozen=True)
 class LeastKept:
-    """The query that keeps the least in some period, and for how long it keeps no more."""
+    """The query that keeps the least in some period, and for how long (s) it keeps no more."""
 
     query: int
     kept: float
     seconds: float
     floor: float
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,15 @@ def run_drill(cluster: Cluster, start: datetime, stop: datetime) -> Drill:
     if not recorded.rates.shape[1]:
         message = f"No rates are stored from {start:%d %b %H:%M} to {stop:%d %b %H:%M} UTC"
         raise Conflict("no_history", message)
-    return replay(ladder, given, recorded)
+    return _with_name(cluster, replay(ladder, given, recorded))
+
+
+def _with_name(cluster: Cluster, drill: Drill) -> Drill:
+    """Return a drill whose query with the least has its name, "" if the query is deleted."""
+    if drill.least is None:
+        return drill
+    names = cluster.queries.filter(pk=drill.least.query).values_list("name", flat=True)
+    return replace(drill, least=replace(drill.least, name=names.first() or ""))
 
 
 def _check_range(start: datetime, stop: datetime) -> None:

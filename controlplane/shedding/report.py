@@ -26,7 +26,6 @@ from controlplane.wire.routing.ladder import Ladder
 
 # Above so many queries a ladder that is not armed is computed on request only.
 MOST_PREVIEWED: Final = 300
-PROVISIONAL: Final = "assumed up to a factor, which the pipeline measures in the first overload"
 NOT_COMPUTED: Final = (
     f"A cluster of more than {MOST_PREVIEWED:,} queries: request a plan, or arm a ladder"
 )

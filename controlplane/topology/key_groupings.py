@@ -11,7 +11,7 @@ from typing import Any
 
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import text_of
-from controlplane.errors import Conflict, Fields, Invalid
+from controlplane.errors import Conflict, Invalid
 from controlplane.groupings import (
     PARAMETERS,
     grouping_faults,
@@ -77,16 +77,6 @@ def change_query(
     )  # fmt: skip
     apply(cluster, [setting.action], change, actor=actor)
     return Query.objects.select_related("aggregator").get(pk=query.pk)
-
-
-def key_grouping_faults(
-    name: str, parameters: Mapping[str, Any], tasks: int, *, joins: bool
-) -> Fields:
-    """Return the faults of a query's key grouping and its parameters by field; "" is none."""
-    faults = grouping_faults(name, parameters, joins=joins)
-    if name and not faults and tasks <= 1:
-        return {"key_grouping": ["Needs more than one task"]}
-    return faults
 
 
 def set_key_grouping(

@@ -1,42 +1,25 @@
 """Changing the schema of a stream while queries read it: looked at first, then made or refused."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog.computations import schema_of
-from controlplane.errors import Conflict, Fields, Invalid
+from controlplane.errors import Conflict
 from controlplane.models import Stream
 from controlplane.topology.apply import Change, apply
 from controlplane.topology.schemas.assessment import Assessed, assess
-from controlplane.topology.schemas.evolution import (
-    EVENT_TIME,
-    SETTINGS,
-    retired_after,
-)
+from controlplane.topology.schemas.evolution import retired_after
+from controlplane.topology.schemas.patching import patched
 from controlplane.topology.schemas.readers import live_readers, schemas_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing.cluster_actions import SetSchema
-from controlplane.wire.schema import BadSchema, ColumnSpec, StreamSchema
+from controlplane.wire.schema import ColumnSpec, StreamSchema
 
 CODE: Final = "schema_incompatible"
 # A sentence names so many refused columns; data has them all.
 _NAMED: Final = 3
 Revise = Callable[[StreamSchema | None], StreamSchema]
-
-
-def schema_from(row: Mapping[str, Any]) -> StreamSchema:
-    """Return the schema that JSON values describe. Raises `Invalid`, by field."""
-    try:
-        return StreamSchema.from_json(row)
-    except BadSchema as bad:
-        raise Invalid(fields_of(bad)) from None
-
-
-def fields_of(bad: BadSchema, prefix: str = "") -> Fields:
-    """Return what is wrong with a schema as messages per field."""
-    return {f"{prefix}{name}": [why[:1].upper() + why[1:]] for name, why in bad.fields.items()}
 
 
 def preview(stream: Stream, new: StreamSchema) -> list[Assessed]:
@@ -123,29 +106,3 @@ def require_compatible(stream: Stream, new: StreamSchema) -> None:
         f"The schema of {stream.name} cannot change so: {named}{more}",
         {"stream": stream.name, "columns": [change.to_json() for change in refused]},
     )
-
-
-def patched(
-    old: StreamSchema | None,
-    columns: Sequence[ColumnSpec],
-    removed: Sequence[str],
-    settings: Mapping[str, Any],
-) -> StreamSchema:
-    """Return a schema with columns added, altered or removed, and settings set.
-
-    Raises `Invalid`.
-    """
-    known = {column.name: column for column in (old.columns if old else ())}
-    unknown = {f"remove.{name[:100]}": ["There is no such column"]
-               for name in removed if name not in known}  # fmt: skip
-    unknown |= {name: ["Cannot be set"] for name in settings if name not in (EVENT_TIME, *SETTINGS)}
-    if unknown:
-        raise Invalid(unknown)
-    left = {name: column for name, column in known.items() if name not in removed}
-    wanted = tuple((left | {column.name: column for column in columns}).values())
-    try:
-        if old is None:
-            return StreamSchema(wanted, **settings)
-        return replace(old, columns=wanted, **settings)
-    except BadSchema as bad:
-        raise Invalid(fields_of(bad)) from None

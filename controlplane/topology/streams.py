@@ -13,7 +13,8 @@ from controlplane.catalog.computations import schema_of
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.topology.apply import Change, apply
-from controlplane.topology.schema_change import fields_of, set_columns
+from controlplane.topology.schema_change import set_columns
+from controlplane.topology.schemas.patching import fields_of
 from controlplane.topology.versions import retry_when_moved
 from controlplane.wire.routing.actions import Action
 from controlplane.wire.routing.cluster_actions import AssignStream, SetSchema

@@ -186,3 +186,10 @@ def common_kinds(schemas: Iterable[StreamSchema]) -> tuple[dict[str, Kind], dict
         else:
             result[name] = kind
     return result, refused
+
+
+def kind_text(schema: StreamSchema | None, name: str) -> str:
+    """Return the kind of a column in queries as text, or the columns of its fields."""
+    kinds = {} if schema is None else schema.kinds
+    inner = [f"{other} {kind}" for other, kind in kinds.items() if other.startswith(f"{name}.")]
+    return str(kinds.get(name, ", ".join(inner) or "not read"))

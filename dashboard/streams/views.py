@@ -8,7 +8,6 @@ from controlplane.catalog.queries import QueryFilters, queries_listing
 from controlplane.catalog.streams import (
     StreamFilters,
     StreamRow,
-    kind_text,
     stream_by_id,
     streams_listing,
 )
@@ -16,6 +15,7 @@ from controlplane.models import Cluster
 from controlplane.records.dead_letter_list import ABOUT
 from controlplane.topology import drop_rules
 from controlplane.wire.dead_letters import Reason
+from controlplane.wire.schema import kind_text
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists import list_filters
 from dashboard.responses import cluster_change, render_list, render_page

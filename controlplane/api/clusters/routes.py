@@ -17,7 +17,7 @@ from controlplane.clusters.listing import ClusterFilters, clusters_slice, node_b
 from controlplane.errors import Invalid
 from controlplane.models import Cluster, Node, RoutingVersion
 from controlplane.pagination.cursors import Place
-from controlplane.telemetry.time_series import RESOLUTIONS, require_readable
+from controlplane.telemetry.time_series import RESOLUTIONS, latest_values, require_readable
 from controlplane.telemetry.time_series import samples as read_samples
 from controlplane.topology import nodes
 from controlplane.wire.redaction import without_password
@@ -180,6 +180,12 @@ def list_samples(
         raise Invalid({"start": ["Must be before end"]})
     require_readable(since, until, resolution)
     return read_samples(cluster_of(request), since, until, resolution)
+
+
+@router.get("/{slug}/sample", response=dict[str, Any] | None)
+def get_sample(request: HttpRequest, slug: str) -> Any:
+    """Return the newest sample, null before the first."""
+    return latest_values(viewed_cluster(request))
 
 
 def _aware(field: str, moment: datetime | None) -> datetime | None:

@@ -137,7 +137,7 @@ class EpisodeOut(fields_of(Episode, without="cost intervals")):  # type: ignore[
 
 
 class LeastKeptOut(fields_of(LeastKept)):  # type: ignore[misc]
-    """The query that would have kept the least, by id, and for how many seconds."""
+    """The query that would have kept the least, and for how many seconds; query: its id."""
 
 
 class DrillPointOut(fields_of(DrillPoint)):  # type: ignore[misc]

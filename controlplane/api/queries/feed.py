@@ -16,8 +16,8 @@ from typing import Any, Final
 from channels.db import database_sync_to_async
 from django.conf import settings
 from django.core.serializers.json import DjangoJSONEncoder
-from django.http import HttpRequest, StreamingHttpResponse
-from ninja import Router
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from ninja import Router, Schema
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
@@ -48,13 +48,35 @@ PAUSE_S: Final = 0.2
 _THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="feed")
 _OPEN: set[int] = set()
 _read_events: Final = database_sync_to_async(feed_events, thread_sensitive=False, executor=_THREADS)
+
+
+class FeedPageOut(Schema):
+    """The events until now; after: the position of the next request.
+
+    Each event has event (its kind), id, and the values of its window.
+    """
+
+    events: list[dict[str, Any]]
+    after: str
+
+
 # The body is a stream of events; Ninja would document JSON.
 _STREAM: Final = with_parameters(
     {
         "only": {"type": "string", "enum": ["", "final"]},
         "after": {"type": "string", "maxLength": 100},
+        "once": {"type": "boolean"},
     }
-) | {"responses": {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}}
+) | {
+    "responses": {
+        200: {
+            "content": {
+                "text/event-stream": {"schema": {"type": "string"}},
+                "application/json": {"schema": FeedPageOut.json_schema()},
+            }
+        }
+    }
+}
 
 
 @router.get("/{slug}/queries/{name}/feed", openapi_extra=_STREAM)
@@ -63,24 +85,38 @@ def follow_query(request: HttpRequest, slug: str, name: str) -> Any:
 
     Events are changed, final and incomplete (data: a window as in results), gap (changes were
     missed, final windows never are) and ended. Query parameter only=final leaves out what is not
-    final. Last-Event-ID, or the query parameter after, goes on behind an event.
+    final. Last-Event-ID, or the query parameter after, goes on behind an event. With once=true the
+    response is JSON: the events until now, and `after` for the next request, within a minute.
     """
     cluster = viewed_cluster(request)
     query = query_by_name(cluster, name)
     only = request.GET.get("only", "")
     if only not in ("", "final"):
         raise Invalid({"only": ["must be final, or left out"]})
-    if len(_OPEN) >= MAX_FEEDS:
+    once = request.GET.get("once", "false")
+    if once not in ("true", "false"):
+        raise Invalid({"once": ["must be true or false"]})
+    if once == "false" and len(_OPEN) >= MAX_FEEDS:
         text = f"{MAX_FEEDS} feeds are open in this process"
         raise Busy("too_many_feeds", text, 10)
     after = request.headers.get("Last-Event-ID", "") or request.GET.get("after", "")
     place = FeedPlace.read(after) if after else feed_start(cluster, query)
+    if once == "true":
+        return _page(cluster, query, place, is_final_only=only == "final")
     follower = Follower(cluster, query, place, is_final_only=only == "final")
     lines = while_authorized(access_of_request(request, cluster), follower.lines())
     response = StreamingHttpResponse(lines, content_type="text/event-stream")
     # A proxy that gathers the answer would hold it back for ever.
     response["X-Accel-Buffering"] = "no"
     return response
+
+
+def _page(cluster: Cluster, query: Query, place: FeedPlace, *, is_final_only: bool) -> HttpResponse:
+    """Return the events after a position as JSON, without waiting for more."""
+    events, after = feed_events(cluster, query, place, is_final_only=is_final_only)
+    rows = [{"event": event.kind, "id": str(event.place), **event_row(event)} for event in events]
+    text = json.dumps({"events": rows, "after": str(after)}, cls=DjangoJSONEncoder, allow_nan=False)
+    return HttpResponse(text, content_type="application/json")
 
 
 @dataclass

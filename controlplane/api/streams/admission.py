@@ -4,11 +4,15 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Router
+from ninja import Router, Schema
 from pydantic import Field
 
 from algorithms.admission.metadata import StreamMetadata
-from controlplane.admission.outlook import StreamOutlook, outlook_of
+from controlplane.admission.outlook import (
+    StreamOutlook,
+    measured_characteristics,
+    outlook_of,
+)
 from controlplane.admission.redirections import redirections_of
 from controlplane.admission.split_nodes import SplitNodeRow, split_node_table
 from controlplane.admission.what_if import HourHeadroom, SplitNodeReplay, WhatIf, admit
@@ -16,7 +20,7 @@ from controlplane.api.common.schemas import ReasonIn, columns_of, fields_of
 from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.api.streams.schemas import CharacteristicsBody, StreamOut
 from controlplane.catalog.characteristics import checked
-from controlplane.catalog.streams import rows_of_streams, stream_by_id
+from controlplane.catalog.streams import rows_of_streams, stream_by_key
 from controlplane.models import Redirection
 from controlplane.planning.admission.forecaster import ForecasterChoice
 from controlplane.topology.characteristics import set_characteristics
@@ -43,6 +47,13 @@ class CharacteristicsIn(CharacteristicsBody):
     """The characteristics to declare, and the reason; what is left out is not declared any more."""
 
     reason: str = Field("", max_length=300)
+
+
+class CharacteristicsOut(Schema):
+    """The declared and the measured characteristics of a stream; absent: not known."""
+
+    declared: dict[str, float | str]
+    measured: dict[str, float | str]
 
 
 class RedirectIn(ReasonIn):
@@ -101,34 +112,42 @@ def declare_split_capacity(request: HttpRequest, slug: str, body: SplitCapacityI
     return split_node_table(cluster)
 
 
-@router.put("/{slug}/streams/{int:pk}/characteristics", response=StreamOut)
+@router.get("/{slug}/streams/{stream}/characteristics", response=CharacteristicsOut)
+def get_characteristics(request: HttpRequest, slug: str, stream: str) -> Any:
+    """Return the declared characteristics of a stream, and those that the last hour shows."""
+    row = stream_by_key(viewed_cluster(request), stream)
+    measured = measured_characteristics(row).metadata.to_json()
+    return {"declared": row.characteristics, "measured": measured}
+
+
+@router.put("/{slug}/streams/{stream}/characteristics", response=StreamOut)
 def declare_characteristics(
-    request: HttpRequest, slug: str, pk: int, body: CharacteristicsIn
+    request: HttpRequest, slug: str, stream: str, body: CharacteristicsIn
 ) -> Any:
     """Declare the characteristics of a stream, which the next plan uses."""
-    actor, stream = caller(request), stream_by_id(cluster_of(request), pk).stream
+    actor, row = caller(request), stream_by_key(cluster_of(request), stream)
     values = body.given()
     reason = values.pop("reason", "")
-    return _row(set_characteristics(actor, stream, values, reason))
+    return _row(set_characteristics(actor, row, values, reason))
 
 
-@router.post("/{slug}/streams/{int:pk}/redirect", response=StreamOut)
-def redirect_stream(request: HttpRequest, slug: str, pk: int, body: RedirectIn) -> Any:
+@router.post("/{slug}/streams/{stream}/redirect", response=StreamOut)
+def redirect_stream(request: HttpRequest, slug: str, stream: str, body: RedirectIn) -> Any:
     """Redirect a stream to a split node, which is opened if it has no stream."""
-    actor, stream = caller(request), stream_by_id(cluster_of(request), pk).stream
-    return _row(redirect(actor, stream, body.split, body.reason))
+    actor, row = caller(request), stream_by_key(cluster_of(request), stream)
+    return _row(redirect(actor, row, body.split, body.reason))
 
 
-@router.get("/{slug}/streams/{int:pk}/redirections", response=list[RedirectionOut])
-def list_redirections(request: HttpRequest, slug: str, pk: int) -> Any:
+@router.get("/{slug}/streams/{stream}/redirections", response=list[RedirectionOut])
+def list_redirections(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return the redirections of a stream, newest first, at most 100."""
-    return redirections_of(stream_by_id(viewed_cluster(request), pk).stream, 100)
+    return redirections_of(stream_by_key(viewed_cluster(request), stream), 100)
 
 
-@router.get("/{slug}/streams/{int:pk}/outlook", response=OutlookOut | None)
-def get_outlook(request: HttpRequest, slug: str, pk: int) -> Any:
+@router.get("/{slug}/streams/{stream}/outlook", response=OutlookOut | None)
+def get_outlook(request: HttpRequest, slug: str, stream: str) -> Any:
     """Return past rates and the forecast of a stream, null before its first record."""
-    return outlook_of(stream_by_id(viewed_cluster(request), pk).stream)
+    return outlook_of(stream_by_key(viewed_cluster(request), stream))
 
 
 @router.post("/{slug}/streams/what-if", response=WhatIfOut)

@@ -11,7 +11,7 @@ from controlplane.api.streams.schemas import StreamOut, StreamPage, StreamsIn
 from controlplane.catalog.streams import (
     StreamFilters,
     rows_of_streams,
-    stream_by_id,
+    stream_by_key,
     streams_listing,
 )
 from controlplane.cluster_spec.apply_resources import stream_spec
@@ -33,10 +33,11 @@ def list_streams(request: HttpRequest, response: HttpResponse, slug: str) -> Any
     return StreamPage(**listed(request, response, page), streams=rows)
 
 
-@router.get("/{slug}/streams/{int:pk}", response=StreamOut)
-def get_stream(request: HttpRequest, slug: str, pk: int) -> Any:
-    """Return one stream by its id."""
-    return StreamOut.of(stream_by_id(viewed_cluster(request), pk))
+@router.get("/{slug}/streams/{stream}", response=StreamOut)
+def get_stream(request: HttpRequest, slug: str, stream: str) -> Any:
+    """Return one stream (by id or name)."""
+    row = stream_by_key(viewed_cluster(request), stream)
+    return StreamOut.of(rows_of_streams([row])[0])
 
 
 @router.post("/{slug}/streams", response=list[StreamOut])

@@ -72,11 +72,11 @@ class SchemaPatch(RequestBody):
     reason: str = Field("", max_length=300)
 
 
-class ChangeOut(BaseModel):
+class SchemaChangeOut(BaseModel):
     """One change of a schema; reason is empty if it is allowed.
 
     queries: the first live queries that it would break, query_count: how many there are,
-    query_reason: the error of the first of them.
+    query_reason: the error of the first of them. sentence: all of it for people.
     """
 
     column: str
@@ -86,13 +86,14 @@ class ChangeOut(BaseModel):
     query_reason: str
     queries: list[str]
     query_count: int
+    sentence: str
 
 
 class PreviewOut(BaseModel):
     """The effect of a schema change; allowed is false if one change is rejected."""
 
     allowed: bool
-    changes: list[ChangeOut]
+    changes: list[SchemaChangeOut]
 
 
 class InferredColumnOut(ColumnBody):

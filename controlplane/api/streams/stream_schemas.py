@@ -23,10 +23,10 @@ from controlplane.records.bodies import Format
 from controlplane.topology.schema_change import (
     patch_schema,
     preview,
-    schema_from,
     set_schema,
 )
 from controlplane.topology.schemas.inference import infer
+from controlplane.topology.schemas.patching import schema_from
 from controlplane.wire.schema import ColumnSpec
 
 router = Router(tags=["streams"])

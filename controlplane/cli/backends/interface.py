@@ -2,6 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
+from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -91,3 +92,13 @@ def _written(value: Any) -> str:
 def path_of(template: str, values: Mapping[str, Any]) -> str:
     """Return a path with its parameters in braces replaced by values."""
     return template.format_map({name: quote(str(value), safe="") for name, value in values.items()})
+
+
+def cluster_path(given: Namespace) -> str:
+    """Return the path of the cluster that a call names."""
+    return path_of("/clusters/{cluster}", vars(given))
+
+
+def stream_path(given: Namespace) -> str:
+    """Return the path of the stream, by name or id, that a call names."""
+    return path_of("/clusters/{cluster}/streams/{stream}", vars(given))

@@ -50,7 +50,7 @@ def refused_by_answer(path: str, status: int, text: str) -> Refused:
         advice = f"its log has the reason under the request's id {body['request']}"
     kind = str((body.get("data") or {}).get("kind", ""))
     advice = _LISTS.get(kind, _ADVICE.get(str(body["code"]), advice))
-    return Refused(code, _message(status, body), _places(body), advice)
+    return Refused(code, _message(status, body), _places(body, _rows_of(path)), advice)
 
 
 def _problem(text: str) -> dict[str, Any] | None:
@@ -72,12 +72,17 @@ def _message(status: int, body: Mapping[str, Any]) -> str:
     return str(body["title"] if status == 422 and has_fields else body["detail"])  # noqa: PLR2004
 
 
-def _places(body: Mapping[str, Any]) -> list[str]:
+def _rows_of(path: str) -> str:
+    """Return the name of the list that a bulk request has: streams of /clusters/sf/streams."""
+    return next(iter(path.partition("?")[0].split("/")[3:4]), "rows")
+
+
+def _places(body: Mapping[str, Any], rows_name: str) -> list[str]:
     data = body.get("data") or {}
     lines = list(_field_lines(body.get("fields") or {}, data.get("places") or {}))
     for row, fields in (body.get("rows") or {}).items():
         places = (data.get("row_places") or {}).get(row) or {}
-        lines += [f"queries[{row}].{line}" for line in _field_lines(fields, places)]
+        lines += [f"{rows_name}[{row}].{line}" for line in _field_lines(fields, places)]
     if data.get("allowed") is not None and body["code"] == "not_allowed":
         allowed = [name.replace(" ", "-") for name in data["allowed"]]
         lines.append(f"allowed now: {', '.join(allowed) or 'nothing'}")

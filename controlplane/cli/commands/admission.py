@@ -1,18 +1,13 @@
 """weir streams and clusters: split nodes, characteristics, redirections, outlooks and what-if."""
 
 from argparse import Namespace
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
-from algorithms.admission.metadata import CHARACTERISTICS, StreamMetadata
-from controlplane.admission.outlook import measured_characteristics, outlook_of
-from controlplane.admission.redirections import redirections_of
-from controlplane.admission.split_nodes import split_node_table
-from controlplane.admission.what_if import SplitNodeReplay, admit
-from controlplane.catalog.characteristics import checked
-from controlplane.catalog.streams import stream_by_key
-from controlplane.cli.actors import viewed
+from algorithms.admission.metadata import CHARACTERISTICS
+from controlplane.cli.backends import api_of
+from controlplane.cli.backends.interface import cluster_path, stream_path
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.output import (
     print_answer,
@@ -20,11 +15,7 @@ from controlplane.cli.output import (
     print_json,
     print_rows,
     print_sentence,
-    values_of,
 )
-from controlplane.models import Cluster
-from controlplane.topology.characteristics import set_characteristics
-from controlplane.topology.split_nodes import redirect, set_split_capacity
 
 _SPLIT_COLUMNS: Final = {
     "split node": ("index", "number"), "streams": ("streams", "number"),
@@ -52,47 +43,36 @@ _CHARACTERISTIC_COLUMNS: Final = {
 
 def list_split_nodes(given: Namespace) -> None:
     """Print the split nodes of a cluster."""
-    _, cluster = viewed(given)
-    _print_split_nodes(given, cluster)
+    print_rows(given, api_of(given).get(f"{cluster_path(given)}/split-nodes"), _SPLIT_COLUMNS)
 
 
 def declare_split_capacity(given: Namespace) -> None:
     """Declare the capacity of every split node."""
-    actor, cluster = viewed(given)
-    cluster = set_split_capacity(
-        actor, cluster, given.capacity, emulated=given.emulated, reason=given.reason
-    )
-    _print_split_nodes(given, cluster)
-
-
-def _print_split_nodes(given: Namespace, cluster: Cluster) -> None:
-    rows = [asdict(row) for row in split_node_table(cluster)]
-    if given.json:
-        print_json(rows)
-        return
+    values = {"capacity": given.capacity, "emulated": given.emulated, "reason": given.reason}
+    rows = api_of(given).post(f"{cluster_path(given)}/split-capacity", **values)
     print_rows(given, rows, _SPLIT_COLUMNS)
 
 
 def characteristics(given: Namespace) -> None:
     """Print the characteristics of a stream, or declare them."""
-    actor, cluster = viewed(given)
-    stream = stream_by_key(cluster, given.stream)
+    api, path = api_of(given), f"{stream_path(given)}/characteristics"
+    row = api.get(path)
     if given.values:
-        changed = stream.characteristics | _given(given)
+        changed = row["declared"] | _given(given)
         kept = {name: value for name, value in changed.items() if value is not None}
-        stream = set_characteristics(actor, stream, kept, given.reason)
-    measured = measured_characteristics(stream).metadata.to_json()
+        stream = api.request("PUT", path, body=kept | {"reason": given.reason})
+        row["declared"] = stream["characteristics"]
+    if given.json:
+        print_json(row)
+        return
+    declared, measured = row["declared"], row["measured"]
     rows = [
         {
-            "name": item.name, "unit": item.unit,
-            "declared": _number(stream.characteristics.get(item.name)),
+            "name": item.name, "unit": item.unit, "declared": _number(declared.get(item.name)),
             "measured": _number(measured.get(item.name)),
         }
         for item in CHARACTERISTICS
     ]  # fmt: skip
-    if given.json:
-        print_json({"declared": stream.characteristics, "measured": measured})
-        return
     print_rows(given, rows, _CHARACTERISTIC_COLUMNS)
 
 
@@ -122,64 +102,56 @@ def _number(value: Any) -> str | None:
 
 def redirect_stream(given: Namespace) -> None:
     """Redirect a stream to another split node."""
-    actor, cluster = viewed(given)
-    stream = redirect(actor, stream_by_key(cluster, given.stream), given.split, given.reason)
-    text = f"{stream.name} is read by split node {stream.split}"
-    print_answer(given, values_of(stream, "name split"), text)
+    path = f"{stream_path(given)}/redirect"
+    stream = api_of(given).post(path, split=given.split, reason=given.reason)
+    values = {name: stream[name] for name in ("name", "split")}
+    text = f"{stream['name']} is read by split node {stream['split']}"
+    print_answer(given, values, text)
 
 
 def list_redirections(given: Namespace) -> None:
     """Print the redirections of a stream, newest first."""
-    _, cluster = viewed(given)
-    rows = [
-        values_of(row, "at source target version reason actor")
-        for row in redirections_of(stream_by_key(cluster, given.stream), 100)
-    ]
-    if given.json:
-        print_json(rows)
-        return
+    rows = api_of(given).get(f"{stream_path(given)}/redirections")
     print_rows(given, rows, _REDIRECTION_COLUMNS, "the stream was never redirected")
 
 
 def show_outlook(given: Namespace) -> None:
     """Print the forecast of a stream."""
-    _, cluster = viewed(given)
-    outlook = outlook_of(stream_by_key(cluster, given.stream))
+    outlook = api_of(given).get(f"{stream_path(given)}/outlook")
     if given.json:
-        print_json(None if outlook is None else asdict(outlook))
+        print_json(outlook)
         return
     if outlook is None:
         print_sentence("no records have arrived yet")
         return
-    left: Sequence[float | None] = outlook.left or [None] * len(outlook.forecast)
-    columns = (outlook.next_starts, outlook.forecast, outlook.low, outlook.high, outlook.expected)
+    left = outlook["left"] or [None] * len(outlook["forecast"])
+    starts = [f"{datetime.fromisoformat(start):%H:%M:%S}" for start in outlook["next_starts"]]
     names = ("start", "forecast", "low", "high", "expected", "left")
-    rows = [
-        dict(zip(names, (row[0].strftime("%H:%M:%S"), *row[1:]), strict=True))
-        for row in zip(*columns, left, strict=True)
-    ]
+    columns = (starts, *(outlook[name] for name in names[1:-1]), left)
+    rows = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
     print_rows(given, rows, _OUTLOOK_COLUMNS)
 
 
 def admit_what_if(given: Namespace) -> None:
     """Print what the admission of a stream with these characteristics would do."""
-    _, cluster = viewed(given)
-    metadata = StreamMetadata.from_json(checked(_given(given), ""))
-    result = admit(cluster, metadata)
+    result = api_of(given).post(f"{cluster_path(given)}/streams/what-if", **_given(given))
     if given.json:
-        print_json(asdict(result))
+        print_json(result)
         return
+    split = str(result["split"])
     print_facts({
-        "split node": f"{result.split}, opened for it" if result.opened else str(result.split),
-        "expected load": result.load, "capacity": result.capacity,
+        "split node": f"{split}, opened for it" if result["opened"] else split,
+        "expected load": result["load"], "capacity": result["capacity"],
     })  # fmt: skip
-    print_rows(given, [_replay(row) for row in (result.chosen, *result.others)], _REPLAY_COLUMNS)
+    rows = [_replay(row) for row in (result["chosen"], *result["others"])]
+    print_rows(given, rows, _REPLAY_COLUMNS)
 
 
-def _replay(row: SplitNodeReplay) -> dict[str, Any]:
+def _replay(row: Mapping[str, Any]) -> dict[str, Any]:
+    first = row["first_overload"]
     return {
-        "split": row.split,
-        "least": min((hour.least for hour in row.headroom), default=None),
-        "probability": row.probability,
-        "first_overload": row.first_overload and row.first_overload.strftime("%d %b %H:%M"),
+        "split": row["split"],
+        "least": min((hour["least"] for hour in row["headroom"]), default=None),
+        "probability": row["probability"],
+        "first_overload": first and f"{datetime.fromisoformat(first):%d %b %H:%M}",
     }

@@ -1,19 +1,12 @@
-"""weir clusters."""
+"""weir clusters list and show."""
 
 from argparse import Namespace
+from collections.abc import Mapping
 from typing import Any, Final
 
-from controlplane.access.roles import VIEWER, require_member
-from controlplane.cli.actors import actor_of, viewed
-from controlplane.cli.output import (
-    print_facts,
-    print_json,
-    print_rows,
-    values_of,
-)
-from controlplane.clusters.listing import NodeRow, node_table
-from controlplane.health.fleet import FleetRow, fleet
-from controlplane.telemetry.time_series import latest_values
+from controlplane.cli.backends import api_of
+from controlplane.cli.backends.interface import cluster_path
+from controlplane.cli.output import print_facts, print_json, print_rows
 from controlplane.wire.figures import figure_of
 
 P95: Final = figure_of("p95")
@@ -27,13 +20,14 @@ _NODE_COLUMNS: Final = {
     "load": ("load", "number"), "queries": ("queries", "number"), "streams": ("streams", "number"),
     "active": ("active", "text"),
 }  # fmt: skip
+_FLEET: Final = (
+    "name", "desired", "state", "nodes", "active_nodes", "streams", "running", "pending", "sample",
+)  # fmt: skip
 
 
 def list_clusters(given: Namespace) -> None:
     """Print the visible clusters."""
-    actor = actor_of(given)
-    require_member(actor)
-    rows = [_row(row) for row in fleet() if actor.may(VIEWER, row.cluster.pk)]
+    rows = [_row(row) for row in api_of(given).get("/fleet")]
     if given.json:
         print_json(rows)
         return
@@ -45,34 +39,26 @@ def list_clusters(given: Namespace) -> None:
 
 def show_cluster(given: Namespace) -> None:
     """Print a cluster and its nodes."""
-    _, cluster = viewed(given)
-    sample = latest_values(cluster) or {}
+    api, path = api_of(given), cluster_path(given)
+    cluster = api.get(path)
+    sample = api.get(f"{path}/sample") or {}
     facts = {
-        "cluster": cluster.slug,
-        **values_of(cluster, "name desired state"),
-        "detail": cluster.state_detail or None,
-        **values_of(cluster, "", routing="routing_version", applied="applied_version"),
+        "cluster": cluster["slug"],
+        **{name: cluster[name] for name in ("name", "desired", "state")},
+        "detail": cluster["state_detail"] or None,
+        "routing": cluster["routing_version"],
+        "applied": cluster["applied_version"],
         "imbalance": sample.get("imbalance"),
         "p95_ms": sample.get(P95.name),
     }
-    rows = [_node(row) for row in node_table(cluster)]
+    nodes = api.get(f"{path}/nodes")
     if given.json:
-        print_json(facts | {"nodes": rows})
+        print_json(facts | {"nodes": nodes})
         return
     print_facts(facts)
-    print_rows(given, rows, _NODE_COLUMNS)
+    print_rows(given, nodes, _NODE_COLUMNS)
 
 
-def _row(row: FleetRow) -> dict[str, Any]:
-    return {
-        **values_of(row.cluster, "name desired state", cluster="slug"),
-        **values_of(row, "nodes active_nodes streams running pending sample"),
-        "proposals_waiting": row.waiting,
-    }
-
-
-def _node(row: NodeRow) -> dict[str, Any]:
-    return {
-        **values_of(row.node, "index name capacity active emulated"),
-        **values_of(row, "load queries streams busy"),
-    }
+def _row(row: Mapping[str, Any]) -> dict[str, Any]:
+    values = {name: row[name] for name in _FLEET}
+    return {"cluster": row["slug"], **values, "proposals_waiting": row["waiting"]}

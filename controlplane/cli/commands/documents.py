@@ -2,17 +2,15 @@
 
 import sys
 from argparse import Namespace
-from dataclasses import asdict
 from pathlib import Path
 
-from controlplane.cli.actors import actor_of, viewed
+from controlplane.cli.backends import api_of
+from controlplane.cli.backends.interface import cluster_path
 from controlplane.cli.input_files import text_of
 from controlplane.cli.output import print_json, print_sentence
-from controlplane.cluster_spec.apply import apply_description
 from controlplane.cluster_spec.document import ClusterDescription, json_schema
-from controlplane.cluster_spec.export import description_of
 from controlplane.cluster_spec.report import ImportReport
-from controlplane.cluster_spec.text import as_json, as_yaml, parse_description
+from controlplane.cluster_spec.text import as_yaml, parse_description
 
 
 def description_in(path: Path) -> ClusterDescription:
@@ -22,21 +20,20 @@ def description_in(path: Path) -> ClusterDescription:
 
 def export_cluster(given: Namespace) -> None:
     """Print the description of a cluster, as YAML or JSON."""
-    _, cluster = viewed(given)
-    description = description_of(cluster, measures=given.measures)
-    sys.stdout.write(as_json(description) if given.json else as_yaml(description))
+    path = f"{cluster_path(given)}/description"
+    text = api_of(given).answer("GET", path, {"measures": given.measures}).text
+    sys.stdout.write(text if given.json else as_yaml(parse_description(text)))
 
 
 def import_cluster(given: Namespace) -> None:
     """Import a description, or print the changes it would make."""
-    actor = actor_of(given)
-    report = apply_description(
-        actor, description_in(given.file), apply=given.apply, reason=given.reason
-    )
+    query = {"apply": given.apply, "reason": given.reason}
+    body = text_of(given.file).encode()
+    values = api_of(given).answer("POST", "/descriptions", query, body).value
     if given.json:
-        print_json(asdict(report))
+        print_json(values)
         return
-    for line in _lines(report):
+    for line in _lines(ImportReport(**values)):
         print_sentence(line)
 
 

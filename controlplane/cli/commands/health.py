@@ -1,11 +1,11 @@
 """weir clusters health, decide, skip-batch."""
 
 from argparse import Namespace
+from collections.abc import Mapping
 from typing import Any, Final
 
-from django.utils import timezone
-
-from controlplane.cli.actors import viewed
+from controlplane.cli.backends import api_of
+from controlplane.cli.backends.interface import cluster_path, path_of
 from controlplane.cli.output import (
     print_answer,
     print_facts,
@@ -13,36 +13,34 @@ from controlplane.cli.output import (
     print_rows,
     print_sentence,
     print_table,
-    values_of,
 )
-from controlplane.health import skipped_batches
-from controlplane.health.losses.decisions import decide
-from controlplane.health.stuck_batches import losses_of, stuck_batch
-from controlplane.health.summary import Health, health_of, incident_by_id
-from controlplane.models import DriverRestart, Incident, SkippedBatch
+from controlplane.health.disks import FullDisk
 
 _COLUMNS: Final = {
     "at": ("at", "text"), "cause": ("cause", "text"), "batch": ("batch", "number"),
     "unread": ("unread", "number"), "detail": ("detail", "text"),
 }  # fmt: skip
+_RESTART: Final = ("at", "cause", "batch", "unread", "exit_code", "detail")
+_INCIDENT: Final = ("id", "at", "kind", "state", "lost", "done", "choices")
+_PROGRESS: Final = ("batch", "unread", "rate")
 
 
 def show_health(given: Namespace) -> None:
     """Print progress, restarts and incidents of a cluster."""
-    _, cluster = viewed(given)
-    health = health_of(cluster, timezone.now())
-    restarts = [_restart(row) for row in health.restarts]
-    incidents = [_incident(row) for row in health.incidents]
+    health = api_of(given).get(f"{cluster_path(given)}/health")
+    restarts = [_picked(row, _RESTART) for row in health["restarts"]]
+    incidents = [_picked(row, _INCIDENT) for row in health["incidents"]]
+    facts, stuck = _facts(given.cluster, health), health["stuck_batch"]
     if given.json:
-        print_json(_facts(health) | {"restarts": restarts, "incidents": incidents})
+        print_json(facts | {"restarts": restarts, "incidents": incidents})
         return
-    print_facts(_facts(health))
+    print_facts(facts)
     print_rows(given, restarts, _COLUMNS, "no restart")
-    for disk in health.disks:
-        print_sentence(f"{disk}")
-    if health.stuck is not None:
-        print_sentence(f"batch {health.stuck.batch} cannot be processed: it has failed "
-            f"{health.stuck.attempt.failures} times in a row: {health.stuck.cause}")  # fmt: skip
+    for disk in health["full_disks"]:
+        print_sentence(str(FullDisk(**disk)))
+    if stuck is not None:
+        print_sentence(f"batch {stuck['batch']} cannot be processed: it has failed "
+            f"{stuck['failures']} times in a row: {stuck['cause']}")  # fmt: skip
     for row in incidents:
         print_sentence(f"incident {row['id']} {row['kind']} ({row['state']}) {row['at']}")
         for text in (*row["lost"], *row["done"]):
@@ -53,58 +51,43 @@ def show_health(given: Namespace) -> None:
 
 def decide_incident(given: Namespace) -> None:
     """Apply one of an incident's choices."""
-    actor, cluster = viewed(given)
-    row = decide(actor, incident_by_id(cluster, given.incident), given.choice, given.reason)
-    print_answer(given, _incident(row), f"incident {row.pk} of {cluster.slug}: {row.decision}")
-
-
-def _facts(health: Health) -> dict[str, Any]:
-    progress = health.progress
-    unknown = dict.fromkeys(("batch", "unread", "rate"))
-    return {
-        "cluster": health.cluster.slug,
-        "state": health.cluster.state,
-        "detail": health.cluster.state_detail or None,
-        **(values_of(progress, " ".join(unknown)) if progress else unknown),
-        "stuck_batch": health.stuck.batch if health.stuck else None,
-        "restarts_last_hour": health.last_hour,
-    }
-
-
-def _restart(row: DriverRestart) -> dict[str, Any]:
-    moment = row.at.isoformat(timespec="seconds")
-    return {"at": moment, **values_of(row, "cause batch unread exit_code detail")}
-
-
-def _incident(row: Incident) -> dict[str, Any]:
-    moment = row.at.isoformat(timespec="seconds")
-    return {"id": row.pk, "at": moment, **values_of(row, "kind state lost done choices")}
+    path = path_of("/clusters/{cluster}/incidents/{incident}/decide", vars(given))
+    row = api_of(given).post(path, choice=given.choice, reason=given.reason)
+    text = f"incident {row['id']} of {given.cluster}: {row['decision']}"
+    print_answer(given, _picked(row, _INCIDENT), text)
 
 
 def skip_batch(given: Namespace) -> None:
     """Print the losses of skipping the stuck batch; skip it if --batch names it."""
-    actor, cluster = viewed(given)
+    api, path = api_of(given), f"{cluster_path(given)}/stuck-batch"
     if given.batch is not None:
-        _print_losses(
-            _skipped(skipped_batches.skip(actor, cluster, given.batch, given.reason)), given
-        )
+        row = api.post(f"{path}/skip", batch=given.batch, reason=given.reason)
+        _print_losses(row | {"transfers": len(row["transfers"])}, given)
         return
-    batch = stuck_batch(cluster)
+    batch = api.get(path)["stuck"]
     if batch is None:
         print_answer(given, None, "no batch fails again and again")
         return
-    losses, attempt = losses_of(cluster, batch.attempt), batch.attempt
-    facts = {
-        **values_of(attempt, "batch failures start", stop="end"),
-        "total": losses.total,
-        "records": dict(losses.records),
-        "transfers": len(losses.transfers),
-        "cause": batch.cause or None,
-        "skip_requested": batch.skipped is not None,
-    }
+    facts = batch | {"transfers": len(batch["transfers"]), "cause": batch["cause"] or None}
     _print_losses(facts, given)
     if not given.json:
-        print_sentence(f"to lose these records: --batch {batch.batch} --reason WHY")
+        print_sentence(f"to lose these records: --batch {batch['batch']} --reason WHY")
+
+
+def _facts(cluster: str, health: Mapping[str, Any]) -> dict[str, Any]:
+    progress, stuck = health["progress"] or {}, health["stuck_batch"]
+    return {
+        "cluster": cluster,
+        "state": health["state"],
+        "detail": health["state_detail"] or None,
+        **{name: progress.get(name) for name in _PROGRESS},
+        "stuck_batch": stuck["batch"] if stuck else None,
+        "restarts_last_hour": health["restarts_last_hour"],
+    }
+
+
+def _picked(row: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: row[name] for name in names}
 
 
 def _print_losses(facts: dict[str, Any], given: Namespace) -> None:
@@ -114,13 +97,3 @@ def _print_losses(facts: dict[str, Any], given: Namespace) -> None:
     print_facts({name: value for name, value in facts.items() if name != "records"})
     rows = [[name, count] for name, count in facts["records"].items()]
     print_table({"stream": "name", "records lost": "number"}, rows, "no records")
-
-
-def _skipped(row: SkippedBatch) -> dict[str, Any]:
-    return {
-        **values_of(row, "batch failures start stop total records"),
-        "transfers": len(row.transfers),
-        **values_of(row, "reason by"),
-        "asked_at": row.asked_at.isoformat(timespec="seconds"),
-        "done_at": row.done_at.isoformat(timespec="seconds") if row.done_at else None,
-    }

@@ -1,30 +1,34 @@
-"""weir lab: the experiments of the Lab, at the terminal, without database and worker."""
+"""weir lab list, and weir lab run: an experiment in this process, without database and worker."""
 
 import json
 import tempfile
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from django.core.management import CommandError, call_command
 
-from algorithms.experiments import EXPERIMENTS, experiments
+from controlplane.cli.backends import api_of
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.output import print_json, print_rows, values_of
+
+_COLUMNS: Final = {"planner": "text", "experiment": "text", "title": "name"}
 
 
 def list_experiments(given: Namespace) -> None:
     """Print the experiments, of all planners or of one."""
-    if given.planner and given.planner not in EXPERIMENTS:
-        known = ", ".join(EXPERIMENTS)
-        raise Refused(Code.WRONG, f"there are no experiments of {given.planner}", [known])
+    experiments = api_of(given).get("/lab/experiments")
+    names = ("planner", "name", "title")
+    known = dict.fromkeys(row["planner"] for row in experiments)
+    if given.planner and given.planner not in known:
+        text = f"there are no experiments of {given.planner}"
+        raise Refused(Code.WRONG, text, [", ".join(known)])
     rows = [
-        {"planner": planner, "experiment": experiment.name, "title": experiment.title}
-        for planner in ([given.planner] if given.planner else EXPERIMENTS)
-        for experiment in experiments(planner)
+        dict(zip(_COLUMNS, (row[name] for name in names), strict=True))
+        for row in experiments
+        if given.planner in ("", row["planner"])
     ]
-    kinds = {"planner": "text", "experiment": "text", "title": "name"}
-    print_rows(given, rows, {name: (name, kind) for name, kind in kinds.items()})
+    print_rows(given, rows, {name: (name, kind) for name, kind in _COLUMNS.items()})
 
 
 def run_experiment(given: Namespace) -> None:

@@ -1,7 +1,6 @@
 """weir plan: a proposal for a cluster that Weir runs, or a plan for a described one."""
 
 import json
-import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -10,12 +9,14 @@ from typing import Any, Final
 from controlplane.cli.backends import Api, api_of, is_remote
 from controlplane.cli.backends.interface import path_of
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.output import progress_bar
 from controlplane.cli.proposal_output import print_proposal, proposal_values
+from controlplane.cli.waiting import Wait, follow
 
-# Between two looks at a proposal that is being computed.
-_LOOK_S: Final = 0.2
 ACTIONS_SHOWN: Final = 20
+_WAIT: Final = Wait(
+    "/clusters/{cluster}/proposals/{id}", lambda row: row["state"] != "computing",
+    lambda row: float(row["progress"]), later="weir proposals show {id}",
+)  # fmt: skip
 
 
 def plan(given: Namespace) -> int:
@@ -40,27 +41,10 @@ def _request(given: Namespace) -> int:
     if given.here:
         import_module("controlplane.proposals.computation").compute(body["id"])
     if given.wait or given.here:
-        _wait_for(api, own, given.timeout)
+        follow(api, _WAIT, {"cluster": given.cluster, "id": body["id"]}, given.timeout)
     row = proposal_values(api, given.cluster, api.get(own))
     print_proposal(given, api, row, ACTIONS_SHOWN)
     return Code.REFUSED if row["state"] == "failed" else Code.DONE
-
-
-def _wait_for(api: Api, path: str, timeout: float) -> None:
-    """Wait until a worker has computed a proposal. Raises `Refused` after the timeout."""
-    deadline = time.monotonic() + timeout
-    number = path.rpartition("/")[2]
-    with progress_bar(f"proposal {number}") as bar:
-        while True:
-            row = api.get(path)
-            if row["state"] != "computing":
-                return
-            bar(row["progress"])
-            if time.monotonic() > deadline:
-                text = f"proposal {number} is not computed after {timeout:g} s"
-                advice = f"is a worker running? Later: weir proposals show {number}"
-                raise Refused(Code.WAITED, text, advice=advice)
-            time.sleep(_LOOK_S)
 
 
 def _types(api: Api, path: str, given: Namespace) -> dict[str, str]:

@@ -1,35 +1,18 @@
 """weir shedding: the ladder of a cluster, arming, history, drills, weights of queries."""
 
 from argparse import Namespace
-from dataclasses import asdict
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from controlplane.catalog.queries import query_by_name
-from controlplane.catalog.query_shedding import set_shedding
-from controlplane.cli.actors import viewed
+from controlplane.cli.backends import api_of
+from controlplane.cli.backends.interface import cluster_path, path_of
 from controlplane.cli.output import (
     print_answer,
     print_facts,
     print_json,
     print_rows,
     print_sentence,
-    values_of,
-)
-from controlplane.models import Cluster
-from controlplane.planning.shedding.node_costs import NodeCost
-from controlplane.shedding import activation
-from controlplane.shedding.arming import arm, disarm
-from controlplane.shedding.drill import Drill, run_drill
-from controlplane.shedding.episodes import Episode, episodes
-from controlplane.shedding.history import intervals
-from controlplane.shedding.interval_costs import IntervalCost, interval_costs
-from controlplane.shedding.report import (
-    PROVISIONAL,
-    EdgeDrop,
-    LadderReport,
-    RungReport,
-    ladder_report,
 )
 
 _RUNG_COLUMNS: Final = {
@@ -58,53 +41,51 @@ _EPISODE_COLUMNS: Final = {
 }  # fmt: skip
 # The edges of a rung that a row of a table names.
 _NAMED: Final = 2
+_PROVISIONAL: Final = "assumed up to a factor, which the pipeline measures in the first overload"
+Row = Mapping[str, Any]
 
 
 def show_ladder(given: Namespace) -> None:
     """Print the ladder of a cluster: rungs, what they drop, what they keep of each query."""
-    _, cluster = viewed(given)
-    _print_report(given, cluster)
+    _print_report(given, api_of(given).get(_path(given)))
 
 
 def arm_ladder(given: Namespace) -> None:
     """Compute the ladder and arm it."""
-    actor, cluster = viewed(given)
-    arm(actor, cluster, given.reason)
-    _print_report(given, cluster)
+    _print_report(given, api_of(given).post(f"{_path(given)}/arm", reason=given.reason))
 
 
 def disarm_ladder(given: Namespace) -> None:
     """Disarm the ladder."""
-    actor, cluster = viewed(given)
-    row = disarm(actor, cluster, given.reason, given.minutes)
-    arm_at = None if row is None else row.arm_at
-    until = "" if arm_at is None else f"; it is armed again at {arm_at:%d %b %H:%M} UTC"
-    text = f"no ladder is armed on {cluster.slug}{until}"
+    path = f"{_path(given)}/disarm"
+    arm_at = api_of(given).post(path, reason=given.reason, minutes=given.minutes)["arm_at"]
+    until = f"; it is armed again at {_moment(arm_at)}" if arm_at else ""
+    text = f"no ladder is armed on {given.cluster}{until}"
     print_answer(given, {"armed": False, "arm_at": arm_at}, text)
 
 
 def activate_rung(given: Namespace) -> None:
     """Keep at least the position of a rung for some minutes."""
-    actor, cluster = viewed(given)
-    row = activation.activate(actor, cluster, given.rung, given.minutes, given.reason)
-    text = f"rung {given.rung} is active until {row.active_until:%H:%M} UTC"
-    print_answer(given, {"rung": given.rung, "until": row.active_until}, text)
+    values = {"rung": given.rung, "minutes": given.minutes, "reason": given.reason}
+    until = api_of(given).post(f"{_path(given)}/activate", **values)["active_until"]
+    text = f"rung {given.rung} is active until {datetime.fromisoformat(until):%H:%M} UTC"
+    print_answer(given, {"rung": given.rung, "until": until}, text)
 
 
 def release_rung(given: Namespace) -> None:
     """End the activation of a rung."""
-    actor, cluster = viewed(given)
-    activation.release(actor, cluster, given.reason)
+    api_of(given).post(f"{_path(given)}/release", reason=given.reason)
     print_answer(given, {"rung": 0}, "no rung is activated")
 
 
 def set_weights(given: Namespace) -> None:
     """Change the weight and the floor of a query."""
-    actor, cluster = viewed(given)
-    query = set_shedding(
-        actor, query_by_name(cluster, given.name), given.weight, given.floor, given.reason
+    path = path_of("/clusters/{cluster}/queries/{name}/shedding", vars(given))
+    query = api_of(given).post(
+        path, shedding_weight=given.weight, shedding_floor=given.floor, reason=given.reason
     )
-    print_answer(given, values_of(query, "name shedding_weight shedding_floor"))
+    names = ("name", "shedding_weight", "shedding_floor")
+    print_answer(given, {name: query[name] for name in names})
 
 
 def list_history(given: Namespace) -> None:
@@ -112,143 +93,136 @@ def list_history(given: Namespace) -> None:
 
     By episode; with `intervals`, by rung.
     """
-    _, cluster = viewed(given)
     stop = datetime.now(UTC)
-    start = stop - timedelta(hours=given.hours)
+    times = {
+        "start": (stop - timedelta(hours=given.hours)).isoformat(), "stop": stop.isoformat()
+    }  # fmt: skip
+    what = "history" if given.intervals else "episodes"
+    rows = api_of(given).get(f"{_path(given)}/{what}", **times)
     empty = f"nothing was dropped in the last {given.hours:g} hours"
-    if given.intervals:
-        costs = interval_costs(cluster, intervals(cluster, start, stop))
-        values = [_interval(cost) | ({} if given.json else _cells(cost)) for cost in costs]
-        print_rows(given, values, _INTERVAL_COLUMNS, empty)
-        return
-    values = [
-        _episode(row, is_table=not given.json) for row in episodes(cluster, start, stop, stop)
-    ]
-    print_rows(given, values, _EPISODE_COLUMNS, empty)
+    columns = _INTERVAL_COLUMNS if given.intervals else _EPISODE_COLUMNS
+    cells = _interval_cells if given.intervals else _episode_cells
+    print_rows(given, rows if given.json else [cells(row) for row in rows], columns, empty)
 
 
-def _episode(episode: Episode, *, is_table: bool) -> dict[str, Any]:
-    values = _interval(episode.cost) | {"kept": episode.kept, "is_over": episode.is_over}
-    if not is_table:
-        return values | {"intervals": [_interval(cost) for cost in episode.intervals]}
-    return values | {
-        "count": len(episode.intervals),
-        "kept_percent": None if episode.kept is None else _percent(episode.kept),
-        "least": _cells(episode.cost)["kept"],
-    }
-
-
-def _interval(cost: IntervalCost) -> dict[str, Any]:
-    names = "started_at ended_at rung position read dropped by_edge by_stream"
-    return values_of(cost.row, names) | {
-        "quality_lost": cost.quality_lost,
-        "lossy_queries": cost.lossy_queries,
-        "queries": [asdict(query) for query in cost.queries],
-    }
-
-
-def _cells(cost: IntervalCost) -> dict[str, Any]:
-    """Return the cost of an interval as it is in a table."""
-    named = [f"{query.name} {100 * query.kept:.0f} %" for query in cost.queries[:_NAMED]]
-    more = cost.lossy_queries - len(named)
-    lost = cost.quality_lost
+def _episode_cells(row: Row) -> dict[str, Any]:
+    kept = row["kept"]
     return {
-        "lost_percent": None if lost is None else _percent(lost),
-        "kept": ", ".join([*named, *[f"{more} more"] * (more > 0)]),
+        **row,
+        "count": len(row["intervals"]),
+        "kept_percent": None if kept is None else _percent(kept),
+        "least": _kept_text(row),
     }
+
+
+def _interval_cells(row: Row) -> dict[str, Any]:
+    lost = row["quality_lost"]
+    percent = None if lost is None else _percent(lost)
+    return {**row, "lost_percent": percent, "kept": _kept_text(row)}
+
+
+def _kept_text(row: Row) -> str:
+    named = [f"{query['name']} {100 * query['kept']:.0f} %" for query in row["queries"][:_NAMED]]
+    more = row["lossy_queries"] - len(named)
+    return ", ".join([*named, *[f"{more} more"] * (more > 0)])
 
 
 def drill(given: Namespace) -> None:
     """Print what the ladder would have dropped in a past time range."""
-    _, cluster = viewed(given)
     stop = _utc(given.to) if given.to else datetime.now(UTC)
     start = _utc(given.start) if given.start else stop - timedelta(days=1)
-    result = run_drill(cluster, start, stop)
+    times = {"start": start.isoformat(), "stop": stop.isoformat()}
+    result = api_of(given).get(f"{_path(given)}/drill", **times)
     if given.json:
-        print_json(asdict(result))
+        print_json(result)
         return
-    print_facts(_drill_facts(cluster, result))
+    print_facts(_drill_facts(result))
 
 
 def _utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
-def _drill_facts(cluster: Cluster, result: Drill) -> dict[str, Any]:
-    least = None
-    if result.least is not None:
-        name = cluster.queries.values_list("name", flat=True).get(pk=result.least.query)
-        least = f"{name}, {_percent(result.least.kept)} % for {result.least.seconds:,.0f} s"
+def _drill_facts(result: Row) -> dict[str, Any]:
+    least = result["least"]
+    least_text = None
+    if least is not None:
+        name = least["name"] or f"query {least['query']}"
+        least_text = f"{name}, {_percent(least['kept'])} % for {least['seconds']:,.0f} s"
     return {
-        "above the capacity": f"{result.above_s:,.0f} s",
-        "largest input factor": round(result.largest_factor, 3),
-        "input dropped": f"{_percent(result.dropped_share)} %",
-        "quality lost": f"{_percent(result.quality_lost)} %",
-        "least kept": least,
+        "above the capacity": f"{result['above_s']:,.0f} s",
+        "largest input factor": round(result["largest_factor"], 3),
+        "input dropped": f"{_percent(result['dropped_share'])} %",
+        "quality lost": f"{_percent(result['quality_lost'])} %",
+        "least kept": least_text,
     }
 
 
-def _print_report(given: Namespace, cluster: Cluster) -> None:
-    report = ladder_report(cluster)
+def _path(given: Namespace) -> str:
+    return f"{cluster_path(given)}/shedding"
+
+
+def _print_report(given: Namespace, report: Row) -> None:
     if given.json:
-        values = asdict(report)
-        for name in ("ladder", "given", "kept"):
-            del values[name]
-        print_json(values | {"rung": report.rung, "headroom": report.headroom})
+        print_json(report)
         return
-    if report.missing:
-        print_sentence(report.missing)
+    if report["missing"]:
+        print_sentence(report["missing"])
         return
-    nodes = [_node(row) for row in report.nodes]
     print_facts(_facts(report))
-    print_rows(given, [_rung(row) for row in report.rungs], _RUNG_COLUMNS)
+    print_rows(given, [_rung(row) for row in report["rungs"]], _RUNG_COLUMNS)
     queries = [
         {
-            "name": row.name, "weight": row.weight, "floor": _percent(row.floor),
-            "kept": " ".join(f"{100 * part:.0f}" for part in row.kept),
+            "name": row["name"], "weight": row["weight"], "floor": _percent(row["floor"]),
+            "kept": " ".join(f"{100 * part:.0f}" for part in row["kept"]),
         }
-        for row in report.queries
+        for row in report["queries"]
     ]  # fmt: skip
     print_rows(given, queries, _QUERY_COLUMNS, "no query")
-    print_rows(given, nodes, _NODE_COLUMNS, "no node")
+    print_rows(given, [_node(row) for row in report["nodes"]], _NODE_COLUMNS, "no node")
 
 
-def _facts(report: LadderReport) -> dict[str, Any]:
-    reasons = "; ".join(reason.text for reason in report.drift.reasons) if report.drift else ""
+def _facts(report: Row) -> dict[str, Any]:
+    drift, factor, capacity = report["drift"], report["factor"], report["capacity_per_s"]
+    reasons = "; ".join(reason["text"] for reason in drift["reasons"]) if drift else ""
     return {
-        "ladder": f"armed by {report.set_by or 'Weir'}" if report.armed else "not armed",
-        "costs": PROVISIONAL if report.provisional else None,
-        "armed again": report.arm_at and f"{report.arm_at:%d %b %H:%M} UTC",
-        "input factor": None if report.factor is None else round(report.factor, 3),
-        "rung": report.rung,
-        "records/s": round(report.input_per_s, 1),
-        "can process": report.capacity_per_s and round(report.capacity_per_s, 1),
+        "ladder": f"armed by {report['set_by'] or 'Weir'}" if report["armed"] else "not armed",
+        "costs": _PROVISIONAL if report["provisional"] else None,
+        "armed again": report["arm_at"] and _moment(report["arm_at"]),
+        "input factor": None if factor is None else round(factor, 3),
+        "rung": report["rung"],
+        "records/s": round(report["input_per_s"], 1),
+        "can process": capacity and round(capacity, 1),
         "compute again": reasons or None,
     }
 
 
-def _node(row: NodeCost) -> dict[str, Any]:
-    error = None if row.error is None else round(1e6 * row.error, 1)
+def _moment(text: str) -> str:
+    return f"{datetime.fromisoformat(text):%d %b %H:%M} UTC"
+
+
+def _node(row: Row) -> dict[str, Any]:
+    error = None if row["error"] is None else round(1e6 * row["error"], 1)
     return {
-        "name": row.name, "source": row.source or "nothing", "us": round(1e6 * row.seconds, 1),
-        "error_us": error, "fixed_ms": round(1000 * row.fixed_s, 1),
-        "usable": _percent(row.usable),
+        "name": row["name"], "source": row["source"] or "nothing",
+        "us": round(1e6 * row["seconds"], 1), "error_us": error,
+        "fixed_ms": round(1000 * row["fixed_s"], 1), "usable": _percent(row["usable"]),
     }  # fmt: skip
 
 
-def _rung(row: RungReport) -> dict[str, Any]:
-    named = [_drop(drop) for drop in row.drops[:_NAMED]]
-    more = len(row.drops) - _NAMED
+def _rung(row: Row) -> dict[str, Any]:
+    named = [_drop(drop) for drop in row["drops"][:_NAMED]]
+    more = len(row["drops"]) - _NAMED
     return {
-        "number": row.number, "factor": round(row.factor, 3),
+        "number": row["number"], "factor": round(row["factor"], 3),
         "drops": ", ".join([*named, *[f"{more} more"] * (more > 0)]) or "nothing",
-        "input_kept": _percent(row.input_kept), "quality_lost": _percent(row.quality_lost),
+        "input_kept": _percent(row["input_kept"]), "quality_lost": _percent(row["quality_lost"]),
     }  # fmt: skip
 
 
-def _drop(drop: EdgeDrop) -> str:
-    edge = f"{drop.stream} to {drop.query}" if drop.query else drop.stream
-    return f"{edge} {100 * drop.dropped:.0f} %"
+def _drop(drop: Row) -> str:
+    edge = f"{drop['stream']} to {drop['query']}" if drop["query"] else drop["stream"]
+    return f"{edge} {100 * drop['dropped']:.0f} %"
 
 
 def _percent(share: float) -> float:

@@ -3,42 +3,31 @@
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
+from dataclasses import asdict
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
-from controlplane.access.roles import Actor, require_member
-from controlplane.catalog.computations import schema_of
-from controlplane.catalog.streams import (
-    StreamFilters,
-    kind_text,
-    rows_of_streams,
-    stream_by_key,
-    streams_listing,
-)
-from controlplane.cli.actors import actor_of, viewed
+from controlplane.cli.backends import Api, api_of
+from controlplane.cli.backends.interface import Call, cluster_path, stream_path
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.input_files import text_of
 from controlplane.cli.output import (
     print_answer,
     print_facts,
     print_json,
-    print_page,
+    print_list,
     print_sentence,
     print_table,
-    values_of,
 )
 from controlplane.cluster_spec.text import parse_schema
-from controlplane.errors import Invalid
-from controlplane.models import Cluster, Stream
 from controlplane.records.bodies import Format, format_of_file
-from controlplane.topology.schema_change import patched, preview, schema_from, set_schema
-from controlplane.topology.schemas.assessment import Assessed
 from controlplane.topology.schemas.inference import Inferred, infer
+from controlplane.topology.schemas.patching import patched, schema_from
 from controlplane.topology.schemas.samples import sample_of_file
-from controlplane.topology.streams import StreamSpec, register
-from controlplane.wire.schema import ColumnSpec, StreamSchema
+from controlplane.wire.schema import ColumnSpec, StreamSchema, kind_text
 
 _NULLABLE: Final = {True: "yes", False: "no"}
 
@@ -85,15 +74,16 @@ def print_schema(schema: StreamSchema) -> None:
     })  # fmt: skip
 
 
-def print_changes(changes: list[Assessed]) -> bool:
+def print_changes(preview: Mapping[str, Any]) -> bool:
     """Print the effect of a schema change; return True if it is allowed."""
+    changes = preview["changes"]
     if not changes:
         print_sentence("nothing would change")
     for change in changes:
-        mark = "refused" if change.refusal else "allowed"
-        detail = f" ({change.change.detail})" if change.change.detail else ""
-        print_sentence(f"{mark}: {change.sentence()}{'' if change.refusal else detail}")
-    return not any(change.refusal for change in changes)
+        mark = "refused" if change["reason"] else "allowed"
+        detail = f" ({change['detail']})" if change["detail"] and not change["reason"] else ""
+        print_sentence(f"{mark}: {change['sentence']}{detail}")
+    return bool(preview["allowed"])
 
 
 _COLUMNS: Final = {
@@ -103,28 +93,29 @@ _COLUMNS: Final = {
 }  # fmt: skip
 
 
+_LISTED: Final = ("name", "title", "declared_rate", "rate", "split", "queries")
+
+
 def list_streams(given: Namespace) -> None:
     """Print one page of a cluster's streams."""
-    _, cluster = viewed(given)
     order = f"-{given.order}" if given.reverse else given.order
-    filters = StreamFilters.of(vars(given) | {"q": given.search}, order=order)
-    page = streams_listing(cluster, filters).page
-    rows = [
-        values_of(row.stream, "name title declared_rate rate split") | {"queries": row.queries}
-        for row in page.rows
-    ]
-    print_page(given, page, "streams", rows, _COLUMNS)
+    body = api_of(given).get(
+        f"{cluster_path(given)}/streams", page=given.page, per_page=given.per_page,
+        q=given.search, order=order,
+    )  # fmt: skip
+    rows = [{name: row[name] for name in _LISTED} for row in body["streams"]]
+    print_list(given, body, "streams", rows, _COLUMNS)
 
 
 def show_stream(given: Namespace) -> None:
     """Print a stream and its schema."""
-    _, cluster = viewed(given)
-    row = rows_of_streams([stream_by_key(cluster, given.stream)])[0]
-    stream, schema = row.stream, row.schema
+    api, path = api_of(given), stream_path(given)
+    stream, schema = api.get(path), _schema_of(api, path)
     facts = {
-        "stream": stream.name, "id": stream.pk, "title": stream.title or None,
-        "declared rate": stream.declared_rate, **values_of(stream, "rate split"),
-        "queries": row.queries, "dead letters": row.dead_records,
+        "stream": stream["name"], "id": stream["id"], "title": stream["title"] or None,
+        "declared rate": stream["declared_rate"], "rate": stream["rate"],
+        "split": stream["split"], "queries": stream["queries"],
+        "dead letters": sum((stream["dead_letters"] or {}).values()),
     }  # fmt: skip
     if given.json:
         print_json(facts | {"schema": schema.to_json() if schema else None})
@@ -136,9 +127,17 @@ def show_stream(given: Namespace) -> None:
     print_schema(schema)
 
 
+def _schema_of(api: Api, path: str) -> StreamSchema | None:
+    """Return the schema of a stream at a path, None if it has none yet. Raises `Refused`."""
+    if api.send(Call("GET", f"{path}/schema")).status != HTTPStatus.NOT_FOUND:
+        return schema_from(api.get(f"{path}/schema"))
+    # A stream that does not exist is refused here.
+    api.get(path)
+    return None
+
+
 def infer_schema(given: Namespace) -> None:
     """Print the schema that a sample suggests, as YAML that `--schema` takes."""
-    require_member(actor_of(given))
     inferred = inferred_from(given.file, given.format)
     if given.json:
         print_json({**inferred.schema_json(), "faults": dict(inferred.faults)})
@@ -151,29 +150,23 @@ def infer_schema(given: Namespace) -> None:
     sys.stdout.write(as_yaml(inferred.schema_json()))
 
 
-def declare_stream(given: Namespace) -> int:
+def declare_stream(given: Namespace) -> None:
     """Register a stream with the schema of a file, or the one that a sample suggests."""
-    actor, cluster = viewed(given)
-    schema = _declared_schema(given)
+    api, schema = api_of(given), _declared_schema(given)
     if given.apply:
-        spec = StreamSpec(given.stream, given.title, schema.to_json(), given.rate)
-        stream = _registered(actor, cluster, spec)
-        values = values_of(stream, "id name schema")
-        print_answer(given, values, f"{stream.name} declared, id {stream.pk}")
-        return Code.DONE
+        row = {"name": given.stream, "title": given.title, "schema": schema.to_json(),
+               "declared_rate": given.rate}  # fmt: skip
+        stream = api.post(f"{cluster_path(given)}/streams", streams=[row])[0]
+        values = {"id": stream["id"], "name": stream["name"], "schema": schema.to_json()}
+        print_answer(given, values, f"{stream['name']} declared, id {stream['id']}")
+        return
+    # An unknown cluster is refused without --apply, too.
+    api.get(cluster_path(given))
     if given.json:
         print_json(schema.to_json())
-    else:
-        print_schema(schema)
-        print_sentence(f"{given.stream} is not declared yet: --apply does it")
-    return Code.DONE
-
-
-def _registered(actor: Actor, cluster: Cluster, spec: StreamSpec) -> Stream:
-    try:
-        return register(actor, cluster, [spec])[0]
-    except Invalid as invalid:
-        raise Invalid(invalid.rows.get(0) or invalid.fields) from None
+        return
+    print_schema(schema)
+    print_sentence(f"{given.stream} is not declared yet: --apply does it")
 
 
 def _declared_schema(given: Namespace) -> StreamSchema:
@@ -187,36 +180,37 @@ def _declared_schema(given: Namespace) -> StreamSchema:
 
 def change_schema(given: Namespace) -> int:
     """Print the effect of a schema change, or apply it."""
-    actor, cluster = viewed(given)
-    stream = stream_by_key(cluster, given.stream)
-    new = _changed_schema(given, schema_of(stream.schema))
+    api, path = api_of(given), f"{stream_path(given)}/schema"
+    old = _schema_of(api, stream_path(given))
+    start = old if given.schema is None else schema_in_file(given.schema)
+    known = {column.name: column for column in (start.columns if start else ())}
+    columns = [_column(text, known) for text in given.column]
+    settings = _settings(given)
+    new = patched(start, columns, given.remove, settings)
     if given.apply:
-        stream = set_schema(actor, stream, new, given.reason)
-        print_answer(given, stream.schema, f"the schema of {stream.name} is changed")
+        # Without --schema only these parts: another change since the reading stays.
+        parts = settings | {"columns": [asdict(column) for column in columns],
+                            "remove": given.remove}  # fmt: skip
+        method, body = ("PATCH", parts) if given.schema is None else ("PUT", new.to_json())
+        schema = api.request(method, path, body=body | {"reason": given.reason})
+        print_answer(given, schema, f"the schema of {given.stream} is changed")
         return Code.DONE
-    changes = preview(stream, new)
+    preview = api.post(f"{path}/preview", **new.to_json())
     if given.json:
-        print_json([change.to_json() for change in changes])
+        print_json(preview["changes"])
         return Code.DONE
-    allowed = print_changes(changes)
-    if changes and allowed:
+    allowed = print_changes(preview)
+    if preview["changes"] and allowed:
         print_sentence("nothing is changed yet: --apply does it")
     return Code.DONE if allowed else Code.REFUSED
 
 
-def _changed_schema(given: Namespace, old: StreamSchema | None) -> StreamSchema:
-    settings = {
-        name: value
-        for name, value in (
-            ("watermark_delay_s", given.watermark_delay), ("max_future_s", given.max_future),
-            ("idle_after_s", given.idle_after),
-        )
-        if value is not None
-    }  # fmt: skip
-    start = old if given.schema is None else schema_in_file(given.schema)
-    known = {column.name: column for column in (start.columns if start else ())}
-    columns = [_column(text, known) for text in given.column]
-    return patched(start, columns, given.remove, settings)
+def _settings(given: Namespace) -> dict[str, float]:
+    settings = (
+        ("watermark_delay_s", given.watermark_delay), ("max_future_s", given.max_future),
+        ("idle_after_s", given.idle_after),
+    )  # fmt: skip
+    return {name: value for name, value in settings if value is not None}
 
 
 def _column(text: str, known: Mapping[str, ColumnSpec]) -> ColumnSpec:

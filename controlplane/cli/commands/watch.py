@@ -4,27 +4,32 @@ import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final
 
-from django.utils import timezone
-
-from controlplane.catalog.queries import query_by_name
-from controlplane.cli.actors import viewed
+from controlplane.cli.backends import Api, api_of
+from controlplane.cli.backends.interface import cluster_path, path_of
 from controlplane.cli.codes import Code
 from controlplane.cli.output import console, print_json
-from controlplane.cli.proposal_rows import execution_row
-from controlplane.models import Cluster, Proposal, RoutingVersion
-from controlplane.proposals.listing import proposal_by_id
-from controlplane.results.feed import FeedEvent, FeedPlace, event_row, feed_events, feed_start
-from controlplane.results.values import KeyedWindow
-from controlplane.telemetry.time_series import latest_values
+from controlplane.cli.proposal_output import execution_values
+from controlplane.plans.proposal_states import State
 from controlplane.wire.figures import figure_of
 
 Event = dict[str, Any]
 # Of a burst of versions between two looks, the newest; the others are counted.
 MOST_VERSIONS = 20
+_PROPOSALS: Final = 50
 _LONGEST_S: Final = 20.0
+# States that a proposal does not leave automatically, and the exit code of each.
+_ENDS: Final[Mapping[str, Code]] = {
+    State.DONE: Code.DONE,
+    State.ROLLED_BACK: Code.DONE,
+    State.STOPPED: Code.REFUSED,
+    State.REJECTED: Code.REFUSED,
+    State.STALE: Code.REFUSED,
+    State.FAILED: Code.REFUSED,
+    State.SUPERSEDED: Code.REFUSED,
+}
 
 
 @dataclass(frozen=True)
@@ -32,32 +37,43 @@ class ClusterObservation:
     """An observation: states of proposals by id, and progress of the watched proposal."""
 
     time: datetime
-    cluster: Cluster
+    cluster: Mapping[str, Any]
     sample: Mapping[str, Any] | None
     proposals: Mapping[int, str]
     execution: Mapping[str, Any] | None
 
+    @property
+    def state(self) -> tuple[str, str]:
+        """Return the state of the cluster, and its detail."""
+        return self.cluster["state"], self.cluster["state_detail"]
 
-def observe(cluster_id: int, proposal_id: int | None) -> ClusterObservation:
-    """Return an observation of a cluster."""
-    cluster = Cluster.objects.get(pk=cluster_id)
-    recent = cluster.proposals.order_by("-id")[:50]
-    states = dict(recent.values_list("id", "state"))
-    execution = None
-    if proposal_id is not None:
-        proposal = Proposal.objects.filter(pk=proposal_id).first()
-        states = {} if proposal is None else {proposal.pk: proposal.state}
-        execution = None if proposal is None else execution_row(proposal)
-    return ClusterObservation(timezone.now(), cluster, latest_values(cluster), states, execution)
+    @property
+    def version(self) -> int:
+        """Return the newest routing version."""
+        return int(self.cluster["routing_version"])
 
 
-def events_since(before: ClusterObservation | None, now: ClusterObservation) -> Iterator[Event]:
+def observe(api: Api, path: str, proposal: int | None) -> ClusterObservation:
+    """Return an observation of the cluster with an address. Raises `Refused`."""
+    cluster, sample = api.get(path), api.get(f"{path}/sample")
+    if proposal is None:
+        rows = api.get(f"{path}/proposals", limit=_PROPOSALS)["proposals"]
+        states = {row["id"]: row["state"] for row in rows}
+        return ClusterObservation(datetime.now(UTC), cluster, sample, states, None)
+    # The execution first: a state that is read later is not older.
+    execution = execution_values(api, f"{path}/proposals/{proposal}")
+    state = api.get(f"{path}/proposals/{proposal}")["state"]
+    return ClusterObservation(datetime.now(UTC), cluster, sample, {proposal: state}, execution)
+
+
+def events_since(
+    api: Api, path: str, before: ClusterObservation | None, now: ClusterObservation
+) -> Iterator[Event]:
     """Yield the events since the last observation, which is None at first."""
-    state, detail = now.cluster.state, now.cluster.state_detail
-    if before is None or (before.cluster.state, before.cluster.state_detail) != (state, detail):
-        yield _event(now, "state", f"{state} {detail}".strip(), state=state)
-    if before is not None and before.cluster.routing_version < now.cluster.routing_version:
-        yield from _versions(before, now)
+    if before is None or before.state != now.state:
+        yield _event(now, "state", " ".join(now.state).strip(), state=now.state[0])
+    if before is not None and before.version < now.version:
+        yield from _versions(api, path, before, now)
     for pk, state in sorted(now.proposals.items()):
         if before is not None and before.proposals.get(pk) != state:
             yield _event(now, "proposal", f"proposal {pk} is {state}", id=pk, state=state)
@@ -70,15 +86,14 @@ def events_since(before: ClusterObservation | None, now: ClusterObservation) -> 
         yield _event(now, "sample", _sentence(now.sample), sample=dict(now.sample))
 
 
-def _versions(before: ClusterObservation, now: ClusterObservation) -> Iterator[Event]:
-    rows = RoutingVersion.objects.filter(
-        cluster=now.cluster,
-        version__gt=before.cluster.routing_version,
-        version__lte=now.cluster.routing_version,
-    ).order_by("-version")
-    newest = list(rows.values_list("version", "reason")[:MOST_VERSIONS])
-    for version, reason in reversed(newest):
-        yield _event(now, "routing", f"{version}: {reason}", version=version)
+def _versions(
+    api: Api, path: str, before: ClusterObservation, now: ClusterObservation
+) -> Iterator[Event]:
+    rows = api.get(f"{path}/versions", limit=MOST_VERSIONS)["versions"]
+    for row in reversed(rows):
+        if before.version < row["version"] <= now.version:
+            text = f"{row['version']}: {row['reason']}"
+            yield _event(now, "routing", text, version=row["version"])
 
 
 def _sentence(sample: Mapping[str, Any]) -> str:
@@ -94,26 +109,13 @@ def _event(now: ClusterObservation, kind: str, text: str, **more: Any) -> Event:
     return {"at": now.time, "kind": kind, "text": text, **more}
 
 
-# States that a proposal does not leave automatically, and the exit code of each.
-_ENDS: Final[Mapping[str, Code]] = {
-    Proposal.State.DONE: Code.DONE,
-    Proposal.State.ROLLED_BACK: Code.DONE,
-    Proposal.State.STOPPED: Code.REFUSED,
-    Proposal.State.REJECTED: Code.REFUSED,
-    Proposal.State.STALE: Code.REFUSED,
-    Proposal.State.FAILED: Code.REFUSED,
-    Proposal.State.SUPERSEDED: Code.REFUSED,
-}
-
-
 def watch_cluster(given: Namespace) -> int:
     """Print events until the proposal has ended, the time limit, or Ctrl-C."""
-    _, cluster = viewed(given)
-    if given.proposal is not None:
-        proposal_by_id(cluster, given.proposal)
+    api, path = api_of(given), cluster_path(given)
     seen: ClusterObservation | None = None
-    for now in _observations(cluster, given):
-        for event in events_since(seen, now):
+    for _ in _moments(given):
+        now = observe(api, path, given.proposal)
+        for event in events_since(api, path, seen, now):
             _print(given, event, f"{event['at']:%H:%M:%S}  {event['kind']:<9}", event["text"])
         seen = now
         code = _ENDS.get(now.proposals.get(given.proposal, ""))
@@ -121,11 +123,6 @@ def watch_cluster(given: Namespace) -> int:
             return code
     # A cluster is watched as long as was asked for; a proposal should have ended by then.
     return Code.DONE if given.proposal is None else Code.WAITED
-
-
-def _observations(cluster: Cluster, given: Namespace) -> Iterator[ClusterObservation]:
-    for _ in _moments(given):
-        yield observe(cluster.pk, given.proposal)
 
 
 def _moments(given: Namespace) -> Iterator[None]:
@@ -149,37 +146,37 @@ def _print(given: Namespace, values: Mapping[str, Any], head: str, text: str) ->
 
 def tail_query(given: Namespace) -> None:
     """Print the events of a query's windows until it has ended, the time limit, or Ctrl-C."""
-    _, cluster = viewed(given)
-    query = query_by_name(cluster, given.query)
-    place = FeedPlace.read(given.after) if given.after else feed_start(cluster, query)
+    api = api_of(given)
+    path = path_of("/clusters/{cluster}/queries/{query}/feed", vars(given))
+    only, after = "final" if given.final_only else "", given.after
     for _ in _moments(given):
-        events, place = feed_events(cluster, query, place, is_final_only=given.final_only)
-        for event in events:
-            values = {"event": event.kind, "id": str(event.place), **event_row(event)}
-            _print(given, values, f"{event.kind:<10}", _window_text(event))
-        if events and events[-1].kind == "ended":
+        body = api.get(path, once=True, only=only, after=after)
+        after = body["after"]
+        for event in body["events"]:
+            _print(given, event, f"{event['event']:<10}", _window_text(event))
+        if body["events"] and body["events"][-1]["event"] == "ended":
             return
 
 
-def _window_text(event: FeedEvent) -> str:
-    if event.window is None:
+def _window_text(event: Mapping[str, Any]) -> str:
+    if "window_start" not in event:
         return {"gap": "changes were missed; final windows were not"}.get(
-            event.kind, "the query has ended"
+            event["event"], "the query has ended"
         )
-    window = event.window
-    key = " ".join(f"{name}={value}" for name, value in window.key.items())
-    values = " ".join(f"{name}={value}" for name, value in window.values.items())
-    return f"{window.start:%Y-%m-%d %H:%M:%S}  {key}  {values}{_sample_text(window)}"
+    start = datetime.fromisoformat(event["window_start"])
+    key = " ".join(f"{name}={value}" for name, value in event["key"].items())
+    values = " ".join(f"{name}={value}" for name, value in event["values"].items())
+    return f"{start:%Y-%m-%d %H:%M:%S}  {key}  {values}{_sample_text(event)}"
 
 
-def _sample_text(window: KeyedWindow) -> str:
+def _sample_text(window: Mapping[str, Any]) -> str:
     """Return what was kept of a window and its estimates, empty if all records were kept."""
-    if window.kept == 1:
+    if window["kept"] == 1:
         return ""
-    kept = "not counted" if window.kept is None else f"{window.kept:.4g}"
+    kept = "not counted" if window["kept"] is None else f"{window['kept']:.4g}"
     estimates = [
-        f"{name}\N{ALMOST EQUAL TO}{value:.6g}"
-        + ("" if low is None or high is None else f" ({low:.6g} to {high:.6g})")
-        for name, (value, low, high) in window.estimates.items()
+        f"{name}\N{ALMOST EQUAL TO}{row['value']:.6g}"
+        + ("" if None in (row["low"], row["high"]) else f" ({row['low']:.6g} to {row['high']:.6g})")
+        for name, row in window["estimates"].items()
     ]
     return "  ".join(["", f"kept {kept}", *estimates])

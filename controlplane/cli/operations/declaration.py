@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from controlplane.cli.waiting import Wait
+
 Columns = Mapping[str, tuple[str, str]]
 
 
@@ -29,20 +31,6 @@ class Option:
     def target(self) -> str:
         """Return the name of the value in the request."""
         return self.field or self.name.replace("-", "_")
-
-
-@dataclass(frozen=True)
-class Wait:
-    """How --wait follows long work: the address of its row, and the state of the row.
-
-    `path` has values of the first response in braces. `is_done` and `share` read a row; a command
-    whose work `has_failed` ends with exit code 1.
-    """
-
-    path: str
-    is_done: Callable[[Any], bool]
-    share: Callable[[Any], float]
-    has_failed: Callable[[Any], bool] = lambda row: False
 
 
 @dataclass(frozen=True)

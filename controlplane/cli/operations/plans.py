@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from controlplane.cli.operations.declaration import PAGED, REASON, Operation, Option, Wait
+from controlplane.cli.operations.declaration import PAGED, REASON, Operation, Option
+from controlplane.cli.waiting import Wait
 
 _REASONED: Final = (Option("reason", "kept in the audit log", required=True),)
 _PLAN: Final = (Option("algorithm", "the planner's default", metavar="NAME"),)

@@ -1,28 +1,25 @@
 """Execution of declared commands: request, following of long work, output."""
 
-import time
 from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any, Final
 
 from controlplane.cli.backends import Api, api_of
 from controlplane.cli.backends.interface import JSON, path_of
-from controlplane.cli.codes import Code, Refused
+from controlplane.cli.codes import Code
 from controlplane.cli.operations.arguments import body_of, bytes_in, values_of_options
 from controlplane.cli.operations.catalog import BY_COMMAND
-from controlplane.cli.operations.declaration import Operation, Wait
+from controlplane.cli.operations.declaration import Operation
 from controlplane.cli.output import (
     print_facts,
     print_json,
     print_rows,
     print_sentence,
     print_table,
-    progress_bar,
 )
+from controlplane.cli.waiting import follow
 
 FORMATS: Final = ("json", "ndjson", "csv", "arrow", "parquet")
-# Between two looks at work that is under way.
-_LOOK_S: Final = 0.5
 
 
 def operate(given: Namespace) -> int:
@@ -52,22 +49,6 @@ def _append(api: Api, given: Namespace, path: str, query: dict[str, Any]) -> Any
     query.setdefault("format", suffix if suffix in FORMATS else "json")
     content_type = JSON if query["format"] == "json" else "application/octet-stream"
     return api.answer("POST", path, query, bytes_in(given.data), content_type).value
-
-
-def follow(api: Api, wait: Wait, values: Mapping[str, Any], timeout: float) -> Any:
-    """Return the row of long work once it is done. Raises `Refused` after the time-out."""
-    deadline = time.monotonic() + timeout
-    path = path_of(wait.path, values)
-    with progress_bar("computing") as bar:
-        while True:
-            row = api.get(path)
-            if wait.is_done(row):
-                return row
-            bar(wait.share(row))
-            if time.monotonic() > deadline:
-                text = f"{path} is not computed after {timeout:g} s"
-                raise Refused(Code.WAITED, text, advice="is a worker running? `weir health`")
-            time.sleep(_LOOK_S)
 
 
 def _print(given: Namespace, operation: Operation, answer: Any) -> None:

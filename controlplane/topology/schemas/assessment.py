@@ -43,6 +43,7 @@ class Assessed:
             "query_reason": self.reason,
             "queries": list(self.queries[:MAX_NAMED]),
             "query_count": len(self.queries),
+            "sentence": self.sentence(),
         }
 
     def sentence(self) -> str:

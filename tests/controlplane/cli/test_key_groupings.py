@@ -14,24 +14,25 @@ SUBMIT = ("queries", "submit", "sf", "x", "--stream", "s0", "--aggregate", "n=co
           "--key", "car", "--tasks", 4)  # fmt: skip
 
 
-def test_all_groupings_are_printed_with_their_effect(weir: Weir) -> None:
-    shown = weir("queries", "groupings")
+def test_all_groupings_are_printed_with_their_effect(weir: Weir, viewer: Actor) -> None:
+    shown = weir("queries", "groupings", user=viewer.name)
     assert shown.code == 0
     first = [line.split()[0] for line in shown.out.splitlines() if line.startswith(" ")]
     assert [word for word in first if word in GROUPINGS] == list(GROUPINGS)
-    rows = weir("queries", "groupings", "--json").json
+    rows = weir("queries", "groupings", "--json", user=viewer.name).json
     assert [row["name"] for row in rows] == list(GROUPINGS)
     assert rows[0]["by_key"]
 
 
-def test_the_parameters_of_a_grouping_are_printed(weir: Weir) -> None:
-    shown = weir("queries", "groupings", "random_choices")
+def test_the_parameters_of_a_grouping_are_printed(weir: Weir, viewer: Actor) -> None:
+    by = {"user": viewer.name}
+    shown = weir("queries", "groupings", "random_choices", **by)
     assert "eps" in shown.out
     assert "0.01" in shown.out
-    (row,) = weir("queries", "groupings", "random_choices", "--json").json
+    (row,) = weir("queries", "groupings", "random_choices", "--json", **by).json
     eps = next(item for item in row["parameters"] if item["name"] == "eps")
     assert (eps["type"], eps["default"], eps["minimum"]) == ("float", 0.01, 0.0)
-    assert weir("queries", "groupings", "best").code == 2
+    assert weir("queries", "groupings", "best", **by).code == 2
 
 
 def test_a_query_is_submitted_with_parameters(weir: Weir, operator: Actor, sf: Cluster) -> None:

@@ -154,7 +154,8 @@ def test_who_is_nobody_is_told_so(
     actor("", "idle")
     monkeypatch.setenv("WEIR_USER", "idle")
     assert weir("clusters", "list").code == 4
-    assert weir("clusters", "show", "sf").code == 4
+    # Clusters that are hidden from a user do not exist for them.
+    assert weir("clusters", "show", "sf").code == 3
     actor("viewer", "login")
     monkeypatch.delenv("WEIR_USER")
     monkeypatch.setattr("getpass.getuser", lambda: "login")

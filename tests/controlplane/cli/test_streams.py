@@ -49,7 +49,7 @@ def test_a_sample_becomes_a_schema_in_a_file_and_a_stream(
 ) -> None:
     """Proposed, corrected in an editor, declared; nothing happens without --apply."""
     by: dict[str, Any] = {"user": operator.name}
-    proposed = weir("streams", "infer", sample, **by).out
+    proposed = weir("streams", "infer", sample).out
     assert "- {name: sailed_at, type: timestamp(ms), nullable: false}" in proposed
     file = tmp_path / "trips.yaml"
     file.write_text(proposed.replace("float64", "'decimal(8, 2)'"))
@@ -72,14 +72,14 @@ def test_a_file_of_another_format_and_a_bad_name(
     """Parquet is known by its name; a name beyond ASCII is refused by column."""
     by: dict[str, Any] = {"user": operator.name}
     pq.write_table(pa.table({"größe": [1]}), tmp_path / "x.parquet")
-    found = weir("streams", "infer", tmp_path / "x.parquet", "--json", **by)
+    found = weir("streams", "infer", tmp_path / "x.parquet", "--json")
     assert list(found.json["faults"]) == ["columns.größe"]
     refused = weir("streams", "declare", "sf", "x", "--sample", tmp_path / "x.parquet", **by)
     assert refused.code == 2
     assert "columns.größe: A name has 1 to 100 letters" in refused.err
     (tmp_path / "x.txt").write_text("a\n1\n")
-    assert "--format" in weir("streams", "infer", tmp_path / "x.txt", **by).err
-    assert weir("streams", "infer", tmp_path / "x.txt", "--format", "csv", **by).code == 0
+    assert "--format" in weir("streams", "infer", tmp_path / "x.txt").err
+    assert weir("streams", "infer", tmp_path / "x.txt", "--format", "csv").code == 0
 
 
 def test_a_change_is_shown_and_then_made_or_refused(
