@@ -3,7 +3,6 @@
 from argparse import ArgumentParser
 from typing import Any, Final, NoReturn
 
-from controlplane import env
 from controlplane.cli.codes import Code, Refused
 
 # Commands that compute in this process, from files alone: they call no Weir, here or elsewhere.
@@ -48,7 +47,7 @@ def add_command(commands: Any, name: str, run: str, about: str) -> Any:
 def _add_connection(sub: Any) -> None:
     """Add the options of a Weir elsewhere."""
     group = sub.add_argument_group("a Weir elsewhere")
-    group.add_argument("--url", default=env.text("WEIR_URL"), metavar="URL",
+    group.add_argument("--url", metavar="URL",
                        help="its address, as https://weir.example.org (WEIR_URL)")  # fmt: skip
     about = "holds the token of its API, mode 600 (WEIR_TOKEN_FILE; or WEIR_TOKEN, the token)"
     group.add_argument("--token-file", default="", metavar="FILE", help=about)

@@ -6,9 +6,11 @@ This module imports neither Django nor planners, so `weir --help` is fast.
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from controlplane import env
 from controlplane.cli.codes import ABOUT
 from controlplane.cli.command_parser import (
     CommandParser,
@@ -26,8 +28,9 @@ _FORMATS: Final = ["json", "ndjson", "csv", "arrow", "parquet"]
 _REASONS: Final = ["body", "future", "no_time", "schema", "unreadable"]
 
 
+@cache
 def parser() -> ArgumentParser:
-    """Return the parser of all commands."""
+    """Return the parser of all commands; it does not depend on the environment."""
     codes = "\n".join(f"  {code.value:>3}  {about}" for code, about in ABOUT.items())
     top = CommandParser(
         prog="weir",
@@ -53,7 +56,10 @@ def parser() -> ArgumentParser:
 
 def parsed(arguments: Sequence[str]) -> Namespace:
     """Return a call. Raises `Refused`."""
-    return parser().parse_args(arguments)
+    given = parser().parse_args(arguments)
+    if given.url is None:
+        given.url = env.text("WEIR_URL")
+    return given
 
 
 def _clusters(group: Any) -> None:

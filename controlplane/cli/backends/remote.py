@@ -11,6 +11,7 @@ import time
 import uuid
 from argparse import Namespace
 from collections.abc import Callable
+from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
@@ -106,10 +107,16 @@ def _is_loopback(host: str) -> bool:
 def _tls(given: Namespace) -> ssl.SSLContext:
     file = given.ca_file or env.text("WEIR_CA_FILE")
     try:
-        return ssl.create_default_context(cafile=file or None)
+        return _context(file)
     except (OSError, ssl.SSLError) as error:
         what = f"--ca-file {file}: {error}"
         raise Refused(Code.WRONG, what, advice="name a file with PEM certificates") from None
+
+
+@cache
+def _context(file: str) -> ssl.SSLContext:
+    """Return the context with the certificates of a file, "": those of the system."""
+    return ssl.create_default_context(cafile=file or None)
 
 
 def _token(given: Namespace) -> str:
