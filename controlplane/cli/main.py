@@ -1,4 +1,7 @@
-"""Execution of a call of `weir`: settings, actor, command, errors."""
+"""Execution of a call of `weir`: settings, actor, command, errors.
+
+PYTHON_ARGCOMPLETE_OK: the marker that shells with global completion look for.
+"""
 
 import os
 import sys
@@ -8,11 +11,13 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from controlplane.cli.codes import Code, Refused
-from controlplane.cli.parser import parsed
+from controlplane.cli.parser import parsed, parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Execute one call and return its exit code."""
+    if "_ARGCOMPLETE" in os.environ:
+        _complete()
     try:
         given = parsed(sys.argv[1:] if arguments is None else arguments)
         code = _run_command(given)
@@ -51,6 +56,13 @@ def _run_command(given: Namespace) -> int:
             raise refused from None
         traceback.print_exc()
         raise Refused(Code.BROKEN, "this is a fault of Weir", advice="report it") from None
+
+
+def _complete() -> None:
+    """Print the possible next words for a shell, and end the process."""
+    import argcomplete  # noqa: PLC0415 - only a shell that completes needs it
+
+    argcomplete.autocomplete(parser())
 
 
 def _set_up() -> None:

@@ -49,6 +49,17 @@ def test_help_needs_neither_settings_nor_planners() -> None:
     assert "exit codes:" in done.stdout
 
 
+def test_a_shell_completes_commands_and_options(tmp_path: Path) -> None:
+    """As bash calls it: neither settings nor a database are needed."""
+    for line, expected in (("weir clusters sh", ["show "]), ("weir plan --alg", ["--algorithm "])):
+        file = tmp_path / "words"
+        ran(
+            sys.executable, "-m", "controlplane.cli.main", WEIR_DEBUG="odd", _ARGCOMPLETE="1",
+            COMP_LINE=line, COMP_POINT=str(len(line)), _ARGCOMPLETE_STDOUT_FILENAME=str(file),
+        )  # fmt: skip
+        assert file.read_text().split("\v") == expected
+
+
 def test_a_wrong_environment_is_told() -> None:
     done = ran(sys.executable, "-m", "controlplane.cli.main", "schema", WEIR_DEBUG="odd")
     assert done.returncode == 2
