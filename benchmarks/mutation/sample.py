@@ -4,9 +4,11 @@
 
 Every area has an equal share of the sample. The tests of a mutant are those that execute its lines
 (coverage contexts; measured in the first run, or read from --contexts). The checkout is copied:
-it is never changed. --again FILE tests the survivors of an earlier result, after their tests were
-strengthened. Equivalent mutants, which no test can detect, are listed with their reasons in
-equivalents.json; they do not count.
+it is never changed. --resume continues a run that was interrupted: mutants in the result and the
+measured contexts beside it are used again. --again FILE tests the survivors of an earlier result,
+after their tests were strengthened. A kill counts only if the failing test passes without the
+mutant; the status is invalid otherwise. Equivalent mutants, which no test can detect, are listed
+with their reasons in equivalents.json; they do not count.
 """
 
 import argparse
@@ -38,6 +40,7 @@ TESTS: Final = (
     "tests/controlplane/executions",
     "tests/controlplane/policies",
     "tests/controlplane/proposals",
+    "tests/docs/test_policies.py",
     "tests/workers/pipeline/engine",
     "tests/workers/pipeline/exchange",
     "tests/workers/pipeline/nodes",
@@ -56,7 +59,8 @@ def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60.0, help="tests of a mutant, at most")
-    parser.add_argument("--contexts", type=Path, help="a file of coverage contexts, written once")
+    parser.add_argument("--contexts", type=Path, help="a file of coverage contexts")
+    parser.add_argument("--resume", action="store_true", help="keep the outcomes in the result")
     parser.add_argument("--again", type=Path, help="a result whose survivors are tested again")
     parser.add_argument("--areas", nargs="+", choices=AREAS, default=list(AREAS))
     return parser.parse_args(arguments)
@@ -128,14 +132,14 @@ def is_equivalent(outcome: Outcome) -> bool:
 def table(outcomes: Sequence[Outcome]) -> str:
     """Return killed, survived, timeout and equivalent mutants by area, and the share detected."""
     rows = [
-        f"{'area':12}{'mutants':>8}{'killed':>8}{'timeout':>8}{'equivalent':>11}{'survived':>9}"
+        f"{'area':12}{'mutants':>8}{'killed':>8}{'timeout':>8}{'equivalent':>11}{'survived':>9}{'invalid':>8}"
     ]
     counted = {area: _counts(area, outcomes) for area in AREAS}
     for area, counts in [*counted.items(), ("all", sum(counted.values(), Counter()))]:
-        names = ("killed", "timeout", "equivalent", "survived")
-        widths = (8, 8, 11, 9)
+        names = ("killed", "timeout", "equivalent", "survived", "invalid")
+        widths = (8, 8, 11, 9, 8)
         cells = [f"{counts[name]:>{width}}" for name, width in zip(names, widths, strict=True)]
-        possible = counts.total() - counts["equivalent"]
+        possible = counts.total() - counts["equivalent"] - counts["invalid"]
         share = (counts["killed"] + counts["timeout"]) / possible if possible else 1.0
         rows.append(f"{area:12}{counts.total():>8}{''.join(cells)}{share:>8.1%}")
     return "\n".join(rows)
@@ -149,16 +153,36 @@ def _counts(area: str, outcomes: Sequence[Outcome]) -> Counter[str]:
     )
 
 
+def known_outcomes(options: argparse.Namespace, mutants: Sequence[Mutant]) -> list[Outcome]:
+    """Return the outcomes of these mutants in the result that a run continues."""
+    if not options.resume or not options.output.exists():
+        return []
+    rows = json.loads(options.output.read_text())["mutants"]
+    known = [Outcome(**{**row, "mutant": Mutant(**row["mutant"])}) for row in rows]
+    return [row for row in known if row.mutant in mutants]
+
+
+def contexts_file(options: argparse.Namespace) -> Path:
+    """Return the file of the contexts; a run that continues none measures its own."""
+    if options.contexts is not None:
+        return Path(options.contexts)
+    file = Path(options.output.with_suffix(".contexts.json"))
+    if not options.resume:
+        file.unlink(missing_ok=True)
+    return file
+
+
 def main() -> None:
     options = parse_options()
     os.nice(19)
-    outcomes: list[Outcome] = []
+    mutants = chosen(options)
+    outcomes = known_outcomes(options, mutants)
+    tested = {row.mutant for row in outcomes}
     with tempfile.TemporaryDirectory(prefix="weir-mutants-") as folder, ExitStack() as stack:
         roots = [copied(Path(folder) / str(number)) for number in range(options.processes)]
-        file = options.contexts or Path(folder) / "contexts.json"
         sources = sorted({str(Path(part).parent) if part.endswith(".py") else part
                           for area in AREAS for part in AREAS[area]})  # fmt: skip
-        contexts = measured(roots[0], file, sources, TESTS)
+        contexts = measured(roots[0], contexts_file(options), sources, TESTS)
         trees = [stack.enter_context(closing(Tree(root, TESTS))) for root in roots]
 
         def report(outcome: Outcome) -> None:
@@ -169,10 +193,11 @@ def main() -> None:
             )
             write(options, contexts, outcomes)
 
-        run(chosen(options), contexts, trees, options.seconds, report)
+        left = [mutant for mutant in mutants if mutant not in tested]
+        run(left, contexts, trees, options.seconds, report)
     for row in outcomes:
-        if row.status == "survived":
-            print(f"\n{'equivalent' if is_equivalent(row) else 'survived'}:\n{row.diff}")
+        if row.status in {"survived", "invalid"}:
+            print(f"\n{'equivalent' if is_equivalent(row) else row.status}:\n{row.diff}")
     print(f"\nseed {options.seed}\n{table(outcomes)}")
 
 

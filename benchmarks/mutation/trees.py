@@ -16,10 +16,12 @@ from typing import IO, Final
 from benchmarks.mutation.mutants import Mutant
 
 ROOT: Final = Path(__file__).parents[2]
-# What an unmutated run may take, in times of the measured duration, and for its start.
+# What a run with a mutant may take: in times of its duration without one, and for its start.
 TIMES, START_S = 5.0, 60.0
 # Codes of pytest: a test failed, interrupted, internal error, usage error (a module fails to load).
 KILLED: Final = frozenset({1, 2, 3, 4})
+_FAILED: Final = 1
+_DAY_S: Final = 86_400
 OPTIONS: Final = ("-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--no-header", "--tb=no")
 # What no mutant is tested with: it starts Spark, a browser or PostgreSQL.
 WITHOUT: Final = ("-m", "not spark and not browser", "-k", "not postgresql")
@@ -27,7 +29,10 @@ WITHOUT: Final = ("-m", "not spark and not browser", "-k", "not postgresql")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a mutant's tests did: killed, survived, or timeout, which counts as killed."""
+    """What a mutant's tests did: killed, survived, or timeout, which counts as killed.
+
+    Or invalid: a test fails without the mutant, too. It counts neither way.
+    """
 
     mutant: Mutant
     diff: str
@@ -60,6 +65,7 @@ class Tree:
 
     def __init__(self, root: Path, tests: Sequence[str]) -> None:
         self.root = root
+        self._passes: dict[tuple[str, ...], bool] = {}
         requests, self._requests = os.pipe()
         self._answers, answers = os.pipe()
         command = [sys.executable, "-m", "pytest", *OPTIONS, *WITHOUT]
@@ -91,16 +97,35 @@ class Tree:
         """
         started, file = time.monotonic(), self.root / mutant.path
         source = file.read_text()
-        mutated, timeout_s = mutant.applied(source), START_S + TIMES * expected_s
+        mutated, limit_s = mutant.applied(source), START_S + TIMES * expected_s
+        status = self._status(file, source, mutated, tests, limit_s, at_import)
+        if status == "timeout":
+            # The machine may be busier now than when the durations were measured.
+            unmutated_s = self._unmutated_s(file, source, tests)
+            if START_S + TIMES * unmutated_s > limit_s:
+                limit_s = START_S + TIMES * unmutated_s
+                status = self._status(file, source, mutated, tests, limit_s, at_import)
+        seconds = round(time.monotonic() - started, 1)
+        return Outcome(mutant, mutant.diff(source), status, len(tests), seconds)
+
+    def _status(
+        self, file: Path, source: str, mutated: str, tests: Sequence[str], limit_s: float,
+        at_import: bool,
+    ) -> str:  # fmt: skip
         request = {
-            "path": mutant.path, "original": source, "mutated": mutated, "tests": list(tests),
-            "timeout_s": timeout_s,
+            "path": str(file.relative_to(self.root)), "original": source, "mutated": mutated,
+            "tests": list(tests), "timeout_s": limit_s,
         }  # fmt: skip
         status = "survived" if not tests else "unpatched" if at_import else self._ask(request)
         if status == "unpatched":
-            status = self._in_own_process(file, source, mutated, tests, timeout_s)
-        seconds = round(time.monotonic() - started, 1)
-        return Outcome(mutant, mutant.diff(source), status, len(tests), seconds)
+            status = self._in_own_process(file, source, mutated, tests, limit_s)
+        return status
+
+    def _unmutated_s(self, file: Path, source: str, tests: Sequence[str]) -> float:
+        """Return the seconds that the tests take now without a mutant."""
+        started = time.monotonic()
+        self._status(file, source, source, tests, float(_DAY_S), at_import=False)
+        return time.monotonic() - started
 
     def _ask(self, request: dict[str, object]) -> str:
         self._writer.write(json.dumps(request) + "\n")
@@ -108,15 +133,23 @@ class Tree:
         return str(json.loads(self._reader.readline()))
 
     def _in_own_process(
-        self, file: Path, source: str, mutated: str, tests: Sequence[str], timeout_s: float
+        self, file: Path, source: str, mutated: str, tests: Sequence[str], limit_s: float
     ) -> str:
         """Write the mutant, run the tests in a new process, and write the source again."""
         try:
             _write(file, mutated)
-            code = _pytest(self.root, tests, timeout_s)
+            code = _pytest(self.root, tests, limit_s)
         finally:
             _write(file, source)
+        if code == _FAILED and not self._pass_unmutated(tuple(tests)):
+            return "invalid"
         return "timeout" if code is None else "killed" if code in KILLED else "survived"
+
+    def _pass_unmutated(self, tests: tuple[str, ...]) -> bool:
+        """Return whether the tests pass in a new process without a mutant."""
+        if tests not in self._passes:
+            self._passes[tests] = _pytest(self.root, tests, float(_DAY_S)) == 0
+        return self._passes[tests]
 
 
 def _write(file: Path, text: str) -> None:

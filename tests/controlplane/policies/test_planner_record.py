@@ -82,6 +82,11 @@ def test_calibration_is_per_planner_algorithm_and_figure(sf: Cluster) -> None:
         ("imbalance", 0.01, 0.02, 0.2),
         ("imbalance", 0.0, 0.05, 1.0),
         ("bytes", 0, 1000, 0.1),
+        ("fullest", 0.02, 0.07, 1.0),
+        ("replication_factor", 0.5, 1.0, 0.5),
+        ("pause_ms", 10.0, 60.0, 0.5),
+        ("latency_ms", 50.0, 100.0, 0.5),
+        ("latency_ms", 200.0, 100.0, 0.5),
     ],
 )
 def test_what_is_nearly_nothing_is_compared_with_a_least_amount(

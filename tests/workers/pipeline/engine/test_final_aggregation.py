@@ -239,3 +239,15 @@ def test_what_is_closed_or_gone_is_forgotten() -> None:
     merge_parts(store, members, {QUERY: tables}, {1: 10**9, 2: 10**9})
     assert kept(store) == 0
     assert isinstance(tables[next(iter(tables))][0], pa.Table)
+
+
+def test_nothing_of_an_exported_query_is_left() -> None:
+    """Another query of the store keeps its parts; a second export has none."""
+    rng = np.random.default_rng(1)
+    store, members = Memory(), tasks_of([True] * 2).members
+    for tables in parts_of(rows_of(rng, 20), 2, 1, rng):
+        merge_parts(store, members, {QUERY: tables}, {})
+    exported = export_state(store, QUERY)
+    assert any(exported.values())
+    assert export_state(store, QUERY) == {}
+    assert [name for name in store if name.startswith(f"{MERGED}/")] == []
