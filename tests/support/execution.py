@@ -1,5 +1,7 @@
 """Executions driven by hand: ready proposals, steps that the pipeline acknowledges."""
 
+from django.utils import timezone
+
 from controlplane.access.roles import Actor
 from controlplane.background import ingestion
 from controlplane.executions import progression
@@ -44,6 +46,16 @@ def begun(by: Actor, cluster: Cluster) -> Proposal:
     progression.advance(proposal.pk)
     proposal.refresh_from_db()
     return proposal
+
+
+def execution_row(cluster: Cluster) -> Execution:
+    """Return the execution of a proposal without actions, as a row alone."""
+    now = timezone.now()
+    proposal = Proposal.objects.create(
+        cluster=cluster, planner="placement", algorithm="mms", requested_at=now, seal="a" * 64,
+        state="executing", approved_by="an approver", approved_at=now,
+    )  # fmt: skip
+    return Execution.objects.create(proposal=proposal, cluster=cluster, started_at=now, cap=10)
 
 
 def under_way(proposal: Proposal) -> Step | None:

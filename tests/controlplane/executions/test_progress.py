@@ -84,6 +84,13 @@ def test_the_time_to_go_follows_the_pace_of_the_steps(approver: Actor, cluster: 
     left = len(proposal.actions) - 1
     assert progress_of(execution_of(proposal)).eta_s == pytest.approx(20.0 * left)
     until = timezone.now() + timedelta(seconds=100)
+    Step.objects.filter(pk=first.pk).update(
+        acknowledged_at=first.published_at + timedelta(seconds=1.234)
+    )
+    assert progress_of(execution_of(proposal)).eta_s == round(1.234 * left, 1)
+    Step.objects.filter(pk=first.pk).update(
+        acknowledged_at=first.published_at + timedelta(seconds=20)
+    )
     Execution.objects.update(not_before=until)
     assert progress_of(execution_of(proposal)).eta_s == pytest.approx(20.0 * left + 100, abs=1)
 
