@@ -1,9 +1,11 @@
 """Pages of the user's tokens, and of the audit log."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
 from controlplane.access import audit_chain, tokens
@@ -14,7 +16,7 @@ from controlplane.errors import Invalid, NotFound
 from controlplane.models import Cluster
 from dashboard.dialog_forms import whole_number
 from dashboard.guards import PageRequest, anyone_action, anyone_page
-from dashboard.lists import list_filters
+from dashboard.lists import list_filters, require_known
 from dashboard.responses import notify, notify_refusals, render_list, render_page
 
 AUDIT_PER_PAGE = 100
@@ -23,7 +25,8 @@ AUDIT_PER_PAGE = 100
 @never_cache
 @anyone_page
 def list_tokens(request: PageRequest) -> HttpResponse:
-    """Render the tokens and the form of a new one."""
+    """Render the tokens and the form of a new one; for admins those of a named user, too."""
+    require_known(request, {"user"})
     return _page(request, {})
 
 
@@ -53,7 +56,9 @@ def revoke_token(request: PageRequest, pk: int) -> HttpResponseRedirect:
     """Revoke a token."""
     tokens.revoke(request.actor, pk)
     notify(request, "The token was revoked.")
-    return redirect("tokens")
+    user = request.POST.get("user", "")
+    query = f"?{urlencode({'user': user})}" if user else ""
+    return HttpResponseRedirect(f"{reverse('tokens')}{query}")
 
 
 @anyone_page
@@ -73,13 +78,18 @@ def list_audit_entries(request: PageRequest) -> HttpResponse:
 @anyone_action
 def verify_audit_log(request: PageRequest) -> HttpResponseRedirect:
     """Verify the hash chain of the audit log now."""
-    audit_chain.request_verification(request.actor)
+    if audit_chain.request_verification(request.actor).is_pending:
+        notify(request, "A worker verifies the audit log; the result is here when it is done.")
     return redirect("audit")
 
 
 def _page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:
+    user = request.GET.get("user", "")
+    rows = tokens.tokens_of_user(request.actor, user) if user else tokens.tokens_of(request.actor)
     context = {
-        "tokens": tokens.tokens_of(request.actor),
+        "tokens": rows,
+        "shown_user": user,
+        "may_see_all": request.actor.is_admin,
         "roles": ROLES,
         "values": {"days": tokens.DEFAULT_DAYS, "role": VIEWER},
         "most_days": tokens.MAX_DAYS,

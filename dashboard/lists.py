@@ -5,6 +5,7 @@ from typing import Any, Final, TypeVar
 
 from controlplane.errors import Invalid
 from controlplane.pagination.listing import Filters
+from controlplane.pagination.pages import whole
 from dashboard.guards import PageRequest
 
 # The subject of the panel that explains it, beside any page of a cluster.
@@ -32,12 +33,18 @@ def list_filters(
     return kind.of({**(defaults or {}), **values}, **given)
 
 
+def page_number(request: PageRequest, name: str = "page") -> int:
+    """Return the number in the address of a page with no other parameter. Raises `Invalid`."""
+    require_known(request, {name})
+    return whole(request.GET, name, 1)
+
+
 def require_known(request: PageRequest, known: Collection[str]) -> None:
     """Raise `Invalid` if the address of a page has a parameter with another name.
 
     Pages of a cluster have the subject of an explanation, too.
     """
-    panel = {EXPLAIN} if request.cluster is not None else set()
+    panel = {EXPLAIN} if getattr(request, "cluster", None) is not None else set()
     if unknown := sorted(request.GET.keys() - set(known) - panel):
         text = f"Is not a parameter of this page, which has: {', '.join(sorted(known))}"
         raise Invalid({name[:100]: [text] for name in unknown[:20]})

@@ -152,7 +152,12 @@ _add_periodic(ROLL_UP, _roll_up)
 _add_periodic(REQUEUE_LAB_RUNS, lab.requeue_lost)
 _add_periodic(REQUEUE_PROPOSALS, computation.requeue_lost)
 _add_periodic(SEAL_AUDIT, lambda _: audit_chain.seal())
-_add_periodic(VERIFY_AUDIT, lambda _: audit_chain.verify())
+
+
+@shared_task(name=VERIFY_AUDIT)
+def verify_audit(sequence: int | None = None, noted_hash: str = "") -> None:
+    """Verify the audit log, with the head that an admin noted, if there is one."""
+    audit_chain.verify(None if sequence is None else (sequence, noted_hash))
 
 
 def _worker_stops() -> bool:

@@ -8,7 +8,7 @@ hash; the beat calls it every few seconds, and each verification first. Decision
 import hashlib
 import json
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -18,11 +18,14 @@ from django.utils import timezone
 from controlplane.access import audit, audit_triggers
 from controlplane.access.roles import ADMIN, Actor, require
 from controlplane.models import AuditChain, AuditEntry
+from controlplane.task_names import VERIFY_AUDIT, send_on_commit
 
 logger = logging.getLogger(__name__)
 
 PRUNED: Final = "audit.prune"
 BATCH: Final = 1000
+# Entries that a request verifies itself, in a second or two; a worker verifies a longer log.
+MOST_AT_ONCE: Final = 20_000
 # Of verifications that met a prune and begin again.
 _ATTEMPTS: Final = 3
 _FORMAT: Final = "weir-audit-1"
@@ -49,7 +52,8 @@ class Verification:
     """The result of a verification: `sequence` and `hash` are those of the newest sealed entry.
 
     `entries`: the number of verified entries; `fault`: the first fault, None if the chain is
-    intact; `verified_at`: None if the chain was never verified.
+    intact; `verified_at`: None if the chain was never verified. `is_pending`: a worker was asked
+    for a verification, and this is the result of the one before.
     """
 
     verified_at: datetime | None
@@ -57,6 +61,7 @@ class Verification:
     sequence: int
     hash: str
     fault: Fault | None
+    is_pending: bool = False
 
     @property
     def is_intact(self) -> bool:
@@ -137,9 +142,17 @@ def verify(noted: tuple[int, str] | None = None) -> Verification:
 
 
 def request_verification(actor: Actor, noted: tuple[int, str] | None = None) -> Verification:
-    """Return `verify(noted)` for an admin of all clusters. Raises `Forbidden`."""
+    """Return `verify(noted)` for an admin of all clusters. Raises `Forbidden`.
+
+    A chain of more than `MOST_AT_ONCE` entries is verified by a worker instead.
+    """
     require(actor, ADMIN)
-    return verify(noted)
+    chain = _chain()
+    unsealed = AuditEntry.objects.filter(sequence=None).count()
+    if chain.sequence - chain.start_sequence + unsealed <= MOST_AT_ONCE:
+        return verify(noted)
+    send_on_commit(VERIFY_AUDIT, *(noted or ()))
+    return replace(last_verification(), is_pending=True)
 
 
 def last_verification() -> Verification:

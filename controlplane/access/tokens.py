@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from controlplane.access import audit, failed_attempts
-from controlplane.access.roles import ROLES, VIEWER, Actor, require_member
+from controlplane.access.roles import ADMIN, ROLES, VIEWER, Actor, require, require_member
 from controlplane.access.user_lock import lock_user
 from controlplane.errors import Conflict, Fields, Forbidden, Invalid, LoginNeeded
 from controlplane.models import ApiToken, Cluster
@@ -77,21 +77,33 @@ def make(
 
 @transaction.atomic
 def revoke(actor: Actor, pk: int) -> None:
-    """Delete a token of the actor.
+    """Delete a token of the actor; an admin of all clusters deletes those of all users.
 
     An actor who uses a token can revoke that token only. Raises `Forbidden`, `NotFound`.
     """
-    row = row_by(tokens_of(actor), "token", pk=pk)
+    rows = _by_name(ApiToken.objects.all()) if actor.is_admin else tokens_of(actor)
+    row = row_by(rows, "token", pk=pk)
     if actor.token not in (None, pk):
         raise LoginNeeded
-    audit.record(actor, "token.revoke", _label(row), cluster=row.cluster, before={"role": row.role})
+    before = {"role": row.role, "user": row.user.username}
+    audit.record(actor, "token.revoke", _label(row), cluster=row.cluster, before=before)
     row.delete()
 
 
 def tokens_of(actor: Actor) -> "QuerySet[ApiToken]":
     """Return the actor's own tokens, by name. Raises `Forbidden`."""
-    rows = ApiToken.objects.filter(user=_user(actor)).select_related("cluster")
-    return rows.order_by("name", "pk")
+    return _by_name(ApiToken.objects.filter(user=_user(actor)))
+
+
+def tokens_of_user(actor: Actor, name: str) -> "QuerySet[ApiToken]":
+    """Return the tokens of the user with a name. Raises `NotFound`, `Forbidden` without admin."""
+    require(actor, ADMIN)
+    user = row_by(User.objects.all(), "user", username=name)
+    return _by_name(ApiToken.objects.filter(user=user))
+
+
+def _by_name(rows: "QuerySet[ApiToken]") -> "QuerySet[ApiToken]":
+    return rows.select_related("cluster", "user").order_by("name", "pk")
 
 
 def token_of(token: str, address: str | None = None, request: str = "") -> ApiToken | None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema, Status
+from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from controlplane.access import audit_chain, tokens
@@ -73,6 +73,7 @@ class TokenIn(RequestBody):
 class TokenOut(columns_of(ApiToken, "id name hint role created_at expires_at last_used_at")):  # type: ignore[misc]
     """A token without its secret; hint is the secret's last four characters."""
 
+    user: str = below("user.username")
     cluster: str | None = below("cluster.slug")
 
 
@@ -83,9 +84,16 @@ class NewTokenOut(SecretOut):
 
 
 @tokens_router.get("", response=list[TokenOut])
-def list_tokens(request: HttpRequest) -> Any:
-    """Return the caller's tokens by name, at most a hundred."""
-    return tokens.tokens_of(caller(request))
+def list_tokens(
+    request: HttpRequest,
+    user: str = Query("", max_length=150),  # type: ignore[type-arg]
+) -> Any:
+    """Return the caller's tokens by name, at most a hundred.
+
+    Query parameter user: those of this user, which requires the role admin on all clusters.
+    """
+    actor = caller(request)
+    return tokens.tokens_of_user(actor, user) if user else tokens.tokens_of(actor)
 
 
 @tokens_router.post("", response={201: NewTokenOut})
@@ -99,7 +107,10 @@ def make_token(request: HttpRequest, body: TokenIn) -> Any:
 
 @tokens_router.delete("/{int:pk}", response={204: None})
 def revoke_token(request: HttpRequest, pk: int) -> Any:
-    """Revoke a token of the caller; a caller with a token can revoke that token only."""
+    """Revoke a token of the caller, or as an admin of all clusters a token of any user.
+
+    A caller with a token can revoke that token only.
+    """
     tokens.revoke(caller(request), pk)
     return Status(204, None)
 
@@ -146,14 +157,16 @@ class AuditFaultOut(fields_of(Fault)):  # type: ignore[misc]
     """
 
 
-class VerificationOut(fields_of(Verification, without="fault")):  # type: ignore[misc]
+class VerificationOut(fields_of(Verification, without="fault is_pending")):  # type: ignore[misc]
     """A verification of the audit log; sequence and hash are the head of the chain.
 
     intact is false if there is a fault, or no verification yet. entries: the verified entries.
+    pending: a worker verifies the log now; the other fields are of the verification before.
     """
 
     intact: bool = Field(validation_alias="is_intact")
     fault: AuditFaultOut | None
+    pending: bool = Field(validation_alias="is_pending")
 
 
 class VerifyIn(RequestBody):
@@ -170,11 +183,13 @@ def get_verification(request: HttpRequest) -> Any:
     return audit_chain.last_verification()
 
 
-@audit.post("/verify", response=VerificationOut)
+@audit.post("/verify", response={200: VerificationOut, 202: VerificationOut})
 def verify_audit(request: HttpRequest, body: VerifyIn) -> Any:
     """Verify the whole audit log now. Requires the role admin.
 
-    With a noted head, a chain that was computed again is reported too.
+    With a noted head, a chain that was computed again is reported too. A long log is verified by a
+    worker: 202, and GET /audit/verification has the result.
     """
     noted = None if body.sequence is None else (body.sequence, body.hash)
-    return audit_chain.request_verification(caller(request), noted)
+    done = audit_chain.request_verification(caller(request), noted)
+    return Status(202 if done.is_pending else 200, done)

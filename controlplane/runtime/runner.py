@@ -21,6 +21,7 @@ from controlplane.runtime.checks import (
     check_python,
     lock_data,
     prepare_data,
+    proxy_warning,
 )
 from controlplane.runtime.children import ChildSpec, Place
 from controlplane.runtime.errors import CheckFailed, Stopped
@@ -84,6 +85,8 @@ def run(options: RunOptions, requests: EndRequests, say: Say) -> None:
         start_all(supervisor, place, own, listener.fileno(), options, say)
         say(f"Weir is live after {time.monotonic() - started:.0f} s: {place.address}")
         _print_login(_renewed(login), say)
+        if warning := proxy_warning():
+            say(warning)
         say("Ctrl-C ends it; the data stays in " + str(options.data))
         while True:
             supervisor.tick()

@@ -15,6 +15,7 @@ from controlplane.proposals.comparison_table import compared, comparison_by_id, 
 from controlplane.proposals.listing import proposal_by_id
 from dashboard.figures.comparison import Plan, comparison_figures
 from dashboard.guards import PageRequest, cluster_action, cluster_page
+from dashboard.lists import page_number
 from dashboard.plan_names import budget_name, parameters_name, series_names
 from dashboard.proposals.comparison_forms import budgets_of, comparison_form, requests_in
 from dashboard.responses import cluster_change, notify_refusal, render_list, render_page
@@ -113,5 +114,5 @@ def _refuse(request: PageRequest, cluster: Cluster, faults: Fields) -> HttpRespo
 def _index(
     request: PageRequest, cluster: Cluster, form: dict[str, Any], status: int = 200
 ) -> HttpResponse:
-    page = comparisons_page(cluster, whole(request.GET, "page", 1), PER_PAGE)
+    page = comparisons_page(cluster, page_number(request), PER_PAGE)
     return render_page(request, "comparisons.html", {"page": page} | form, status)

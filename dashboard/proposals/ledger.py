@@ -4,13 +4,13 @@ from django.http import HttpResponse, JsonResponse
 
 from algorithms.registry import algorithm_title
 from controlplane.models import Cluster, LedgerEntry
-from controlplane.pagination.pages import whole
 from controlplane.planning.adapters import adapters
 from controlplane.policies.planner_record import calibration, ledger_page, record_of
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import policy_of
 from dashboard.figures.ledger import ledger_figures
 from dashboard.guards import PageRequest, cluster_page
+from dashboard.lists import page_number
 from dashboard.numbers import compact, percent
 from dashboard.proposals.measure_rows import LEDGER, proof_rows
 from dashboard.responses import render_list
@@ -23,7 +23,7 @@ DRAWN = 200
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show records and calibration of the planners, and a page of the ledger."""
-    page = ledger_page(cluster, whole(request.GET, "page", 1), PER_PAGE)
+    page = ledger_page(cluster, page_number(request), PER_PAGE)
     policy = policy_of(cluster)
     records = [_record(cluster, planner, policy) for planner in adapters()]
     calibrated = [

@@ -35,8 +35,14 @@ _TAGS: Final = {
     "lab": "Experiments, their runs and tables.",
     "attached jobs": "Spark applications that are not Weir's own.",
 }
-_REFUSALS: Final = {
-    400: ("The body is malformed: it is not of its content type", "bad_request"),
+_BAD_JSON: Final = {"fault": "syntax", "line": 1, "column": 9}
+# By status: the description, and the codes that are possible, the first as its example.
+_REFUSALS: Final[Mapping[int, tuple[str, ...]]] = {
+    400: (
+        "The request is malformed: bad_json for a body that is no JSON (data has the fault, line"
+        " and column), bad_request for another body, refused for a request that Weir cannot read",
+        "bad_request", "bad_json", "refused",
+    ),
     401: ("Nobody known calls: log in, or send a bearer token", "unauthorized"),
     403: ("The role is missing, there, or beyond what the token lets do", "forbidden"),
     404: ("There is no such row, or no such address", "not_found"),
@@ -180,14 +186,19 @@ def _statuses(method: str, operation: Mapping[str, Any]) -> list[int]:
 
 
 def _refusal(status: int) -> dict[str, Any]:
-    about, code = _REFUSALS[status]
-    example = {
-        "type": f"urn:weir:problem:{code}", "title": about.partition(":")[0], "status": status,
-        "detail": about, "instance": "/api/v1/…", "request": "6f0f8a3c0b7d4f7e9d5d1f0a2b3c4d5e",
-        "code": code, "fields": {}, "rows": {}, "data": {},
+    about, *codes = _REFUSALS[status]
+    examples = {
+        code: {
+            "type": f"urn:weir:problem:{code}", "title": about.partition(":")[0],
+            "status": status, "detail": about, "instance": "/api/v1/…",
+            "request": "6f0f8a3c0b7d4f7e9d5d1f0a2b3c4d5e", "code": code, "fields": {}, "rows": {},
+            "data": _BAD_JSON if code == "bad_json" else {},
+        }
+        for code in codes
     }  # fmt: skip
-    schema = {"$ref": "#/components/schemas/Problem"}
-    return {
-        "description": about,
-        "content": {"application/problem+json": {"schema": schema, "example": example}},
-    }
+    shown: dict[str, Any] = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    if len(codes) > 1:
+        shown["examples"] = {code: {"value": value} for code, value in examples.items()}
+    else:
+        shown["example"] = examples[codes[0]]
+    return {"description": about, "content": {"application/problem+json": shown}}

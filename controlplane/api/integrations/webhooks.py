@@ -26,7 +26,9 @@ class WebhookIn(RequestBody):
 
     name: str = Field(max_length=webhooks.MAX_NAME)
     url: str = Field(max_length=500)
-    kinds: list[str] = Field(default_factory=lambda: list(webhooks.KINDS))
+    kinds: list[str] = Field(
+        default_factory=lambda: list(webhooks.KINDS), max_length=len(webhooks.KINDS)
+    )
     cluster: str | None = None
     active: bool = True
 

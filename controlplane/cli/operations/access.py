@@ -40,7 +40,9 @@ OPERATIONS: Final = (
         },
     ),
     Operation(
-        "tokens list", "GET", "/tokens", "your tokens, without their secrets", rows="", columns={
+        "tokens list", "GET", "/tokens", "your tokens, without their secrets",
+        query=(Option("user", "those of this user, for admins", metavar="USER"),),
+        rows="", columns={
             "id": ("id", "number"), "name": ("name", "name"), "role": ("role", "text"),
             "cluster": ("cluster", "text"), "expires (UTC)": ("expires_at", "day"),
             "last used": ("last_used_at", "moment"),
@@ -105,7 +107,7 @@ OPERATIONS: Final = (
         body=(Option("sequence", "of an earlier verification's newest entry", type=int,
                      metavar="N"),
               Option("hash", "of that entry", metavar="HASH")),
-        has_failed=lambda answer: not answer["intact"],
+        has_failed=lambda answer: not answer["intact"] and not answer["pending"],
     ),
     Operation("storage", "GET", "/storage", "sizes, and what retention keeps"),
     Operation("audit verification", "GET", "/audit/verification",

@@ -12,6 +12,7 @@ from controlplane.access.audit_chain import Fault, verify
 from controlplane.access.roles import Actor, Automatic
 from controlplane.models import AuditChain, AuditEntry
 from tests.support.cluster import actor
+from workers.tasks import verify_audit
 
 pytestmark = [pytest.mark.both_databases, pytest.mark.django_db]
 TABLE = audit_triggers.ENTRIES
@@ -27,6 +28,24 @@ def entries(db: None) -> Iterator[list[AuditEntry]]:
     assert verify().is_intact
     yield list(AuditEntry.objects.order_by("sequence"))
     audit_triggers.remove(connection)
+
+
+def test_a_long_log_is_verified_by_a_worker(
+    entries: list[AuditEntry], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request sends the task and returns the result before; the task has the noted head."""
+    sent: list[tuple[object, ...]] = []
+    monkeypatch.setattr(audit_chain, "MOST_AT_ONCE", len(entries) - 1)
+    monkeypatch.setattr(audit_chain, "send_on_commit", lambda *task: sent.append(task))
+    before = audit_chain.last_verification()
+    done = audit_chain.request_verification(actor("admin", "b"), (1, "0" * 64))
+    assert (done.is_pending, done.verified_at) == (True, before.verified_at)
+    ((name, *noted),) = sent
+    assert name == verify_audit.name
+    verify_audit(*noted)
+    assert audit_chain.last_verification().fault == Fault("head", 1, entries[0].pk)
+    monkeypatch.setattr(audit_chain, "MOST_AT_ONCE", len(entries) + 10)
+    assert not audit_chain.request_verification(actor("admin", "c")).is_pending
 
 
 def sql(statement: str) -> None:

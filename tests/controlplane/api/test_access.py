@@ -123,10 +123,24 @@ def test_a_token_makes_no_token_and_revokes_itself_alone(operator: Actor, sf: Cl
     assert script.delete(f"/api/v1/tokens/{mine.pk}").status_code == 204
 
 
-def test_nobody_revokes_what_is_anothers(operator: Actor, viewer: Actor, sf: Cluster) -> None:
-    scripted(viewer)
+def test_only_an_admin_lists_and_revokes_what_is_anothers(
+    operator: Actor, viewer: Actor, sf: Cluster
+) -> None:
+    script = scripted(viewer)
     token = ApiToken.objects.get()
     assert login(operator).delete(f"/api/v1/tokens/{token.pk}").status_code == 404
+    assert get(login(operator), f"/tokens?user={viewer.name}").status_code == 403
+    admin = login(actor("admin", "boss"))
+    (row,) = get(admin, f"/tokens?user={viewer.name}").json()
+    assert (row["id"], row["user"]) == (token.pk, viewer.name)
+    assert get(admin, "/tokens?user=nobody").json()["data"]["kind"] == "user"
+    page = f"/tokens/?user={viewer.name}"
+    assert token.hint.encode() in admin.get(page).content
+    revoked = admin.post(f"/tokens/{token.pk}/revoke/", {"user": viewer.name})
+    assert (revoked.status_code, revoked.headers["Location"]) == (302, page)
+    assert get(script, "/me").status_code == 401
+    entry = AuditEntry.objects.filter(action="token.revoke").latest("id")
+    assert (entry.actor, entry.before["user"]) == ("boss", viewer.name)
 
 
 def test_me_tells_roles_where_they_are(sf: Cluster, other: Cluster) -> None:

@@ -14,8 +14,17 @@ from controlplane.runtime.checks import (
     check_python,
     lock_data,
     prepare_data,
+    proxy_warning,
 )
 from controlplane.runtime.errors import CheckFailed
+
+
+def test_https_without_a_trusted_proxy_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert proxy_warning() == ""
+    monkeypatch.setenv("WEIR_HTTPS", "1")
+    assert "WEIR_TRUSTED_PROXIES" in proxy_warning()
+    monkeypatch.setenv("WEIR_TRUSTED_PROXIES", "127.0.0.1")
+    assert proxy_warning() == ""
 
 
 def test_an_old_python_is_refused() -> None:

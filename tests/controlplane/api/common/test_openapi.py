@@ -14,10 +14,13 @@ from django.http import HttpRequest
 from ninja import Schema
 from pydantic import create_model
 
+from controlplane.access.roles import Actor
 from controlplane.api import api
 from controlplane.api.common.examples import BODIES
 from controlplane.api.common.openapi import DocumentedAPI, SchemaNameError
 from controlplane.api.common.strictness import require_strict_bodies
+from controlplane.models import Cluster
+from tests.controlplane.api.callers import scripted
 
 MODULES = (
     "common.schemas",
@@ -142,3 +145,14 @@ def test_examples_are_of_their_schemas() -> None:
         shape = next(getattr(module, name) for module in modules if hasattr(module, name))
         for example in BODIES[name].values():
             shape.model_validate(example)
+
+
+@pytest.mark.django_db
+def test_a_malformed_body_has_a_documented_code(operator: Actor, sf: Cluster) -> None:
+    """Of each operation with a JSON body; the fault is in data, as documented."""
+    client = scripted(operator)
+    refused = client.post("/api/v1/clusters/sf/queries", b"{", content_type="application/json")
+    documented = api.get_openapi_schema()["paths"]["/api/v1/clusters/{slug}/queries"]["post"]
+    content = documented["responses"][400]["content"]["application/problem+json"]
+    assert refused.json()["code"] in content["examples"]
+    assert set(refused.json()["data"]) == set(content["examples"]["bad_json"]["value"]["data"])
