@@ -16,8 +16,9 @@ from typing import IO, Final
 from benchmarks.mutation.mutants import Mutant
 
 ROOT: Final = Path(__file__).parents[2]
-# What a run with a mutant may take: in times of its duration without one, and for its start.
-TIMES, START_S = 5.0, 60.0
+# What a run with a mutant may take: in times of its duration without one, and for its start. After
+# a time-out the duration is measured again.
+TIMES, START_S = 2.0, 20.0
 # Codes of pytest: a test failed, interrupted, internal error, usage error (a module fails to load).
 KILLED: Final = frozenset({1, 2, 3, 4})
 _FAILED: Final = 1

@@ -55,7 +55,7 @@ def _time_of_day(value: Any) -> Any:
     if value in (None, ""):
         return None
     try:
-        moment = value if isinstance(value, time) else time.fromisoformat(str(value))
+        moment = time.fromisoformat(str(value))
     except ValueError:
         raise ValueError("Must be a time of day, as 08:30") from None
     if moment.tzinfo is not None:

@@ -1,6 +1,7 @@
 """Mutants replace what tests can detect, and reach the functions that were imported already."""
 
 import importlib.util
+import json
 import random
 import sys
 from pathlib import Path
@@ -10,6 +11,17 @@ import pytest
 
 from benchmarks.mutation.mutants import places_of, sampled
 from benchmarks.mutation.patching import patched
+from benchmarks.mutation.sample import (
+    EQUIVALENTS,
+    chosen,
+    is_equivalent,
+    known_outcomes,
+    parse_options,
+    table,
+    write,
+)
+from benchmarks.mutation.selection import Contexts
+from benchmarks.mutation.trees import ROOT, Outcome
 
 SOURCE = '''"""Docstring with 1 < 2."""
 
@@ -121,3 +133,28 @@ def test_constants_and_defaults_need_a_process_of_their_own(
 ) -> None:
     assert not patched("mutated_module.py", SOURCE, SOURCE.replace(text, other))
     assert module.Box().fits
+
+
+def test_each_equivalent_mutant_is_one_of_the_code_and_has_a_reason() -> None:
+    for row in json.loads(EQUIVALENTS.read_text()):
+        places = places_of(row["path"], source := (ROOT / row["path"]).read_text())
+        diffs = [mutant.diff(source).splitlines()[3:] for place in places for mutant in place]
+        assert row["diff"] in diffs
+        assert row["reason"]
+
+
+def test_a_run_that_was_interrupted_continues_with_the_rest(tmp_path: Path) -> None:
+    """And a mutant counts neither as killed nor as survived if its tests fail without it."""
+    options = parse_options(["--output", str(tmp_path / "r.json"), "--mutants", "3", "--resume",
+                             "--areas", "drift"])  # fmt: skip
+    mutants = chosen(options)
+    assert known_outcomes(options, mutants) == []
+    statuses = ("killed", "survived", "invalid")
+    outcomes = [
+        Outcome(mutant, mutant.diff((ROOT / mutant.path).read_text()), status, 1, 0.1)
+        for mutant, status in zip(mutants, statuses, strict=True)
+    ]
+    write(options, Contexts({}, {}, frozenset()), outcomes)
+    assert known_outcomes(options, mutants[:2]) == outcomes[:2]
+    assert [is_equivalent(outcome) for outcome in outcomes] == [False] * 3
+    assert table(outcomes).splitlines()[-1].endswith("50.0%")
