@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -34,7 +35,7 @@ def test_a_long_log_is_verified_by_a_worker(
     entries: list[AuditEntry], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The request sends the task and returns the result before; the task has the noted head."""
-    sent: list[tuple[object, ...]] = []
+    sent: list[tuple[Any, ...]] = []
     monkeypatch.setattr(audit_chain, "MOST_AT_ONCE", len(entries) - 1)
     monkeypatch.setattr(audit_chain, "send_on_commit", lambda *task: sent.append(task))
     before = audit_chain.last_verification()
