@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from controlplane.executions.acknowledgement import EVENT_TIME_WAIT, acknowledge, finish_overdue
-from controlplane.models import Cluster, Execution, RoutingVersion, Step
+from controlplane.models import Cluster, Delivery, Execution, RoutingVersion, Step, Webhook
 from tests.support.execution import execution_row
 
 pytestmark = pytest.mark.django_db
@@ -101,6 +101,17 @@ def test_the_bytes_of_all_steps_delay_the_next_one(sf: Cluster, step: Step) -> N
     execution = Execution.objects.get()
     assert execution.not_before == execution.started_at + timedelta(seconds=120)
     assert execution.cap == 11
+
+
+def test_webhooks_receive_each_step_that_is_done(sf: Cluster, step: Step) -> None:
+    Webhook.objects.create(
+        name="chat", url="https://8.8.8.8/hook", kinds=["executions"], created_by="x",
+        created_at=step.published_at,
+    )  # fmt: skip
+    acknowledge(sf, [row(5)], [])
+    assert not Delivery.objects.exists()
+    acknowledge(sf, [row(5)], [])
+    assert Delivery.objects.count() == 1
 
 
 def test_a_cluster_without_a_published_step_has_nothing_to_acknowledge(sf: Cluster) -> None:

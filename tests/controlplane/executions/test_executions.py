@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.errors import Conflict, Forbidden, Invalid
-from controlplane.executions import control, progression, startup
+from controlplane.executions import control, progression, startup, steps
 from controlplane.executions.progress import progress_of
 from controlplane.models import AuditEntry, Cluster, Execution, Node, Proposal, RoutingVersion, Step
 from controlplane.proposals import decisions, requests, transitions
@@ -67,6 +67,29 @@ def test_every_step_is_one_version_that_names_its_proposal(
         "proposal.finish",
     ]  # fmt: skip
     assert set(actions[1:].values_list("seal", flat=True)) == {proposal.seal}
+
+
+def test_each_operation_returns_the_changed_proposal(approver: Actor, cluster: Cluster) -> None:
+    proposal = begun(approver, cluster)
+    assert control.pause(approver, proposal, "a call").state == "paused"
+    assert control.resume(approver, proposal).state == "executing"
+    assert control.finish_step(approver, proposal, "enough").state == "executing"
+    batch(cluster, _step(proposal))
+    progression.advance(proposal.pk)
+    proposal.refresh_from_db()
+    assert proposal.state == "stopped"
+    back = control.roll_back(approver, proposal, proposal.seal, "worse")
+    assert back.state == "rolling back"
+
+
+def test_a_skipped_action_does_not_end_its_step(approver: Actor, cluster: Cluster) -> None:
+    """The step has the actions after it; all keep their places in the plan."""
+    proposal = ready(approver, cluster)
+    queries.end(approver, cluster, moved_names(proposal)[:1])
+    selection = steps.select(cluster, proposal.plan, 3)
+    assert selection.skipped == [(3, "ended")]
+    assert list(selection.actions) == list(range(4, 3 + len(proposal.plan)))
+    assert selection.tasks == len(selection.actions)
 
 
 def test_asked_many_times_it_is_done_once(approver: Actor, cluster: Cluster) -> None:

@@ -19,14 +19,22 @@ from controlplane.executions.action_status import (
     statuses,
     steps_of,
 )
-from controlplane.executions.progress import execution_of, progress_of, running, waiting_for
+from controlplane.executions.progress import (
+    execution_of,
+    progress_of,
+    running,
+    waiting_for,
+    waits_of,
+)
 from controlplane.models import Cluster, Execution, Proposal, Step
 from controlplane.proposals.listing import ProposalFilters, proposals_listing
 from controlplane.topology import placement, queries
+from controlplane.topology.applicability import OBSTACLES
 from tests.support.execution import (
     batch,
     begun,
     carried_out,
+    execution_row,
     moved_names,
     moves_of,
     ready,
@@ -65,6 +73,7 @@ def test_progress_counts_what_has_arrived_and_not_what_is_under_way(
     proposal = begun(approver, cluster)
     first = progress_of(execution_of(proposal))
     assert (first.actions, first.total, first.step) == (0, len(proposal.actions), 1)
+    assert (first.applied, first.skipped) == (0, 0)
     acknowledged(proposal)
     second = progress_of(execution_of(proposal))
     assert (second.actions, second.steps, second.step, second.bytes) == (1, 2, 2, 1000)
@@ -93,6 +102,36 @@ def test_the_time_to_go_follows_the_pace_of_the_steps(approver: Actor, cluster: 
     )
     Execution.objects.update(not_before=until)
     assert progress_of(execution_of(proposal)).eta_s == pytest.approx(20.0 * left + 100, abs=1)
+
+
+def test_the_pace_is_that_of_an_action(sf: Cluster) -> None:
+    """Six seconds for three actions are two for each of the seven others."""
+    row = execution_row(sf)
+    Proposal.objects.update(predicted={"actions": 10, "bytes": 0, "seconds": 99.0})
+    Step.objects.create(
+        execution=row, number=1, direction="forward", first=0, stop=3, applied=2, state="done",
+        published_at=row.started_at, acknowledged_at=row.started_at + timedelta(seconds=6),
+    )  # fmt: skip
+    Execution.objects.update(done=3)
+    progress = progress_of(Execution.objects.get())
+    assert (progress.actions, progress.applied, progress.skipped) == (3, 2, 1)
+    assert progress.eta_s == 14.0
+
+
+def test_a_proposal_waits_for_what_its_execution_waits_for(sf: Cluster) -> None:
+    send_heartbeats(redis_client(), [sf])
+    proposal = execution_row(sf).proposal
+    assert waits_of(proposal) == ""
+    Execution.objects.update(waits="the cluster is stopped")
+    assert waits_of(proposal) == "the cluster is stopped"
+    proposal.state = Proposal.State.DONE
+    assert waits_of(proposal) == ""
+
+
+def test_a_skipped_action_names_its_obstacle() -> None:
+    for code, text in OBSTACLES.items():
+        assert ActionStatus(Status.SKIPPED, 1, code).obstacle == text
+    assert ActionStatus(Status.SKIPPED, 1, "other").obstacle == "other"
 
 
 def test_what_stands_still_has_no_time_to_go(

@@ -35,6 +35,7 @@ def test_a_healthy_step_allows_one_more_up_to_the_limit(cap: int, expected: int)
     allowance = after(cap)
     assert (allowance.cap, allowance.not_before, allowance.waits) == (expected, None, "")
     assert ("one more" in allowance.reason) == (expected > cap)
+    assert "None" not in allowance.reason + after(cap, p95_ms=12.0).reason
 
 
 @pytest.mark.parametrize(("cap", "expected"), [(1, 1), (2, 1), (3, 1), (4, 2), (40, 20), (90, 20)])

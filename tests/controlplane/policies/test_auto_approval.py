@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import Blackout, Cluster, LedgerEntry, Proposal
-from controlplane.policies.auto_approval import decide_auto_approval
+from controlplane.policies.auto_approval import decide_auto_approval, refusals
 from controlplane.policies.settings import PolicySettings, settings_of
 from tests.support.execution import ready, scattered
 
@@ -52,6 +52,12 @@ def test_size_is_bounded(plan: Proposal) -> None:
     verdict = decide_auto_approval(plan, policy(plan), WEDNESDAY)
     assert (verdict.code, verdict.number, verdict.limit) == ("bytes", 11_000_000, 10_000_000)
     assert "11 MB of state, at most 10 MB" in verdict.text
+
+
+def test_every_refusal_is_listed_in_its_order(plan: Proposal) -> None:
+    strict = policy(plan, auto_kinds=[], auto_moves=1, auto_gain=0.99)
+    assert [refusal.code for refusal in refusals(plan, strict)] == ["kind", "moves", "gain"]
+    assert refusals(plan, policy(plan)) == []
 
 
 def test_a_gain_is_asked_for(plan: Proposal) -> None:

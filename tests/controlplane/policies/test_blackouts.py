@@ -36,6 +36,7 @@ def at(hour: int, minute: int = 0, day: int = 0) -> datetime:
     ("moment", "until"),
     [
         (at(8, 29), None),
+        (at(8, 30) - timedelta(microseconds=1), None),
         (at(8, 30), at(10)),
         (at(9, 59), at(10)),
         (at(10), None),
@@ -125,6 +126,8 @@ def test_what_makes_no_blackout_is_refused(
 def test_it_is_added_and_removed_with_its_trace(admin: Actor, operator: Actor, sf: Cluster) -> None:
     row = add_blackout(admin, sf, cron=" 30  8 * * 1-5", minutes=90, reason="rush hour")
     assert (row.cron, row.owner) == ("30 8 * * 1-5", admin.name)
+    with pytest.raises(Forbidden):
+        add_blackout(operator, sf, cron="0 0 * * *", minutes=90, reason="mine")
     with pytest.raises(Forbidden):
         remove_blackout(operator, sf, row.pk)
     remove_blackout(admin, sf, row.pk, "moved")

@@ -48,3 +48,6 @@ def test_days(days: list[int], told: str) -> None:
 
 def test_sizes() -> None:
     assert [size_text(n) for n in (12, 1500, 10_000_000)] == ["12 bytes", "1.5 kB", "10 MB"]
+    units = [size_text(1000**power) for power in range(5)]
+    assert units == ["1 bytes", "1 kB", "1 MB", "1 GB", "1 TB"]
+    assert size_text(999) == "999 bytes"

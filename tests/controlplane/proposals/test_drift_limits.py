@@ -183,6 +183,32 @@ def test_a_pause_of_the_observation_starts_again(proposal: Proposal, took_s: flo
     assert (drift.lasted_s, proposal.drifting_since) == (0.0, again)
 
 
+def test_a_minute_is_the_longest_pause_without_a_review(proposal: Proposal) -> None:
+    set_rates(30.0, 90.0)
+    observed(proposal, NOW)
+    assert observed(proposal, NOW + timedelta(seconds=60)).lasted_s == 60.0
+    assert observed(proposal, NOW + timedelta(seconds=120, microseconds=1)).lasted_s == 0.0
+
+
+def test_drift_lasts_so_many_milliseconds(proposal: Proposal) -> None:
+    set_rates(30.0, 90.0)
+    observed(proposal, NOW)
+    assert observed(proposal, NOW + timedelta(seconds=1.23456)).lasted_s == 1.235
+
+
+def test_drift_that_is_over_is_cleared_without_samples(proposal: Proposal) -> None:
+    """The time that it was seen does not start a later drift either."""
+    set_rates(30.0, 90.0)
+    observed(proposal, NOW)
+    set_rates(10.0, 30.0)
+    Cluster.objects.update(last_sample_at=NOW - timedelta(hours=1))
+    observed(proposal, NOW + SECOND)
+    assert seen(proposal) == (None, None)
+    proposal.drift_seen_at = NOW
+    set_rates(30.0, 90.0)
+    assert drift_of(proposal, policy=POLICY, now=NOW + SECOND).lasted_s == 0.0
+
+
 def test_a_clock_that_goes_back_starts_again(proposal: Proposal) -> None:
     set_rates(30.0, 90.0)
     observed(proposal, NOW)

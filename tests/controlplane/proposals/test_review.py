@@ -77,6 +77,15 @@ def test_a_plan_whose_gain_is_lost_becomes_stale_while_it_waits(proposal: Propos
     assert proposal.review["applicable"] == 0
 
 
+def test_all_of_the_gain_may_be_lost_if_the_policy_tolerates_it(proposal: Proposal) -> None:
+    """Though another hand has changed the queries."""
+    set_policy(proposal.cluster, tolerated_gain_loss=1.0)
+    lose_the_gain(proposal)
+    assert staleness.review_waiting(timezone.now() + staleness.EVERY) == 1
+    proposal.refresh_from_db()
+    assert (proposal.state, proposal.review["gain_lost"]) == ("ready", 1.0)
+
+
 def test_a_part_of_the_gain_may_be_lost(
     approver: Actor, operator: Actor, proposal: Proposal
 ) -> None:

@@ -17,6 +17,7 @@ def test_a_proposal_without_drift_stays_ready(operator: Actor, sf: Cluster) -> N
     refuse_if_stale(proposal)
     proposal.refresh_from_db()
     assert (proposal.state, proposal.drift) == ("ready", {})
+    assert proposal.review["drift"]["stale"] is False
 
 
 def test_a_drifted_proposal_is_marked_and_refused(operator: Actor, sf: Cluster) -> None:
@@ -26,7 +27,7 @@ def test_a_drifted_proposal_is_marked_and_refused(operator: Actor, sf: Cluster) 
         refuse_if_stale(proposal)
     proposal.refresh_from_db()
     assert (refused.value.code, proposal.state) == ("stale", "stale")
-    assert proposal.drift == refused.value.data
+    assert proposal.drift == proposal.review["drift"] == refused.value.data
 
 
 def test_another_state_is_left_as_it_is(operator: Actor, sf: Cluster) -> None:

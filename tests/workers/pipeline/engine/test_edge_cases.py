@@ -35,6 +35,11 @@ def test_decimals_beyond_64_bits_are_computed_on_either_side(left: Decimal, righ
     assert divide(a, b).to_pylist() == [quotient, None]
 
 
+def test_a_quotient_beyond_64_bits_is_exact() -> None:
+    up, down = decimals(Decimal(9 * 10**8)), decimals(Decimal("0.000000001"))
+    assert divide(up, down).to_pylist() == [Decimal(9 * 10**17)]
+
+
 def test_a_product_is_rounded_half_to_even() -> None:
     units = decimals(Decimal("0.000000001"), Decimal("0.000000003"), LARGE)
     half = decimals(Decimal("0.5"), Decimal("0.5"), Decimal(2))

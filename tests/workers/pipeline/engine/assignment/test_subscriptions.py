@@ -48,6 +48,16 @@ def test_a_pane_belongs_to_every_query_of_its_stream() -> None:
     assert set(owned["task"]) == {0}
 
 
+def test_records_of_a_former_only_task_are_for_its_successor() -> None:
+    """Of two queries with one task when the records were routed, one has no successor here."""
+    former = Intake(column="to")
+    kept, gone = (replace(subscription(query, tasks=4), backlog=np.array([successor]))
+                  for query, successor in ((10, 3), (20, NOT_OWNED)))  # fmt: skip
+    rows = pa.table({"stream": [1, 1], "pane": [0, 1], "task": [0, 0]})
+    owned = group(kept, gone, intake=former).owned(rows, ()).to_pydict()
+    assert (owned["query"], owned["task"]) == ([10, 10], [3, 3])
+
+
 def test_a_group_has_its_pairs_by_stream() -> None:
     shared = group(*(subscription(query, streams) for query, streams in STREAMS.items()))
     assert list(zip(shared.stream.tolist(), shared.member.tolist(), strict=True)) == [

@@ -56,6 +56,21 @@ def test_a_child_that_makes_no_progress_is_killed_without_another_wait(
     assert waits == []
 
 
+def test_a_child_that_stops_reporting_without_an_end_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(limits.CALL_SECONDS, "0.02")
+    limits.call_seconds.cache_clear()
+
+    def silent(_: Collection[int]) -> None:
+        os.closerange(3, 1024)
+        signal.pause()
+
+    outcome = run_probe([1], silent)
+    limits.call_seconds.cache_clear()
+    assert outcome.problem.endswith("signal SIGKILL")
+
+
 def test_a_call_that_ends_its_process_is_a_fault() -> None:
     probe_call(lambda: None)
     with pytest.raises(QueryFault):
