@@ -24,7 +24,7 @@ TEXTS = {
     3: QueryText({"n": "count(*)", "top": "top_k(w, 2)"}, key=["w"]),
     4: QueryText({"n": "count(*)", "top": "top_k(v, 2)"}, key=["w"]),
 }
-FIRST = {"v": [1, 2, 2, 3, None], "w": [7, 7, 8, 9, 9]}
+FIRST: dict[str, list[int | None]] = {"v": [1, 2, 2, 3, None], "w": [7, 7, 8, 9, 9]}
 
 
 def computations(kind: Kind) -> dict[int, Computation]:
