@@ -129,3 +129,31 @@ def duration(length: timedelta) -> str:
         if seconds >= size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def with_unit(value: float | None, unit: str) -> tuple[str, str]:
+    """Return a measure as number and unit: 3.4 and s, 103 and %, 2.72 and "", 2,640 and /s.
+
+    `unit`: ms, s, share, ratio or records/s.
+    """
+    if value is None:
+        return MISSING, ""
+    if unit == "ms":
+        return (f"{value / 1000:,.1f}", "s") if value >= 1000 else (f"{value:.0f}", "ms")  # noqa: PLR2004
+    if unit == "share":
+        return points(value), "%"
+    if unit == "records/s":
+        return compact(round(value) if value >= 100 else value), "/s"  # noqa: PLR2004
+    return (f"{value:.0f}", "s") if unit == "s" else (ratio(value), "")
+
+
+def change(value: float | None, before: float | None, unit: str) -> str:
+    """Return the change of a measure with its direction and unit: ↑ 0.9 s, ↓ 17 points."""
+    if value is None or before is None:
+        return "no earlier value"
+    number, shown = with_unit(abs(value - before), unit)
+    if not any(digit in number for digit in "123456789"):
+        return "no change"
+    arrow = "↑" if value > before else "↓"
+    shown = {"%": " points", "/s": "/s", "": ""}.get(shown, f" {shown}")
+    return f"{arrow} {number}{shown}"

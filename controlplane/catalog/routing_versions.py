@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Min, Q, QuerySet
+from django.db.models.functions import TruncMinute
 
 from controlplane.models import Cluster, RoutingVersion
 from controlplane.pagination.cursors import Place, Slice, slice_of
@@ -53,3 +54,40 @@ def routing_between(
         .select_related("proposal")
         .defer("ops", "proposal__actions", "proposal__imbalance_after")
     )
+
+
+@dataclass(frozen=True)
+class AppliedPlan:
+    """A proposal whose first routing version took effect at `at`, and the number of versions."""
+
+    proposal: int
+    at: datetime
+    versions: int
+
+
+def plans_between(cluster: Cluster, start: datetime, end: datetime) -> list[AppliedPlan]:
+    """Return the proposals that took effect in a time range, oldest first."""
+    rows = (
+        cluster.routing_versions.filter(
+            created_at__gte=start, created_at__lt=end, proposal__isnull=False
+        )
+        .exclude(applied_at=None)
+        .order_by()
+        .values_list("proposal")
+        .annotate(at=Min("applied_at"), versions=Count("id"))
+    )
+    return sorted((AppliedPlan(*row) for row in rows), key=lambda plan: plan.at)
+
+
+def placements_between(cluster: Cluster, start: datetime, end: datetime) -> dict[datetime, int]:
+    """Return the number of versions without a proposal by minute, of a time range."""
+    rows = (
+        cluster.routing_versions.filter(
+            created_at__gte=start, created_at__lt=end, proposal__isnull=True
+        )
+        .order_by()
+        .annotate(minute=TruncMinute("created_at"))
+        .values_list("minute")
+        .annotate(count=Count("id"))
+    )
+    return dict(rows)

@@ -19,7 +19,7 @@ _STATES: Final = {
     Cluster.State.CATCHING_UP: "The cluster catches up with its backlog",
     Cluster.State.DEGRADED: "The cluster runs with an error",
 }
-_FIRST_FIGURES: Final = "Figures appear with the first micro-batch, 20 to 40 s after the start."
+FIRST_FIGURES: Final = "Figures appear with the first micro-batch, 20 to 40 s after the start."
 _IDLE: Final = "The cluster is idle: there are no new records"
 _NO_RECORDS: Final = "Figures are those of the last micro-batch."
 _START: Final = "Start a cluster on its page."
@@ -41,16 +41,19 @@ def cluster_status(cluster: Cluster, sample: Mapping[str, Any], now: datetime) -
     if state == Cluster.State.STOPPED:
         return ClusterStatus(thresholds.UNKNOWN, "The cluster is stopped", _STOPPED)
     if state in _STATES:
-        cause = cluster.state_detail
-        if state == Cluster.State.STARTING:
-            cause = f"{cause}. {_FIRST_FIGURES}" if cause else _FIRST_FIGURES
-        return ClusterStatus(
-            thresholds.STATES[state], _STATES[Cluster.State(state)], _sentence(cause)
-        )
+        return ClusterStatus(thresholds.STATES[state], *state_title(cluster))
     status = _by_limits(_measures(cluster, sample, now))
     if status.grade == thresholds.GOOD and _is_old(cluster, now):
         return ClusterStatus(thresholds.GOOD, _IDLE, _NO_RECORDS)
     return status
+
+
+def state_title(cluster: Cluster) -> tuple[str, str]:
+    """Return the sentence about a state other than running and stopped, and its cause."""
+    cause = cluster.state_detail
+    if cluster.state == Cluster.State.STARTING:
+        cause = f"{cause}. {FIRST_FIGURES}" if cause else FIRST_FIGURES
+    return _STATES[Cluster.State(cluster.state)], _sentence(cause)
 
 
 def _is_old(cluster: Cluster, now: datetime) -> bool:
@@ -114,7 +117,7 @@ def _by_limits(measures: Sequence[tuple[str, str]]) -> ClusterStatus:
     if near:
         return ClusterStatus(thresholds.WARN, f"Near a limit: {', '.join(near)}")
     if not measures:
-        return ClusterStatus(thresholds.UNKNOWN, "No figures yet", _FIRST_FIGURES)
+        return ClusterStatus(thresholds.UNKNOWN, "No figures yet", FIRST_FIGURES)
     return ClusterStatus(
         thresholds.GOOD, "Imbalance and latency are within their limits, and data are fresh"
     )

@@ -1,208 +1,189 @@
-"""The live charts of a cluster: loads, balance, replication, latency and rates."""
+"""The live charts of a cluster: latency, imbalance, replication factor and records.
+
+A trace names its figure (`meta.field`); static/js/charts.js fills it with samples, so that they
+are sent once for all charts.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from controlplane.wire.figures import figure_of
-from dashboard import thresholds
+from dashboard import numbers
 from dashboard.figures.parts import (
     Figure,
+    PlanMark,
     Trace,
-    VersionMark,
-    category_axis,
     figure,
-    line,
     marks_axis,
+    plan_marks,
+    scatter,
     value_axis,
-    version_labels,
-    version_marks,
 )
-from dashboard.figures.thinning import Sample
 
-LOADS: Final = figure_of("loads")
-# Load over capacity where the colours end: above it all is equally too much.
-FULL_SCALE = 1.2
-NAMED_ROWS = 12
-# Calm up to the first limit, then watch, then act; steps where the meaning changes.
-LOAD_SCALE = [
-    [0.0, "--load-0"],
-    [thresholds.LOAD.warn / FULL_SCALE, "--load-1"],
-    [thresholds.LOAD.warn / FULL_SCALE, "--load-2"],
-    [thresholds.LOAD.bad / FULL_SCALE, "--load-3"],
-    [thresholds.LOAD.bad / FULL_SCALE, "--load-4"],
-    [1.0, "--load-4"],
-]
+_SECONDS: Final = 0.001
+# Room for the words at the ends of the lines.
+_MARGIN: Final = {"l": 44, "r": 64, "t": 24, "b": 26}
+# More than any axis shows above its limit.
+_BEYOND: Final = 50.0
 
 
 @dataclass(frozen=True)
-class NodeSeries:
-    """A node in a chart; capacity in records/s."""
+class ChartLimits:
+    """The limits of the policy, None for none: latency in ms, the others as ratios.
 
-    index: int
+    `bound`: the lower bound of the replication factor.
+    """
+
+    latency_ms: float | None = None
+    imbalance: float | None = None
+    replication: float | None = None
+    bound: float | None = None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a chart: the name of its figure, its colour, the word at its end, and its dash.
+
+    `word`: "" for the newest value.
+    """
+
     name: str
-    capacity: float
+    color: str
+    word: str = ""
+    dash: str = "solid"
+    width: float = 1.75
 
 
-def cluster_figures(
-    samples: Sequence[Sample], nodes: Sequence[NodeSeries], marks: Sequence[VersionMark]
-) -> dict[str, Figure]:
-    """Return every chart of the cluster page by its name."""
+LATENCY: Final = (
+    Line("p50", "--series-2", "p50"),
+    Line("p95", "--series-1", "p95"),
+    Line("p99", "--series-4", "p99", "dash", 1.4),
+)
+RATES: Final = (
+    Line("in", "--series-1", "in"),
+    Line("delivered", "--series-4", "delivered", "dash"),
+)
+
+
+def cluster_figures(limits: ChartLimits, marks: Sequence[PlanMark]) -> dict[str, Figure]:
+    """Return every chart of the cluster page by its name, without samples."""
     return {
-        "heat": heat(samples, nodes),
-        "bars": bars(samples[-1] if samples else {}, nodes),
-        "imbalance": imbalance(samples, marks),
-        "replication": replication(samples, marks),
-        "latency": latency(samples, marks),
-        "rates": rates(samples, marks),
+        "latency": latency(limits, marks),
+        "imbalance": imbalance(limits, marks),
+        "replication": replication(limits, marks),
+        "rates": rates(marks),
     }
 
 
-def heat(samples: Sequence[Sample], nodes: Sequence[NodeSeries]) -> Figure:
-    """Draw load over capacity per node (rows) over time (columns)."""
-    trace: Trace = {
-        "type": "heatmap",
-        "x": [sample["t"] for sample in samples],
-        "y": [node.name for node in nodes],
-        "z": [[share(sample, node) for sample in samples] for node in nodes],
-        "zmin": 0,
-        "zmax": FULL_SCALE,
-        "colorscale": LOAD_SCALE,
-        "showscale": False,
-        "ygap": 2,
-        "hovertemplate": "%{y}: %{z:.0%} of capacity<br>%{x|%H:%M:%S}<extra></extra>",
-        "meta": {
-            "heat": [node.index for node in nodes],
-            "capacity": [node.capacity for node in nodes],
-        },
-    }
-    # Every name is shown while there is room for a line of text each.
-    ticks = {"dtick": 1} if len(nodes) <= NAMED_ROWS else {}
-    rows = category_axis() | {"autorange": "reversed", "linecolor": "--clear"} | ticks
-    return figure([trace], hovermode="closest", yaxis=rows)
+def latency(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
+    """Return the chart of the percentiles of the time from the log to the result, in s."""
+    value = None if limits.latency_ms is None else limits.latency_ms * _SECONDS
+    shapes = forbidden(value, f"limit for p95: {numbers.milliseconds(limits.latency_ms)}")
+    axis = value_axis("", ticksuffix=" s")
+    return _over_time(LATENCY, marks, axis, shapes, scale=_SECONDS, hover="%{y:.2f} s")
 
 
-def bars(sample: Sample, nodes: Sequence[NodeSeries]) -> Figure:
-    """Draw the newest load per node (records/s) against its declared capacity."""
-    names = [node.name for node in nodes]
-    shares = [share(sample, node) or 0.0 for node in nodes]
-    capacity: Trace = {
-        "type": "bar",
-        "name": "capacity",
-        "x": names,
-        "y": [node.capacity for node in nodes],
-        "width": 0.78,
-        "marker": {"color": "--sunken", "line": {"color": "--line-strong", "width": 1}},
-        "hovertemplate": f"%{{y:,.3~r}} {LOADS.unit}",
-    }
-    load: Trace = {
-        "type": "bar",
-        "name": LOADS.label,
-        "x": names,
-        "y": [load_of(sample, node) for node in nodes],
-        "width": 0.5,
-        "marker": {"color": shares, "colorscale": LOAD_SCALE, "cmin": 0, "cmax": FULL_SCALE},
-        "hovertemplate": f"%{{y:,.3~r}} {LOADS.unit} (%{{marker.color:.0%}} of capacity)",
-        "meta": {
-            LOADS.name: [node.index for node in nodes],
-            "capacity": [node.capacity for node in nodes],
-        },
-    }
-    return figure(
-        [capacity, load],
-        barmode="overlay",
-        xaxis=category_axis(),
-        yaxis=_axis(LOADS.name),
-        showlegend=False,
-    )
+def imbalance(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
+    """Return the chart of the fullest node's load over capacity, minus the mean over nodes."""
+    shapes = forbidden(limits.imbalance, f"limit {numbers.percent(limits.imbalance)}")
+    lines = (Line("imbalance", "--series-1"),)
+    axis = value_axis("", tickformat=".0%")
+    return _over_time(lines, marks, axis, shapes, text="percent", hover="%{y:.1%}")
 
 
-def imbalance(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
-    """Draw the most loaded node's load over capacity, minus the mean over nodes."""
-    drawn = _line("imbalance", samples, "--chart-1", hovertemplate="%{y:.1%}")
-    axis = _axis("imbalance", tickformat=".0%")
-    return _over_time([drawn], marks, axis, shapes=[limit_line(thresholds.IMBALANCE.bad, "--bad")])
-
-
-def replication(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
-    """Draw delivered over source traffic, with its lower bound 1."""
-    drawn = _line("rf", samples, "--chart-1", hovertemplate="%{y:.3f}")
-    bound = limit_line(1.0, "--muted", "lower bound 1")
-    return _over_time([drawn], marks, _axis("rf", rangemode="normal", minallowed=0.9), [bound])
-
-
-def latency(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
-    """Draw the percentiles of the time from the log to the result, in ms."""
-    lines = [
-        _line("p50", samples, "--chart-1", line={"dash": "dot"}),
-        _line("p95", samples, "--chart-1", line={"width": 2}),
-        _line("p99", samples, "--chart-3", line={"width": 1.2}),
+def replication(limits: ChartLimits, marks: Sequence[PlanMark]) -> Figure:
+    """Return the chart of delivered over read records, with its limit and its lower bound."""
+    bound = 1.0 if limits.bound is None else limits.bound
+    times = "" if limits.replication is None else f" ({limits.replication / bound:.3g} × its bound)"  # noqa: RUF001 - the sign of a product
+    shapes = [
+        *forbidden(limits.replication, f"limit {numbers.ratio(limits.replication)}{times}"),
+        level(bound, "--muted", "dot", f"lower bound {numbers.ratio(bound)}"),
     ]
-    return _over_time(lines, marks, _axis("p95"))
+    lines = (Line("rf", "--series-1"),)
+    axis = value_axis("", rangemode="normal", minallowed=0)
+    return _over_time(lines, marks, axis, shapes, text="ratio", hover="%{y:.3f}", floor=1.0)
 
 
-def rates(samples: Sequence[Sample], marks: Sequence[VersionMark]) -> Figure:
-    """Draw input records/s and records/s delivered to nodes."""
-    lines = [
-        _line("in", samples, "--chart-1", line={"width": 2}),
-        _line("delivered", samples, "--chart-2", line={"dash": "dash"}),
-    ]
-    return _over_time(lines, marks, _axis("in"))
+def rates(marks: Sequence[PlanMark]) -> Figure:
+    """Return the chart of records/s that are read, and that are delivered to nodes."""
+    return _over_time(RATES, marks, value_axis(""), (), hover="%{y:,.3~r} records/s")
 
 
-def _line(name: str, samples: Sequence[Sample], color: str, **more: Any) -> Trace:
-    """Return a figure of the samples over time, with its declared label and unit."""
-    declared = figure_of(name)
-    return line(declared.label or declared.title, name, samples, color, declared.unit, **more)
+def forbidden(limit: float | None, text: str) -> list[dict[str, Any]]:
+    """Return the labelled limit, with the forbidden side shaded; nothing without a limit."""
+    if limit is None:
+        return []
+    shade: dict[str, Any] = {
+        "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": limit, "y1": _BEYOND * limit,
+        "fillcolor": "--bad-soft", "line": {"width": 0}, "layer": "below",
+    }  # fmt: skip
+    return [shade, level(limit, "--limit", "dash", text)]
 
 
-def _axis(name: str, **more: Any) -> dict[str, Any]:
-    """Return the axis of a figure, with its declared title."""
-    declared = figure_of(name)
-    return value_axis(declared.axis or declared.unit, **more)
-
-
-def limit_line(value: float, color: str, text: str = "") -> dict[str, Any]:
-    """Return a horizontal line over the whole width, with an optional name."""
-    shape: dict[str, Any] = {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "y0": value,
-        "y1": value,
-        "line": {"color": color, "width": 1, "dash": "dash"},
-        "layer": "below",
-    }
-    if text:
-        font = {"size": 10, "color": color}
-        shape["label"] = {"text": text, "textposition": "end", "yanchor": "top", "font": font}
-    return shape
-
-
-def share(sample: Sample, node: NodeSeries) -> float | None:
-    """Return a node's load over its capacity, None if the sample does not have it."""
-    load = load_of(sample, node)
-    return None if load is None else load / node.capacity
-
-
-def load_of(sample: Sample, node: NodeSeries) -> float | None:
-    """Return a node's load in records/s, None if the sample does not have it."""
-    loads: list[float] = sample.get(LOADS.name) or []
-    return loads[node.index] if node.index < len(loads) else None
+def level(value: float, color: str, dash: str, text: str) -> dict[str, Any]:
+    """Return a horizontal line over the whole width, with its name above its start."""
+    return {
+        "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": value, "y1": value,
+        "line": {"color": color, "width": 1.5, "dash": dash}, "layer": "below",
+        "label": {
+            "text": text, "textposition": "start", "yanchor": "bottom", "padding": 3,
+            "font": {"size": 11, "color": color},
+        },
+    }  # fmt: skip
 
 
 def _over_time(
-    lines: Sequence[Trace],
-    marks: Sequence[VersionMark],
+    lines: Sequence[Line],
+    marks: Sequence[PlanMark],
     axis: dict[str, Any],
     shapes: Sequence[dict[str, Any]] = (),
+    *,
+    hover: str,
+    scale: float = 1.0,
+    text: str = "",
+    floor: float = 0.0,
 ) -> Figure:
+    """Return a chart of lines over time; `floor`: where the axis starts, `text`: of end labels."""
+    drawn = [_trace(line, hover, scale) for line in lines]
+    # The highest line of the axis is the limit, unless the values are far from it.
+    levels = [shape["y0"] for shape in shapes if shape["type"] == "line"]
     return figure(
-        [*lines, version_marks(marks), version_labels(marks)],
-        yaxis=axis,
+        [*drawn, _ends(lines, scale, text), plan_marks(marks)],
+        yaxis=axis | {"fixedrange": True},
         yaxis2=marks_axis(),
         shapes=list(shapes),
-        showlegend=len(lines) > 1,
-        margin={"l": 52, "r": 12, "t": 26 if len(lines) > 1 else 14, "b": 28},
+        showlegend=False,
+        margin=_MARGIN,
+        meta={"levels": levels, "floor": floor},
+        dragmode="zoom",
     )
+
+
+def _trace(line: Line, hover: str, scale: float) -> Trace:
+    declared = figure_of(line.name)
+    drawn = scatter(declared.label or declared.title, [], [])
+    return drawn | {
+        "line": {"color": line.color, "width": line.width, "dash": line.dash},
+        "connectgaps": False,
+        "hovertemplate": hover,
+        "meta": {"field": line.name, "scale": scale},
+    }
+
+
+def _ends(lines: Sequence[Line], scale: float, text: str) -> Trace:
+    """Return the words at the ends of the lines."""
+    return scatter("ends", [], [], "text") | {
+        "text": [],
+        "textposition": "middle right",
+        "textfont": {"size": 11, "color": [line.color for line in lines]},
+        "hoverinfo": "skip",
+        "cliponaxis": False,
+        "showlegend": False,
+        "meta": {
+            "ends": [line.name for line in lines],
+            "words": [line.word for line in lines],
+            "scale": scale,
+            "format": text,
+        },
+    }

@@ -1,4 +1,4 @@
-"""Common parts of figures: axes, margins, hover labels, marks of routing versions."""
+"""Common parts of figures: axes, margins, hover labels, marks of plans."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,6 @@ from typing import Any
 Figure = dict[str, Any]
 Trace = dict[str, Any]
 
-# Height of the version numbers on the axis of the marks; static/js/charts.js keeps it.
-LABELS_AT = 0.94
 COLORS = tuple(f"--chart-{number}" for number in range(1, 9))
 # Symbols distinguish lines without colours, too; seven beside eight colours and three
 # dashes: no two of the first 56 look alike.
@@ -24,13 +22,13 @@ CONFIG: dict[str, Any] = {"displayModeBar": False, "responsive": True, "doubleCl
 
 
 @dataclass(frozen=True)
-class VersionMark:
-    """A routing version that took effect at t (ms); proposal: the id of its proposal."""
+class PlanMark:
+    """An event that took effect at t (ms): its short label, a sentence, and the URL of its page."""
 
     t: int
-    version: int
+    label: str
     text: str
-    proposal: int | None = None
+    url: str = ""
 
 
 def figure(data: Sequence[Trace], **layout: Any) -> Figure:
@@ -132,53 +130,31 @@ def line(
     return drawn | more
 
 
-def version_marks(marks: Sequence[VersionMark]) -> Trace:
-    """Return a vertical line per routing version, over the whole height for those of proposals.
+def plan_marks(marks: Sequence[PlanMark]) -> Trace:
+    """Return a vertical line with a label per plan, or per exceeded limit.
 
     The lines are error bars of points on a second axis from 0 to 1: a live update adds points and
     leaves the layout alone.
     """
-    return scatter("routing", [mark.t for mark in marks], [1.0] * len(marks), "markers") | {
+    return scatter("plans", [mark.t for mark in marks], [1.0] * len(marks), "text") | {
         "yaxis": "y2",
-        "customdata": [[mark.version, mark.text, mark.proposal] for mark in marks],
-        "hovertemplate": "v%{customdata[0]}: %{customdata[1]}<extra></extra>",
-        "marker": {
-            "symbol": "triangle-down",
-            "size": [7 if mark.proposal else 0 for mark in marks],
-            "color": "--accent",
-        },
+        "customdata": [[mark.label, mark.text, mark.url] for mark in marks],
+        "text": [mark.label for mark in marks],
+        "textposition": "top center",
+        "textfont": {"size": 11, "color": "--muted"},
+        "hovertemplate": "%{customdata[1]}<extra></extra>",
         "error_y": {
             "type": "data",
             "symmetric": False,
             "array": [0.0] * len(marks),
-            "arrayminus": [1.0 if mark.proposal else 0.06 for mark in marks],
-            "color": "--accent",
+            "arrayminus": [1.0] * len(marks),
+            "color": "--muted",
             "thickness": 1,
             "width": 0,
         },
         "cliponaxis": False,
         "showlegend": False,
         "meta": {"marks": True},
-    }
-
-
-def version_labels(marks: Sequence[VersionMark]) -> Trace:
-    """Return the labels of the versions of proposals.
-
-    A trace of their own: Plotly loses texts on updates where some of a trace's texts are empty.
-    """
-    shown = [mark for mark in marks if mark.proposal]
-    # Below the short ticks of the other versions.
-    heights = [LABELS_AT] * len(shown)
-    return scatter("proposals", [mark.t for mark in shown], heights, "text") | {
-        "yaxis": "y2",
-        "text": [f"v{mark.version}" for mark in shown],
-        "textposition": "bottom right",
-        "textfont": {"size": 11, "color": "--accent"},
-        "hoverinfo": "skip",
-        "cliponaxis": False,
-        "showlegend": False,
-        "meta": {"labels": True},
     }
 
 

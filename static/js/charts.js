@@ -1,114 +1,136 @@
-// Charts that live: a window of samples, redrawn at most once per frame and four times a second.
+// Charts that live: a window of samples, drawn at most once per second, and not more often than a
+// pixel of the chart stands for. Charts out of view, of a hidden or paused page are not drawn.
 
+import { currentRange, isPaused } from "./range.js";
+import { format } from "./format.js";
 import { SampleWindow, withGaps } from "./samples.js";
 import { themed, tokenReader } from "./theme.js";
 
-const LEAST_MS = 250;
+const LEAST_MS = 950;
 const KEPT_DELAYS = 2000;
 const MOST_MARKS = 300;
-const LABELS_AT = 0.94; // as dashboard/figures/parts.py places them
+// Labels at the ends of lines are so far apart, in parts of the height.
+const LABELS_APART = 0.07;
+// A limit of more times the highest value is out of the picture: the chart names it above.
+const FAR = 2.5;
+const SPARE = 1.15;
 
 export class ChartBoard {
   /** elements: Map of figure name -> element; plotly is given so that a test can watch it. */
-  constructor(elements, answer, plotly = window.Plotly) {
-    Object.assign(this, { elements, plotly, figures: answer.figures, live: answer.live });
-    this.span = answer.end - answer.start;
-    this.shownTo = answer.end;
-    this.window = new SampleWindow(this.span, answer.resolution);
-    this.window.load(answer.samples);
-    this.paused = false;
-    this.waiting = false;
-    this.drawnAt = -Infinity;
-    this.drawnSample = this.window.last;
-    this.marks = new Map();
-    for (const trace of this.#traces("marks")) {
-      trace.x.forEach((t, i) => this.#mark(t, markOf(trace, i)));
-    }
-    addEventListener("weir:theme", () => this.#drawAll());
+  constructor(elements, plotly = window.Plotly) {
+    Object.assign(this, { elements, plotly, figures: {}, visible: new Set(), stale: new Set(), timer: null, drawnAt: -Infinity, drawnSample: null });
+    this.marks = new Map(); // key -> { t, label, text, url }
+    this.versions = new Map();
+    addEventListener("weir:theme", () => this.#drawSoon([...this.elements.keys()], 0));
+    addEventListener("weir:paused", ({ detail }) => detail || this.#schedule());
     document.addEventListener("visibilitychange", () => this.#schedule());
-    this.#drawAll();
+    this.observer = new IntersectionObserver((entries) => this.#seen(entries), { rootMargin: "120px" });
+    for (const element of elements.values()) this.observer.observe(element);
   }
 
-  /** Take live samples; the drawing comes with the next free frame. */
+  /** Take the figures and stored samples of a range. */
+  load(answer) {
+    this.figures = answer.figures;
+    this.live = answer.live;
+    this.range = { start: answer.start, end: answer.end };
+    this.window = new SampleWindow(answer.end - answer.start, answer.resolution);
+    this.window.load(rowsOf(answer.columns));
+    this.drawnSample = this.window.last;
+    this.marks.clear();
+    const traces = Object.values(this.figures).flatMap(({ data }) => data.filter((trace) => trace.meta?.marks));
+    for (const trace of traces) trace.x.forEach((t, i) => this.#mark(t, ...trace.customdata[i]));
+    this.#drawSoon([...this.elements.keys()], 0);
+  }
+
+  /** Take live samples; they are drawn with the next free frame. */
   add(samples) {
+    if (!this.window || !this.live) return;
     const before = this.window.newest;
-    if (!this.live || !this.window.add(samples)) return;
-    if (before && this.window.newest.version !== before.version) this.#versionChanged(before);
+    if (!this.window.add(samples)) return;
+    if (before && this.window.newest.version !== before.version) this.#versionChanged(before.version);
     this.#schedule();
   }
 
   /** Remember what a routing version is about, for its mark. */
   describe(version, text, proposal) {
-    this.versions ??= new Map();
     this.versions.set(version, { text, proposal });
     if (this.versions.size > MOST_MARKS) this.versions.delete(this.versions.keys().next().value);
   }
 
-  pause(paused) {
-    this.paused = paused;
-    this.#schedule();
-  }
-
-  // Versions that take effect in one micro-batch share a moment: the one of a proposal is shown.
-  #mark(t, mark) {
-    if (!this.marks.get(t)?.proposal) this.marks.set(t, mark);
-  }
-
-  #versionOf(after, version) {
-    const known = [...(this.versions ?? [])].filter(([one]) => one > after && one <= version);
-    const [one, about] = known.find(([, { proposal }]) => proposal) ?? known.at(-1) ?? [version, null];
-    return { version: one, ...(about ?? { text: `routing version ${version} took effect`, proposal: null }) };
-  }
-
+  // Placements of single queries are many: the time strip shows them as a density.
   #versionChanged(before) {
     const { version, t } = this.window.newest;
-    this.#mark(t, { after: before.version, ...this.#versionOf(before.version, version) });
+    for (const [number, { text, proposal }] of this.versions) {
+      if (number > before && number <= version && proposal) this.#mark(t, `◆ ${proposal}`, text, "");
+    }
+  }
+
+  // A plan of many versions has one mark, where it began.
+  #mark(t, label, text, url) {
+    const known = this.marks.get(label);
+    if (!known || t < known.t) this.marks.set(label, { t, label, text, url });
     if (this.marks.size > MOST_MARKS) this.marks.delete(this.marks.keys().next().value);
   }
 
-  // One timer and one frame at most are outstanding; a hidden or paused page has neither.
+  #seen(entries) {
+    for (const { target, isIntersecting } of entries) {
+      const name = target.dataset.figure;
+      if (isIntersecting) this.visible.add(name);
+      else this.visible.delete(name);
+    }
+    if ([...this.visible].some((name) => this.stale.has(name))) this.#drawSoon([], 0);
+  }
+
   #schedule() {
-    if (this.waiting || this.paused || document.hidden || !this.live) return;
-    if (this.drawnSample === this.window.last && this.shownTo === this.window.last) return;
-    this.waiting = true;
-    const rest = Math.max(0, LEAST_MS - (performance.now() - this.drawnAt));
-    setTimeout(() => requestAnimationFrame(() => this.#redraw()), rest);
+    if (!this.live || !this.window || this.drawnSample === this.window.last) return;
+    const width = [...this.elements.values()][0]?.clientWidth || 600;
+    const least = Math.max(LEAST_MS, (this.range.end - this.range.start) / width);
+    this.#drawSoon([...this.elements.keys()], Math.max(0, least - (performance.now() - this.drawnAt)));
   }
 
-  #redraw() {
-    this.waiting = false;
-    if (this.paused || document.hidden) return;
-    this.#fill();
-    this.#drawAll();
-    this.#measure();
+  #drawSoon(names, wait) {
+    for (const name of names) this.stale.add(name);
+    if (wait === 0) { clearTimeout(this.timer); this.timer = null; }
+    this.timer ??= setTimeout(() => requestAnimationFrame(() => this.#draw(wait === 0)), wait);
   }
 
-  #fill() {
-    const samples = withGaps(this.window.samples);
-    this.shownTo = this.window.last;
-    for (const figure of Object.values(this.figures)) {
-      for (const trace of figure.data) fillTrace(trace, samples, this.window.newest);
-      if (figure.layout.xaxis?.type === "date") figure.layout.xaxis.range = [this.shownTo - this.span, this.shownTo];
-    }
-    const oldest = this.shownTo - this.span;
-    for (const trace of this.#traces("marks")) fillMarks(trace, this.marks, oldest);
-    for (const trace of this.#traces("labels")) fillLabels(trace, this.marks, oldest);
-  }
-
-  #drawAll() {
+  #draw(asked) {
+    this.timer = null;
+    if (!this.window || document.hidden || (isPaused() && !asked)) return;
     this.drawnAt = performance.now();
+    const range = this.live ? { ...this.range, ...liveRange(this.range, this.window.last) } : this.range;
+    const samples = withGaps(this.window.samples);
     const token = tokenReader();
-    for (const [name, element] of this.elements) {
-      const figure = this.figures[name];
-      if (!figure) continue;
-      const empty = !this.window.samples.length;
-      if (empty) element.dataset.waiting = this.live ? "No samples in this time range yet. The first comes with the next micro-batch." : "No samples are stored for this time range.";
-      else delete element.dataset.waiting;
-      // Without samples Plotly would draw the dates of a whole year.
-      if (empty && figure.layout.xaxis?.type === "date") figure.layout.xaxis.range = [this.shownTo - this.span, this.shownTo];
-      const { data, layout, config } = themed(figure, token);
-      this.plotly.react(element, data, layout, config);
+    let drawn = false;
+    for (const name of [...this.stale].filter((stale) => this.visible.has(stale))) {
+      this.stale.delete(name);
+      drawn = this.#drawFigure(name, samples, range, token) || drawn;
     }
+    if (drawn) this.#measure();
+  }
+
+  #drawFigure(name, samples, range, token) {
+    const [figure, element] = [this.figures[name], this.elements.get(name)];
+    if (!figure) return false;
+    if (samples.length) delete element.dataset.waiting;
+    else element.dataset.waiting = this.live ? "No samples in this time range yet. The first comes with the next micro-batch." : "No samples are stored for this time range.";
+    const top = topOf(figure, samples);
+    for (const trace of figure.data) fillTrace(trace, samples, top);
+    for (const trace of figure.data.filter(({ meta }) => meta?.marks)) fillMarks(trace, [...this.marks.values()], range);
+    const { layout } = figure;
+    layout.xaxis.range = [range.start, range.end];
+    layout.yaxis.range = [figure.layout.meta.floor && !samples.length ? 0 : lowOf(figure), top];
+    layout.annotations = farLimits(layout, top);
+    layout.datarevision = (layout.datarevision ?? 0) + 1;
+    const shown = themed(figure, token);
+    this.plotly.react(element, shown.data, shown.layout, shown.config).then(() => {
+      if (element.weirDrawn) return;
+      element.weirDrawn = true;
+      element.dispatchEvent(new CustomEvent("weir:drawn", { bubbles: true }));
+    });
+    element.setAttribute("role", "img");
+    element.setAttribute("aria-label", findingOf(figure, samples));
+    return true;
   }
 
   #measure() {
@@ -119,50 +141,90 @@ export class ChartBoard {
     if (Number.isFinite(emitted)) delays.push(Date.now() - emitted);
     if (delays.length > KEPT_DELAYS) delays.splice(0, delays.length - KEPT_DELAYS);
   }
+}
 
-  #traces(kind) {
-    return Object.values(this.figures).flatMap((figure) => figure.data.filter((trace) => trace.meta?.[kind]));
-  }
+// A live range ends with its newest sample, and at the latest now.
+function liveRange(range, last) {
+  const length = range.end - range.start;
+  const end = Math.max(last ?? 0, currentRange()?.live ? Math.min(Date.now(), (last ?? 0) + 5000) : 0) || Date.now();
+  return { start: end - length, end };
+}
+
+/** Return samples as objects from columns. */
+export function rowsOf(columns) {
+  const names = Object.keys(columns);
+  return columns.t.map((_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
 }
 
 /** Put the samples into a trace as its meta names them. */
-export function fillTrace(trace, samples, newest) {
+export function fillTrace(trace, samples, top) {
   const meta = trace.meta ?? {};
+  const scaled = (value) => (value === null || value === undefined ? null : value * (meta.scale ?? 1));
   if (meta.field) {
     trace.x = samples.map((sample) => sample.t);
-    trace.y = samples.map((sample) => sample[meta.field] ?? null);
-  } else if (meta.heat) {
-    trace.x = samples.map((sample) => sample.t);
-    trace.z = meta.heat.map((node, row) => samples.map((sample) => share(sample, node, meta.capacity[row])));
-  } else if (meta.loads && newest) {
-    trace.y = meta.loads.map((node) => newest.loads?.[node] ?? null);
-    trace.marker.color = meta.loads.map((node, row) => share(newest, node, meta.capacity[row]) ?? 0);
-  }
+    trace.y = samples.map((sample) => scaled(sample[meta.field]));
+    // A percentile that is a copy of a lower one says nothing: p99 of a small batch is its p95.
+    if (meta.field === "p99") trace.visible = differs(samples);
+  } else if (meta.ends) fillEnds(trace, samples, top, scaled);
 }
 
-function share(sample, node, capacity) {
-  const load = sample.loads?.[node];
-  return load === undefined || load === null ? null : load / capacity;
+function differs(samples) {
+  const known = samples.filter(({ p95, p99 }) => p95 && p99);
+  return known.filter(({ p95, p99 }) => p99 > 1.02 * p95).length > known.length / 20;
 }
 
-function fillMarks(trace, marks, oldest) {
-  const shown = [...marks.entries()].filter(([t]) => t >= oldest).sort((a, b) => a[0] - b[0]);
-  trace.x = shown.map(([t]) => t);
+function fillEnds(trace, samples, top, scaled) {
+  const { ends, words, format: name } = trace.meta;
+  const labels = ends.map((field, place) => {
+    const last = samples.findLast((sample) => Number.isFinite(sample[field]));
+    const hidden = !last || (field === "p99" && !differs(samples));
+    return hidden ? { t: null, y: null, text: "", place } : { t: last.t, y: scaled(last[field]), text: words[place] || format[name](last[field]), place };
+  });
+  const shown = labels.filter(({ text }) => text).sort((a, b) => a.y - b.y);
+  for (let i = 1; i < shown.length; i += 1) shown[i].y = Math.max(shown[i].y, shown[i - 1].y + LABELS_APART * top);
+  trace.x = labels.map(({ t }) => t);
+  trace.y = labels.map(({ y }) => y);
+  trace.text = labels.map(({ text }) => text && ` ${text}`);
+}
+
+function fillMarks(trace, marks, range) {
+  const shown = marks.filter(({ t }) => t >= range.start && t <= range.end).sort((a, b) => a.t - b.t);
+  trace.x = shown.map(({ t }) => t);
   trace.y = shown.map(() => 1);
-  trace.customdata = shown.map(([, mark]) => [mark.version, mark.text, mark.proposal]);
-  trace.marker.size = shown.map(([, mark]) => (mark.proposal ? 7 : 0));
+  trace.text = shown.map(({ label }) => label);
+  trace.customdata = shown.map(({ label, text, url }) => [label, text, url]);
   trace.error_y.array = shown.map(() => 0);
-  trace.error_y.arrayminus = shown.map(([, mark]) => (mark.proposal ? 1 : 0.06));
+  trace.error_y.arrayminus = shown.map(() => 1);
 }
 
-function fillLabels(trace, marks, oldest) {
-  const shown = [...marks.entries()].filter(([t, mark]) => mark.proposal && t >= oldest);
-  trace.x = shown.map(([t]) => t);
-  trace.y = shown.map(() => LABELS_AT);
-  trace.text = shown.map(([, mark]) => `v${mark.version}`);
+function valuesOf(figure, samples) {
+  return figure.data.filter(({ meta }) => meta?.field).flatMap(({ meta }) => samples.map((sample) => sample[meta.field] * (meta.scale ?? 1)).filter(Number.isFinite));
 }
 
-function markOf(trace, i) {
-  const [version, text, proposal] = trace.customdata[i];
-  return { version, text, proposal };
+/** Return the upper end of the axis: above the values, and above limits that are not far from them. */
+function topOf(figure, samples) {
+  const most = valuesOf(figure, samples).reduce((a, b) => Math.max(a, b), 0);
+  const levels = figure.layout.meta.levels.filter((level) => !most || level <= FAR * most);
+  return SPARE * Math.max(most, ...levels) || 1;
+}
+
+function lowOf(figure) { return figure.layout.meta.floor ? 0.9 * figure.layout.meta.floor : 0; }
+
+// A limit above the axis is named at its top.
+function farLimits(layout, top) {
+  return layout.shapes.filter(({ type, y0 }) => type === "line" && y0 > top).map(({ label }, i) => ({
+    text: `${label.text} ↑`, xref: "paper", yref: "paper", x: 0, y: 1 - 0.1 * i, xanchor: "left", yanchor: "top", showarrow: false, font: label.font,
+  }));
+}
+
+function findingOf(figure, samples) {
+  const lines = figure.data.filter(({ meta, visible }) => meta?.field && visible !== false);
+  const parts = lines.map(({ name, meta, y }) => {
+    const known = y.filter(Number.isFinite);
+    if (!known.length) return `${name}: no data`;
+    const write = (value) => value.toLocaleString("en-US", { maximumSignificantDigits: 3 });
+    return `${name} from ${write(Math.min(...known))} to ${write(Math.max(...known))}${meta.scale ? " s" : ""}`;
+  });
+  const limits = figure.layout.shapes.filter(({ label }) => label).map(({ label }) => label.text);
+  return samples.length ? [...parts, ...limits].join("; ") : "No samples in this time range";
 }

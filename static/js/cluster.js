@@ -1,56 +1,139 @@
-// The page of a cluster: first paint from stored samples, then live.
+// The page of a cluster: first paint from stored samples, then live; one range for all of it.
 
 import { announce } from "./connection.js";
+import { showLoads } from "./bars.js";
 import { ChartBoard } from "./charts.js";
-import { format, grade } from "./format.js";
+import { HeatMap } from "./heat.js";
+import { chooseRange, currentRange, follow, isPaused, nameOf, TimeRange } from "./range.js";
+import { startStrip } from "./strip.js";
 
-const place = document.getElementById("charts");
-let board = null;
-let early = [];
+const LEAST_MS = 950;
+const NOW_PART = 0.02;
+const TABLE_ROWS = 120;
 
-/** Write the newest sample into the headline numbers. */
-function showNumbers(sample) {
-  for (const element of document.querySelectorAll("[data-live]")) {
-    const value = sample[element.dataset.live];
-    const text = format[element.dataset.format](value);
-    if (element.textContent !== text) element.textContent = text;
-    if (element.dataset.warn) element.dataset.grade = grade(value, +element.dataset.warn, +element.dataset.bad);
-  }
-  document.getElementById("routing-version").textContent = `routing v${sample.version}`;
-  const time = document.querySelector("#newest time");
-  if (time) time.dateTime = new Date(sample.t).toISOString();
+const page = document.getElementById("cluster-page");
+const elements = new Map([...page.querySelectorAll("[data-figure]")].map((element) => [element.dataset.figure, element]));
+const board = new ChartBoard(elements);
+const heat = new HeatMap(document.getElementById("heat"));
+const limits = { limit: heat.limit, near: heat.near };
+let waiting = [];
+let timer = null;
+let asked = 0;
+let beforeZoom = null;
+
+async function load(range = currentRange()) {
+  const number = ++asked;
+  const query = new URLSearchParams(range.query);
+  const answer = await (await fetch(`${page.dataset.charts}?${query}`, { headers: { Accept: "application/json" } })).json();
+  // A later range was chosen meanwhile.
+  if (number !== asked) return;
+  board.load(answer);
+  heat.load(answer.heat, answer.live);
+  if (answer.live && board.window.last !== null) dispatchEvent(new CustomEvent("weir:known", { detail: board.window.last }));
+  flush();
 }
 
+// Samples are taken together: at most once per second, and not while paused or hidden.
 function take(samples) {
-  if (!board) { early.push(...samples); return; }
-  board.add(samples);
-  if (!board.paused && !document.hidden && board.window.newest) showNumbers(board.window.newest);
+  waiting.push(...samples);
+  if (waiting.length > 4000) waiting.splice(0, waiting.length - 4000);
+  timer ??= setTimeout(flush, 0);
 }
 
-async function start() {
-  const answer = await (await fetch(place.dataset.src, { headers: { Accept: "application/json" } })).json();
-  if (!answer.live) document.body.dataset.fixed = "yes";
-  const elements = new Map([...place.querySelectorAll("[data-figure]")].map((element) => [element.dataset.figure, element]));
-  board = new ChartBoard(elements, answer);
-  if (board.window.last !== null) dispatchEvent(new CustomEvent("weir:known", { detail: board.window.last }));
-  take(early);
-  early = [];
+let flushedAt = -Infinity;
+function flush() {
+  timer = null;
+  if (!board.window || !waiting.length || isPaused() || document.hidden) return;
+  const rest = LEAST_MS - (performance.now() - flushedAt);
+  if (rest > 0) { timer = setTimeout(flush, rest); return; }
+  flushedAt = performance.now();
+  const samples = waiting;
+  waiting = [];
+  board.add(samples);
+  heat.add(samples);
+  if (!currentRange().live) return;
+  const newest = board.window.newest;
+  if (!newest) return;
+  document.getElementById("routing-version").textContent = `routing v${newest.version}`;
+  showLoads(document.getElementById("bars"), newest, limits);
 }
 
 addEventListener("weir:sample!", ({ detail }) => take(detail));
+addEventListener("weir:paused", ({ detail }) => detail || flush());
+document.addEventListener("visibilitychange", flush);
 addEventListener("weir:event!", ({ detail }) => {
-  if (detail.version !== null) board?.describe(detail.version, detail.text, detail.proposal);
+  if (detail.version !== null) board.describe(detail.version, detail.text, detail.proposal);
 });
 
-document.getElementById("pause").addEventListener("click", (event) => {
-  const paused = event.currentTarget.getAttribute("aria-pressed") !== "true";
-  event.currentTarget.setAttribute("aria-pressed", String(paused));
-  event.currentTarget.textContent = paused ? "Resume" : "Pause";
-  board?.pause(paused);
-  dispatchEvent(new CustomEvent("weir:paused", { detail: paused }));
-  announce(paused ? "Live charts paused" : "Live charts resumed");
+/** Zoom of one chart is zoom of all: it becomes the range of the page. */
+function startZoom(element) {
+  element.on("plotly_relayout", (changes) => {
+    const [from, to] = [changes["xaxis.range[0]"], changes["xaxis.range[1]"]].map((value) => (typeof value === "string" ? Date.parse(`${value.replace(" ", "T")}Z`) : value));
+    if (Number.isFinite(from) && Number.isFinite(to)) {
+      const shown = currentRange();
+      beforeZoom ??= shown;
+      const isLive = shown.live && to >= shown.end - NOW_PART * shown.length;
+      chooseRange(isLive ? TimeRange.last(nameOf(Math.max(10e3, Date.now() - from))) : new TimeRange(from, Math.max(to, from + 10e3)));
+    } else if (changes["xaxis.autorange"] || changes["xaxis.showspikes"] === false) {
+      if (beforeZoom) chooseRange(beforeZoom.live ? TimeRange.last(beforeZoom.name) : beforeZoom);
+      beforeZoom = null;
+    }
+  });
+  element.on("plotly_doubleclick", () => {
+    if (beforeZoom) chooseRange(beforeZoom.live ? TimeRange.last(beforeZoom.name) : beforeZoom);
+    beforeZoom = null;
+    return false;
+  });
+  element.on("plotly_click", ({ points }) => {
+    const url = points.find(({ data }) => data.meta?.marks)?.customdata?.[2];
+    if (url) location.assign(url);
+  });
+}
+
+function tableOf(name) {
+  const lines = board.figures[name].data.filter(({ meta, visible }) => meta?.field && visible !== false);
+  const table = document.createElement("table");
+  const row = (tag, cells) => {
+    const tr = document.createElement("tr");
+    for (const text of cells) tr.append(Object.assign(document.createElement(tag), { textContent: text }));
+    return tr;
+  };
+  const head = document.createElement("thead");
+  head.append(row("th", ["Time, UTC", ...lines.map(({ name: title, meta }) => (meta.scale ? `${title}, ms` : title))]));
+  const body = document.createElement("tbody");
+  const samples = board.window.samples.slice(-TABLE_ROWS).reverse();
+  const write = (value) => (Number.isFinite(value) ? value.toLocaleString("en-US", { maximumSignificantDigits: 4 }) : "–");
+  body.append(...samples.map((sample) => row("td", [new Date(sample.t).toISOString().slice(0, 19).replace("T", " "), ...lines.map(({ meta }) => write(sample[meta.field]))])));
+  table.append(head, body);
+  return table;
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-table], [data-toggle]");
+  if (!button) return;
+  const place = document.getElementById(button.dataset.toggle ?? `table-${button.dataset.table}`);
+  const open = place.hidden;
+  place.hidden = !open;
+  button.setAttribute("aria-expanded", String(open));
+  if (open && button.dataset.table && board.window) place.replaceChildren(tableOf(button.dataset.table));
 });
 
-start().catch(() => {
-  for (const element of place.querySelectorAll("[data-figure]")) element.dataset.waiting = "The charts could not be loaded. Reload the page to try again.";
+// The headline is announced when it changes, not each time it is read.
+let headline = document.querySelector("#status .what")?.textContent;
+document.body.addEventListener("htmx:afterSwap", ({ detail }) => {
+  if (detail.target.id !== "summary") return;
+  const text = document.querySelector("#status .what")?.textContent;
+  if (text && text !== headline && currentRange().live) announce(text);
+  headline = text;
 });
+
+for (const element of elements.values()) element.addEventListener("weir:drawn", () => startZoom(element), { once: true });
+startStrip(document.getElementById("strip"));
+follow((range) => load(range).catch(failed));
+load().catch(failed);
+
+function failed(error) {
+  for (const element of elements.values()) element.dataset.waiting = "The charts could not be loaded. Reload the page to try again.";
+  // An error of a script is not one of the network: it must be seen.
+  if (!(error instanceof TypeError) || !/fetch/i.test(error.message)) throw error;
+}

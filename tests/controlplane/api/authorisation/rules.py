@@ -105,7 +105,8 @@ PAGES: Final = _rules(
         system-banner help
         """,
         "viewer": """
-        cluster cluster-charts cluster-aside cluster-status cluster-node-list cluster-numbers
+        cluster cluster-charts cluster-summary cluster-cards cluster-strip cluster-flow
+        cluster-node-list cluster-nodes-csv
         explain query-live node node-live node-charts node-tasks-csv
         streams stream-suggest stream-schema dead-letters dead-letters-export stream
         stream-what-if split-nodes stream-charts stream-drops queries query-check query
@@ -120,7 +121,7 @@ PAGES: Final = _rules(
         """,
         "operator": """
         explain-request demo-add cluster-start cluster-stop cluster-nodes cluster-limits
-        node-capacity stream-new dead-letters-replay dead-letters-delete split-capacity
+        node-capacity node-form stream-new dead-letters-replay dead-letters-delete split-capacity
         stream-characteristics stream-redirect drop-set drop-lift query-new query-end
         query-retention query-key-grouping query-task-count query-aggregator-count
         query-aggregator comparison-ask comparison-cancel proposal-without proposal-ask

@@ -1,0 +1,228 @@
+"""The flow of records through a cluster: streams, split nodes, nodes, aggregator nodes.
+
+Rates of streams, split nodes, nodes and aggregator nodes are measured. What a node receives is
+divided among the split nodes, and what an aggregator node merges among the nodes, by the routing
+table and the measured rates of the streams.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+
+from algorithms.vocabulary import Floats, Ints
+from controlplane import arrivals
+from controlplane.clusters.routes import Routes, routes_of
+from controlplane.models import Cluster, Node, Stream
+from controlplane.telemetry.columns import Row, figure_rows
+
+# Streams that are shown one by one, the largest.
+MOST_STREAMS: Final = 8
+_FIGURES: Final = ("loads", "merged", "node_bytes", "split_loads", "split_bytes")
+
+
+class FlowUnit(StrEnum):
+    """What a flow counts per second."""
+
+    RECORDS = "records"
+    BYTES = "bytes"
+
+
+@dataclass(frozen=True)
+class StreamFlow:
+    """A stream, or the other streams together; `rate`: per second. `id`: None for the others."""
+
+    id: int | None
+    name: str
+    rate: float
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class SplitFlow:
+    """A split node: what it reads, and what it sends to nodes, per second."""
+
+    index: int
+    read: float
+    sent: float
+
+
+@dataclass(frozen=True)
+class NodeFlow:
+    """A node: what it receives per second, and its load over capacity in records."""
+
+    index: int
+    name: str
+    rate: float
+    share: float
+
+
+@dataclass(frozen=True)
+class Link:
+    """A flow per second from one place to the next, by their places in the lists of the flow."""
+
+    source: int
+    target: int
+    rate: float
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The flow in a time range. `aggregators`: merged partial results/s, in both units.
+
+    `split_links`: from streams to split nodes; `node_links`: from split nodes to nodes;
+    `aggregator_links`: from nodes to aggregator nodes.
+    """
+
+    unit: FlowUnit
+    streams: Sequence[StreamFlow]
+    splits: Sequence[SplitFlow]
+    nodes: Sequence[NodeFlow]
+    aggregators: Sequence[NodeFlow]
+    split_links: Sequence[Link]
+    node_links: Sequence[Link]
+    aggregator_links: Sequence[Link]
+
+
+@dataclass(frozen=True, eq=False)
+class _Means:
+    """Means of a time range: of nodes in their order, and of split nodes by index."""
+
+    loads: Floats
+    merged: Floats
+    node_bytes: Floats
+    read: Floats
+    read_bytes: Floats
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], indices: Sequence[int], splits: int) -> "_Means":
+        columns = [[row[place] or [] for row in rows] for place in range(1, 1 + len(_FIGURES))]
+        every = list(range(splits))
+        loads, merged, node_bytes = (_mean(column, indices) for column in columns[:3])
+        read, read_bytes = (_mean(column, every) for column in columns[3:])
+        return cls(loads, merged, node_bytes, read, read_bytes)
+
+
+def flow_of(cluster: Cluster, start: datetime, end: datetime, unit: FlowUnit) -> Flow:
+    """Return the mean flow of a time range."""
+    nodes = list(cluster.nodes.order_by("index"))
+    streams = list(Stream.objects.filter(cluster=cluster).order_by("pk"))
+    splits = np.array([stream.split for stream in streams], np.int64)
+    count = max(cluster.splits, int(splits.max(initial=-1)) + 1)
+    rows = figure_rows(cluster, start, end, _FIGURES)
+    means = _Means.of(rows, [node.index for node in nodes], count)
+    rates = _stream_rates(cluster, streams, start, end)
+    routes = routes_of(cluster.pk, cluster.applied_version)
+    sent = _sent(routes.parts(streams, nodes), rates, splits, count, means.loads)
+    # Of samples without split nodes, what arrives.
+    read = means.read if means.read.any() else np.bincount(splits, rates, count).astype(float)
+    node_factor, split_factor = np.ones(len(nodes)), np.ones(count)
+    if unit is FlowUnit.BYTES:
+        node_factor = _quotient(means.node_bytes, means.loads)
+        split_factor = _quotient(means.read_bytes, read)
+    shown, split_links = _stream_flows(streams, rates * split_factor[splits], splits)
+    sent = sent * node_factor
+    aggregators, aggregator_links = _aggregators(nodes, means, routes)
+    return Flow(
+        unit=unit,
+        streams=shown,
+        splits=[
+            SplitFlow(i, float(read[i] * split_factor[i]), float(sent[i].sum()))
+            for i in range(count)
+        ],
+        nodes=[_node_flow(node, means.loads[i], node_factor[i]) for i, node in enumerate(nodes)],
+        aggregators=aggregators,
+        split_links=split_links,
+        node_links=_links(sent),
+        aggregator_links=aggregator_links,
+    )
+
+
+def _node_flow(node: Node, load: float, factor: float) -> NodeFlow:
+    return NodeFlow(node.index, node.name, float(load * factor), float(load) / node.capacity)
+
+
+def _mean(lists: Sequence[Sequence[float | None]], indices: Sequence[int]) -> Floats:
+    """Return the mean value of each index over lists that have it, float64[indices]; 0 for none."""
+    result = np.zeros(len(indices))
+    for place, index in enumerate(indices):
+        known = [v for v in (own[index] for own in lists if index < len(own)) if v is not None]
+        result[place] = sum(known) / len(known) if known else 0.0
+    return result
+
+
+def _stream_rates(
+    cluster: Cluster, streams: Sequence[Stream], start: datetime, end: datetime
+) -> Floats:
+    """Return the records/s of streams: the mean of the range, else the newest rate."""
+    newest = np.array([stream.rate or 0.0 for stream in streams])
+    stored = arrivals.rates_between(cluster, start, end, [stream.pk for stream in streams])
+    if not stored.rates.size:
+        return newest
+    known = np.isfinite(stored.rates)
+    sums, counts = np.nansum(stored.rates, axis=1), known.sum(axis=1)
+    return np.where(counts > 0, sums / np.maximum(counts, 1), newest)
+
+
+def _sent(parts: Floats, rates: Floats, splits: Ints, count: int, loads: Floats) -> Floats:
+    """Return the records/s from split nodes to nodes, float64[splits, nodes].
+
+    What the routing table divides is scaled to the measured load of each node.
+    """
+    routed = np.zeros((count, len(loads)))
+    np.add.at(routed, splits, rates[:, None] * parts)
+    totals = routed.sum(axis=0)
+    return routed * _quotient(loads, totals)
+
+
+def _quotient(values: Floats, by: Floats) -> Floats:
+    result: Floats = np.divide(values, by, out=np.zeros(len(values)), where=by > 0)
+    return result
+
+
+def _links(rates: Floats) -> list[Link]:
+    sources, targets = np.nonzero(rates > 0)
+    return [
+        Link(s, t, float(rates[s, t]))
+        for s, t in zip(sources.tolist(), targets.tolist(), strict=True)
+    ]
+
+
+def _stream_flows(
+    streams: Sequence[Stream], rates: Floats, splits: Ints
+) -> tuple[list[StreamFlow], list[Link]]:
+    """Return the largest streams and the others together, with their links to split nodes."""
+    order = np.argsort(-rates, kind="stable").tolist()
+    shown, others = order[:MOST_STREAMS], order[MOST_STREAMS:]
+    flows = [StreamFlow(streams[i].pk, streams[i].name, float(rates[i])) for i in shown]
+    links = [Link(place, int(splits[i]), float(rates[i])) for place, i in enumerate(shown)]
+    if others:
+        total = float(rates[others].sum())
+        flows.append(StreamFlow(None, f"{len(others)} other streams", total, len(others)))
+        by_split = np.bincount(splits[others], rates[others])
+        links += [Link(len(shown), s, float(rate)) for s, rate in enumerate(by_split) if rate > 0]
+    return flows, [link for link in links if link.rate > 0]
+
+
+def _aggregators(
+    nodes: Sequence[Node], means: _Means, routes: Routes
+) -> tuple[list[NodeFlow], list[Link]]:
+    """Return the aggregator nodes with what they merge, by the tasks of the sending nodes."""
+    merging = [i for i in range(len(nodes)) if means.merged[i] > 0]
+    flows = [_node_flow(nodes[i], means.merged[i], 1.0) for i in merging]
+    links = []
+    for place, i in enumerate(merging):
+        tasks = {
+            source: routes.partials.get((node.index, nodes[i].index), 0)
+            for source, node in enumerate(nodes)
+        }
+        total = sum(tasks.values())
+        links += [
+            Link(source, place, float(means.merged[i]) * number / total)
+            for source, number in tasks.items()
+            if number
+        ]
+    return flows, links

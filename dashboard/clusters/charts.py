@@ -1,0 +1,89 @@
+"""The charts of a cluster as JSON: figures, samples and the heat map of a time range."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from django.http import HttpResponse, JsonResponse
+from django.utils import timezone
+
+from controlplane.alerts.measures import Measure
+from controlplane.alerts.readings import ClusterReadings, cluster_readings
+from controlplane.models import Cluster
+from controlplane.telemetry.columns import Row, figure_rows
+from dashboard.clusters.events import plan_marks_of
+from dashboard.figures.buckets import (
+    LINES,
+    LOADS,
+    POINTS,
+    NodeSeries,
+    bucket_seconds,
+    heat_of,
+    line_columns,
+)
+from dashboard.figures.cluster import ChartLimits, cluster_figures
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.time_range import TimeRange, time_range_of
+
+# Rows of the heat map; of more nodes, the fullest ones are shown.
+MOST_NODES: Final = 64
+
+
+@cluster_page
+def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return figures, samples in columns and the heat map, for live updates, too."""
+    time_range = time_range_of(request.GET, timezone.now())
+    rows = figure_rows(cluster, time_range.start, time_range.end, (*LINES, LOADS))
+    step = bucket_seconds(time_range, POINTS)
+    heat = heat_of(rows, time_range, shown_nodes(cluster, rows))
+    start, end = time_range.milliseconds
+    limits = chart_limits(readings_in(cluster, time_range))
+    answer = {
+        "figures": cluster_figures(limits, plan_marks_of(cluster, time_range)),
+        "columns": line_columns(rows, step),
+        "resolution": step,
+        "start": start,
+        "end": end,
+        "live": time_range.live,
+        "heat": {
+            "start": heat.start,
+            "step": heat.step,
+            "nodes": [[node.index, node.name, node.capacity] for node in heat.nodes],
+            "shares": heat.shares,
+        },
+    }
+    return JsonResponse(answer, json_dumps_params={"separators": (",", ":")})
+
+
+def readings_in(cluster: Cluster, time_range: TimeRange) -> ClusterReadings:
+    """Return the readings of a cluster: of the last 5 minutes, or of a whole past range."""
+    if time_range.live:
+        return cluster_readings(cluster)
+    return cluster_readings(cluster, time_range.length, time_range.end)
+
+
+def chart_limits(readings: ClusterReadings) -> ChartLimits:
+    """Return the limits that the charts draw."""
+    replication = readings[Measure.REPLICATION]
+    return ChartLimits(
+        latency_ms=readings[Measure.LATENCY].limit,
+        imbalance=readings[Measure.IMBALANCE].limit,
+        replication=replication.limit,
+        bound=replication.bound,
+    )
+
+
+def shown_nodes(cluster: Cluster, rows: Sequence[Row]) -> list[NodeSeries]:
+    """Return the nodes of the heat map by index: all, or the fullest of the newest sample."""
+    nodes = [
+        NodeSeries(*values)
+        for values in cluster.nodes.order_by("index").values_list("index", "name", "capacity")
+    ]
+    if len(nodes) <= MOST_NODES:
+        return nodes
+    loads: Sequence[float] = next((row[-1] for row in reversed(rows) if row[-1]), [])
+    fullest = sorted(nodes, key=lambda node: _share(loads, node), reverse=True)[:MOST_NODES]
+    return sorted(fullest, key=lambda node: node.index)
+
+
+def _share(loads: Sequence[float], node: NodeSeries) -> float:
+    return (loads[node.index] or 0.0) / node.capacity if node.index < len(loads) else 0.0

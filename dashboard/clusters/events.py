@@ -1,0 +1,76 @@
+"""Events of a cluster in a time range: plans that took effect, and limits that were exceeded."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.db.models import Q
+from django.urls import reverse
+
+from controlplane.alerts.measures import KINDS, Measure
+from controlplane.catalog.routing_versions import AppliedPlan, plans_between
+from controlplane.models import Alert, Cluster
+from dashboard.figures.parts import PlanMark
+from dashboard.time_range import TimeRange
+
+# More marks than this are unreadable, in a chart and on the strip.
+MOST: Final = 40
+
+
+@dataclass(frozen=True)
+class Excess:
+    """A limit that was exceeded from `since` to `until`, None if it still is."""
+
+    label: str
+    text: str
+    since: datetime
+    until: datetime | None
+    subject: str
+
+
+def excesses_between(cluster: Cluster, start: datetime, end: datetime) -> list[Excess]:
+    """Return the exceeded limits of a time range, oldest first."""
+    rows = Alert.objects.filter(
+        Q(cleared_at=None) | Q(cleared_at__gt=start), cluster=cluster, since__lt=end
+    ).exclude(state=Alert.State.PENDING)
+    return [_excess(row) for row in rows.order_by("-since", "-id")[:MOST]][::-1]
+
+
+def plan_marks_of(cluster: Cluster, time_range: TimeRange) -> list[PlanMark]:
+    """Return the marks of the charts: plans, and limits that were first exceeded in the range."""
+    plans = plans_between(cluster, time_range.start, time_range.end)[-MOST:]
+    excesses = [
+        excess
+        for excess in excesses_between(cluster, time_range.start, time_range.end)
+        if excess.since >= time_range.start
+    ]
+    marks = [
+        PlanMark(_ms(plan.at), f"◆ {plan.proposal}", plan_text(plan), _proposal(cluster, plan))
+        for plan in plans
+    ]
+    marks += [PlanMark(_ms(e.since), f"! {e.label}", e.text, "") for e in excesses]
+    return sorted(marks, key=lambda mark: mark.t)
+
+
+def plan_text(plan: AppliedPlan) -> str:
+    """Return what happened, as a sentence without a full stop."""
+    steps = f", {plan.versions} steps" if plan.versions > 1 else ""
+    return f"Proposal {plan.proposal} took effect{steps}"
+
+
+def _excess(row: Alert) -> Excess:
+    kind = KINDS.get(Measure(row.subject)) if row.subject in set(Measure) else None
+    title = kind.alert if kind else row.detail or "Application"
+    label = kind.title.lower() if kind else "application"
+    if row.subject == Measure.LOAD and row.node is not None:
+        label = f"node {row.node}"
+    subject = f"node:{row.node}" if label.startswith("node ") else f"measure:{row.subject}"
+    return Excess(label, title, row.since, row.cleared_at, subject)
+
+
+def _proposal(cluster: Cluster, plan: AppliedPlan) -> str:
+    return reverse("proposal", args=[cluster.slug, plan.proposal])
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

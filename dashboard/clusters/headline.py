@@ -1,0 +1,126 @@
+"""The headline of a cluster: one sentence about its limits, its likely cause, and what to do."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.utils import timezone
+
+from controlplane.alerts.measures import Measure
+from controlplane.alerts.readings import ClusterReadings, Reading
+from controlplane.explain import Breach, likely_cause
+from controlplane.health.summary import is_idle
+from controlplane.models import Cluster, Proposal
+from dashboard import numbers, thresholds
+from dashboard.clusters.status import FIRST_FIGURES, state_title
+from dashboard.clusters.tiles import node_name
+
+_COUNTS: Final = ("No", "One", "Two", "Three", "Four", "Five", "Six", "Seven")
+_STOPPED: Final = "Records wait in the log until the cluster is started."
+_IDLE: Final = "The cluster is idle: there are no new records"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """A level, its sentence, the cause, and at most two links.
+
+    `chip`: the level in a few words. `explain`: the subject that Explain opens, "" for none;
+    `review`: the proposal that waits for approval, None for none.
+    """
+
+    grade: str
+    what: str
+    chip: str
+    cause: str = ""
+    explain: str = ""
+    review: int | None = None
+    may_request: bool = False
+
+
+def headline_of(cluster: Cluster, readings: ClusterReadings) -> Headline:
+    """Return the headline: of the cluster's state, else of its limits."""
+    is_running = cluster.state == Cluster.State.RUNNING
+    if readings.is_live and not is_running:
+        return _of_state(cluster)
+    if readings.exceeded:
+        return _exceeded(cluster, readings)
+    if readings.near:
+        text = ", ".join(phrase(cluster, reading) for reading in readings.near)
+        first = subject_of(readings.near[0], readings.end)
+        return Headline(thresholds.WARN, f"Near a limit: {text}", "near a limit", explain=first)
+    if readings.is_live and cluster.last_sample_at and is_idle(cluster, timezone.now()):
+        return Headline(thresholds.GOOD, _IDLE, "all limits kept")
+    if readings[Measure.RECORDS].value is None:
+        what = "No figures yet" if readings.is_live else "No figures are stored for this time range"
+        return Headline(
+            thresholds.UNKNOWN, what, "no data", FIRST_FIGURES if readings.is_live else ""
+        )
+    kept = [r for r in readings.readings if r.limit is not None and r.value is not None]
+    values = ", ".join(phrase(cluster, r) for r in kept if r.measure is not Measure.AGE)
+    return Headline(thresholds.GOOD, f"All limits are kept: {values}", "all limits kept")
+
+
+def _of_state(cluster: Cluster) -> Headline:
+    state = str(cluster.state)
+    if state == Cluster.State.STOPPED:
+        return Headline(thresholds.UNKNOWN, "The cluster is stopped", state, _STOPPED)
+    title, cause = state_title(cluster)
+    return Headline(thresholds.STATES[state], title, state, cause)
+
+
+def _exceeded(cluster: Cluster, readings: ClusterReadings) -> Headline:
+    count, since = len(readings.exceeded), readings.since
+    texts = ", ".join(phrase(cluster, reading) for reading in readings.exceeded)
+    when = f" since {since:{_clock(since, readings.end)}}" if since else ""
+    limits = f"limit{'' if count == 1 else 's'} exceeded"
+    worst = readings.exceeded[0]
+    return Headline(
+        grade=thresholds.BAD,
+        what=f"{_COUNTS[count]} {limits}{when}: {texts}",
+        chip=f"{count} {limits}",
+        cause=_cause(cluster, readings, worst),
+        explain=subject_of(worst, readings.end),
+        review=_waiting(cluster) if readings.is_live else None,
+        may_request=readings.is_live,
+    )
+
+
+def _cause(cluster: Cluster, readings: ClusterReadings, worst: Reading) -> str:
+    """Return the likely cause of the worst reading as a sentence, "" if none is known."""
+    time = None if readings.is_live else readings.end
+    cause = likely_cause(cluster, Breach(worst.measure.value, worst.node, time))
+    return f"Likely cause: {cause.text}" if cause else ""
+
+
+def _clock(since: datetime, end: datetime) -> str:
+    return "%H:%M" if since.date() == end.date() else "%d %b %H:%M"
+
+
+def _waiting(cluster: Cluster) -> int | None:
+    """Return the newest proposal that waits for approval."""
+    ready = Proposal.objects.filter(cluster=cluster, state=Proposal.State.READY)
+    return ready.order_by("-pk").values_list("pk", flat=True).first()
+
+
+def subject_of(reading: Reading, end: datetime) -> str:
+    """Return what Explain opens for a reading: its fullest node, or the measure."""
+    moment = round(end.timestamp() * 1000)
+    if reading.measure is Measure.LOAD and reading.node is not None:
+        return f"node:{reading.node}@{moment}"
+    return f"measure:{reading.measure.value}@{moment}"
+
+
+def phrase(cluster: Cluster, reading: Reading) -> str:
+    """Return a reading in words: node 5 at 103 % of its capacity, imbalance 46 %."""
+    value = "".join(
+        f"{'' if part in ('', '/s') else ' '}{part}" if place else part
+        for place, part in enumerate(numbers.with_unit(reading.value, reading.kind.unit))
+    )
+    match reading.measure:
+        case Measure.LOAD if reading.node is not None:
+            return f"{node_name(cluster, reading.node)} at {value} of its capacity"
+        case Measure.KEPT:
+            return f"{value} of the input kept"
+        case Measure.AGE:
+            return f"no data for {value}"
+    return f"{reading.kind.title[:1].lower()}{reading.kind.title[1:]} {value}"

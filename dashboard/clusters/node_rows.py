@@ -1,0 +1,169 @@
+"""The nodes of a cluster with their means over a time range."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from django.db.models import Count
+from django.http import HttpResponse
+from django.utils import timezone
+
+from controlplane.alerts.measures import KINDS, Measure
+from controlplane.alerts.readings import ClusterReadings, Reading
+from controlplane.models import Cluster, Node, Task
+from controlplane.telemetry.columns import Row, figure_rows
+from dashboard import numbers
+from dashboard.clusters.charts import readings_in
+from dashboard.csv_files import csv_file
+from dashboard.figures.buckets import NodeSeries, heat_of
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.time_range import TimeRange, time_range_of
+
+# Rows of the table; the file has all.
+MOST: Final = 100
+_FIGURES: Final = ("node_p95", "node_waiting", "node_state", "loads")
+# Load over capacity of a whole bar, as in static/js/bars.js.
+BAR_TOP: Final = 1.2
+_LIVE_SPAN: Final = timedelta(minutes=5)
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """A node: mean load (records/s) and p95 (ms) over the span, newest backlog and state (bytes).
+
+    `line`: its load/capacity over the range; `grade`, `latency_grade`: by the policy's limits.
+    """
+
+    node: Node
+    queries: int
+    load: float | None
+    p95: float | None
+    backlog: float | None
+    state: float | None
+    line: Sequence[float | None]
+    grade: str
+    latency_grade: str
+
+    @property
+    def share(self) -> float | None:
+        """Return load over capacity."""
+        return None if self.load is None else self.load / self.node.capacity
+
+    @property
+    def bar_width(self) -> float:
+        """Return the width of the bar of load over capacity in %."""
+        return round(100 * min(1.0, (self.share or 0.0) / BAR_TOP), 1)
+
+    @property
+    def label(self) -> str:
+        """Return the line of the loads in words."""
+        known = [value for value in self.line if value is not None]
+        if not known:
+            return f"{self.node.name}: no loads in this range"
+        least, most = numbers.percent(min(known)), numbers.percent(max(known))
+        return f"{self.node.name}: load from {least} to {most} of capacity"
+
+
+@dataclass(frozen=True)
+class NodeTable:
+    """The rows of the nodes, the limit of their load, and how many nodes there are."""
+
+    rows: Sequence[NodeRow]
+    limit: float | None
+    total: int
+
+    @property
+    def limit_x(self) -> float:
+        """Return the place of the limit in bars, in %."""
+        return round(100 * min(1.0, (self.limit or 1.0) / BAR_TOP), 1)
+
+
+def node_table(
+    cluster: Cluster, time_range: TimeRange, readings: ClusterReadings, most: int = MOST
+) -> NodeTable:
+    """Return the nodes by index: the first of many."""
+    nodes = list(cluster.nodes.order_by("index"))
+    rows = figure_rows(cluster, time_range.start, time_range.end, _FIGURES)
+    shown = nodes[:most]
+    series = [NodeSeries(node.index, node.name, node.capacity) for node in shown]
+    lines = heat_of(rows, time_range, series).shares
+    hosted = dict(
+        Task.objects.filter(node__in=[node.pk for node in shown])
+        .order_by()
+        .values_list("node")
+        .annotate(Count("query", distinct=True))
+    )
+    recent = _recent(rows, time_range)
+    return NodeTable(
+        rows=[
+            _row(node, hosted.get(node.pk, 0), recent, line, readings)
+            for node, line in zip(shown, lines, strict=True)
+        ],
+        limit=readings[Measure.LOAD].limit,
+        total=len(nodes),
+    )
+
+
+def _recent(rows: Sequence[Row], time_range: TimeRange) -> Sequence[Row]:
+    """Return the rows over which means are taken: of the last 5 minutes of a live range."""
+    if not time_range.live:
+        return rows
+    start = time_range.end - _LIVE_SPAN
+    return [row for row in rows if row[0] >= start]
+
+
+def _row(
+    node: Node,
+    queries: int,
+    rows: Sequence[Row],
+    line: Sequence[float | None],
+    readings: ClusterReadings,
+) -> NodeRow:
+    p95, waiting, state, loads = (
+        [value for row in rows if (value := _value(row[place], node.index)) is not None]
+        for place in range(1, 5)
+    )
+    load, latency = _mean(loads), _mean(p95)
+    share = None if load is None else load / node.capacity
+    return NodeRow(
+        node=node,
+        queries=queries,
+        load=load,
+        p95=latency,
+        backlog=waiting[-1] if waiting else None,
+        state=state[-1] if state else None,
+        line=line,
+        grade=_grade(readings, readings[Measure.LOAD], share),
+        latency_grade=_grade(readings, readings[Measure.LATENCY], latency),
+    )
+
+
+def _grade(readings: ClusterReadings, reading: Reading, value: float | None) -> str:
+    kind = KINDS[reading.measure]
+    return kind.grade(value, reading.limit, readings.policy.dead_band).value
+
+
+def _value(values: Sequence[Any] | None, index: int) -> float | None:
+    return values[index] if values is not None and index < len(values) else None
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+@cluster_page
+def nodes_csv(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Return all nodes with their means over the range as CSV."""
+    time_range = time_range_of(request.GET, timezone.now())
+    table = node_table(cluster, time_range, readings_in(cluster, time_range), most=cluster.slots)
+    header = [
+        "node", "name", "active", "capacity_records_per_s", "load_records_per_s",
+        "latency_p95_ms", "backlog_records", "queries", "state_bytes",
+    ]  # fmt: skip
+    rows = [
+        [row.node.index, row.node.name, row.node.active, row.node.capacity, row.load, row.p95,
+         row.backlog, row.queries, row.state]
+        for row in table.rows
+    ]  # fmt: skip
+    return csv_file(f"{cluster.slug}-nodes.csv", header, rows)

@@ -1,0 +1,126 @@
+"""Parts of the page of a cluster that are refreshed by themselves."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+
+from controlplane.alerts.measures import Measure
+from controlplane.alerts.readings import ClusterReadings
+from controlplane.catalog.queries import state_counts
+from controlplane.clusters.flow import FlowUnit, flow_of
+from controlplane.executions.progress import running
+from controlplane.health.summary import health_of
+from controlplane.models import Cluster, Stream
+from controlplane.proposals.listing import ProposalFilters, proposals_listing
+from dashboard.clusters.charts import readings_in
+from dashboard.clusters.headline import headline_of
+from dashboard.clusters.node_rows import node_table
+from dashboard.clusters.strip import strip_of
+from dashboard.clusters.tiles import span_text, tiles_of
+from dashboard.figures.flow import Bar, flow_drawing
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.policies.decisions import why
+from dashboard.responses import render_page
+from dashboard.time_range import TimeRange, time_range_of
+
+_WAITING: Final = 3
+
+
+@cluster_page
+def summary(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Render the chip, the headline and the tiles."""
+    return render_page(request, "_cluster_summary.html", summary_of(cluster, _range(request)))
+
+
+@cluster_page
+def cards(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Render the running execution, waiting proposals, watch loops and incidents."""
+    return render_page(request, "_cluster_cards.html", cards_of(cluster))
+
+
+@cluster_page
+def strip(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Render the time strip."""
+    return render_page(request, "_cluster_strip.html", strip_context(cluster, _range(request)))
+
+
+@cluster_page
+def nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Render the nodes with their means over the range."""
+    time_range = _range(request)
+    context = nodes_of(cluster, time_range, readings_in(cluster, time_range))
+    return render_page(request, "_cluster_nodes.html", context)
+
+
+@cluster_page
+def flow(request: PageRequest, cluster: Cluster) -> HttpResponse:
+    """Render the flow of records or bytes through the cluster."""
+    unit = FlowUnit.BYTES if request.GET.get("unit") == FlowUnit.BYTES else FlowUnit.RECORDS
+    readings = readings_in(cluster, _range(request))
+    measured = flow_of(cluster, readings.end - readings.span, readings.end, unit)
+    drawing = flow_drawing(measured, readings[Measure.LOAD].limit)
+    context = {
+        "unit": unit.value,
+        "units": [known.value for known in FlowUnit],
+        "drawing": replace(drawing, bars=[_linked(cluster, bar) for bar in drawing.bars]),
+        "has_aggregators": bool(measured.aggregators),
+        "tile_span": span_text(readings),
+    }
+    return render_page(request, "_cluster_flow.html", context)
+
+
+def _linked(cluster: Cluster, bar: Bar) -> Bar:
+    """Return a bar of the flow with the URL of its page."""
+    if bar.key is None or bar.kind == "split":
+        return replace(bar, url=reverse("streams", args=[cluster.slug]))
+    name = "stream" if bar.kind == "stream" else "node"
+    return replace(bar, url=reverse(name, args=[cluster.slug, bar.key]))
+
+
+def summary_of(
+    cluster: Cluster, time_range: TimeRange, readings: ClusterReadings | None = None
+) -> dict[str, Any]:
+    """Return the context of the summary."""
+    known = readings or readings_in(cluster, time_range)
+    return {
+        "span": time_range,
+        "readings": known,
+        "headline": headline_of(cluster, known),
+        "tiles": tiles_of(known),
+        "tile_span": span_text(known),
+        "counts": state_counts(cluster),
+        "streams": Stream.objects.filter(cluster=cluster).count(),
+    }
+
+
+def cards_of(cluster: Cluster) -> dict[str, Any]:
+    """Return the context of the cards."""
+    ready = ProposalFilters(state="ready", per_page=_WAITING)
+    return {
+        "ready": proposals_listing(cluster, ready).page,
+        "progress": running([cluster.pk]).get(cluster.pk),
+        "why": why(cluster),
+        "health": health_of(cluster, timezone.now()),
+    }
+
+
+def strip_context(cluster: Cluster, time_range: TimeRange) -> dict[str, Any]:
+    """Return the context of the time strip."""
+    return {"span": time_range, "strip": strip_of(cluster, time_range, timezone.now())}
+
+
+def nodes_of(cluster: Cluster, time_range: TimeRange, readings: ClusterReadings) -> dict[str, Any]:
+    """Return the context of the nodes."""
+    return {
+        "span": time_range,
+        "table": node_table(cluster, time_range, readings),
+        "tile_span": span_text(readings),
+        "load_limit": readings[Measure.LOAD],
+    }
+
+
+def _range(request: PageRequest) -> TimeRange:
+    return time_range_of(request.GET, timezone.now())

@@ -1,0 +1,268 @@
+"""The time strip of a cluster: records in, placements, plans and exceeded limits over hours."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from controlplane.catalog.routing_versions import placements_between, plans_between
+from controlplane.models import AuditEntry, Cluster, MeasurePoint
+from dashboard import numbers
+from dashboard.clusters.events import Excess, excesses_between, plan_text
+from dashboard.time_range import TimeRange
+
+# The widths of the strip; the narrowest that contains the range from its start until now.
+WIDTHS: Final = (timedelta(hours=6), timedelta(hours=24), timedelta(days=7), timedelta(days=31))
+# The drawing's own units.
+WIDTH, HEIGHT = 1000.0, 52.0
+_POINTS: Final = 360
+_DENSITY: Final = 96
+_MINUTE: Final = timedelta(minutes=1)
+# Flags closer than this share of the width would overlap: their labels are joined.
+_APART: Final = 0.05
+# In %: labels of flags beyond it would leave the strip.
+_NEAR_END: Final = 96.0
+_TICKS: Final = 6
+
+
+@dataclass(frozen=True)
+class Flag:
+    """An event on the strip: position in %, label, sentence, and the URL of its page."""
+
+    x: float
+    label: str
+    title: str
+    url: str
+    grade: str = ""
+    explain: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """Return where the label begins: labels beside an end stay on the strip."""
+        if self.x > _NEAR_END:
+            return "end"
+        return "start" if self.x < 100 - _NEAR_END else "middle"
+
+
+@dataclass(frozen=True)
+class Band:
+    """A part of the strip from `x` on, both in %; `level`: 1 to 3 for densities."""
+
+    x: float
+    width: float
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class Strip:
+    """The strip from `start` to `end`: line of records in, bands, flags, ticks, and the brush."""
+
+    start: datetime
+    end: datetime
+    line: str
+    area: str
+    top: float
+    exceeded: Sequence[Band]
+    placements: Sequence[Band]
+    flags: Sequence[Flag]
+    ticks: Sequence[tuple[float, str]]
+    brush: Band
+    finding: str
+
+    @property
+    def brush_end(self) -> float:
+        """Return the right end of the brush in %."""
+        return round(self.brush.x + self.brush.width, 2)
+
+    @property
+    def milliseconds(self) -> tuple[int, int]:
+        """Return both ends in ms since the epoch."""
+        return _ms(self.start), _ms(self.end)
+
+
+def strip_of(cluster: Cluster, time_range: TimeRange, now: datetime) -> Strip:
+    """Return the strip of a cluster until now, as wide as the range needs."""
+    needed = now - time_range.start
+    width = next((width for width in WIDTHS if width >= needed), WIDTHS[-1])
+    start, end = now - width, max(now, time_range.end)
+    scale = _Scale(start, end)
+    points = _points(cluster, start, end)
+    top = 1.15 * max((value for _, value in points if value is not None), default=0.0)
+    line, area = _paths(points, scale, top)
+    excesses = excesses_between(cluster, start, end)
+    flags = [
+        *_flags_of_plans(cluster, scale),
+        *_flags_of_nodes(cluster, scale),
+        *(_flag_of_excess(cluster, scale, excess) for excess in excesses),
+    ]
+    return Strip(
+        start=start,
+        end=end,
+        line=line,
+        area=area,
+        top=top,
+        exceeded=[scale.band(e.since, e.until or end) for e in excesses],
+        placements=_densities(cluster, scale),
+        flags=_joined(sorted(flags, key=lambda flag: flag.x)),
+        ticks=_ticks(scale),
+        brush=scale.band(time_range.start, time_range.end),
+        finding=_finding(points, len(excesses), width),
+    )
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """The mapping of moments to the width of the strip."""
+
+    start: datetime
+    end: datetime
+
+    def share(self, moment: datetime) -> float:
+        """Return the position of a moment, from 0 to 1."""
+        return min(1.0, max(0.0, (moment - self.start) / (self.end - self.start)))
+
+    def percent(self, moment: datetime) -> float:
+        """Return the position of a moment in %."""
+        return round(100 * self.share(moment), 2)
+
+    def band(self, since: datetime, until: datetime) -> Band:
+        """Return the band between two moments."""
+        left, right = self.percent(since), self.percent(until)
+        return Band(left, round(max(right - left, 0.1), 2))
+
+
+def _points(
+    cluster: Cluster, start: datetime, end: datetime
+) -> list[tuple[datetime, float | None]]:
+    """Return the records/s of minutes at equal distances, at most 360."""
+    rows = MeasurePoint.objects.filter(
+        cluster=cluster, resolution=MeasurePoint.Resolution.MINUTE, t__gte=start, t__lt=end
+    ).order_by("t")
+    step = max(1, round((end - start) / _MINUTE / _POINTS))
+    if step > 1:
+        ids = list(rows.values_list("pk", flat=True))[::step]
+        rows = MeasurePoint.objects.filter(pk__in=ids).order_by("t")
+    points: list[tuple[datetime, float | None]] = []
+    for t, value in rows.values_list("t", "records_in"):
+        if points and t - points[-1][0] > 3 * step * _MINUTE:
+            points.append((t, None))
+        points.append((t, value))
+    return points
+
+
+def _paths(
+    points: Sequence[tuple[datetime, float | None]], scale: _Scale, top: float
+) -> tuple[str, str]:
+    """Return the line, with gaps, and the area below it."""
+    line: list[str] = []
+    area: list[str] = []
+    run: list[str] = []
+    for t, value in [*points, (scale.end, None)]:
+        if value is not None:
+            y = HEIGHT - (HEIGHT - 8) * max(value, 0.0) / (top or 1.0)
+            run.append(f"{WIDTH * scale.share(t):.1f} {y:.1f}")
+        elif run:
+            line.append("M" + "L".join(run))
+            first, last = (run[place].partition(" ")[0] for place in (0, -1))
+            area.append(f"M{first} {HEIGHT:g}L{'L'.join(run)}L{last} {HEIGHT:g}Z")
+            run = []
+    return "".join(line), "".join(area)
+
+
+def _densities(cluster: Cluster, scale: _Scale) -> list[Band]:
+    """Return the placements of queries as bands in three levels."""
+    length = (scale.end - scale.start) / _DENSITY
+    counts: dict[int, int] = {}
+    for minute, count in placements_between(cluster, scale.start, scale.end).items():
+        place = min(_DENSITY - 1, max(0, int((minute - scale.start) / length)))
+        counts[place] = counts.get(place, 0) + count
+    most = max(counts.values(), default=0)
+    width = 100 / _DENSITY
+    return [
+        Band(round(place * width, 2), round(0.8 * width, 2), -(-3 * count // most))
+        for place, count in sorted(counts.items())
+    ]
+
+
+def _flags_of_plans(cluster: Cluster, scale: _Scale) -> list[Flag]:
+    return [
+        Flag(
+            scale.percent(plan.at), f"◆ {plan.proposal}", f"{plan_text(plan)}, {_clock(plan.at)}",
+            reverse("proposal", args=[cluster.slug, plan.proposal]),
+        )
+        for plan in plans_between(cluster, scale.start, scale.end)
+    ]  # fmt: skip
+
+
+def _flags_of_nodes(cluster: Cluster, scale: _Scale) -> list[Flag]:
+    rows = AuditEntry.objects.filter(
+        cluster=cluster, action="cluster.nodes", at__gte=scale.start, at__lt=scale.end
+    )
+    url = f"{reverse('audit')}?{urlencode({'cluster': cluster.slug, 'action': 'cluster.nodes'})}"
+    return [
+        Flag(scale.percent(row.at), "nodes", f"Number of nodes changed, {_clock(row.at)}", url)
+        for row in rows.only("at")
+    ]
+
+
+def _flag_of_excess(cluster: Cluster, scale: _Scale, excess: Excess) -> Flag:
+    subject = f"{excess.subject}@{_ms(excess.since)}"
+    url = f"{reverse('cluster', args=[cluster.slug])}?{urlencode({'explain': subject})}"
+    title = f"{excess.text}, {_clock(excess.since)}"
+    return Flag(scale.percent(excess.since), f"! {excess.label}", title, url, "bad", subject)
+
+
+def _joined(flags: Sequence[Flag]) -> list[Flag]:
+    """Return the flags; those that would overlap are counted in one label."""
+    groups: list[list[Flag]] = []
+    for flag in flags:
+        if groups and flag.x - groups[-1][0].x < 100 * _APART:
+            groups[-1].append(flag)
+        else:
+            groups.append([flag])
+    return [_group(group) for group in groups]
+
+
+def _group(flags: Sequence[Flag]) -> Flag:
+    if len(flags) == 1:
+        return flags[0]
+    worst = next((flag for flag in flags if flag.grade), flags[-1])
+    label = f"{worst.label.partition(' ')[0]} {len(flags)}"
+    titles = "; ".join(flag.title for flag in flags)
+    return Flag(worst.x, label, titles, worst.url, worst.grade, worst.explain)
+
+
+def _ticks(scale: _Scale) -> list[tuple[float, str]]:
+    """Return whole hours or days with their positions in %, and the end."""
+    hours = (scale.end - scale.start) / timedelta(hours=1)
+    step = next((s for s in (1, 2, 4, 6, 12, 24, 48, 120) if hours / s <= _TICKS), 168)
+    length = timedelta(hours=step)
+    epoch = datetime(2000, 1, 1, tzinfo=UTC)
+    first = epoch + length * -(-(scale.start - epoch) // length)
+    moments = [first + length * place for place in range(int(hours / step) + 1)]
+    form = "%H:%M" if step < 24 else "%d %b"  # noqa: PLR2004 - hours of a day
+    inner = [moment for moment in moments if 0.03 < scale.share(moment) < 0.95]  # noqa: PLR2004
+    return [(scale.percent(moment), f"{moment:{form}}") for moment in inner]
+
+
+def _finding(
+    points: Sequence[tuple[datetime, float | None]], exceeded: int, width: timedelta
+) -> str:
+    known = [value for _, value in points if value is not None]
+    span = numbers.duration(width)
+    if not known:
+        return f"No figures are stored in the last {span}"
+    least, most = numbers.compact(min(known)), numbers.compact(max(known))
+    limits = f"; {exceeded} exceeded limits" if exceeded else "; no limit exceeded"
+    return f"Records in over {span}: {least} to {most} records/s{limits}"
+
+
+def _clock(moment: datetime) -> str:
+    return f"{moment:%d %b %H:%M} UTC"
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

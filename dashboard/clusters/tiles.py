@@ -1,0 +1,107 @@
+"""The tiles of a cluster: means of its measures over a span, with trend, limit and bound."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from controlplane.alerts.measures import Measure
+from controlplane.alerts.readings import ClusterReadings, Reading
+from controlplane.models import Cluster, MeasurePoint, Node
+from dashboard import numbers
+
+DAY: Final = timedelta(days=1)
+# The measures of the tiles, and the part of the page that shows each over time.
+SHOWN: Final = {
+    Measure.LATENCY: "latency",
+    Measure.LOAD: "heat",
+    Measure.IMBALANCE: "imbalance",
+    Measure.REPLICATION: "replication",
+    Measure.RECORDS: "records",
+    Measure.KEPT: "records",
+}
+_OF_CAPACITY: Final = (Measure.LOAD, Measure.IMBALANCE)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A tile, as texts. `target`: the id of the part with its chart."""
+
+    reading: Reading
+    value: str
+    unit: str
+    trend: str
+    limit: str
+    target: str
+
+    @property
+    def top(self) -> float | None:
+        """Return the value of the whole bar: 1 for a share of the input, else None."""
+        return 1.0 if self.reading.kind.is_lower else None
+
+
+def tiles_of(readings: ClusterReadings) -> list[Tile]:
+    """Return the tiles in the order of the page."""
+    return [_tile(readings, readings[measure]) for measure in SHOWN]
+
+
+def _tile(readings: ClusterReadings, reading: Reading) -> Tile:
+    value, unit = numbers.with_unit(reading.value, reading.kind.unit)
+    return Tile(
+        reading=reading,
+        value=value,
+        unit=unit,
+        trend=_trend(readings, reading),
+        limit=_limit(readings, reading),
+        target=SHOWN[reading.measure],
+    )
+
+
+def _trend(readings: ClusterReadings, reading: Reading) -> str:
+    if reading.value is None:
+        return "no records in this span"
+    changed = numbers.change(reading.value, reading.before, reading.kind.unit)
+    if reading.measure is Measure.LOAD and reading.node is not None:
+        return f"{node_name(readings.cluster, reading.node)}, {changed}"
+    if reading.measure is Measure.KEPT and reading.value >= 1.0 and (reading.before or 1.0) >= 1.0:
+        return "nothing dropped"
+    return changed
+
+
+def _limit(readings: ClusterReadings, reading: Reading) -> str:
+    if reading.measure is Measure.RECORDS:
+        return _yesterday(readings.cluster, readings.end, readings.span)
+    if reading.limit is None:
+        return "limit: bound not computed yet"
+    value = " ".join(numbers.with_unit(reading.limit, reading.kind.unit)).strip()
+    if reading.kind.is_lower:
+        return f"floor {value}"
+    if reading.bound is not None:
+        return f"limit {value}, bound {numbers.ratio(reading.bound)}"
+    return f"limit {value}{' of capacity' if reading.measure in _OF_CAPACITY else ''}"
+
+
+def _yesterday(cluster: Cluster, end: datetime, span: timedelta) -> str:
+    """Return the records/s of the same span one day before, in words."""
+    points = MeasurePoint.objects.filter(
+        cluster=cluster,
+        resolution=MeasurePoint.Resolution.MINUTE,
+        t__gte=end - span - DAY,
+        t__lt=end - DAY,
+    )
+    values = [v for v in points.values_list("records_in", flat=True) if v is not None]
+    if not values:
+        return "no limit; nothing stored a day before"
+    return f"no limit; a day before {numbers.compact(sum(values) / len(values))}/s"
+
+
+def node_name(cluster: Cluster, index: int) -> str:
+    """Return the name of a node, also of one that was removed."""
+    name = Node.objects.filter(cluster=cluster, index=index).values_list("name", flat=True).first()
+    return name or f"node {index}"
+
+
+def span_text(readings: ClusterReadings) -> str:
+    """Return the span of the tiles: 10:41:10 to 10:46:10 UTC."""
+    start = readings.end - readings.span
+    days = "" if start.date() == readings.end.date() else "%d %b "
+    return f"{start:{days}%H:%M:%S} to {readings.end:{days}%H:%M:%S} UTC"
