@@ -4,6 +4,7 @@ import json
 import re
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from django.db import connection
@@ -35,6 +36,13 @@ PAGES = [
     "/clusters/sf/shedding/", "/clusters/sf/shedding/charts.json", "/clusters/sf/shedding/history/",
     "/audit/", "/webhooks/", "/help/",
 ]  # fmt: skip
+TYPES = {
+    "json": "application/json", "csv": "text/csv; charset=utf-8", "": "text/html; charset=utf-8",
+}  # fmt: skip
+# The attributes with the addresses of what a browser loads or sends to.
+LOADED = re.compile(
+    r"(?:\ssrc|\saction|\shx-\w+|\sformaction|\sposter|<link[^>]*\shref)=\"([^\"]*)\""
+)
 OPERATORS_ONLY = ["/clusters/sf/queries/new/"]
 # Pages of a thousand rows ask the database no more often than pages of three.
 MOST_STATEMENTS = 33
@@ -49,7 +57,9 @@ def numbers(sf: Cluster, ready: Proposal) -> dict[str, int]:
 
 @pytest.mark.parametrize("path", PAGES)
 def test_a_viewer_sees_the_page(viewing: Client, numbers: dict[str, int], path: str) -> None:
-    assert viewing.get(path.format(**numbers)).status_code == 200
+    answer = viewing.get(path.format(**numbers))
+    suffix = path.partition("?")[0].rpartition(".")[2] if "." in path else ""
+    assert (answer.status_code, answer["Content-Type"]) == (200, TYPES[suffix])
 
 
 @pytest.mark.parametrize("path", PAGES + OPERATORS_ONLY)
@@ -102,6 +112,8 @@ def test_pages_hold_no_inline_script_style_or_handler(
     content = operating.get(path.format(**numbers)).content.decode()
     assert not re.search(r"<script(?![^>]*\bsrc=)", content)
     assert not re.search(r"<style|\sstyle=|\son[a-z]+=", content)
+    # Nothing is loaded from or sent to another host.
+    assert not [address for address in LOADED.findall(content) if urlsplit(address).netloc]
 
 
 def test_the_help_explains_the_words_and_the_keys(viewing: Client, sf: Cluster) -> None:
