@@ -211,7 +211,8 @@ def _aggregators(
     nodes: Sequence[Node], means: _Means, routes: Routes
 ) -> tuple[list[NodeFlow], list[Link]]:
     """Return the aggregator nodes with what they merge, by the tasks of the sending nodes."""
-    merging = [i for i in range(len(nodes)) if means.merged[i] > 0]
+    targets = {aggregator for _, aggregator in routes.partials}
+    merging = [i for i, node in enumerate(nodes) if means.merged[i] > 0 and node.index in targets]
     flows = [_node_flow(nodes[i], means.merged[i], 1.0) for i in merging]
     links = []
     for place, i in enumerate(merging):

@@ -1,5 +1,6 @@
 """Events of a cluster in a time range: plans that took effect, and limits that were exceeded."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -15,6 +16,8 @@ from dashboard.time_range import TimeRange
 
 # More marks than this are unreadable, in a chart and on the strip.
 MOST: Final = 40
+# Marks closer than this part of the range would overlap.
+_APART: Final = 8
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,26 @@ def plan_marks_of(cluster: Cluster, time_range: TimeRange) -> list[PlanMark]:
         PlanMark(_ms(plan.at), f"◆ {plan.proposal}", plan_text(plan), _proposal(cluster, plan))
         for plan in plans
     ]
-    marks += [PlanMark(_ms(e.since), f"! {e.label}", e.text, "") for e in excesses]
+    marks += _excess_marks(excesses, time_range)
     return sorted(marks, key=lambda mark: mark.t)
+
+
+def _excess_marks(excesses: Sequence[Excess], time_range: TimeRange) -> list[PlanMark]:
+    """Return one mark for the limits that were exceeded about the same time."""
+    groups: list[list[Excess]] = []
+    for excess in excesses:
+        if groups and excess.since - groups[-1][0].since < time_range.length / _APART:
+            groups[-1].append(excess)
+        else:
+            groups.append([excess])
+    return [
+        PlanMark(
+            _ms(group[0].since),
+            f"! {group[0].label if len(group) == 1 else f'{len(group)} limits'}",
+            "; ".join(excess.text for excess in group),
+        )
+        for group in groups
+    ]
 
 
 def plan_text(plan: AppliedPlan) -> str:

@@ -18,8 +18,8 @@ _LEAST_HEIGHT: Final = 380.0
 _ROW: Final = 15.0
 _GAP: Final = 5.0
 # The left sides of the columns, with and without aggregator nodes.
-_COLUMNS: Final = (190.0, 420.0, 660.0, 860.0)
-_WIDER: Final = (190.0, 500.0, 820.0, 0.0)
+_COLUMNS: Final = (180.0, 410.0, 650.0, 840.0)
+_WIDER: Final = (180.0, 490.0, 830.0, 0.0)
 # Partial results are no records: their links have a scale of their own, of this part of the height.
 _PARTIALS: Final = 0.2
 _THINNEST: Final = 0.75
@@ -123,7 +123,7 @@ def _bars(flow: Flow, load_limit: float | None) -> list[list[Bar]]:
     aggregators = [
         Bar(
             "aggregator", own.index, f"aggregator {own.index}", own.rate,
-            f"{numbers.compact(round(own.rate))}/s merged",
+            f"{numbers.compact(round(own.rate))}/s",
         )
         for own in flow.aggregators
     ]  # fmt: skip

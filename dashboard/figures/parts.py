@@ -60,7 +60,7 @@ def time_axis() -> dict[str, Any]:
         **_TICKS,
         "type": "date",
         "showgrid": False,
-        "nticks": 6,
+        "nticks": 8,
         "tickangle": 0,
         # One line per tick, as fine as the zoom asks for.
         "tickformatstops": [

@@ -1,8 +1,10 @@
-// Charts that live: a window of samples, drawn at most once per second, and not more often than a
-// pixel of the chart stands for. Charts out of view, of a hidden or paused page are not drawn.
+// Charts that live: a window of samples, drawn at most once per second. New points extend the lines
+// as they are drawn (deltas.js); Plotly draws the whole chart only when an axis must move. Charts out
+// of view, of a hidden or paused page are not drawn.
 
-import { currentRange, isPaused } from "./range.js";
+import { extendLines, rememberLines } from "./deltas.js";
 import { format } from "./format.js";
+import { isPaused } from "./range.js";
 import { SampleWindow, withGaps } from "./samples.js";
 import { themed, tokenReader } from "./theme.js";
 
@@ -14,11 +16,14 @@ const LABELS_APART = 0.07;
 // A limit of more times the highest value is out of the picture: the chart names it above.
 const FAR = 2.5;
 const SPARE = 1.15;
+// A live axis ends so much after the newest sample: room for the next ones.
+const AHEAD_PART = 1 / 40;
+const AHEAD_MS = 15e3;
 
 export class ChartBoard {
   /** elements: Map of figure name -> element; plotly is given so that a test can watch it. */
   constructor(elements, plotly = window.Plotly) {
-    Object.assign(this, { elements, plotly, figures: {}, visible: new Set(), stale: new Set(), timer: null, drawnAt: -Infinity, drawnSample: null });
+    Object.assign(this, { elements, plotly, figures: {}, visible: new Set(), stale: new Set(), behind: new Set(), timer: null, drawnAt: -Infinity, drawnSample: null });
     this.marks = new Map(); // key -> { t, label, text, url }
     this.versions = new Map();
     addEventListener("weir:theme", () => this.#drawSoon([...this.elements.keys()], 0));
@@ -68,7 +73,9 @@ export class ChartBoard {
   // A plan of many versions has one mark, where it began.
   #mark(t, label, text, url) {
     const known = this.marks.get(label);
-    if (!known || t < known.t) this.marks.set(label, { t, label, text, url });
+    if (known && t >= known.t) return;
+    this.marks.set(label, { t, label, text, url });
+    for (const name of this.elements.keys()) this.stale.add(name);
     if (this.marks.size > MOST_MARKS) this.marks.delete(this.marks.keys().next().value);
   }
 
@@ -78,14 +85,13 @@ export class ChartBoard {
       if (isIntersecting) this.visible.add(name);
       else this.visible.delete(name);
     }
-    if ([...this.visible].some((name) => this.stale.has(name))) this.#drawSoon([], 0);
+    if ([...this.visible].some((name) => this.stale.has(name) || this.behind.has(name))) this.#drawSoon([], 0);
   }
 
   #schedule() {
     if (!this.live || !this.window || this.drawnSample === this.window.last) return;
-    const width = [...this.elements.values()][0]?.clientWidth || 600;
-    const least = Math.max(LEAST_MS, (this.range.end - this.range.start) / width);
-    this.#drawSoon([...this.elements.keys()], Math.max(0, least - (performance.now() - this.drawnAt)));
+    for (const name of this.elements.keys()) this.behind.add(name);
+    this.#drawSoon([], Math.max(1, LEAST_MS - (performance.now() - this.drawnAt)));
   }
 
   #drawSoon(names, wait) {
@@ -98,39 +104,52 @@ export class ChartBoard {
     this.timer = null;
     if (!this.window || document.hidden || (isPaused() && !asked)) return;
     this.drawnAt = performance.now();
-    const range = this.live ? { ...this.range, ...liveRange(this.range, this.window.last) } : this.range;
     const samples = withGaps(this.window.samples);
-    const token = tokenReader();
-    let drawn = false;
-    for (const name of [...this.stale].filter((stale) => this.visible.has(stale))) {
+    const names = [...this.visible].filter((name) => this.stale.has(name) || this.behind.has(name));
+    for (const name of names) {
+      if (this.stale.has(name) || !this.#extend(name, samples)) this.#drawFigure(name, samples);
       this.stale.delete(name);
-      drawn = this.#drawFigure(name, samples, range, token) || drawn;
+      this.behind.delete(name);
     }
-    if (drawn) this.#measure();
+    if (names.length) this.#measure();
   }
 
-  #drawFigure(name, samples, range, token) {
+  #extend(name, samples) {
     const [figure, element] = [this.figures[name], this.elements.get(name)];
-    if (!figure) return false;
+    if (!figure || !this.live) return false;
+    const lines = figure.data.filter(({ meta, visible }) => meta?.field && visible !== false);
+    if (!extendLines(element, samples, lines.map(({ meta }) => meta.field))) return false;
+    for (const trace of lines) {
+      fillTrace(trace, samples);
+      const drawn = element.data.find(({ meta }) => meta?.field === trace.meta.field);
+      Object.assign(drawn, { x: trace.x, y: trace.y });
+    }
+    return true;
+  }
+
+  #drawFigure(name, samples) {
+    const [figure, element] = [this.figures[name], this.elements.get(name)];
+    if (!figure) return;
+    const range = this.live ? liveRange(this.range, this.window.last) : this.range;
     if (samples.length) delete element.dataset.waiting;
     else element.dataset.waiting = this.live ? "No samples in this time range yet. The first comes with the next micro-batch." : "No samples are stored for this time range.";
     const top = topOf(figure, samples);
-    for (const trace of figure.data) fillTrace(trace, samples, top);
+    for (const trace of figure.data) fillTrace(trace, samples, top, range);
     for (const trace of figure.data.filter(({ meta }) => meta?.marks)) fillMarks(trace, [...this.marks.values()], range);
     const { layout } = figure;
     layout.xaxis.range = [range.start, range.end];
     layout.yaxis.range = [figure.layout.meta.floor && !samples.length ? 0 : lowOf(figure), top];
     layout.annotations = farLimits(layout, top);
     layout.datarevision = (layout.datarevision ?? 0) + 1;
-    const shown = themed(figure, token);
+    const shown = themed(figure, tokenReader());
     this.plotly.react(element, shown.data, shown.layout, shown.config).then(() => {
+      rememberLines(element, samples.length);
       if (element.weirDrawn) return;
       element.weirDrawn = true;
       element.dispatchEvent(new CustomEvent("weir:drawn", { bubbles: true }));
     });
     element.setAttribute("role", "img");
     element.setAttribute("aria-label", findingOf(figure, samples));
-    return true;
   }
 
   #measure() {
@@ -143,11 +162,12 @@ export class ChartBoard {
   }
 }
 
-// A live range ends with its newest sample, and at the latest now.
-function liveRange(range, last) {
-  const length = range.end - range.start;
-  const end = Math.max(last ?? 0, currentRange()?.live ? Math.min(Date.now(), (last ?? 0) + 5000) : 0) || Date.now();
-  return { start: end - length, end };
+// A live range ends after its newest sample.
+function liveRange({ start, end }, last) {
+  const length = end - start;
+  const ahead = Math.min(length / 10, Math.max(AHEAD_MS, AHEAD_PART * length));
+  const stop = (last ?? end) + ahead;
+  return { start: stop - length, end: stop };
 }
 
 /** Return samples as objects from columns. */
@@ -157,7 +177,7 @@ export function rowsOf(columns) {
 }
 
 /** Put the samples into a trace as its meta names them. */
-export function fillTrace(trace, samples, top) {
+export function fillTrace(trace, samples, top, range) {
   const meta = trace.meta ?? {};
   const scaled = (value) => (value === null || value === undefined ? null : value * (meta.scale ?? 1));
   if (meta.field) {
@@ -165,7 +185,7 @@ export function fillTrace(trace, samples, top) {
     trace.y = samples.map((sample) => scaled(sample[meta.field]));
     // A percentile that is a copy of a lower one says nothing: p99 of a small batch is its p95.
     if (meta.field === "p99") trace.visible = differs(samples);
-  } else if (meta.ends) fillEnds(trace, samples, top, scaled);
+  } else if (meta.ends) fillEnds(trace, samples, top, range, scaled);
 }
 
 function differs(samples) {
@@ -173,12 +193,13 @@ function differs(samples) {
   return known.filter(({ p95, p99 }) => p99 > 1.02 * p95).length > known.length / 20;
 }
 
-function fillEnds(trace, samples, top, scaled) {
+// The words stand at the right end of the axis, beside the newest values.
+function fillEnds(trace, samples, top, range, scaled) {
   const { ends, words, format: name } = trace.meta;
   const labels = ends.map((field, place) => {
     const last = samples.findLast((sample) => Number.isFinite(sample[field]));
     const hidden = !last || (field === "p99" && !differs(samples));
-    return hidden ? { t: null, y: null, text: "", place } : { t: last.t, y: scaled(last[field]), text: words[place] || format[name](last[field]), place };
+    return hidden ? { t: null, y: null, text: "", place } : { t: range.end, y: scaled(last[field]), text: words[place] || format[name](last[field]), place };
   });
   const shown = labels.filter(({ text }) => text).sort((a, b) => a.y - b.y);
   for (let i = 1; i < shown.length; i += 1) shown[i].y = Math.max(shown[i].y, shown[i - 1].y + LABELS_APART * top);

@@ -17,7 +17,8 @@ export class HeatMap {
     this.area.addEventListener("pointermove", (event) => this.#point(event));
     this.area.addEventListener("click", (event) => { if (event.target === this.canvas) { this.#point(event); this.link.click(); } });
     this.link.addEventListener("keydown", (event) => this.#key(event));
-    addEventListener("weir:theme", () => this.#draw());
+    addEventListener("weir:theme", () => { this.color = null; this.#draw(); });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { this.color = null; this.#draw(); });
     new ResizeObserver(() => this.#draw()).observe(this.area);
   }
 
@@ -100,7 +101,7 @@ export class HeatMap {
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, width, height);
     const [w, h] = [width / this.count, height / this.nodes.length];
-    const color = colorer(tokenReader(), this.near, this.limit);
+    const color = (this.color ??= colorer(tokenReader(), this.near, this.limit));
     this.shares.forEach((row, y) => row.forEach((share, x) => {
       if (share === null) return;
       context.fillStyle = color(share);
