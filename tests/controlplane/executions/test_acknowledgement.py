@@ -7,7 +7,20 @@ import pytest
 from django.utils import timezone
 
 from controlplane.executions.acknowledgement import EVENT_TIME_WAIT, acknowledge, finish_overdue
-from controlplane.models import Cluster, Delivery, Execution, RoutingVersion, Step, Webhook
+from controlplane.executions.steps import rollback_of
+from controlplane.models import (
+    Cluster,
+    Delivery,
+    Execution,
+    Proposal,
+    RoutingVersion,
+    Step,
+    Webhook,
+)
+from controlplane.plans.plan import OtherAction, TaskMove
+from controlplane.wire.routing.action_json import action_to_json
+from controlplane.wire.routing.cluster_actions import SetNodeActive
+from controlplane.wire.routing.query_actions import MoveTasks
 from tests.support.execution import execution_row
 
 pytestmark = pytest.mark.django_db
@@ -112,6 +125,19 @@ def test_webhooks_receive_each_step_that_is_done(sf: Cluster, step: Step) -> Non
     assert not Delivery.objects.exists()
     acknowledge(sf, [row(5)], [])
     assert Delivery.objects.count() == 1
+
+
+def test_several_inverses_of_an_action_revert_it_together(sf: Cluster, step: Step) -> None:
+    """None of them alone has the action as its own inverse."""
+    move, other = TaskMove(7, 0, 1, 2, 500), SetNodeActive(1, active=True)
+    Proposal.objects.update(actions=[move.row(), move.row()])
+    step.inverses = [[0, [action_to_json(a) for a in (*move.before, other)]],
+                     [1, [action_to_json(a) for a in move.before]]]  # fmt: skip
+    step.save()
+    back = MoveTasks(7, ((1, 0, 1),))
+    assert rollback_of(Execution.objects.get()) == [
+        TaskMove(7, 0, 2, 1, 500), OtherAction(back, (), 500), OtherAction(other, (), 500),
+    ]  # fmt: skip
 
 
 def test_a_cluster_without_a_published_step_has_nothing_to_acknowledge(sf: Cluster) -> None:

@@ -78,6 +78,11 @@ def test_each_operation_returns_the_changed_proposal(approver: Actor, cluster: C
     progression.advance(proposal.pk)
     proposal.refresh_from_db()
     assert proposal.state == "stopped"
+    execution = Execution.objects.get(proposal=proposal)
+    assert execution.last_step is False
+    (move,) = moves_of(proposal)[:1]
+    back_to = move._replace(source=move.target, target=move.source)
+    assert steps.rollback_of(execution) == [back_to]
     back = control.roll_back(approver, proposal, proposal.seal, "worse")
     assert back.state == "rolling back"
 
@@ -163,7 +168,7 @@ def test_pause_resume_and_stop(approver: Actor, operator: Actor, cluster: Cluste
     assert proposal.unexplained == "pause"
     with pytest.raises(Invalid):
         control.add_reason(operator, proposal, " ")
-    control.add_reason(operator, proposal, "a call")
+    assert control.add_reason(operator, proposal, "a call") is proposal
     entry = AuditEntry.objects.get(action="proposal.pause_reason")
     assert (entry.object, entry.reason) == (str(proposal), "a call")
     with pytest.raises(Conflict) as explained:

@@ -72,6 +72,9 @@ def test_advances_are_requested_for_what_is_open(execution: Execution) -> None:
     assert progression.request_advances() == 1
     set_policy(execution.cluster, starts=False)
     assert progression.request_advances() == 0
+    # Another cluster's proposal, which was approved later.
+    execution_row(Cluster.objects.create(slug="nyc", name="NYC"))
+    assert progression.request_advances() == 1
     Proposal.objects.update(state="paused")
     assert progression.request_advances() == 0
 

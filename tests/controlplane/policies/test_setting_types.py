@@ -29,6 +29,11 @@ def test_an_optional_field_has_the_bounds_of_its_setting(
     assert (field.default, field.title) == (None, PolicySettings.model_fields[name].title)
 
 
+def test_settings_cannot_be_changed_in_place() -> None:
+    with pytest.raises(ValidationError):
+        PolicySettings().auto_moves = 5
+
+
 def test_a_fault_has_its_setting_and_its_message() -> None:
     fault = PolicyFault("auto_until", "differs")
     assert (fault.name, str(fault)) == ("auto_until", "differs")

@@ -35,7 +35,7 @@ def test_what_is_not_named_stays(admin: Actor, sf: Cluster) -> None:
 
 
 def test_what_changes_nothing_leaves_no_trace(admin: Actor, sf: Cluster) -> None:
-    update_policy(admin, sf, {"cooldown_s": 600})
+    assert update_policy(admin, sf, {"cooldown_s": 600}) == PolicySettings()
     assert not AuditEntry.objects.filter(action="policy.change").exists()
     assert not Policy.objects.exists()
 
