@@ -33,11 +33,14 @@ class Contexts:
         # A part of an expression over several lines has no line of its own.
         first = next((number for number in range(line, 0, -1) if by_line.get(number)), line)
         names = names or set(by_line.get(first, ()))
-        if "" in names:
-            names |= {name for tests in by_line.values() for name in tests}
         # Lines that run in child processes are not measured: the tests of the folder follow.
         folder = f"tests/{path.rpartition('/')[0]}/"
         beside = {name for name in self.seconds if name.startswith(folder)} - names
+        if "" in names:
+            # What the import makes is seen by tests that run no line of it.
+            names |= {name for tests in by_line.values() for name in tests} | beside
+            names |= {name for name in self.seconds if folder.startswith(_folder_of(name))}
+            beside = set()
         ordered = [*self._fastest(names), *self._fastest(beside)]
         chosen: list[str] = []
         total = 0.0
@@ -57,6 +60,10 @@ class Contexts:
         """Return the tests that pass unmutated, the fastest first."""
         known = [name for name in names if name in self.seconds and name not in self.failed]
         return sorted(known, key=lambda name: (self.seconds[name], name))
+
+
+def _folder_of(test: str) -> str:
+    return test.partition("::")[0].rpartition("/")[0] + "/"
 
 
 def measured(tree: Path, file: Path, sources: Sequence[str], tests: Sequence[str]) -> Contexts:

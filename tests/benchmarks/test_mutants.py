@@ -158,3 +158,18 @@ def test_a_run_that_was_interrupted_continues_with_the_rest(tmp_path: Path) -> N
     assert known_outcomes(options, mutants[:2]) == outcomes[:2]
     assert [is_equivalent(outcome) for outcome in outcomes] == [False] * 3
     assert table(outcomes).splitlines()[-1].endswith("50.0%")
+
+
+def test_the_tests_of_a_line_come_first_and_those_of_its_folder_follow() -> None:
+    """For what runs at import, the tests of the file, its folder and the folders above, by time."""
+    fast, slow, beside, above, other = (
+        "tests/a/b/test_f.py::fast", "tests/a/b/test_f.py::slow", "tests/a/b/test_g.py::g",
+        "tests/a/test_h.py::h", "tests/c/test_i.py::i",
+    )  # fmt: skip
+    contexts = Contexts(
+        {"a/b/m.py": {1: [""], 5: [slow, fast], 7: [fast]}},
+        {fast: 0.1, slow: 3.0, beside: 0.2, above: 0.05, other: 0.01}, frozenset(),
+    )  # fmt: skip
+    assert contexts.tests("a/b/m.py", 5, 5, 9.0) == [fast, slow, beside]
+    assert contexts.tests("a/b/m.py", 7, 7, 0.15) == [fast]
+    assert contexts.tests("a/b/m.py", 1, 1, 9.0) == [above, fast, beside, slow]

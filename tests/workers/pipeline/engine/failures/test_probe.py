@@ -34,6 +34,16 @@ def test_each_of_several_culprits_has_its_reason_and_stage() -> None:
     assert {4} in reported
 
 
+def test_a_stage_keeps_the_queries_of_the_stage_before() -> None:
+    stages: list[tuple[str, list[int]]] = []
+    with isolation.report_stages(lambda stage, some: stages.append((stage, list(some)))):
+        isolation.enter_stage(isolation.MERGE, [3, 4])
+        isolation.enter_stage(isolation.WINDOW)
+        isolation.enter_stage(isolation.SAVE, [])
+    isolation.enter_stage(isolation.JOIN, [5])
+    assert stages == [(isolation.MERGE, [3, 4]), (isolation.WINDOW, [3, 4]), (isolation.SAVE, [])]
+
+
 def test_queries_that_share_an_evaluation_fail_together() -> None:
     def evaluate(queries: Collection[int]) -> None:
         if 3 in queries:
