@@ -49,7 +49,7 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else t
 	tests/workers/pipeline/test_ladder_kill.py \
 	tests/workers/pipeline/laws \
 	tests/workers/pipeline/engine/differential/test_through_spark.py \
-	tests/end_to_end/test_restart.py tests/end_to_end/test_data_sets.py \
+	tests/end_to_end/test_restart_groups.py tests/end_to_end/test_data_sets.py \
 	tests/end_to_end/test_losses.py tests/controlplane/executions/test_overtaken.py \
 	tests/dashboard/test_idle_sockets.py
 	@env WEIR_SCHEMATHESIS_EXAMPLES=25 WEIR_MATRIX=all $(PY) -m pytest -n $(N) tests/controlplane/api/test_schemathesis.py tests/controlplane/api/authorisation

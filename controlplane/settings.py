@@ -46,7 +46,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "controlplane.middleware.content_security_policy",
     "controlplane.logins.middleware.forbid_storage",
-    # Django adds random bytes, so that the length tells nothing of what a page repeats (BREACH).
+    # Django adds random bytes, so that the length depends less on what a page repeats (BREACH).
     "django.middleware.gzip.GZipMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -21,8 +21,10 @@ DEFAULT: Final = "30m"
 # The retention of samples is 30 days.
 WIDEST: Final = timedelta(days=31)
 NARROWEST: Final = timedelta(seconds=10)
-# A step backwards or forwards keeps half of what is shown.
+# A step to an earlier or later range keeps half of what is shown.
 STEP: Final = 0.5
+# A step that ends so shortly before now, in parts of the range, leads to the present.
+_NEAR: Final = 0.1
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _UNIT_NAMES: Final = {"s": "s", "m": "min", "h": "h", "d": "days"}
 _RELATIVE: Final = re.compile(r"([1-9][0-9]{0,5})([smhd])", re.ASCII)
@@ -91,7 +93,7 @@ class TimeRange:
 
     def _shifted(self, lengths: float) -> "TimeRange":
         start, end = self.start + lengths * self.length, self.end + lengths * self.length
-        if lengths > 0 and self.now is not None and end >= self.now:
+        if lengths > 0 and self.now is not None and end >= self.now - _NEAR * self.length:
             name = f"{max(1, round(self.length.total_seconds()))}s"
             name = next((known for known, long in RANGES.items() if long == self.length), name)
             return TimeRange(self.now - self.length, self.now, name, self.now)

@@ -200,7 +200,9 @@ _account: list[URLPattern] = [
     path("account/sessions/end/", account.end_all_sessions, name="sessions-end"),
 ]
 
-_CLUSTER = [*_cluster, *_explain, *_streams, *_queries, *_comparisons, *_proposals, *_policies, *_shedding]
+_CLUSTER = [
+    *_cluster, *_explain, *_streams, *_queries, *_comparisons, *_proposals, *_policies, *_shedding,
+]  # fmt: skip
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", fleet.overview, name="fleet"),

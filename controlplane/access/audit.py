@@ -5,12 +5,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from controlplane.access.roles import ADMIN, Actor
 from controlplane.access.routine_actions import is_counted
 from controlplane.models import AuditEntry, Cluster
+from controlplane.pagination.filter_text import (
+    MAX_LENGTH,
+    FieldKind,
+    FilterField,
+    by_column,
+    filtered,
+)
 from controlplane.pagination.listing import Filters, Listing, text_filter
 
 # Actions about authentication: their names begin with these words.
@@ -54,19 +62,48 @@ def record(
     )
 
 
+# Who acts: a user, also by a script with a token, or a component of Weir.
+_USER, _WEIR = "user", "weir"
+
+
+def _is_by(_cluster: object, _lookup: str, kind: str) -> Q:
+    by_user = Q(actor__in=User.objects.values("username"))
+    return by_user if kind == _USER else ~by_user
+
+
+# The fields of the list's filter text.
+FIELDS: Final = (
+    FilterField("who", "name of the user or component", FieldKind.TEXT, by_column("actor")),
+    FilterField("by", "kind of the actor", FieldKind.CHOICE, _is_by,
+                lambda: (_USER, _WEIR)),
+    FilterField("action", "action, for example proposal.approve", FieldKind.TEXT,
+                by_column("action")),
+    FilterField("on", "object of the action", FieldKind.TEXT, by_column("object")),
+    FilterField("cluster", "slug of the cluster", FieldKind.TEXT, by_column("cluster__slug")),
+    FilterField("why", "reason", FieldKind.TEXT, by_column("reason")),
+    FilterField("request", "id of the request", FieldKind.TEXT, by_column("request")),
+    FilterField("seal", "seal of a proposal", FieldKind.TEXT, by_column("seal")),
+    FilterField("at", "time of the entry", FieldKind.TIME, by_column("at")),
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class AuditFilters(Filters):
-    """Filters of the list: cluster is a slug, "" for all; reader: None for Weir itself."""
+    """Filters of the list: cluster is a slug, "" for all; reader: None for Weir itself.
+
+    filter: a text with fields of FIELDS.
+    """
 
     text: str = text_filter("q")
     cluster: str = text_filter("cluster", 40)
     action: str = text_filter("action", 60)
     request: str = text_filter("request", 40)
+    filter: str = text_filter("filter", MAX_LENGTH)
     reader: Actor | None = None
 
 
 def audit_listing(filters: AuditFilters) -> Listing[AuditEntry, AuditEntry]:
-    """Return the entries, newest first."""
+    """Return the entries, newest first. Raises `BadFilter`."""
     entries: QuerySet[AuditEntry] = AuditEntry.objects.select_related("cluster")
     if filters.reader is not None:
         entries = visible_entries(entries, filters.reader)
@@ -75,10 +112,14 @@ def audit_listing(filters: AuditFilters) -> Listing[AuditEntry, AuditEntry]:
     }  # fmt: skip
     entries = entries.filter(**{column: value for column, value in equal.items() if value})
     if filters.text:
-        names = ("actor", "action", "object", "reason")
-        parts = [(f"{name}__icontains", filters.text) for name in names]
-        entries = entries.filter(Q(*parts, _connector=Q.OR))
+        entries = entries.filter(_mentions(filters.text))
+    entries = filtered(entries, filters.filter, FIELDS, _mentions)
     return Listing(entries, ("-at", "-pk"), partial(_shown, filters.reader), filters)
+
+
+def _mentions(word: str) -> Q:
+    names = ("actor", "action", "object", "reason")
+    return Q(*((f"{name}__icontains", word) for name in names), _connector=Q.OR)
 
 
 def visible_entries(entries: QuerySet[AuditEntry], reader: Actor) -> QuerySet[AuditEntry]:

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from controlplane.access import audit
 from controlplane.access.roles import Automatic
-from controlplane.alerts.measures import KINDS, Grade
+from controlplane.alerts.measures import KINDS
 from controlplane.alerts.readings import ClusterReadings, readings_of
 from controlplane.alerts.states import (
     APPLICATION,
@@ -26,13 +26,14 @@ from controlplane.alerts.states import (
 from controlplane.alerts.text import value_text
 from controlplane.events.publish import announce, event
 from controlplane.models import Alert, Cluster, ReplicationBound
+from controlplane.policies.grades import Grade
 from controlplane.watch.observation import KEEP_SAME_S, replication_of
 
 logger = logging.getLogger(__name__)
 
 WEIR: Final = Automatic("alerts")
-# The span of the means: one slow batch is no problem.
-SPAN: Final = timedelta(seconds=60)
+# The period of the means: one slow batch is no problem.
+PERIOD: Final = timedelta(seconds=60)
 
 
 def evaluate_all(now: datetime) -> None:
@@ -40,7 +41,7 @@ def evaluate_all(now: datetime) -> None:
     clusters = list(Cluster.objects.select_related("health").order_by("pk"))
     for cluster in clusters:
         _guarded("The bound of replication", cluster, partial(refresh_bound, cluster, now))
-    readings = readings_of(clusters, SPAN, now)
+    readings = readings_of(clusters, PERIOD, now)
     open_alerts = _open_alerts()
     for cluster in clusters:
         observed = observe(readings[cluster.pk])

@@ -7,6 +7,7 @@ from typing import Final
 
 from controlplane.arrivals.catching_up import oldest_s
 from controlplane.models import Cluster
+from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
 
 # The least value of a replication factor.
@@ -23,15 +24,6 @@ class Measure(StrEnum):
     RECORDS = "records_in"
     KEPT = "input_kept"
     AGE = "data_age"
-
-
-class Grade(StrEnum):
-    """The level of a value against its limit; warn: within the dead band before the limit."""
-
-    GOOD = "good"
-    WARN = "warn"
-    BAD = "bad"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Readings: means of a cluster's measures over a span, against the limits of its policy.
+"""Readings: means of a cluster's measures over a period, against the limits of its policy.
 
 Pages and alerts grade by them. A fleet is read in a fixed number of queries.
 """
@@ -14,13 +14,13 @@ from django.utils import timezone
 from controlplane.alerts.measures import (
     KINDS,
     LEAST_REPLICATION,
-    Grade,
     LimitInput,
     Measure,
     MeasureKind,
 )
 from controlplane.health.summary import is_idle
 from controlplane.models import Alert, Cluster, Policy, ReplicationBound
+from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
 from controlplane.policies.store import stored_settings
 from controlplane.telemetry.measure_points import (
@@ -32,9 +32,9 @@ from controlplane.telemetry.measure_points import (
     resolution_of,
 )
 
-SPAN: Final = timedelta(minutes=5)
-LINE_SPAN: Final = timedelta(minutes=30)
-# A span that ends so shortly before now shows the present.
+PERIOD: Final = timedelta(minutes=5)
+LINE_PERIOD: Final = timedelta(minutes=30)
+# A period that ends so shortly before now shows the present.
 _LIVE: Final = timedelta(seconds=5)
 # Before the first points, as many raw samples are read.
 _FIRST: Final = timedelta(seconds=60)
@@ -43,7 +43,7 @@ _WORST_FIRST: Final = (Grade.BAD, Grade.WARN, Grade.GOOD, Grade.UNKNOWN)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The mean of a measure over a span, None without records, and of the span before.
+    """The mean of a measure over a period, None without records, and of the period before.
 
     `limit`: of the policy, None for a measure without one; `near`: from where the limit is near;
     `bound`: the lower bound of the replication factor. `node`: the index of the fullest node.
@@ -77,7 +77,7 @@ class Reading:
 
     @property
     def trend(self) -> float | None:
-        """Return the change against the span before, as a part of its value; None if unknown."""
+        """Return the change against the period before, as a part of its value; None if unknown."""
         if self.value is None or not self.before:
             return None
         return self.value / self.before - 1
@@ -85,11 +85,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReadings:
-    """The readings of a cluster over the span that ends at `end`, by measure."""
+    """The readings of a cluster over the period that ends at `end`, by measure."""
 
     cluster: Cluster
     policy: PolicySettings
-    span: timedelta
+    period: timedelta
     end: datetime
     is_live: bool
     by_measure: Mapping[Measure, Reading]
@@ -133,24 +133,24 @@ def _excess(reading: Reading) -> float:
 
 
 def cluster_readings(
-    cluster: Cluster, span: timedelta = SPAN, end: datetime | None = None
+    cluster: Cluster, period: timedelta = PERIOD, end: datetime | None = None
 ) -> ClusterReadings:
     """Return the readings of one cluster; `end`: now by default."""
-    return readings_of([cluster], span, end)[cluster.pk]
+    return readings_of([cluster], period, end)[cluster.pk]
 
 
 def readings_of(
-    clusters: Sequence[Cluster], span: timedelta = SPAN, end: datetime | None = None
+    clusters: Sequence[Cluster], period: timedelta = PERIOD, end: datetime | None = None
 ) -> dict[int, ClusterReadings]:
     """Return the readings of clusters by id; select_related("health") saves a query for each."""
     now = timezone.now()
     end = now if end is None else min(end, now)
-    start, is_live = end - span, now - end <= _LIVE
+    start, is_live = end - period, now - end <= _LIVE
     ids = [cluster.pk for cluster in clusters]
-    means = means_between(ids, start, end, resolution_of(start - span, end, now))
+    means = means_between(ids, start, end, resolution_of(start - period, end, now))
     missing = [pk for pk in ids if pk not in means or means[pk][0].records_in is None]
     if is_live:
-        newest = newest_means(missing, end - min(span, _FIRST), end + _LIVE)
+        newest = newest_means(missing, end - min(period, _FIRST), end + _LIVE)
         means |= {
             pk: (own, means[pk][1] if pk in means else MeasureMeans()) for pk, own in newest.items()
         }
@@ -158,7 +158,7 @@ def readings_of(
     empty = MeasureMeans(), MeasureMeans()
     return {
         cluster.pk: ClusterReadings(
-            cluster, policies[cluster.pk], span, end, is_live,
+            cluster, policies[cluster.pk], period, end, is_live,
             _readings(
                 LimitInput(cluster, policies[cluster.pk], bounds.get(cluster.pk)),
                 means.get(cluster.pk, empty),
@@ -198,7 +198,7 @@ def _readings(
 
 
 def _age_s(cluster: Cluster, now: datetime | None) -> float | None:
-    """Return the age of the newest sample in s; None if none is due, or for a past span."""
+    """Return the age of the newest sample in s; None if none is due, or for a past period."""
     seen = cluster.last_sample_at
     is_due = now is not None and cluster.desired == Cluster.Desired.RUNNING
     if seen is None or not is_due or now is None or is_idle(cluster, now):
@@ -221,7 +221,7 @@ def _bounds(clusters: Iterable[int]) -> dict[int, float]:
 def _alerts(
     clusters: Iterable[int], start: datetime, end: datetime, is_live: bool
 ) -> dict[int, dict[str, Alert]]:
-    """Return the open alerts by cluster and subject; of a past span, the alerts that overlap it."""
+    """Return the open alerts by cluster and subject; of a past period, those that overlap it."""
     rows = Alert.objects.filter(cluster__in=list(clusters), since__lt=end)
     rows = (
         rows.filter(cleared_at=None)
@@ -235,11 +235,11 @@ def _alerts(
 
 
 def lines_of(
-    clusters: Sequence[Cluster], span: timedelta = LINE_SPAN, end: datetime | None = None
+    clusters: Sequence[Cluster], period: timedelta = LINE_PERIOD, end: datetime | None = None
 ) -> dict[int, dict[Measure, list[float | None]]]:
-    """Return by cluster and measure one mean per minute of the span, None at gaps."""
+    """Return by cluster and measure one mean per minute of the period, None at gaps."""
     end = end or timezone.now()
-    lines = lines_between([cluster.pk for cluster in clusters], end - span, end, MINUTE_S)
+    lines = lines_between([cluster.pk for cluster in clusters], end - period, end, MINUTE_S)
     return {
         pk: {Measure(name): values for name, values in own.items()} for pk, own in lines.items()
     }

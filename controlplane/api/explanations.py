@@ -126,13 +126,13 @@ class ExplanationOut(
 
 @router.get("/{slug}/explanations/{subject}", response=ExplanationOut)
 def get_explanation(
-    request: HttpRequest, slug: str, subject: str, at: datetime | None = None
+    request: HttpRequest, slug: str, subject: str, time: datetime | None = None
 ) -> Any:
     """Explain a subject: what exceeds a limit, since when, the likely cause, and fitting plans.
 
     It is node:<index>, stream:<name>, query:<name>, measure:<name> or decision:<id>, and may end
-    with @ and a time in ms since 1970. Query parameter at: the time in another form, by default
+    with @ and a time in ms since 1970. Query parameter time: the time in another form, by default
     now.
     """
     chosen = parse_subject(subject)
-    return explain(viewed_cluster(request), replace(chosen, time=at or chosen.time))
+    return explain(viewed_cluster(request), replace(chosen, time=time or chosen.time))

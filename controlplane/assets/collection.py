@@ -81,7 +81,7 @@ def _digest_of_sources() -> str:
 
 
 def _delete_old(root: Path) -> None:
-    """Delete what no name of the manifest needs and nobody has asked for since a week."""
+    """Delete the files of earlier versions, a week after they were written."""
     manifest = json.loads((root / _MANIFEST).read_text())["paths"]
     needed = {*manifest, *manifest.values(), _MANIFEST, _MARK, ".lock"}
     oldest = time.time() - _KEEP_S

@@ -60,8 +60,8 @@ def served_bundle() -> Path:
 def version_of(bundle: Path) -> str:
     """Return the version in the head of a bundle, "" if there is none."""
     with bundle.open("rb") as opened:
-        found = _VERSION_TEXT.search(opened.read(200))
-    return found[1].decode() if found else ""
+        match = _VERSION_TEXT.search(opened.read(200))
+    return match[1].decode() if match else ""
 
 
 def install_partial_bundle() -> Path:

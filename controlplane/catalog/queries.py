@@ -5,14 +5,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import F, FilteredRelation, Q, QuerySet, Value
+from django.db.models import F, FilteredRelation, OuterRef, Q, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
 from controlplane.catalog.computations import computation_of_query, right_of
 from controlplane.catalog.drop_rules import drop_rules_by_query
 from controlplane.errors import Conflict
-from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Task
+from controlplane.models import Cluster, Drop, Node, Query, QueryStream, Stream, Task
 from controlplane.models.query import LIVE_STATES
+from controlplane.pagination.filter_text import (
+    MAX_LENGTH,
+    FieldKind,
+    FilterField,
+    by_column,
+    filtered,
+)
 from controlplane.pagination.listing import (
     Filters,
     Listing,
@@ -24,8 +31,10 @@ from controlplane.pagination.lookup import row_by
 from controlplane.wire.query import BadQuery, Computation
 from controlplane.wire.routing.route import TaskRange, task_ranges_from
 
-# A stream by its id and name.
-Read = tuple[int, str]
+# A stream by its id, name and rate.
+Read = tuple[int, str, float]
+# The measured rate of a stream, else the declared one (records/s).
+STREAM_RATE: Final = Coalesce("rate", "declared_rate", 0.0)
 
 
 @dataclass(frozen=True)
@@ -33,7 +42,8 @@ class QueryRow:
     """One query, the node its first task is on (None while it has none), its streams' names.
 
     task_ranges: which node (by index) has which tasks, of a query that is split. right: which
-    of the streams are the right side of a join. drops: what its edges drop.
+    of the streams are the right side of a join. drops: what its edges drop. records_per_s: of all
+    its streams together, measured or else declared.
     """
 
     query: Query
@@ -42,6 +52,7 @@ class QueryRow:
     task_ranges: tuple[TaskRange, ...] = ()
     right: tuple[str, ...] = ()
     drops: tuple[Drop, ...] = ()
+    records_per_s: float = 0.0
 
     @property
     def left(self) -> tuple[str, ...]:
@@ -61,8 +72,10 @@ def rows_of(queries: Sequence[Query]) -> list[QueryRow]:
         tasks[task.query_id].append(task)
     streams: dict[int, list[Read]] = defaultdict(list)
     reading = QueryStream.objects.filter(query__in=ids)
-    for query, stream, name in reading.values_list("query_id", "stream_id", "stream__name"):
-        streams[query].append((stream, name))
+    rate = Coalesce("stream__rate", "stream__declared_rate", 0.0)
+    columns = reading.values_list("query_id", "stream_id", "stream__name", rate)
+    for query, stream, name, records_per_s in columns:
+        streams[query].append((stream, name, records_per_s))
     drops = drop_rules_by_query(ids)
     return [
         _row(query, tasks[query.pk], streams[query.pk], drops.get(query.pk, ()))
@@ -80,13 +93,14 @@ def _row(
 ) -> QueryRow:
     right = right_of(query)
     # Sorted here: databases do not agree on the order of letters.
-    names = tuple(sorted(name for _, name in streams))
-    others = tuple(sorted(name for stream, name in streams if stream in right))
+    names = tuple(sorted(name for _, name, _ in streams))
+    others = tuple(sorted(name for stream, name, _ in streams if stream in right))
     node = tasks[0].node if tasks else None
     nodes = [(task.index, task.node.index) for task in tasks]
     is_split = tasks and query.task_count > 1
     task_ranges = task_ranges_from(nodes, query.task_count) if is_split else ()
-    return QueryRow(query, node, names, task_ranges, others, tuple(drops))
+    records_per_s = sum(rate for _, _, rate in streams)
+    return QueryRow(query, node, names, task_ranges, others, tuple(drops), records_per_s)
 
 
 # What a column is called in a query string, and what it is called in the table.
@@ -96,24 +110,60 @@ ORDERS: Final = {
     "node": "first_node",
     "window": "window_s",
     "submitted": "submitted_at",
+    "rate": "rate",
+    "tasks": "task_count",
 }
 ORDER_NAMES = tuple(sign + name for name in ORDERS for sign in ("", "-"))
 STATES = tuple(str(state) for state in Query.State.values)
+LIVE: Final = "live"
+
+
+def _state_is(_cluster: Cluster | None, lookup: str, state: str) -> Q:
+    return Q(state__in=LIVE_STATES) if state == LIVE else Q(**{f"state__{lookup}": state})
+
+
+def _on_node(cluster: Cluster | None, lookup: str, index: float) -> Q:
+    here = Task.objects.filter(node__cluster=cluster, **{f"node__index__{lookup}": index})
+    return Q(pk__in=here.values("query"))
+
+
+def _reads_stream(cluster: Cluster | None, lookup: str, name: str) -> Q:
+    # By the streams' readers, not by looking at what every query reads.
+    read = QueryStream.objects.filter(stream__cluster=cluster, **{f"stream__name__{lookup}": name})
+    return Q(pk__in=read.values("query"))
+
+
+# The fields of the list's filter text.
+FIELDS: Final = (
+    FilterField("name", "name of the query", FieldKind.TEXT, by_column("name")),
+    FilterField("state", "state; live: pending, running or ending", FieldKind.CHOICE, _state_is,
+                lambda: (LIVE, *STATES)),
+    FilterField("node", "index of a node that has a task of it", FieldKind.NUMBER, _on_node),
+    FilterField("stream", "name of a stream that it reads", FieldKind.TEXT, _reads_stream),
+    FilterField("rate", "records of its streams", FieldKind.NUMBER, by_column("rate"),
+                unit="records/s"),
+    FilterField("window", "length of its windows", FieldKind.NUMBER, by_column("window_s"),
+                unit="s"),
+    FilterField("tasks", "number of tasks", FieldKind.NUMBER, by_column("task_count")),
+    FilterField("by", "user who submitted it", FieldKind.TEXT, by_column("submitted_by")),
+    FilterField("submitted", "time of submission", FieldKind.TIME, by_column("submitted_at")),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class QueryFilters(Filters):
     """Filters of the list; state "live" is pending, running and ending, "" is all.
 
-    node is a node's index, stream a stream's name. order is one of ORDER_NAMES: a key of ORDERS,
-    "-" before it turns it round; "" is the newest first.
+    node is a node's index, stream a stream's name; filter is a text with fields of FIELDS. order is
+    one of ORDER_NAMES: a key of ORDERS, "-" before it turns it round; "" is the newest first.
     """
 
     text: str = text_filter("q")
-    state: str = choice_filter("state", lambda: (*STATES, "live"))
+    state: str = choice_filter("state", lambda: (*STATES, LIVE))
     node: int | None = whole_filter("node")
     stream: str = text_filter("stream")
     order: str = choice_filter("order", lambda: ORDER_NAMES)
+    filter: str = text_filter("filter", MAX_LENGTH)
 
 
 def query_by_id(cluster: Cluster, pk: int) -> Query:
@@ -150,8 +200,8 @@ def _whole(cluster: Cluster) -> QuerySet[Query]:
 
 
 def queries_listing(cluster: Cluster, filters: QueryFilters) -> Listing[Query, QueryRow]:
-    """Return the queries of a cluster in the order that the filters name."""
-    rows = _whole(cluster)
+    """Return the queries of a cluster in the order of the filters. Raises `BadFilter`."""
+    rows = _whole(cluster).alias(rate=_rate_of_streams())
     if filters.order.removeprefix("-") == "node":
         first = FilteredRelation("tasks", condition=Q(tasks__index=0))
         # Those that are nowhere yet before node 0, in every database.
@@ -159,18 +209,26 @@ def queries_listing(cluster: Cluster, filters: QueryFilters) -> Listing[Query, Q
         rows = rows.alias(first_task=first).annotate(first_node=nowhere)
     if filters.text:
         rows = rows.filter(name__icontains=filters.text)
-    if filters.state == "live":
+    if filters.state == LIVE:
         rows = rows.filter(state__in=LIVE_STATES)
     elif filters.state:
         rows = rows.filter(state=filters.state)
     if filters.node is not None:
-        here = Task.objects.filter(node__cluster=cluster, node__index=filters.node)
-        rows = rows.filter(pk__in=here.values("query"))
+        rows = rows.filter(_on_node(cluster, "exact", filters.node))
     if filters.stream:
-        # By the stream's readers, not by looking at what every query reads.
-        read = QueryStream.objects.filter(stream__cluster=cluster, stream__name=filters.stream)
-        rows = rows.filter(pk__in=read.values("query"))
+        rows = rows.filter(_reads_stream(cluster, "exact", filters.stream))
+    rows = filtered(rows, filters.filter, FIELDS, lambda word: Q(name__icontains=word), cluster)
     return Listing(rows, _order(filters.order), rows_of, filters)
+
+
+def _rate_of_streams() -> Coalesce:
+    """Return the records/s of the streams that a query reads: what its tasks have to select from.
+
+    Computed only where a filter or an order uses it.
+    """
+    streams = Stream.objects.filter(subscriptions__query=OuterRef("pk")).order_by()
+    weights = streams.values("subscriptions__query").annotate(total=Sum(STREAM_RATE))
+    return Coalesce(Subquery(weights.values("total")), 0.0)
 
 
 def _order(order: str) -> tuple[str, str]:

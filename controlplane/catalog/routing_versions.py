@@ -61,7 +61,7 @@ class AppliedPlan:
     """A proposal whose first routing version took effect at `at`, and the number of versions."""
 
     proposal: int
-    at: datetime
+    time: datetime
     versions: int
 
 
@@ -76,7 +76,7 @@ def plans_between(cluster: Cluster, start: datetime, end: datetime) -> list[Appl
         .values_list("proposal")
         .annotate(at=Min("applied_at"), versions=Count("id"))
     )
-    return sorted((AppliedPlan(*row) for row in rows), key=lambda plan: plan.at)
+    return sorted((AppliedPlan(*row) for row in rows), key=lambda plan: plan.time)
 
 
 def placements_between(cluster: Cluster, start: datetime, end: datetime) -> dict[datetime, int]:

@@ -8,7 +8,7 @@ from typing import Final
 from django.utils import timezone
 
 from algorithms.vocabulary import Floats
-from controlplane.alerts.measures import KINDS, Grade, Measure
+from controlplane.alerts.measures import KINDS, Measure
 from controlplane.clusters.listing import node_by_index
 from controlplane.explain.changes import changes_of_node
 from controlplane.explain.contributions import NodeKeys, read_node_keys
@@ -20,6 +20,7 @@ from controlplane.explain.subjects import Subject, SubjectKind
 from controlplane.explain.units import ValueUnit
 from controlplane.explain.values import Change, Explanation
 from controlplane.models import Cluster, Node
+from controlplane.policies.grades import Grade
 
 TILE_TIME: Final = timedelta(minutes=5)
 # The history of a node lists the changes of this time.

@@ -8,7 +8,7 @@ from typing import Final
 from django.db.models import Count
 from django.utils import timezone
 
-from controlplane.alerts.measures import KINDS, Grade, Measure
+from controlplane.alerts.measures import KINDS, Measure
 from controlplane.explain.node_work import task_measures
 from controlplane.explain.observation import ClusterObservation, mean
 from controlplane.models import (
@@ -23,6 +23,7 @@ from controlplane.models import (
     Task,
 )
 from controlplane.plans.plan import Plan
+from controlplane.policies.grades import Grade
 from controlplane.wire.routing.actions import Kind
 from controlplane.wire.routing.route import TaskRange, task_ranges_from
 

@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 from django.db.models import Count
 
-from controlplane.alerts.measures import KINDS, Grade, Measure
+from controlplane.alerts.measures import KINDS, Measure
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.changes import changes_of_node
 from controlplane.explain.contributions import StreamRise, stream_rises
@@ -27,6 +27,7 @@ from controlplane.explain.values import (
 from controlplane.models import QueryStream, Stream, Task
 from controlplane.pagination.lookup import row_by
 from controlplane.planning.adapters import adapters
+from controlplane.policies.grades import Grade
 
 _LISTED: Final = 5
 # The planner that redirects streams.

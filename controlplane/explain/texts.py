@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from controlplane.alerts.measures import KINDS, Grade, Measure
+from controlplane.alerts.measures import KINDS, Measure
 from controlplane.explain.subjects import SubjectKind
 from controlplane.explain.units import ValueUnit, pair, quantity
 from controlplane.explain.values import (
@@ -14,6 +14,7 @@ from controlplane.explain.values import (
     Remedy,
     RemedyReason,
 )
+from controlplane.policies.grades import Grade
 
 
 def headline(explanation: Explanation) -> str:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from controlplane.alerts.measures import Grade
 from controlplane.explain.cause import Cause
 from controlplane.explain.subjects import Subject
 from controlplane.explain.units import ValueUnit
+from controlplane.policies.grades import Grade
 
 
 @dataclass(frozen=True)

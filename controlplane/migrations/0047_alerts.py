@@ -147,6 +147,7 @@ class Migration(migrations.Migration):
                 ("replication_factor", models.FloatField(null=True)),
                 ("records_in", models.FloatField(null=True)),
                 ("input_kept", models.FloatField(null=True)),
+                ("records_dropped", models.FloatField(null=True)),
                 (
                     "cluster",
                     models.ForeignKey(

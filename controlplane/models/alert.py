@@ -12,7 +12,8 @@ from controlplane.models.cluster import Cluster
 class MeasurePoint(models.Model):
     """The means of a cluster's measures over a bucket of 10 s or 60 s that begins at `t`.
 
-    `latency_p95` in ms, `records_in` in records/s, `node_load`: load over capacity of the fullest
+    `latency_p95` in ms, `records_in`, `records_dropped` (by drop rules and ladders) in records/s,
+    `node_load`: load over capacity of the fullest
     node, whose index is `node`; the others are ratios. None without records in the bucket.
     """
 
@@ -32,6 +33,7 @@ class MeasurePoint(models.Model):
     replication_factor = models.FloatField(null=True)
     records_in = models.FloatField(null=True)
     input_kept = models.FloatField(null=True)
+    records_dropped = models.FloatField(null=True)
 
     class Meta:
         ordering = ["cluster", "resolution", "t"]

@@ -68,9 +68,19 @@ def error_of(figure: str, predicted: float, measured: float) -> float:
 def record_of(cluster: Cluster, planner: str) -> Record:
     """Return the record of a planner on a cluster, over all of its algorithms."""
     rows = _tried(cluster).filter(planner=planner)
-    values = rows.order_by("-at", "-id").values_list("approved", "measured")[:RECENT]
-    errors = [error for pair in values if (error := _run_error(*pair)) is not None]
+    errors = _run_errors(rows)
     return Record(len(errors), median(errors) if errors else None)
+
+
+def median_error(entries: QuerySet[LedgerEntry]) -> float | None:
+    """Return the median of the errors of the newest entries, None without any."""
+    errors = _run_errors(entries)
+    return median(errors) if errors else None
+
+
+def _run_errors(entries: QuerySet[LedgerEntry]) -> list[float]:
+    values = entries.order_by("-at", "-id").values_list("approved", "measured")[:RECENT]
+    return [error for pair in values if (error := _run_error(*pair)) is not None]
 
 
 def _run_error(approved: Mapping[str, Any], measured: Mapping[str, Any]) -> float | None:

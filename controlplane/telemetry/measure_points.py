@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from operator import mul
 from statistics import fmean
 from typing import Any, Final
 
@@ -35,11 +36,13 @@ class MeasureMeans:
     replication_factor: float | None = None
     records_in: float | None = None
     input_kept: float | None = None
+    records_dropped: float | None = None
 
 
 # The columns of points that have means: all but the index of the fullest node.
 COLUMNS: Final = (
     "latency_p95", "node_load", "imbalance", "replication_factor", "records_in", "input_kept",
+    "records_dropped",
 )  # fmt: skip
 
 
@@ -76,17 +79,25 @@ def means_of(samples: Sequence[Sample], capacities: Mapping[int, float]) -> Meas
         if (load := _mean(full, partial(_load, node))) is not None
     }
     fullest = max(loads, key=lambda node: loads[node], default=None)
-    seconds = sum(sample.get("span_s") or 1.0 for sample in samples)
-    records = sum((sample.get("in") or 0.0) * (sample.get("span_s") or 1.0) for sample in samples)
     return MeasureMeans(
         latency_p95=_mean(full, lambda sample: sample.get("p95")),
         node_load=None if fullest is None else loads[fullest],
         node=fullest,
         imbalance=_mean(full, lambda sample: sample.get("imbalance")),
         replication_factor=_mean(full, lambda sample: sample.get("rf")),
-        records_in=records / seconds if samples else None,
+        records_in=_rate(samples, "in"),
         input_kept=_mean(full, lambda sample: sample.get("kept")),
+        records_dropped=_rate(samples, "dropped", "ladder_dropped"),
     )
+
+
+def _rate(samples: Sequence[Sample], *names: str) -> float | None:
+    """Return the records/s over all samples of the sum of these figures, None without samples."""
+    if not samples:
+        return None
+    seconds = [sample.get("span_s") or 1.0 for sample in samples]
+    rates = [sum(sample.get(name) or 0.0 for name in names) for sample in samples]
+    return float(sum(map(mul, rates, seconds)) / sum(seconds))
 
 
 def _load(node: int, sample: Sample) -> float | None:
@@ -171,3 +182,14 @@ def lines_between(
 
 def _slot(t: datetime, resolution: int) -> int:
     return int(t.timestamp()) // resolution
+
+
+def dropped_since(clusters: Collection[int], start: datetime) -> int:
+    """Return the records that drop rules and ladders of clusters dropped since a moment.
+
+    They count once per edge, to the minute; the last minute is not included.
+    """
+    points = MeasurePoint.objects.filter(
+        cluster__in=clusters, resolution=MINUTE_S, t__gte=start, records_dropped__gt=0
+    )
+    return round(MINUTE_S * (points.order_by().aggregate(s=Sum("records_dropped"))["s"] or 0.0))

@@ -14,7 +14,7 @@ from controlplane.models import Alert, Cluster
 from dashboard.figures.parts import PlanMark
 from dashboard.time_range import TimeRange
 
-# More marks than this are unreadable, in a chart and on the strip.
+# More of them than this are unreadable, in a chart and on the strip.
 MOST: Final = 40
 # Marks closer than this part of the range would overlap.
 _APART: Final = 8
@@ -40,19 +40,19 @@ def excesses_between(cluster: Cluster, start: datetime, end: datetime) -> list[E
 
 
 def plan_marks_of(cluster: Cluster, time_range: TimeRange) -> list[PlanMark]:
-    """Return the marks of the charts: plans, and limits that were first exceeded in the range."""
+    """Return the marks in charts: plans, and limits that were first exceeded in the range."""
     plans = plans_between(cluster, time_range.start, time_range.end)[-MOST:]
     excesses = [
         excess
         for excess in excesses_between(cluster, time_range.start, time_range.end)
         if excess.since >= time_range.start
     ]
-    marks = [
-        PlanMark(_ms(plan.at), f"◆ {plan.proposal}", plan_text(plan), _proposal(cluster, plan))
+    plan_marks = [
+        PlanMark(_ms(plan.time), f"◆ {plan.proposal}", plan_text(plan), _proposal(cluster, plan))
         for plan in plans
     ]
-    marks += _excess_marks(excesses, time_range)
-    return sorted(marks, key=lambda mark: mark.t)
+    plan_marks += _excess_marks(excesses, time_range)
+    return sorted(plan_marks, key=lambda mark: mark.t)
 
 
 def _excess_marks(excesses: Sequence[Excess], time_range: TimeRange) -> list[PlanMark]:

@@ -1,4 +1,4 @@
-"""Parts of the page of a cluster that are refreshed by themselves."""
+"""Parts of the page of a cluster that are refreshed automatically."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -60,7 +60,7 @@ def flow(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the flow of records or bytes through the cluster."""
     unit = FlowUnit.BYTES if request.GET.get("unit") == FlowUnit.BYTES else FlowUnit.RECORDS
     readings = readings_in(cluster, _range(request))
-    measured = flow_of(cluster, readings.end - readings.span, readings.end, unit)
+    measured = flow_of(cluster, readings.end - readings.period, readings.end, unit)
     drawing = flow_drawing(measured, readings[Measure.LOAD].limit)
     context = {
         "unit": unit.value,

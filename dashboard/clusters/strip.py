@@ -190,7 +190,8 @@ def _densities(cluster: Cluster, scale: _Scale) -> list[Band]:
 def _flags_of_plans(cluster: Cluster, scale: _Scale) -> list[Flag]:
     return [
         Flag(
-            scale.percent(plan.at), f"◆ {plan.proposal}", f"{plan_text(plan)}, {_clock(plan.at)}",
+            scale.percent(plan.time), f"◆ {plan.proposal}",
+            f"{plan_text(plan)}, {_clock(plan.time)}",
             reverse("proposal", args=[cluster.slug, plan.proposal]),
         )
         for plan in plans_between(cluster, scale.start, scale.end)
@@ -252,12 +253,12 @@ def _finding(
     points: Sequence[tuple[datetime, float | None]], exceeded: int, width: timedelta
 ) -> str:
     known = [value for _, value in points if value is not None]
-    span = numbers.duration(width)
+    length = numbers.duration(width)
     if not known:
-        return f"No figures are stored in the last {span}"
+        return f"No figures are stored in the last {length}"
     least, most = numbers.compact(min(known)), numbers.compact(max(known))
     limits = f"; {exceeded} exceeded limits" if exceeded else "; no limit exceeded"
-    return f"Records in over {span}: {least} to {most} records/s{limits}"
+    return f"Records in over {length}: {least} to {most} records/s{limits}"
 
 
 def _clock(moment: datetime) -> str:

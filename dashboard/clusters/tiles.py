@@ -1,4 +1,4 @@
-"""The tiles of a cluster: means of its measures over a span, with trend, limit and bound."""
+"""The tiles of a cluster: means of its measures over a period, with trend, limit and bound."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -58,7 +58,7 @@ def _tile(readings: ClusterReadings, reading: Reading) -> Tile:
 
 def _trend(readings: ClusterReadings, reading: Reading) -> str:
     if reading.value is None:
-        return "no records in this span"
+        return "no records in this period"
     changed = numbers.change(reading.value, reading.before, reading.kind.unit)
     if reading.measure is Measure.LOAD and reading.node is not None:
         return f"{node_name(readings.cluster, reading.node)}, {changed}"
@@ -69,7 +69,7 @@ def _trend(readings: ClusterReadings, reading: Reading) -> str:
 
 def _limit(readings: ClusterReadings, reading: Reading) -> str:
     if reading.measure is Measure.RECORDS:
-        return _yesterday(readings.cluster, readings.end, readings.span)
+        return _yesterday(readings.cluster, readings.end, readings.period)
     if reading.limit is None:
         return "limit: bound not computed yet"
     value = " ".join(numbers.with_unit(reading.limit, reading.kind.unit)).strip()
@@ -80,12 +80,12 @@ def _limit(readings: ClusterReadings, reading: Reading) -> str:
     return f"limit {value}{' of capacity' if reading.measure in _OF_CAPACITY else ''}"
 
 
-def _yesterday(cluster: Cluster, end: datetime, span: timedelta) -> str:
-    """Return the records/s of the same span one day before, in words."""
+def _yesterday(cluster: Cluster, end: datetime, period: timedelta) -> str:
+    """Return the records/s of the same period one day before, in words."""
     points = MeasurePoint.objects.filter(
         cluster=cluster,
         resolution=MeasurePoint.Resolution.MINUTE,
-        t__gte=end - span - DAY,
+        t__gte=end - period - DAY,
         t__lt=end - DAY,
     )
     values = [v for v in points.values_list("records_in", flat=True) if v is not None]
@@ -95,13 +95,13 @@ def _yesterday(cluster: Cluster, end: datetime, span: timedelta) -> str:
 
 
 def node_name(cluster: Cluster, index: int) -> str:
-    """Return the name of a node, also of one that was removed."""
+    """Return the name of a node, also if it was removed."""
     name = Node.objects.filter(cluster=cluster, index=index).values_list("name", flat=True).first()
     return name or f"node {index}"
 
 
 def span_text(readings: ClusterReadings) -> str:
-    """Return the span of the tiles: 10:41:10 to 10:46:10 UTC."""
-    start = readings.end - readings.span
+    """Return the period of the tiles: 10:41:10 to 10:46:10 UTC."""
+    start = readings.end - readings.period
     days = "" if start.date() == readings.end.date() else "%d %b "
     return f"{start:{days}%H:%M:%S} to {readings.end:{days}%H:%M:%S} UTC"

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from django.utils import timezone
 
-from controlplane.alerts.measures import Grade
 from controlplane.explain import Explanation, Subject, SubjectKind
 from controlplane.explain.texts import change_text, headline, remedy_text
 from controlplane.explain.units import ValueUnit, quantity
@@ -23,6 +22,7 @@ from controlplane.explain.values import (
     RemedyReason,
 )
 from controlplane.models import Cluster, Node
+from controlplane.policies.grades import Grade
 from controlplane.policies.settings import PolicySettings
 from dashboard import numbers
 from dashboard.explain.plot import Plot, plot_of

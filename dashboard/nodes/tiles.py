@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from controlplane.alerts.measures import Grade
 from controlplane.explain.node_report import NodeReport, NodeTile
 from controlplane.explain.units import ValueUnit, quantity
+from controlplane.policies.grades import Grade
 from dashboard import numbers
 
 _TITLES: Final = {

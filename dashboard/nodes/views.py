@@ -6,7 +6,6 @@ from typing import Any
 from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 
-from controlplane.alerts.measures import Grade
 from controlplane.catalog.routing_versions import routing_between
 from controlplane.clusters.listing import node_by_index
 from controlplane.explain.contributions import NodeKey
@@ -14,6 +13,7 @@ from controlplane.explain.node_report import NodeReport, node_report
 from controlplane.explain.node_work import HostedQuery, read_node_work
 from controlplane.explain.texts import change_text
 from controlplane.models import Cluster
+from controlplane.policies.grades import Grade
 from controlplane.policies.store import policy_of
 from controlplane.telemetry.columns import figure_rows
 from dashboard.csv_files import csv_file

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from controlplane.alerts.measures import Grade
 from controlplane.explain.query_report import QueryReport, TaskPlacement
 from controlplane.explain.units import ValueUnit, quantity
 from controlplane.models import Query
+from controlplane.policies.grades import Grade
 from dashboard import numbers
 
 

@@ -183,7 +183,7 @@ export function fillTrace(trace, samples, top, range) {
   if (meta.field) {
     trace.x = samples.map((sample) => sample.t);
     trace.y = samples.map((sample) => scaled(sample[meta.field]));
-    // A percentile that is a copy of a lower one says nothing: p99 of a small batch is its p95.
+    // A percentile that is a copy of a lower one is not drawn: p99 of a small batch is its p95.
     if (meta.field === "p99") trace.visible = differs(samples);
   } else if (meta.ends) fillEnds(trace, samples, top, range, scaled);
 }

@@ -7,6 +7,8 @@ const UNITS = { s: 1e3, m: 60e3, h: 3600e3, d: 86400e3 };
 const UNIT_NAMES = { s: "s", m: "min", h: "h", d: "days" };
 const DEFAULT = "30m"; // as dashboard/time_range.py
 const NARROWEST_MS = 10e3;
+// A step that ends so shortly before now, in parts of the range, leads to the present.
+const NEAR_PART = 0.1;
 const followers = [];
 
 /** Return the length in ms of a relative range such as 30m. */
@@ -34,7 +36,7 @@ export class TimeRange {
   /** Return the range a number of its lengths later; the present if it would end after now. */
   shifted(lengths, now = Date.now()) {
     const by = lengths * this.length;
-    if (lengths > 0 && this.end + by >= now) return TimeRange.last(nameOf(this.length), now);
+    if (lengths > 0 && this.end + by >= now - NEAR_PART * this.length) return TimeRange.last(nameOf(this.length), now);
     return new TimeRange(this.start + by, this.end + by);
   }
 }
@@ -53,6 +55,12 @@ export function rangeText(start, end, now = Date.now()) {
   const clock = (t) => new Date(t).toISOString().slice(11, seconds ? 19 : 16);
   const first = day(start) === day(end) && day(end) === day(now) ? clock(start) : `${day(start)} ${clock(start)}`;
   return `${first} to ${day(start) === day(end) ? "" : `${day(end)} `}${clock(end)} UTC`;
+}
+
+// Moments of the URL are in ms, or as a form sends them: in UTC without a zone.
+function momentOf(text) {
+  if (!text || /^\d+$/.test(text)) return Number(text);
+  return Date.parse(/(Z|[+-]\d\d:\d\d)$/.test(text) ? text : `${text}Z`);
 }
 
 const place = document.getElementById("range");
@@ -171,7 +179,7 @@ function startControls() {
   addEventListener("popstate", () => {
     const values = new URL(location.href).searchParams;
     const name = values.get("range") ?? (values.has("from") ? "" : DEFAULT);
-    const chosen = name ? TimeRange.last(name) : new TimeRange(Number(values.get("from")), Number(values.get("to")) || Date.now());
+    const chosen = name ? TimeRange.last(name) : new TimeRange(momentOf(values.get("from")), momentOf(values.get("to")) || Date.now());
     const [now, then] = [range.query, chosen.query];
     if (JSON.stringify(now) !== JSON.stringify(then)) chooseRange(chosen, { push: false });
   });

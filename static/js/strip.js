@@ -40,7 +40,7 @@ export function startStrip(host) {
     event.stopPropagation();
     const { start, end } = currentRange();
     const step = sign * Math.max(LEAST_MS / 2, (end - start) / 4);
-    choose(band, bounded(band, event.shiftKey ? start - step : start + step, event.shiftKey ? end : end + step));
+    choose(band, bounded(band, start + step, event.shiftKey ? end : end + step));
     requestAnimationFrame(() => host.querySelector(".brush")?.focus());
   });
   host.addEventListener("click", (event) => {

@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dashboard import numbers
-from dashboard.templatetags.weir import bullet, sparkline
+from dashboard.templatetags.design import bullet
+from dashboard.templatetags.weir import sparkline
 from dashboard.time_range import DEFAULT, RANGES, time_range_of
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -117,6 +117,11 @@ class Harbour(Coast):
         self._steps_before = self._berths = 0
         self._rate: float | None = None
 
+    def stop_cluster(self, slug: str) -> None:
+        """Stop another cluster, and wait until its driver has ended: `kill` knows one driver."""
+        self.api.post(f"{self.weir.url}/api/v1/clusters/{slug}/stop", json={}).raise_for_status()
+        self.wait(lambda: not self.processes.of("driver"))
+
     def execute(self) -> None:
         """Request and approve a mixed plan; one action a step makes its execution last."""
         self.api.patch("/policy", json={"cluster_moves": 1}).raise_for_status()

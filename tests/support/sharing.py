@@ -1,9 +1,11 @@
 """How the processes of a test run share the tests."""
 
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 ROOT = Path(__file__).parents[2]
 _END_TO_END = "tests/end_to_end/"
@@ -34,6 +36,25 @@ def scope_of(nodeid: str) -> str:
     return path if shares_by_file(path) else nodeid
 
 
+def runs_spark(scope: str) -> bool:
+    """Return whether the tests of a scope, other than those of the shared Weir, start Spark."""
+    path = scope.partition("::")[0]
+    return path != _END_TO_END and _SHARED[0] in _text(path)
+
+
+def next_scope(waiting: Iterable[str], busy: Iterable[str]) -> str:
+    """Return the scope that a process starts next: the first one, but Spark in one process only.
+
+    `waiting` is not empty, and in the order in which the tests were collected; `busy`: the scopes
+    that other processes have. A second Spark beside that of the shared Weir, which runs at the same
+    time, makes both wait for the processor. If nothing else waits, Spark runs in two processes.
+    """
+    scopes = list(waiting)
+    if not any(runs_spark(scope) for scope in busy):
+        return scopes[0]
+    return next((scope for scope in scopes if not runs_spark(scope)), scopes[0])
+
+
 def _text(path: str) -> str:
     return (ROOT / path).read_text()
 
@@ -46,3 +67,14 @@ class Sharing(LoadScopeScheduling):  # type: ignore[misc] # xdist ships no types
 
     def _split_scope(self, nodeid: str) -> str:
         return scope_of(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        busy = [
+            scope
+            for other, scopes in self.assigned_work.items()
+            if other is not node
+            for scope, tests in scopes.items()
+            if not all(tests.values())
+        ]
+        self.workqueue.move_to_end(next_scope(self.workqueue, busy), last=False)
+        super()._assign_work_unit(node)

@@ -41,7 +41,9 @@ _REFUSALS: Final[Mapping[int, tuple[str, ...]]] = {
     400: (
         "The request is malformed: bad_json for a body that is no JSON (data has the fault, line"
         " and column), bad_request for another body, refused for a request that Weir cannot read",
-        "bad_request", "bad_json", "refused",
+        "bad_request",
+        "bad_json",
+        "refused",
     ),
     401: ("Nobody known calls: log in, or send a bearer token", "unauthorized"),
     403: ("The role is missing, there, or beyond what the token lets do", "forbidden"),

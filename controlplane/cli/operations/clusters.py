@@ -28,7 +28,7 @@ _CLUSTERS: Final = (
     Operation(
         "explain", "GET", "/clusters/{cluster}/explanations/{subject}",
         "explain a node, stream, query, measure or decision, as node:5 or measure:latency_p95",
-        query=(Option("at", "UTC, by default now", metavar="TIME"),),
+        query=(Option("time", "UTC, by default now", metavar="TIME"),),
         sentence="{answer[summary]}",
     ),
     Operation(

@@ -8,9 +8,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from controlplane.alerts.measures import Grade, Measure
+from controlplane.alerts.measures import Measure
 from controlplane.alerts.readings import cluster_readings, lines_of, readings_of
 from controlplane.models import Cluster, MeasurePoint, Node, ReplicationBound
+from controlplane.policies.grades import Grade
 from controlplane.policies.store import update_policy
 from controlplane.telemetry import time_series
 from tests.support.cluster import actor

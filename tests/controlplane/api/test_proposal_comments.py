@@ -57,8 +57,7 @@ def test_an_approval_names_its_effect(approver: Actor, proposal: Proposal) -> No
 
 def test_a_plan_is_requested_by_its_goal(operator: Actor, sf: Cluster) -> None:
     client = client_of(operator)
-    send = {"content_type": "application/json"}
-    answer = client.post(PROPOSALS, json.dumps({"goal": "traffic"}), **send)
+    answer = client.post(PROPOSALS, json.dumps({"goal": "traffic"}), "application/json")
     assert (answer.status_code, answer.json()["planner"]) == (202, "placement")
     for body in ({"goal": "magic"}, {"goal": "even", "planner": "placement"}):
-        assert client.post(PROPOSALS, json.dumps(body), **send).status_code == 422
+        assert client.post(PROPOSALS, json.dumps(body), "application/json").status_code == 422

@@ -7,11 +7,12 @@ from django.utils import timezone
 
 from algorithms.partitioning.workloads import key_hashes
 from controlplane.access.roles import Actor
-from controlplane.alerts.measures import Grade, Measure
+from controlplane.alerts.measures import Measure
 from controlplane.errors import Invalid, NotFound
 from controlplane.explain import Breach, CauseCode, explain, likely_cause, parse_subject
 from controlplane.explain.values import ChangeKind, RemedyReason
 from controlplane.models import Cluster, Decision, KeySkew, Node, Query, RoutingVersion, Task
+from controlplane.policies.grades import Grade
 from controlplane.proposals import requests
 from controlplane.topology import nodes
 from tests.support.cluster import placed, placed_split, stream_id

@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 
+from controlplane.access.roles import Actor
+from controlplane.cli.backends.local import LocalApi
 from controlplane.cli.commands.watch import events_since, observe
 from controlplane.models import Cluster, MetricSample
 from controlplane.telemetry.samples import PreviousBatch, sample_of
 from controlplane.wire.figures import FIGURES, RollUp, Source, figure_of, names_of, row_from
-from dashboard.figures.cluster import NodeSeries, cluster_figures
+from dashboard.figures.cluster import ChartLimits, cluster_figures
 from tests.dashboard.conftest import sample
 from tests.support.cluster import telemetry
 from workers.pipeline.exchange.output import NodeReport
@@ -81,7 +84,7 @@ def test_a_row_of_the_release_before_is_read() -> None:
 
 
 def test_charts_have_the_declared_labels_and_units() -> None:
-    made = cluster_figures([sample(1000)], [NodeSeries(0, "a", 1.0)], [])
+    made = cluster_figures(ChartLimits(), [])
     drawn = [trace for figure in made.values() for trace in figure["data"]]
     fields = [trace for trace in drawn if "field" in trace.get("meta", {})]
     assert {trace["meta"]["field"] for trace in fields} == {
@@ -90,16 +93,18 @@ def test_charts_have_the_declared_labels_and_units() -> None:
     for trace in fields:
         figure = figure_of(trace["meta"]["field"])
         assert trace["name"] == (figure.label or figure.title)
-    assert made["latency"]["layout"]["yaxis"]["title"]["text"] == figure_of("p95").unit
-    assert made["imbalance"]["layout"]["yaxis"]["title"]["text"] == figure_of("imbalance").axis
+    seconds = [trace for trace in made["latency"]["data"] if "field" in trace["meta"]]
+    assert {trace["meta"]["scale"] for trace in seconds} == {0.001}
+    assert made["latency"]["layout"]["yaxis"]["ticksuffix"] == " s"
 
 
 @pytest.mark.django_db
 def test_the_command_line_prints_labels_and_units(sf: Cluster) -> None:
-    before = observe(sf.pk, None)
+    api, path = LocalApi(Actor(User.objects.create_superuser("operator"))), "/clusters/sf"
+    before = observe(api, path, None)
     values = sample(1000, rf=1.5, imbalance=0.25, p95=1200.0, **{"in": 65.0})
     MetricSample.objects.create(cluster=sf, resolution=1, t=before.time, values=values)
-    (event,) = events_since(before, observe(sf.pk, None))
+    (event,) = events_since(api, path, before, observe(api, path, None))
     text = "into the log 65 records/s, replication factor 1.500, imbalance 0.250, p95 1,200 ms"
     assert event["text"] == text
 

@@ -1,5 +1,6 @@
 """Pages in a real browser: live charts, keys, the theme, the form."""
 
+import re
 import time
 from typing import Any
 
@@ -18,10 +19,11 @@ pytestmark = pytest.mark.browser
 @pytest.fixture
 def cluster(web: str) -> Cluster:
     """Four nodes, one running query, five samples."""
-    return apart(_cluster)
+    return apart(cluster_with_samples)
 
 
-def _cluster() -> Cluster:
+def cluster_with_samples() -> Cluster:
+    """Return a cluster of four nodes with one running query and five samples."""
     by = made.actor("operator")
     found = made.small_cluster(by)
     made.placed(by, found, {"a": ["s0"]})
@@ -64,8 +66,9 @@ def now() -> int:
 def live(page: Page) -> Page:
     """Open the cluster and wait until its charts are drawn and its socket is open."""
     page.goto("/clusters/sf/?range=5m")
-    expect(page.locator("#connection")).to_have_text("live")
-    expect(page.locator(".chart .main-svg").first).to_be_visible()
+    expect(page.locator("#connection")).to_contain_text("live")
+    page.locator("#charts").scroll_into_view_if_needed()
+    expect(page.locator("[data-figure=rates] .main-svg").first).to_be_visible()
     return page
 
 
@@ -79,36 +82,58 @@ def points(page: Page) -> Any:
 
 
 def test_a_sample_is_on_the_charts_and_in_the_numbers(operating: Page, cluster: Cluster) -> None:
-    """All six charts and the headline, without a reload."""
+    """Charts, bars and heat map, without a reload."""
     page = live(operating)
     before = points(page)
-    measured(cluster, sample(now(), rf=2.34, version=77))
-    expect(page.locator('[data-live="rf"]')).to_have_text("2.34")
+    measured(cluster, sample(now(), version=77, loads=[600.0, 250.0, 250.0, 250.0]))
     expect(page.locator("#routing-version")).to_have_text("routing v77")
+    expect(page.locator('[data-load-bar="0"] b')).to_have_text("120 %")
     eventually(page, "(window.weirChartDelays ?? []).length > 0")
     assert points(page) == before + 1
-    assert page.evaluate("document.querySelectorAll('.chart .main-svg').length") >= 6
+    expect(page.locator("#heat-area canvas")).to_have_attribute(
+        "aria-label", re.compile("node 0 exceeds 100 %")
+    )
     assert 0 <= page.evaluate("window.weirChartDelays.at(-1)") < 5000
 
 
-def test_a_version_that_takes_effect_is_marked(operating: Page, cluster: Cluster) -> None:
+def test_new_points_extend_the_drawn_lines(operating: Page, cluster: Cluster) -> None:
+    """Plotly lays a chart out again only when an axis must move."""
     page = live(operating)
+    lines = "[...document.querySelectorAll('[data-figure=rates] path.js-line')]"
+    page.evaluate(
+        "window.counts = 0; const react = window.Plotly.react;"
+        "window.Plotly.react = (...all) => { window.counts += 1; return react(...all); };"
+        f"window.drawn = {lines}.map((line) => line.getAttribute('d'))"
+    )
+    measured(cluster, sample(now()))
+    eventually(page, "(window.weirChartDelays ?? []).length > 0")
+    assert page.evaluate(
+        f"{lines}.every((line, i) => line.getAttribute('d').length > window.drawn[i].length)"
+    )
+    assert page.evaluate("window.counts") == 0
+
+
+def test_a_plan_that_takes_effect_is_marked(operating: Page, cluster: Cluster) -> None:
+    """Versions of single placements are not: the strip shows them as a density."""
+    page = live(operating)
+    about = {"version": 78, "text": "Proposal 7: 2 queries moved", "proposal": 7}
+    page.evaluate("(detail) => dispatchEvent(new CustomEvent('weir:event!', { detail }))", about)
     measured(cluster, sample(now(), version=78))
-    marks = "document.querySelector('[data-figure=rates]').data.at(-2).customdata"
-    eventually(page, f"{marks}.some(([version]) => version === 78)")
+    marks = "document.querySelector('[data-figure=rates]').data.at(-1).text"
+    eventually(page, f"{marks}.includes('◆ 7')")
 
 
 def test_a_paused_page_draws_nothing_and_catches_up(operating: Page, cluster: Cluster) -> None:
     page = live(operating)
     before = points(page)
-    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Pause updates").click()
     expect(page.locator("#connection")).to_have_text("paused")
     counts = "addEventListener('weir:sample!', () => { window.seen = (window.seen ?? 0) + 1; })"
     page.evaluate(counts)
     measured(cluster, sample(now()), sample(now() + 1000))
     eventually(page, "window.seen === 2")
     assert points(page) == before
-    page.get_by_role("button", name="Resume").click()
+    page.get_by_role("button", name="Resume updates").click()
     eventually(page, f"{POINTS} === {before + 2}")
 
 
@@ -157,8 +182,9 @@ def test_limits_are_corrected_in_their_dialog(operating: Page, cluster: Cluster)
     """A refusal stands at its field, and the dialog stays open with what was typed."""
     operating.goto("/clusters/sf/")
     page = answering(operating)
+    page.get_by_role("button", name="More actions").click()
     page.get_by_role("button", name="Limits…").click()
-    dialog = page.get_by_role("dialog")
+    dialog = page.get_by_role("dialog", name="Limits of a micro-batch")
     dialog.locator("#limit-records").fill("12")
     dialog.get_by_role("button", name="Change limits").click()
     expect(dialog.locator("#faults-max_records")).to_contain_text("greater than or equal to 1000")

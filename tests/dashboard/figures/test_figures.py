@@ -8,15 +8,12 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from dashboard.figures.cluster import FULL_SCALE, LOAD_SCALE, NodeSeries, cluster_figures
-from dashboard.figures.parts import Figure, VersionMark
-from dashboard.figures.proposal import proposal_figures
+from dashboard.figures.cluster import ChartLimits, cluster_figures
+from dashboard.figures.parts import Figure, PlanMark
 from dashboard.figures.results import results_figure
-from tests.dashboard.conftest import sample
 
-NODES = [NodeSeries(0, "node 0", 500.0), NodeSeries(1, "node 1", 250.0)]
-MARKS = [VersionMark(1500, 7, "Proposal 3: 2 queries moved", 3), VersionMark(1700, 8, "Placed 1")]
-SAMPLES = [sample(1000, loads=[250.0, 300.0]), sample(2000, loads=[100.0, 50.0], rf=None)]
+MARKS = [PlanMark(1500, "◆ 3", "Proposal 3 took effect", "/clusters/sf/proposals/3/")]
+LIMITS = ChartLimits(latency_ms=2000.0, imbalance=0.2, replication=2.88, bound=1.31)
 
 
 def coloured(figure: Any) -> Any:
@@ -32,13 +29,12 @@ LINES: dict[str, list[tuple[int, Any]]] = {"s1": [(0, None), (60_000, 1000.0)], 
 
 
 def cluster_figure(name: str) -> Figure:
-    return cluster_figures(SAMPLES, NODES, MARKS)[name]
+    return cluster_figures(LIMITS, MARKS)[name]
 
 
-LIVE = ("heat", "bars", "imbalance", "replication", "latency", "rates")
+LIVE = ("imbalance", "replication", "latency", "rates")
 MADE: dict[str, Callable[[], Figure]] = {
     **{name: partial(cluster_figure, name) for name in LIVE},
-    "proposal": lambda: proposal_figures(["a"], {"rates": [1.0]}, {"rates": [2.0]})["rates"],
     "results": lambda: results_figure(LINES),
 }
 
@@ -57,42 +53,36 @@ def test_a_figure_is_plain_json(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LIVE)
-def test_a_cluster_without_samples_has_its_charts(name: str) -> None:
-    """The first sample of a new cluster must find them."""
-    figure = coloured(cluster_figures([], NODES, [])[name])
+def test_a_chart_without_limits_and_plans_is_accepted(name: str) -> None:
+    """A cluster without a bound of replication, as a new one."""
+    figure = coloured(cluster_figures(ChartLimits(), [])[name])
     assert go.Figure(data=figure["data"], layout=figure["layout"]).data
 
 
-def test_heat_is_load_over_capacity() -> None:
-    """Nodes differ in capacity: the same load fills them differently."""
-    heat = MADE["heat"]()["data"][0]
-    assert heat["z"] == [[0.5, 0.2], [1.2, 0.2]]
-
-
-def test_the_load_scale_turns_where_the_grades_do() -> None:
-    """Colour means good or bad: the hue changes at 80 % and 100 % of capacity."""
-    too_much = next(float(str(stop)) for stop, color in LOAD_SCALE if color == "--load-4")
-    assert too_much * FULL_SCALE == pytest.approx(1)
-
-
-def test_the_replication_factor_is_drawn_with_its_bound() -> None:
-    """A ratio says nothing without the 1 that no placement undercuts."""
-    assert MADE["replication"]()["layout"]["shapes"][0]["y0"] == 1.0
+@pytest.mark.parametrize(
+    ("name", "levels"),
+    [("latency", [2.0]), ("imbalance", [0.2]), ("replication", [2.88, 1.31]), ("rates", [])],
+)
+def test_limits_of_the_policy_are_drawn(name: str, levels: list[float]) -> None:
+    """In the units of the axis: latency in seconds."""
+    layout = MADE[name]()["layout"]
+    lines = [shape for shape in layout["shapes"] if shape["type"] == "line"]
+    assert [line["y0"] for line in lines] == pytest.approx(levels)
+    assert layout["meta"]["levels"] == pytest.approx(levels)
+    assert all(line["label"]["text"] for line in lines)
 
 
 def test_a_missing_value_breaks_the_line() -> None:
     """An invented value between two measured ones would be a lie."""
-    line = MADE["replication"]()["data"][0]
-    assert line["y"][1] is None
-    assert line["connectgaps"] is False
+    for name in LIVE:
+        lines = [trace for trace in MADE[name]()["data"] if "field" in trace["meta"]]
+        assert all(line["connectgaps"] is False for line in lines)
 
 
-def test_a_version_of_a_proposal_is_marked_over_the_whole_height() -> None:
-    """Small online placements are many and get a short tick only."""
-    *_, marks, labels = MADE["rates"]()["data"]
-    assert marks["x"] == [1500, 1700]
-    assert (labels["x"], labels["text"]) == ([1500], ["v7"])
-    assert marks["error_y"]["arrayminus"][0] == 1.0 > marks["error_y"]["arrayminus"][1]
+def test_a_plan_is_marked_over_the_whole_height() -> None:
+    marks = MADE["rates"]()["data"][-1]
+    assert (marks["x"], marks["text"]) == ([1500], ["◆ 3"])
+    assert marks["error_y"]["arrayminus"] == [1.0]
 
 
 def test_results_are_drawn_as_one_line_per_key() -> None:

@@ -44,7 +44,8 @@ OPERATIONS: Final = _rules(
         queries_feed_follow_query queries_keys_get_keys queries_edges_list_drop_rules
         proposals_list_planners proposals_list_proposals proposals_estimate_proposal
         proposals_list_computing_queue proposals_get_proposal proposals_get_allowed
-        proposals_list_actions proposals_get_drift proposal_comments_list_comments comparisons_list_comparisons
+        proposals_list_actions proposals_get_drift proposal_comments_list_comments
+        comparisons_list_comparisons
         comparisons_get_comparison comparisons_list_effects comparisons_list_ledger
         comparisons_get_calibration executions_running_execution executions_get_execution
         policies_get_policy policies_list_blackouts policies_list_exclusions policies_get_watch
@@ -125,7 +126,8 @@ PAGES: Final = _rules(
         stream-characteristics stream-redirect drop-set drop-lift query-new query-end
         query-retention query-key-grouping query-task-count query-aggregator-count
         query-aggregator comparison-ask comparison-cancel proposal-without proposal-ask
-        request-again proposal-verb comment-add proposal-reason exclusion-add exclusion-remove shedding-arm shedding-disarm
+        request-again proposal-verb comment-add proposal-reason exclusion-add exclusion-remove
+        shedding-arm shedding-disarm
         shedding-activate shedding-release shedding-weights lab-cancel lab-again lab-delete
         attached-remove stream-schema:post
         """,

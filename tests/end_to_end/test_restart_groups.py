@@ -1,0 +1,68 @@
+"""Processes of a Weir of its own are killed in groups and in pairs, and stopped for 90 s.
+
+On the default tolerances of the policy, while mixed plans are executed: `make nightly`. What every
+run kills is in `test_restart.py`.
+"""
+
+import os
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from tests.end_to_end.harbour import ENVIRONMENT, Harbour
+from tests.end_to_end.weir_processes import COMMANDS
+from tests.support.running_weir import RunningWeir
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif("WEIR_SCHEDULES" not in os.environ, reason="an hour: make nightly"),
+]
+# Each group is killed at once: the recovery of Spark, which the last one needs, takes most of the
+# time.
+GROUPS = (
+    ("web", "worker", "lab", "webhooks"),
+    ("archiver", "beat", "relay"),
+    ("redis", "agent", "driver"),
+)
+STOPPED_S = 90.0
+
+
+@pytest.fixture
+def harbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
+    """A cluster whose queries have results, on a Weir without a demonstration."""
+    weir = RunningWeir(tmp_path_factory.mktemp("harbour") / "data", ENVIRONMENT)
+    weir.start()
+    try:
+        harbour = Harbour(weir)
+        harbour.begin()
+        harbour.settle()
+        yield harbour
+    finally:
+        weir.end()
+    assert weir.processes() == []
+
+
+def test_an_execution_survives_the_death_of_groups(harbour: Harbour) -> None:
+    assert {name for group in GROUPS for name in group} == COMMANDS.keys()
+    with harbour.flow(0):
+        harbour.execute()
+        for group in GROUPS:
+            harbour.kill(group)
+    harbour.finish()
+
+
+def test_an_execution_survives_stops_of_ninety_seconds(harbour: Harbour) -> None:
+    with harbour.flow(0):
+        harbour.execute()
+        for name in COMMANDS:
+            harbour.stop(name, STOPPED_S)
+    harbour.finish()
+
+
+def test_an_execution_survives_the_death_of_two_processes(harbour: Harbour) -> None:
+    with harbour.flow(0):
+        harbour.execute()
+        for pair in pairwise(COMMANDS):
+            harbour.kill(pair)
+    harbour.finish()
