@@ -241,5 +241,6 @@ def lines_of(
     end = end or timezone.now()
     lines = lines_between([cluster.pk for cluster in clusters], end - period, end, MINUTE_S)
     return {
-        pk: {Measure(name): values for name, values in own.items()} for pk, own in lines.items()
+        pk: {measure: own[measure] for measure in Measure if measure in own}
+        for pk, own in lines.items()
     }

@@ -10,13 +10,18 @@ from pydantic import Field
 from controlplane.alerts import actions
 from controlplane.alerts.listing import AlertFilters, alert_by_id, alerts_listing
 from controlplane.alerts.states import status_of, title_of, unit_of
+from controlplane.api.common.examples import with_examples
 from controlplane.api.common.lists import list_parameters, listed, requested_page
 from controlplane.api.common.schemas import ListOut, RequestBody, below, columns_of
-from controlplane.api.common.security import caller, cluster_of
+from controlplane.api.common.security import caller, cluster_of, viewed_cluster
 from controlplane.models import Alert
 
 router = Router(tags=["alerts"])
 of_cluster = Router(tags=["alerts"])
+_NOTE_EXAMPLE = with_examples({"With a note": {"note": "The producer restarts"}})
+_SILENCE_EXAMPLE = with_examples(
+    {"For an hour": {"minutes": 60, "reason": "Maintenance of node 5"}}
+)
 
 
 class AlertOut(
@@ -86,26 +91,32 @@ def list_alerts(request: HttpRequest, response: HttpResponse) -> Any:
 @of_cluster.get("/{slug}/alerts/{int:pk}", response=AlertOut)
 def get_alert(request: HttpRequest, slug: str, pk: int) -> Any:
     """Return one alert of a cluster."""
-    return alert_by_id(cluster_of(request), pk)
+    return alert_by_id(viewed_cluster(request), pk)
 
 
-@of_cluster.post("/{slug}/alerts/{int:pk}/acknowledge", response=AlertOut)
+@of_cluster.post(
+    "/{slug}/alerts/{int:pk}/acknowledge", response=AlertOut, openapi_extra=_NOTE_EXAMPLE
+)
 def acknowledge_alert(request: HttpRequest, slug: str, pk: int, body: NoteIn) -> Any:
     """Record that somebody works on an alert. Requires the role operator on the cluster.
 
     409 (alert_ended) for a cleared alert.
     """
-    return actions.acknowledge(caller(request), alert_by_id(cluster_of(request), pk), body.note)
+    actor = caller(request)
+    return actions.acknowledge(actor, alert_by_id(cluster_of(request), pk), body.note)
 
 
-@of_cluster.post("/{slug}/alerts/{int:pk}/silence", response=AlertOut)
+@of_cluster.post(
+    "/{slug}/alerts/{int:pk}/silence", response=AlertOut, openapi_extra=_SILENCE_EXAMPLE
+)
 def silence_alert(request: HttpRequest, slug: str, pk: int, body: SilenceIn) -> Any:
     """Silence an alert for a time, also if it fires again. Requires the role operator.
 
     409 (alert_ended) for a cleared alert.
     """
+    actor = caller(request)
     alert = alert_by_id(cluster_of(request), pk)
-    return actions.silence(caller(request), alert, body.minutes, body.reason)
+    return actions.silence(actor, alert, body.minutes, body.reason)
 
 
 @of_cluster.post("/{slug}/alerts/{int:pk}/withdraw", response=AlertOut)
@@ -114,4 +125,5 @@ def withdraw_alert(request: HttpRequest, slug: str, pk: int) -> Any:
 
     409 (alert_ended) for a cleared alert, (nothing_to_withdraw) without either.
     """
-    return actions.withdraw(caller(request), alert_by_id(cluster_of(request), pk))
+    actor = caller(request)
+    return actions.withdraw(actor, alert_by_id(cluster_of(request), pk))

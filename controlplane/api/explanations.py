@@ -134,5 +134,6 @@ def get_explanation(
     with @ and a time in ms since 1970. Query parameter time: the time in another form, by default
     now.
     """
+    cluster = viewed_cluster(request)
     chosen = parse_subject(subject)
-    return explain(viewed_cluster(request), replace(chosen, time=time or chosen.time))
+    return explain(cluster, replace(chosen, time=time or chosen.time))

@@ -3,7 +3,8 @@
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
-from controlplane.errors import Conflict, WeirError
+from controlplane.access.roles import OPERATOR
+from controlplane.errors import Conflict, Forbidden, WeirError
 from controlplane.explain import explain, parse_subject
 from controlplane.models import Cluster
 from controlplane.proposals import requests
@@ -23,6 +24,8 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 @cluster_action
 def request_plan(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Request a plan that an explanation offers, and show its proposal."""
+    if not request.actor.is_operator:
+        raise Forbidden(OPERATOR)
     subject = parse_subject(request.POST.get("subject", ""))
     planner, reason = request.POST.get("planner", ""), request.POST.get("reason", "")
     offered = explain(cluster, subject).remedies

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from controlplane.access.roles import Actor
 from controlplane.models import (
+    Alert,
     ApiToken,
     AttachedJob,
     AttachedQuery,
@@ -49,6 +50,10 @@ def add_rows(cluster: Cluster, by: Actor) -> None:
     Incident.objects.create(
         pk=PK, cluster=cluster, at=NOW, kind=Incident.Kind.values[0], state="undecided",
         choices=["restart"],
+    )  # fmt: skip
+    Alert.objects.create(
+        pk=PK, cluster=cluster, subject="node_load", since=NOW, fired_at=NOW, value=1.2, worst=1.2,
+        limit=1.0, evaluated_at=NOW,
     )  # fmt: skip
     Blackout.objects.create(
         pk=PK, cluster=cluster, cron="0 3 * * *", minutes=10, reason="r", owner=by.name,

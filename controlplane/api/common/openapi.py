@@ -18,6 +18,7 @@ from controlplane.api.common.examples import BODIES
 _TAGS: Final = {
     "health": "The processes of Weir itself, and the sizes of what it stores.",
     "access": "Who calls, what they may do, and the tokens they give to scripts.",
+    "alerts": "Exceeded limits of clusters: acknowledged, silenced, withdrawn.",
     "clusters": "Clusters with their nodes and what was measured.",
     "streams": "Streams: registering and listing them, and their schemas.",
     "records": "Appending records, and where they are kept.",

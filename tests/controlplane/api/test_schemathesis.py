@@ -79,7 +79,11 @@ def headers(world: Cluster) -> dict[str, dict[str, str]]:
     """The header of a token of each role."""
     people = {role: actor(role, f"the-{role}") for role in ROLES}
     return {
-        role: {"Authorization": f"Bearer {tokens.create(user_of(person), 'test')}"}
+        role: {
+            "Authorization": f"Bearer {tokens.create(user_of(person), 'test')}",
+            # The client decodes nothing that a real one would.
+            "Accept-Encoding": "identity",
+        }
         for role, person in people.items()
     }
 

@@ -129,7 +129,7 @@ def test_proposals_and_the_cluster_page_name_the_process_that_an_execution_waits
     script, browser, aside = (
         scripted(viewer),
         browser_of(viewer),
-        reverse("cluster-aside", args=[sf.slug]),
+        reverse("cluster-cards", args=[sf.slug]),
     )
     path = f"/clusters/{sf.slug}/proposals"
     read_site(fresh=True)

@@ -56,7 +56,7 @@ def test_the_keys_are_shown_and_a_plan_is_requested(page: Page, web: str, split:
     page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
     log_in(page, web, "a-operator")
     page.goto(f"/clusters/sf/queries/{split.pk}/")
-    page.get_by_role("link", name="Keys", exact=True).click()
+    page.get_by_label("Pages of the query").get_by_role("link", name="Keys", exact=True).click()
     expect(page.locator("#key-finding")).to_have_attribute("data-grade", "bad")
     expect(page.locator("#key-shares tbody tr")).to_have_count(20)
     expect(page.locator(".replay[data-recommended]")).to_have_count(1)

@@ -3,12 +3,19 @@
 from typing import Any
 
 import pytest
+from django.contrib.staticfiles.storage import staticfiles_storage
 from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
 
-WINDOW = "const { SampleWindow, withGaps } = await import('/static/js/samples.js');"
-LIVE = "const { LiveSocket, delayBefore } = await import('/static/js/live.js');"
+
+def imported(names: str, module: str) -> str:
+    """Return the statement that imports names of a module, whose file has a hash in its name."""
+    return f"const {{ {names} }} = await import('{staticfiles_storage.url(f'js/{module}.js')}');"
+
+
+WINDOW = imported("SampleWindow, withGaps", "samples")
+LIVE = imported("LiveSocket, delayBefore", "live")
 
 
 @pytest.fixture
@@ -80,8 +87,8 @@ def test_a_socket_that_comes_back_asks_from_its_newest_sample(module: Page) -> N
 
 def test_tokens_become_the_colours_of_the_theme(module: Page) -> None:
     script = (
-        "const { themed } = await import('/static/js/theme.js');"
-        "return themed({a: '--x', b: [[0, '--y'], [1, 2]], c: [1, 2], d: null}, (t) => t + '!');"
+        imported("themed", "theme")
+        + "return themed({a: '--x', b: [[0, '--y'], [1, 2]], c: [1, 2], d: null}, (t) => t + '!');"
     )
     assert run(module, script) == {"a": "--x!", "b": [[0, "--y!"], [1, 2]], "c": [1, 2], "d": None}
 
@@ -91,7 +98,7 @@ def test_numbers_are_written_as_the_server_writes_them(module: Page, value: floa
     """A live number must not jump to another spelling."""
     from dashboard import numbers  # noqa: PLC0415
 
-    script = "const { format } = await import('/static/js/format.js');"
+    script = imported("format", "format")
     written = module.evaluate(
         f"async (v) => {{ {script} return [format.compact(v), format.percent(v),"
         " format.ratio(v), format.milliseconds(v)]; }",

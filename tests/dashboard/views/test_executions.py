@@ -258,8 +258,8 @@ def test_the_fleet_and_the_cluster_show_what_is_carried_out(
     start(approving, proposal)
     step_through(proposal)
     assert f"executing {proposal.pk}</a>" in approving.get("/").content.decode()
-    aside = approving.get("/clusters/sf/aside/").content.decode()
-    assert "Being executed" in aside
+    aside = approving.get("/clusters/sf/cards/").content.decode()
+    assert f"Proposal {proposal.pk}" in aside
     assert f"1 of {len(proposal.actions)} actions" in aside
 
 

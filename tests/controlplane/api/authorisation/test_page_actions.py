@@ -39,6 +39,8 @@ OPERATION_OF: Final = {
     "proposal-without": "comparisons_leave_out_actions",
     "proposal-ask": "proposals_request_proposal",
     "request-again": "proposals_request_again",
+    "comment-add": "proposal_comments_add_comment",
+    "proposal-reason": "proposal_comments_add_reason",
     "explain-request": "proposals_request_proposal",
     "proposal-verb": "proposals_approve_proposal",
     "policy-change": "policies_change_policy",
