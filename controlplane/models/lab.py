@@ -4,6 +4,8 @@ from typing import Any
 
 from django.db import models
 
+from controlplane.models.cluster import valid_master
+
 
 class LabRun(models.Model):
     """A requested run of an experiment, with its table once it is done.
@@ -11,9 +13,12 @@ class LabRun(models.Model):
     `parameters`: those of the experiment without the swept one, whose values are `values`;
     `series`: the compared algorithms. `attempts` counts the claims of workers: a worker writes only
     while the number is that of its claim. `beat_at`: the last heartbeat. `table`: {"columns":
-    [...], "rows": [[...], ...]}, {} before the end. `requested_by`: a user name. `estimate`: the
-    estimated need at the request (controlplane.planning.estimates). `error_code`: a stable name of
-    a failure.
+    [...], "rows": [[...], ...]}, complete in the state done; before, and after a failure or a
+    cancellation, it has the rows that were computed, {} for none. `requested_by`: a user name.
+    `estimate`: the estimated need at the request (controlplane.lab.time_estimates). `error_code`: a
+    stable name of a failure. `name`: given by a person, "" for none. `visibility`: who sees the
+    run besides admins. `master`: the Spark master that computes the points, "" for the Lab's
+    worker. `timings`: seconds by series.
     """
 
     class State(models.TextChoices):
@@ -24,6 +29,12 @@ class LabRun(models.Model):
         DONE = "done"
         FAILED = "failed"
         CANCELLED = "cancelled"
+
+    class Visibility(models.TextChoices):
+        """Who sees a run: every user, or its owner (and admins)."""
+
+        EVERYONE = "everyone"
+        OWNER = "owner"
 
     planner = models.CharField(max_length=30)
     experiment = models.CharField(max_length=60)
@@ -42,6 +53,10 @@ class LabRun(models.Model):
     error = models.TextField(blank=True)
     error_code = models.CharField(max_length=30, blank=True)
     estimate = models.JSONField(default=dict, blank=True)
+    name = models.CharField(max_length=100, blank=True, default="")
+    visibility = models.CharField(max_length=10, choices=Visibility, default=Visibility.EVERYONE)
+    master = models.CharField(max_length=250, blank=True, default="", validators=[valid_master])
+    timings = models.JSONField(default=dict, blank=True)
 
     class Meta:
         ordering = ["-requested_at", "-id"]
@@ -61,6 +76,11 @@ class LabRun(models.Model):
     def seeds(self) -> Any:
         """Return the number of generated workloads per point."""
         return self.parameters.get("seeds")
+
+    @property
+    def title(self) -> str:
+        """Return the name that a person gave, else the number."""
+        return self.name or f"Run {self.pk}"
 
     @property
     def under_way(self) -> bool:
