@@ -1,5 +1,8 @@
-import controlplane.models.cluster
+"""Names, visibility, Spark masters and times of series of runs of the Lab."""
+
 from django.db import migrations, models
+
+import controlplane.models.cluster
 
 
 class Migration(migrations.Migration):
