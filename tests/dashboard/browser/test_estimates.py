@@ -56,6 +56,7 @@ def test_estimates_can_be_switched_off(page: Page, web: str, query: Query, width
     assert not page.evaluate(wide)
     page.get_by_role("link", name="Show values as computed").click()
     expect(rows.first.locator("td[data-label=n]")).to_have_text("200")
+    page.get_by_text("Filter windows").click()
     page.locator("#window-state").select_option("open")
     page.get_by_role("button", name="Show", exact=True).click()
     expect(rows.first.locator("td[data-label=n]")).to_have_text("200")
