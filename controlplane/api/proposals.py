@@ -298,7 +298,8 @@ def list_computing_queue(request: HttpRequest, slug: str) -> Any:
 def list_proposals(request: HttpRequest, response: HttpResponse, slug: str) -> Any:
     """List proposals, the newest first.
 
-    Query parameters state, planner, cursor, limit (up to 1000).
+    Query parameters state, planner, filter (as `state:ready actions>100`), cursor, limit (up to
+    1000).
     """
     cluster, filters = viewed_cluster(request), ProposalFilters.of(request.GET)
     page = requested_page(request, proposals_listing(cluster, filters))

@@ -71,3 +71,10 @@ def add_pages(sub: Any) -> None:
     """Add the options of a list with pages."""
     sub.add_argument("--page", type=int, default=1, metavar="N")
     sub.add_argument("--per-page", type=int, default=50, metavar="N", help="up to 1000 (50)")
+
+
+def add_filter(sub: Any, example: str) -> None:
+    """Add the options of a list with pages and a filter text."""
+    about = f'as "{example}"; an unknown field is answered with the known ones'
+    sub.add_argument("--filter", default="", metavar="TEXT", help=about)
+    add_pages(sub)

@@ -16,8 +16,8 @@ from controlplane.cli.command_parser import (
     CommandParser,
     add_cluster_command,
     add_command,
+    add_filter,
     add_group,
-    add_pages,
 )
 from controlplane.cli.operations.arguments import add_arguments
 from controlplane.cli.operations.catalog import GROUPS, OPERATIONS
@@ -109,7 +109,7 @@ def _streams(group: Any) -> None:
     sub.add_argument("--search", default="", metavar="TEXT", help="in name or title")
     sub.add_argument("--order", default="name", choices=["name", "rate", "queries", "split"])
     sub.add_argument("--reverse", action="store_true", help="the largest first")
-    add_pages(sub)
+    add_filter(sub, "rate>100 has:drops")
     add_cluster_command(group, "show", "streams.show_stream", "one stream and its schema", "stream")
     sub = add_command(
         group, "infer", "streams.infer_schema", "propose a schema from a sample, as YAML"
@@ -201,7 +201,7 @@ def _queries(group: Any) -> None:
     sub.add_argument("--search", default="", metavar="TEXT", help="in the name")
     sub.add_argument("--node", type=int, metavar="INDEX")
     sub.add_argument("--stream", default="", metavar="NAME")
-    add_pages(sub)
+    add_filter(sub, "state:running node:3 rate>10")
     sub = add_cluster_command(group, "show", "queries.show_query", "one query", "name")
     about = "the most frequent keys of a query, and what each key grouping would give"
     sub = add_cluster_command(group, "keys", "keys.show_keys", about, "name")
@@ -271,7 +271,7 @@ def _proposals(group: Any) -> None:
         group, "list", "proposals.list_proposals", "the proposals of a cluster, newest first"
     )
     sub.add_argument("--state", default="", help="ready, executing, done, ...")
-    add_pages(sub)
+    add_filter(sub, "state:ready actions>100")
     add_cluster_command(
         group, "queue", "proposals.list_queue", "the proposals that are computed or wait, in order"
     )

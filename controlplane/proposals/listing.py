@@ -1,33 +1,80 @@
 """Proposals of a cluster: pages with filters, and lookup by id."""
 
 from dataclasses import dataclass
+from typing import Final
+
+from django.db.models import Q
 
 from controlplane.models import Cluster, Proposal
-from controlplane.pagination.listing import Filters, Listing, choice_filter
+from controlplane.pagination.filter_text import (
+    MAX_LENGTH,
+    FieldKind,
+    FilterField,
+    by_column,
+    filtered,
+)
+from controlplane.pagination.listing import Filters, Listing, choice_filter, text_filter
 from controlplane.pagination.lookup import row_by
 from controlplane.planning.adapters import adapters
+from controlplane.plans.proposal_states import ENDED
 
 # Columns that lists do not read.
 HEAVY = ("actions", "imbalance_after", "obstacles", "summary")
 STATES = tuple(str(state) for state in Proposal.State)
+OPEN: Final = "open"
+
+
+def _state_is(_scope: object, lookup: str, state: str) -> Q:
+    return ~Q(state__in=ENDED) if state == OPEN else Q(**{f"state__{lookup}": state})
+
+
+# The fields of the list's filter text.
+FIELDS: Final = (
+    FilterField("state", "state; open: not ended", FieldKind.CHOICE, _state_is,
+                lambda: (OPEN, *STATES)),
+    FilterField("planner", "planner", FieldKind.CHOICE, by_column("planner"),
+                lambda: tuple(adapters())),
+    FilterField("algorithm", "algorithm of the planner", FieldKind.TEXT, by_column("algorithm")),
+    FilterField("by", "user or component who requested it", FieldKind.TEXT,
+                by_column("requested_by")),
+    FilterField("approver", "user or component who approved it", FieldKind.TEXT,
+                by_column("approved_by")),
+    FilterField("id", "number of the proposal", FieldKind.NUMBER, by_column("pk")),
+    FilterField("actions", "number of its actions", FieldKind.NUMBER,
+                by_column("predicted__actions")),
+    FilterField("error", "code of the error of its computation", FieldKind.TEXT,
+                by_column("error_code")),
+    FilterField("requested", "time of the request", FieldKind.TIME, by_column("requested_at")),
+    FilterField("decided", "time of the decision", FieldKind.TIME, by_column("decided_at")),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
 class ProposalFilters(Filters):
-    """Filters of the list; "" selects every state or planner."""
+    """Filters of the list; "" selects every state or planner; filter is a text with FIELDS."""
 
     state: str = choice_filter("state", lambda: STATES)
     planner: str = choice_filter("planner", lambda: tuple(adapters()))
+    filter: str = text_filter("filter", MAX_LENGTH)
 
 
 def proposals_listing(cluster: Cluster, filters: ProposalFilters) -> Listing[Proposal, Proposal]:
-    """Return the proposals, the newest first; plans are read when they are accessed."""
+    """Return the proposals, the newest first; plans are read when they are accessed.
+
+    Raises `BadFilter`.
+    """
     proposals = Proposal.objects.filter(cluster=cluster).defer(*HEAVY).select_related("cluster")
     if filters.state:
         proposals = proposals.filter(state=filters.state)
     if filters.planner:
         proposals = proposals.filter(planner=filters.planner)
+    proposals = filtered(proposals, filters.filter, FIELDS, _mentions)
     return Listing(proposals, ("-requested_at", "-pk"), list, filters)
+
+
+def _mentions(word: str) -> Q:
+    names = ("planner", "algorithm", "requested_by", "approved_by", "error")
+    return Q(*((f"{name}__icontains", word) for name in names), _connector=Q.OR)
 
 
 def proposal_by_id(cluster: Cluster, pk: int) -> Proposal:

@@ -24,7 +24,9 @@ _LISTED: Final = ("id", "planner", "algorithm", "state", "requested_by", "reques
 def list_proposals(given: Namespace) -> None:
     """Print one page of a cluster's proposals."""
     path = path_of("/clusters/{cluster}/proposals", vars(given))
-    body = api_of(given).get(path, page=given.page, per_page=given.per_page, state=given.state)
+    body = api_of(given).get(
+        path, page=given.page, per_page=given.per_page, state=given.state, filter=given.filter
+    )
     rows = [
         {name: row[name] for name in _LISTED}
         | {"actions": row["action_count"], "seal": row["seal"] or None}

@@ -31,7 +31,7 @@ def list_queries(given: Namespace) -> None:
     body = api_of(given).get(
         f"{path_of('/clusters/{cluster}', vars(given))}/queries", page=given.page,
         per_page=given.per_page, q=given.search, state=state, node=given.node,
-        stream=given.stream,
+        stream=given.stream, filter=given.filter,
     )  # fmt: skip
     print_list(given, body, "queries", [_row(row) for row in body["queries"]], _COLUMNS)
 

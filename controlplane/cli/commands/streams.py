@@ -101,7 +101,7 @@ def list_streams(given: Namespace) -> None:
     order = f"-{given.order}" if given.reverse else given.order
     body = api_of(given).get(
         f"{cluster_path(given)}/streams", page=given.page, per_page=given.per_page,
-        q=given.search, order=order,
+        q=given.search, order=order, filter=given.filter,
     )  # fmt: skip
     rows = [{name: row[name] for name in _LISTED} for row in body["streams"]]
     print_list(given, body, "streams", rows, _COLUMNS)

@@ -94,7 +94,8 @@ OPERATIONS: Final = (
         query=(
             Option("search", "in actor, object and reason", "q"),
             Option("cluster", metavar="CLUSTER"), Option("action", "as cluster.start"),
-            Option("request", "the id of a request", metavar="ID"), *PAGED,
+            Option("request", "the id of a request", metavar="ID"),
+            Option("filter", 'as "by:user action:query. at>2d"'), *PAGED,
         ),
         rows="entries", columns={
             "at (UTC)": ("at", "moment"), "actor": ("actor", "name"), "action": ("action", "name"),

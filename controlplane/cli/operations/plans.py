@@ -49,7 +49,8 @@ _POLICY: Final = (
                   "times": ("count", "number"), "decision": ("text", "text")}),
     Operation("policy decisions", "GET", "/clusters/{cluster}/decisions",
               "the decisions of watch loops, newest first",
-              query=(Option("loop"), Option("code"), *PAGED), rows="decisions", columns={
+              query=(Option("loop"), Option("code"),
+                     Option("filter", 'as "reason:acted at>2d"'), *PAGED), rows="decisions", columns={
                   "loop": ("loop", "name"), "last (UTC)": ("last_at", "moment"),
                   "times": ("count", "number"), "decision": ("text", "text")},
               empty="no decision"),
