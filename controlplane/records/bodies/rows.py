@@ -42,7 +42,7 @@ def of_json(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
 
 
 def of_lines(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
-    """Return the records of NDJSON; a line that is no JSON is a fault of its record.
+    """Return the records of NDJSON; a line that is no JSON within bounds is a fault of its record.
 
     Raises `Invalid`, and `BadBody` for text that is not UTF-8.
     """
@@ -58,6 +58,7 @@ def of_lines(body: bytes, schema: StreamSchema, zone: str) -> Conformed:
     faults: dict[int, Fields] = {}
     for index, line in enumerate(lines):
         try:
+            check_bounds(line.encode())
             rows.append(decode(line))
         except (ValueError, RecursionError) as error:
             rows.append({})

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from algorithms.strict_json import check_bounds
 from controlplane.records.bodies.casts import is_number, is_text
 from controlplane.records.bodies.conversion import (
     FAILURES,
@@ -213,10 +214,11 @@ def _inside(step: str, why: str) -> str:
 
 
 def _from_json(text: str | None) -> Any:
-    """Return the nested value of a cell with JSON, or its text if it is no JSON."""
+    """Return the nested value of a cell with JSON, or its text if it is no JSON within bounds."""
     if text is None:
         return None
     try:
+        check_bounds(text.encode())
         return json.loads(text, parse_float=Decimal, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return text

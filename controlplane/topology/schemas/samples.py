@@ -112,6 +112,9 @@ def _of_lines(sample: bytes) -> Any:
     lines = sample.removeprefix(b"\xef\xbb\xbf").splitlines()
     # One block: a column has one type over the whole sample.
     body = b"\n".join(line for line in lines if line.strip())
+    for line in lines:
+        # The bounds of the whole sample miss a deep line after one with closing brackets.
+        check_bounds(line)
     options = pa_json.ReadOptions(use_threads=False, block_size=max(len(body) + 1, 1))
     table = pa_json.read_json(io.BytesIO(body), options)
     texts = _texts(table.schema)

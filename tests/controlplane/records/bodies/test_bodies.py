@@ -226,6 +226,20 @@ def test_a_broken_line_is_a_fault_of_its_record_only() -> None:
     assert [(at, text) for at, _, text in found.faulty()] == [(1, '{"v": 2')]
 
 
+def test_a_deeply_nested_line_or_cell_is_a_fault_of_its_record_only() -> None:
+    """Checked before the value is created, also after a line with closing brackets."""
+    deep = "[" * 65 + "]" * 65
+    lines = f'{{"v": ["a"]}}\n{"]" * 100}\n{{"v": {deep}}}\n'.encode()
+    found = conform(lines, Format.NDJSON, column("list<string>", "v"))
+    assert found.batch.column("v").to_pylist() == [["a"]]
+    assert [(index, "too deeply" in reason) for index, reason, _ in found.faulty()] == [
+        (1, False), (2, True),
+    ]  # fmt: skip
+    cells = f'v\n"[""a""]"\n{deep}\n'.encode()
+    found = conform(cells, Format.CSV, column("list<string>", "v"))
+    assert (found.batch.column("v").to_pylist(), list(found.faults)) == ([["a"]], [1])
+
+
 def test_lines_of_csv_with_other_cells_are_faults_in_their_place() -> None:
     """Quotes keep an empty text apart from null, and a line break inside a cell."""
     schema = StreamSchema((ColumnSpec("k", "string"), ColumnSpec("n", "int16")))

@@ -162,3 +162,11 @@ def test_a_deeply_nested_sample_is_refused(kind: Format) -> None:
     record = b'{"a": ' * 20_000 + b"1" + b"}" * 20_000
     with pytest.raises(Invalid):
         read_sample(b"[" + record + b"]" if kind is Format.JSON else record, kind)
+
+
+def test_a_deeply_nested_line_is_refused_after_one_with_closing_brackets() -> None:
+    """Those bring the depth of the whole sample below its bound."""
+    deep = b'{"a": ' * 100 + b"1" + b"}" * 100
+    with pytest.raises(Invalid) as refused:
+        read_sample(b'{"a": 1}\n' + b"}" * 100 + b"\n" + deep, Format.NDJSON)
+    assert "nested too deeply" in refused.value.fields["sample"][0]
