@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from django.http import HttpResponse, JsonResponse
-from django.utils import timezone
 
 from controlplane.alerts.measures import Measure
 from controlplane.alerts.readings import ClusterReadings, cluster_readings
@@ -22,7 +21,8 @@ from dashboard.figures.buckets import (
 )
 from dashboard.figures.cluster import ChartLimits, cluster_figures
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.time_range import TimeRange, time_range_of
+from dashboard.range_parameters import requested_range
+from dashboard.time_range import TimeRange
 
 # Rows of the heat map; of more nodes, the fullest ones are shown.
 MOST_NODES: Final = 64
@@ -31,7 +31,7 @@ MOST_NODES: Final = 64
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return figures, samples in columns and the heat map, for live updates, too."""
-    time_range = time_range_of(request.GET, timezone.now())
+    time_range = requested_range(request)
     rows = figure_rows(cluster, time_range.start, time_range.end, (*LINES, LOADS))
     step = bucket_seconds(time_range, POINTS)
     heat = heat_of(rows, time_range, shown_nodes(cluster, rows))

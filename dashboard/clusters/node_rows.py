@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from django.db.models import Count
 from django.http import HttpResponse
-from django.utils import timezone
 
 from controlplane.alerts.measures import KINDS, Measure
 from controlplane.alerts.readings import ClusterReadings, Reading
@@ -18,7 +17,8 @@ from dashboard.clusters.charts import readings_in
 from dashboard.csv_files import csv_file
 from dashboard.figures.buckets import NodeSeries, heat_of
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.time_range import TimeRange, time_range_of
+from dashboard.range_parameters import requested_range
+from dashboard.time_range import TimeRange
 
 # Rows of the table; the file has all.
 MOST: Final = 100
@@ -155,7 +155,7 @@ def _mean(values: Sequence[float]) -> float | None:
 @cluster_page
 def nodes_csv(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Return all nodes with their means over the range as CSV."""
-    time_range = time_range_of(request.GET, timezone.now())
+    time_range = requested_range(request)
     table = node_table(cluster, time_range, readings_in(cluster, time_range), most=cluster.slots)
     header = [
         "node", "name", "active", "capacity_records_per_s", "load_records_per_s",

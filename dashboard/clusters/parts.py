@@ -22,9 +22,11 @@ from dashboard.clusters.strip import strip_of
 from dashboard.clusters.tiles import span_text, tiles_of
 from dashboard.figures.flow import Bar, flow_drawing
 from dashboard.guards import PageRequest, cluster_page
+from dashboard.lists import require_known
 from dashboard.policies.decisions import why
+from dashboard.range_parameters import requested_range
 from dashboard.responses import render_page
-from dashboard.time_range import TimeRange, time_range_of
+from dashboard.time_range import TimeRange
 
 _WAITING: Final = 3
 
@@ -32,25 +34,30 @@ _WAITING: Final = 3
 @cluster_page
 def summary(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the chip, the headline and the tiles."""
-    return render_page(request, "_cluster_summary.html", summary_of(cluster, _range(request)))
+    return render_page(
+        request, "_cluster_summary.html", summary_of(cluster, requested_range(request))
+    )
 
 
 @cluster_page
 def cards(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the running execution, waiting proposals, watch loops and incidents."""
+    require_known(request, ())
     return render_page(request, "_cluster_cards.html", cards_of(cluster))
 
 
 @cluster_page
 def strip(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the time strip."""
-    return render_page(request, "_cluster_strip.html", strip_context(cluster, _range(request)))
+    return render_page(
+        request, "_cluster_strip.html", strip_context(cluster, requested_range(request))
+    )
 
 
 @cluster_page
 def nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the nodes with their means over the range."""
-    time_range = _range(request)
+    time_range = requested_range(request)
     context = nodes_of(cluster, time_range, readings_in(cluster, time_range))
     return render_page(request, "_cluster_nodes.html", context)
 
@@ -59,7 +66,7 @@ def nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
 def flow(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the flow of records or bytes through the cluster."""
     unit = FlowUnit.BYTES if request.GET.get("unit") == FlowUnit.BYTES else FlowUnit.RECORDS
-    readings = readings_in(cluster, _range(request))
+    readings = readings_in(cluster, requested_range(request, "unit"))
     measured = flow_of(cluster, readings.end - readings.period, readings.end, unit)
     drawing = flow_drawing(measured, readings[Measure.LOAD].limit)
     context = {
@@ -120,7 +127,3 @@ def nodes_of(cluster: Cluster, time_range: TimeRange, readings: ClusterReadings)
         "tile_span": span_text(readings),
         "load_limit": readings[Measure.LOAD],
     }
-
-
-def _range(request: PageRequest) -> TimeRange:
-    return time_range_of(request.GET, timezone.now())

@@ -4,7 +4,6 @@ from typing import Any
 
 from django.conf import settings
 from django.http import HttpResponse
-from django.utils import timezone
 
 from controlplane.access.roles import OPERATOR, require
 from controlplane.clusters import changes
@@ -16,14 +15,14 @@ from dashboard.clusters.charts import readings_in
 from dashboard.dialog_forms import cluster_dialog, whole_numbers
 from dashboard.forms import number
 from dashboard.guards import PageRequest, cluster_page
+from dashboard.range_parameters import requested_range
 from dashboard.responses import cluster_change, render_page
-from dashboard.time_range import time_range_of
 
 
 @cluster_page
 def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a cluster; the browser loads its charts and its flow."""
-    time_range = time_range_of(request.GET, timezone.now())
+    time_range = requested_range(request)
     readings = readings_in(cluster, time_range)
     context: dict[str, Any] = parts.summary_of(cluster, time_range, readings)
     context |= parts.cards_of(cluster) | parts.strip_context(cluster, time_range)

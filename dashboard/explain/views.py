@@ -10,12 +10,14 @@ from controlplane.models import Cluster
 from controlplane.proposals import requests
 from dashboard.explain.rows import explain_url, explanation_row
 from dashboard.guards import PageRequest, cluster_action, cluster_page
+from dashboard.lists import require_known
 from dashboard.responses import notify, notify_refusal, render_list
 
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the explanation of the subject in the query string: a panel for htmx, else a page."""
+    require_known(request, {"subject"})
     subject = parse_subject(request.GET.get("subject", ""))
     context = {"row": explanation_row(cluster, explain(cluster, subject))}
     return render_list(request, "explain.html", "_explain.html", context)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
-from django.utils import timezone
 
 from controlplane.catalog.routing_versions import routing_between
 from controlplane.clusters.listing import node_by_index
@@ -21,9 +20,11 @@ from dashboard.explain.rows import ChangeRow, change_look, explanation_row
 from dashboard.figures.node import FIGURES, NodeLimits, figure_titles, node_figures
 from dashboard.figures.parts import PlanMark
 from dashboard.guards import PageRequest, cluster_page
+from dashboard.lists import require_known
 from dashboard.nodes.tiles import tile_rows
+from dashboard.range_parameters import requested_range
 from dashboard.responses import render_page
-from dashboard.time_range import TimeRange, time_range_of
+from dashboard.time_range import TimeRange
 
 SHOWN_TASKS = 12
 SHOWN_KEYS = 12
@@ -55,14 +56,14 @@ class KeyRow:
 @cluster_page
 def detail(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse:
     """Render the page of a node; the browser loads its charts from `charts`."""
-    time_range = time_range_of(request.GET, timezone.now())
+    time_range = requested_range(request)
     return render_page(request, "node.html", _context(cluster, index, time_range))
 
 
 @cluster_page
 def live(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse:
     """Render what changes on the page of a node."""
-    time_range = time_range_of(request.GET, timezone.now())
+    time_range = requested_range(request)
     return render_page(request, "_node.html", _context(cluster, index, time_range))
 
 
@@ -70,7 +71,7 @@ def live(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse:
 def charts(request: PageRequest, cluster: Cluster, index: int) -> JsonResponse:
     """Return the charts of a node in the time range, as JSON."""
     node, policy = node_by_index(cluster, index), policy_of(cluster)
-    time_range = time_range_of(request.GET, timezone.now())
+    time_range = requested_range(request)
     rows = figure_rows(cluster, time_range.start, time_range.end, FIGURES)
     limits = NodeLimits(policy.watch_load * node.capacity, node.capacity, policy.latency_ms)
     figures = node_figures(
@@ -82,6 +83,7 @@ def charts(request: PageRequest, cluster: Cluster, index: int) -> JsonResponse:
 @cluster_page
 def tasks_csv(request: PageRequest, cluster: Cluster, index: int) -> HttpResponse:
     """Return all queries of a node with their cost as CSV."""
+    require_known(request, ())
     node = node_by_index(cluster, index)
     queries = read_node_work(cluster, index).queries.values()
     ordered = sorted(queries, key=lambda query: -(query.records_per_s or 0.0))

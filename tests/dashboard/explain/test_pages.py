@@ -48,7 +48,8 @@ def test_the_panel_names_cause_streams_changes_and_plans(
     assert "explain-page" in page.content.decode()
     past = operating.get(f"{reverse('explain', args=['sf'])}?subject={row.earlier}", headers=HTMX)
     assert "hx-trigger" not in past.content.decode()
-    assert operating.get(f"{reverse('explain', args=['sf'])}?subject=x").status_code == 422
+    for wrong in ("subject=x", f"subject={row.earlier}&colour=red"):
+        assert operating.get(f"{reverse('explain', args=['sf'])}?{wrong}").status_code == 422
 
 
 def test_a_click_requests_the_plan(

@@ -230,10 +230,12 @@ def test_the_url_filters_and_sorts_queries(
 @pytest.mark.parametrize(
     "path",
     ["queries/", "streams/", "proposals/", "decisions/", "dead-letters/", "dead-letters/export/",
-     "/audit/", "/grants/", "/lab/", "/attached/"],
+     "/audit/", "/grants/", "/lab/", "/attached/",
+     "", "charts.json", "summary/", "cards/", "strip/", "flow/", "nodes.csv", "node-list/",
+     "nodes/0/", "nodes/0/live/", "nodes/0/charts.json", "nodes/0/tasks.csv"],
 )  # fmt: skip
-def test_a_list_refuses_parameters_that_it_does_not_have(sf: Cluster, path: str) -> None:
-    """As the API does: a misspelt filter would show rows that it excludes."""
+def test_a_page_refuses_parameters_that_it_does_not_have(sf: Cluster, path: str) -> None:
+    """As the API does: a misspelt filter would show rows that it excludes, or another range."""
     client = browser_of(made.actor("admin"))
     address = path if path.startswith("/") else f"/clusters/sf/{path}"
     assert client.get(address).status_code == 200
