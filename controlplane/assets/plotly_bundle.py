@@ -5,29 +5,22 @@ bundle of the same version comes from the npm registry, checked against its publ
 stands in the Python environment. Without it, pages load the whole bundle.
 """
 
-import base64
-import hashlib
-import io
 import re
-import tarfile
-import urllib.request
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from controlplane.assets.folders import environment_folder
+from controlplane.assets.npm_package import NpmFile
 
 # The version is that of the bundle in the Python package `plotly`; a test compares them.
 VERSION: Final = "4.1.1"
-_NAME: Final = "plotly.js-cartesian-dist-min"
-_URL: Final = f"https://registry.npmjs.org/{_NAME}/-/{_NAME}-{VERSION}.tgz"
-# The `integrity` that the registry publishes of the archive.
-_SHA512: Final = (
-    "o8GrFeusncwBIxbBynRJpY4pkgVB6caM+JLpwrLYbbsO7dZ8FJ+SVN2Fr+L7kiG/Z6w4P5O0Jus/Qr5EefHVeg=="
+_FILE: Final = NpmFile(
+    "plotly.js-cartesian-dist-min",
+    VERSION,
+    "package/plotly-cartesian.min.js",
+    "o8GrFeusncwBIxbBynRJpY4pkgVB6caM+JLpwrLYbbsO7dZ8FJ+SVN2Fr+L7kiG/Z6w4P5O0Jus/Qr5EefHVeg==",
 )
-_MEMBER: Final = "package/plotly-cartesian.min.js"
-_MAX_BYTES: Final = 8 * 1024 * 1024
-_PATIENCE_S: Final = 60
 _VERSION_TEXT: Final = re.compile(rb"plotly\.js .{0,40}?v([0-9.]+)")
 
 
@@ -69,26 +62,4 @@ def install_partial_bundle() -> Path:
 
     Raises OSError if the registry cannot be reached or the archive is not the expected one.
     """
-    target = partial_bundle()
-    if target.is_file():
-        return target
-    with urllib.request.urlopen(_URL, timeout=_PATIENCE_S) as answer:
-        archive = answer.read(_MAX_BYTES + 1)
-    content = checked_member(archive, _SHA512)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_suffix(".part")
-    draft.write_bytes(content)
-    draft.replace(target)
-    return target
-
-
-def checked_member(archive: bytes, sha512: str) -> bytes:
-    """Return the bundle inside an archive. Raises OSError if the digest is another one."""
-    digest = base64.b64encode(hashlib.sha512(archive).digest()).decode()
-    if digest != sha512:
-        raise OSError(f"{_URL} is not the expected archive: its SHA-512 is {digest}")
-    with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as opened:
-        member = opened.extractfile(_MEMBER)
-        if member is None:
-            raise OSError(f"{_URL} has no {_MEMBER}")
-        return member.read()
+    return _FILE.install(partial_bundle())
