@@ -18,7 +18,7 @@ _PLOTLY_STYLES = (
 # WebSocket of the same host.
 POLICY = (
     f"default-src 'self'; script-src 'self'; style-src 'self' {_PLOTLY_STYLES}; "
-    "img-src 'self' data: blob:; connect-src 'self'; object-src 'none'; base-uri 'self'; "
+    "img-src 'self' data: blob:; connect-src 'self'; object-src 'none'; base-uri 'none'; "
     "form-action 'self'; frame-ancestors 'none'"
 )
 

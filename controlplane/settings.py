@@ -218,6 +218,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "controlplane.logins.context_words.ContextWordsValidator"},
     {"NAME": "controlplane.logins.signals.PasswordChanges"},
 ]
 # Single sign-on by an OpenID Connect provider; off without an issuer.

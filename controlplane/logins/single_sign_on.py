@@ -167,7 +167,17 @@ def _free_name(claims: Claims) -> str:
 
 
 def _client() -> Any:
-    return _registered(settings.OIDC_ISSUER, settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET)
+    """Return Authlib's client. Raises `ValueError` if the metadata are of another issuer.
+
+    OpenID Connect Discovery 1.0, section 4.3: otherwise one provider could name the keys and
+    addresses of another.
+    """
+    issuer = settings.OIDC_ISSUER
+    client = _registered(issuer, settings.OIDC_CLIENT_ID, settings.OIDC_CLIENT_SECRET)
+    stated = str(client.load_server_metadata().get("issuer", ""))
+    if stated.rstrip("/") != issuer:
+        raise ValueError(f"the metadata of {issuer} are of the issuer {stated!r}")
+    return client
 
 
 @lru_cache(maxsize=4)

@@ -264,6 +264,8 @@ def test_pages_carry_the_security_headers(client: Client, db: None) -> None:
     answer = client.get("/healthz")
     assert answer.content == b"ok"
     assert "script-src 'self';" in answer["Content-Security-Policy"]
+    assert "base-uri 'none';" in answer["Content-Security-Policy"]
+    assert answer["Referrer-Policy"] == "same-origin"
     assert answer["X-Frame-Options"] == "DENY"
     assert answer["X-Content-Type-Options"] == "nosniff"
     assert "Strict-Transport-Security" not in answer

@@ -1,5 +1,6 @@
 """Sessions of users: they end when idle, by age, by another password and everywhere at once."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -9,7 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from controlplane.models import AuditEntry, LoginSession
+from controlplane.models import AuditEntry, Cluster, LoginSession
 from tests.support import cluster as made
 
 pytestmark = pytest.mark.django_db
@@ -114,6 +115,33 @@ def test_weak_and_wrong_passwords_are_refused(user: User) -> None:
     assert change(client, OLD, NEW, "something else") == 422
     assert [change(client, "wrong", NEW) for _ in range(6)] == [422] * 5 + [429]
     assert status(client) == 200
+
+
+@pytest.mark.parametrize(
+    "password", ["weir-Cluster-2026", "weirweir!!", "tidewater.spark1", "spark operator"]
+)
+def test_words_of_the_site_are_no_password(user: User, password: str) -> None:
+    """Words of the product, and the names of clusters and hosts."""
+    Cluster.objects.create(slug="tidewater", name="Tidewater")
+    client = browser(user)
+    assert change(client, OLD, password) == 422
+    assert change(client, OLD, f"{password} heron") == 302
+
+
+def test_long_passwords_of_any_letters_are_kept_whole(user: User) -> None:
+    """Password fields are masked, and password managers fill them in."""
+    client, long = browser(user), "größer als ein Heron " * 6
+    assert change(client, OLD, long.strip()) == 302
+    assert not Client().login(username="alice", password=long.strip()[:-1])
+    assert Client().login(username="alice", password=long.strip())
+    for path, names in (("/account/", ("current", "new", "repeated")), ("/login/", ("password",))):
+        page = (Client() if path == "/login/" else client).get(path).content.decode()
+        fields = {tag for tag in re.findall("<input[^>]*>", page) if 'type="password"' in tag}
+        assert len(fields) == len(names)
+        for tag in fields:
+            assert re.search('autocomplete="(current|new)-password"', tag)
+            assert "maxlength" not in tag
+            assert "onpaste" not in tag
 
 
 def test_a_password_set_by_an_administrator_ends_all_sessions(user: User) -> None:

@@ -3,9 +3,13 @@
 import base64
 import hashlib
 import io
+import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from wsgiref.simple_server import make_server
 
 import httpx
 import pytest
@@ -157,6 +161,39 @@ def test_a_provider_that_is_away_is_reported(settings: Settings) -> None:
     response = Client().get("/login/sso/")
     assert response.status_code == 503
     assert response.context["refusal"].code == "provider_away"
+
+
+def test_metadata_of_another_issuer_are_refused(
+    provider: tuple[str, RequiresPKCE], settings: Settings
+) -> None:
+    """The same provider by another address: its metadata name the first one."""
+    metadata = httpx.get(f"{provider[0]}/.well-known/openid-configuration").json()
+    assert metadata["issuer"] == provider[0]
+    settings.OIDC_CLIENT_ID = "of another issuer"
+    with _metadata_server({**metadata, "issuer": "https://elsewhere.example"}) as issuer:
+        settings.OIDC_ISSUER = issuer
+        assert Client().get("/login/sso/").status_code == 503
+    with _metadata_server(metadata) as issuer:
+        settings.OIDC_ISSUER = issuer
+        assert Client().get("/login/sso/").status_code == 503
+
+
+@contextmanager
+def _metadata_server(metadata: dict[str, Any]) -> Iterator[str]:
+    """Serve the metadata, and yield the issuer whose metadata they seem to be."""
+
+    def application(_environ: Any, start: Any) -> list[bytes]:
+        start("200 OK", [("Content-Type", "application/json")])
+        return [json.dumps(metadata).encode()]
+
+    with make_server("localhost", 0, application) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://localhost:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_without_a_provider_there_is_no_single_sign_on(settings: Settings) -> None:
