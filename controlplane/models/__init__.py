@@ -15,6 +15,7 @@ from controlplane.models.health import (
     SkippedBatch,
 )
 from controlplane.models.lab import LabRun
+from controlplane.models.lists import BulkAction, SavedView
 from controlplane.models.login import (
     ExternalIdentity,
     FailedAttempts,
@@ -48,6 +49,7 @@ __all__ = [
     "AuditChain",
     "AuditEntry",
     "Blackout",
+    "BulkAction",
     "Cluster",
     "ClusterHealth",
     "Comparison",
@@ -83,6 +85,7 @@ __all__ = [
     "ReplicationBound",
     "RoutineActions",
     "RoutingVersion",
+    "SavedView",
     "SheddingInterval",
     "SkippedBatch",
     "Snapshot",

@@ -163,7 +163,8 @@ class Stream(models.Model):
     `schema`: a `wire.schema.StreamSchema` as JSON. `retired`: the last types of removed columns by
     name, as records of the log may still have them. `meta`: free labels. `characteristics`: a
     `StreamMetadata` as JSON. `forecaster`: a `ForecasterChoice` as JSON, empty before a first fit;
-    `fitted_at`: the last fit.
+    `fitted_at`: the last fit. `mean_rate`: over the last hour; `record_bytes`: of a record in
+    the log, by its newest block; both at `measured_at`, null before.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="streams")
@@ -178,6 +179,9 @@ class Stream(models.Model):
     characteristics = models.JSONField(default=dict, blank=True)
     forecaster = models.JSONField(default=dict, blank=True)
     fitted_at = models.DateTimeField(null=True, blank=True)
+    mean_rate = models.FloatField(default=0.0)
+    record_bytes = models.FloatField(default=0.0)
+    measured_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

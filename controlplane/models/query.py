@@ -5,6 +5,7 @@ from typing import Any
 from django.db import models
 
 from controlplane.models.cluster import Cluster, Node, Stream
+from controlplane.models.lists import BulkAction
 from controlplane.query_spec import QuerySpec
 from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
 from controlplane.wire.routing.route import TaskRange, task_ranges_from
@@ -24,6 +25,9 @@ class Query(models.Model):
     `incarnation`: a move without state increments it. `retention_s`, `retention_windows`: the
     retention of windows in event time, and their maximum number. `shedding_weight`: the value of a
     record, `shedding_floor`: the least part of its records that is kept, when records are dropped.
+    `records_per_s`, `state_bytes`: of its tasks; `latency_ms`: the p95 of the slowest of its nodes;
+    `shared_with`: the number of other queries with the same computation on one of its nodes: means
+    of the last minute at `measured_at`, null before. `bulk_action`: the action that ended it.
     `submitted_by`: a user name as text. `fault`: the reason why the data plane could not compute
     the query, stage of the engine, index of the node, sample of the input (a list of rows); empty
     for none.
@@ -62,6 +66,14 @@ class Query(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     detail = models.CharField(max_length=300, blank=True)
     fault = models.JSONField(default=dict, blank=True)
+    records_per_s = models.FloatField(default=0.0)
+    latency_ms = models.FloatField(default=0.0)
+    state_bytes = models.BigIntegerField(default=0)
+    shared_with = models.PositiveIntegerField(default=0)
+    measured_at = models.DateTimeField(null=True, blank=True)
+    bulk_action = models.ForeignKey(
+        BulkAction, on_delete=models.SET_NULL, null=True, blank=True, related_name="queries"
+    )
     streams = models.ManyToManyField(Stream, through="QueryStream", related_name="queries")
 
     class Meta:
@@ -79,6 +91,10 @@ class Query(models.Model):
             models.Index(fields=["cluster", "-submitted_at", "-id"], name="query_by_age"),
             models.Index(fields=["cluster", "name", "id"], name="query_by_name"),
             models.Index(fields=["state", "ended_at"], name="query_by_end"),
+            models.Index(fields=["cluster", "records_per_s", "id"], name="query_by_records"),
+            models.Index(fields=["cluster", "latency_ms", "id"], name="query_by_latency"),
+            models.Index(fields=["cluster", "state_bytes", "id"], name="query_by_size"),
+            models.Index(fields=["cluster", "shared_with", "id"], name="query_by_sharing"),
             models.Index(
                 fields=["ends_at"],
                 condition=models.Q(ends_at__isnull=False),

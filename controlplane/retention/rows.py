@@ -8,7 +8,7 @@ from django.contrib.sessions.models import Session
 from controlplane.access import failed_attempts
 from controlplane.access.roles import Automatic
 from controlplane.logins import login_sessions
-from controlplane.models import Cluster, Query, RoutingVersion
+from controlplane.models import BulkAction, Cluster, Query, RoutingVersion
 from controlplane.pagination.chunks import delete_in_chunks
 
 # Versions kept per cluster, besides those of executions.
@@ -29,6 +29,12 @@ def prune_queries(now: datetime) -> int:
         expired = old.filter(retention_s=seconds, ended_at__lt=before)
         deleted += delete_in_chunks(expired.order_by("id"))
     return deleted
+
+
+def prune_bulk_actions(now: datetime) -> int:
+    """Delete bulk actions that finished WEIR_QUERY_RETENTION_HOURS ago; return how many."""
+    before = now - timedelta(hours=settings.QUERY_RETENTION_HOURS)
+    return BulkAction.objects.filter(finished_at__lt=before).order_by().delete()[0]
 
 
 def prune_routing() -> int:
