@@ -1,6 +1,8 @@
 """Names of Celery tasks, and how they are sent without importing the workers.
 
 place                 cluster id   place pending queries, remove ending ones
+preview_query         request      evaluate a query on the newest records of its streams
+end_queries           action id    continue a bulk action on queries
 compute_proposal      proposal id  compute the proposal that waits longest
 review_proposal        proposal id  review a computed proposal
 run_lab               run id       execute a run of the Lab, on a queue of its own
@@ -15,6 +17,7 @@ requeue_lab_runs      every 15 s   queue the runs of lost workers and messages a
 requeue_proposals     every 10 s   queue the proposals of lost workers and messages again
 watch                 every 10 s   evaluate the watch loops and the alerts of every cluster
 record_key_skew       every 10 s   the skew of the keys of split queries, from their samples
+record_costs          every 30 s   what queries and streams cost, for lists that sort by it
 archive               every 2 s    move final windows from Redis to the disk, on a queue of its own
 roll_up               every 10 s   10 s and 60 s samples
 seal_audit            every 5 s    append audit entries to the hash chain
@@ -37,11 +40,14 @@ QUEUES = ("weir", "lab", "webhooks", "archive")
 QUEUED_MS = "weir_queued_ms"
 
 PLACE = "weir.place"
+PREVIEW_QUERY = "weir.preview_query"
 COMPUTE_PROPOSAL = "weir.compute_proposal"
 REVIEW_PROPOSAL = "weir.review_proposal"
 WATCH = "weir.watch"
 FIT_FORECASTERS = "weir.fit_forecasters"
 RECORD_KEY_SKEW = "weir.record_key_skew"
+RECORD_COSTS = "weir.record_costs"
+END_QUERIES = "weir.end_queries"
 ADVANCE = "weir.advance"
 RECONCILE_EXECUTIONS = "weir.reconcile_executions"
 SEND_WEBHOOK = "weir.send_webhook"

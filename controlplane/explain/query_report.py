@@ -1,11 +1,11 @@
 """The report on a query: what it costs, why it is on its nodes, which queries share its work."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from controlplane.alerts.measures import KINDS, Measure
@@ -116,7 +116,8 @@ def query_report(query: Query, now: datetime | None = None) -> QueryReport:
     latency, slowest, is_full = _latency(observed, hosts)
     limit = float(observed.policy.latency_ms)
     own, share, share_node = _costs(cluster, query.pk, hosts)
-    shared, count = _shared(query, hosts, streams)
+    alike = alike_queries(cluster, query.text, hosts, streams).exclude(pk=query.pk)
+    shared, count = shared_queries(alike, hosts, streams)
     names = {node.index: node.name for node in observed.nodes}
     return QueryReport(
         query=query, placements=placements,
@@ -199,15 +200,24 @@ def _costs(
     return (sum(own.values()), state), share if parts else None, node
 
 
-def _shared(
-    query: Query, hosts: Sequence[int], streams: Mapping[int, float]
-) -> tuple[list[SharedQuery], int]:
-    """Return queries with the same computation, a common stream and a common node; their number."""
-    alike = Query.objects.filter(
-        cluster=query.cluster, state=Query.State.RUNNING, text=query.text,
+def alike_queries(
+    cluster: Cluster, text: str, hosts: Sequence[int], streams: Collection[int]
+) -> QuerySet[Query]:
+    """Return the running queries with this stored text, a common stream and a common node."""
+    return Query.objects.filter(
+        cluster=cluster, state=Query.State.RUNNING, text=text,
         subscriptions__stream__in=streams, tasks__node__index__in=hosts,
-    ).exclude(pk=query.pk)  # fmt: skip
-    rows = list(alike.distinct().order_by("name").only("id", "name", "cluster")[:SHARED])
+    ).distinct()  # fmt: skip
+
+
+def shared_queries(
+    alike: QuerySet[Query], hosts: Sequence[int], streams: Mapping[int, float]
+) -> tuple[list[SharedQuery], int]:
+    """Return the first of these queries with the records/s that they share, and their number.
+
+    `streams`: records/s of the streams that may be common, by id.
+    """
+    rows = list(alike.order_by("name").only("id", "name", "cluster")[:SHARED])
     reads: dict[int, float] = {}
     common = QueryStream.objects.filter(query__in=rows, stream__in=streams)
     for reader, stream in common.values_list("query_id", "stream_id"):
@@ -218,7 +228,7 @@ def _shared(
         SharedQuery(row.pk, row.name, places.get(row.pk, ""), reads.get(row.pk, 0.0))
         for row in rows
     ]
-    count = len(rows) if len(rows) < SHARED else alike.distinct().count()
+    count = len(rows) if len(rows) < SHARED else alike.count()
     return sorted(listed, key=lambda row: -row.records_per_s), count
 
 

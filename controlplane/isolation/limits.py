@@ -8,6 +8,9 @@ from django.conf import settings
 MB = 1 << 20
 # The longest time that a page, or one cycle of the watch loops, waits for a ladder.
 LADDER_S: Final = 30.0
+# A person waits for a preview beside the form of a query.
+PREVIEW_S: Final = 2.0
+PREVIEW_MB: Final = 256
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,11 @@ def proposal_limits() -> Limits:
 def ladder_limits() -> Limits:
     """Return the limits of the computation of a ladder of drop rules, for which a request waits."""
     return Limits(settings.PROPOSAL_MEMORY_MB * MB, min(LADDER_S, settings.PROPOSAL_SECONDS))
+
+
+def preview_limits() -> Limits:
+    """Return the limits of the preview of a query, for which a form waits."""
+    return Limits(PREVIEW_MB * MB, PREVIEW_S)
 
 
 def lab_limits() -> Limits:

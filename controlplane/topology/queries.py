@@ -107,6 +107,38 @@ def checked(cluster: Cluster, spec: QuerySpec) -> Checked:
     return Checked(fields, None if wrong else _computation(spec, known, columns), usable)
 
 
+@dataclass(frozen=True)
+class ResolvedQuery:
+    """A correct query over streams by id: `text` names those of the right side, `left` the others.
+
+    `names`: of all its streams by id.
+    """
+
+    text: QueryText
+    left: tuple[int, ...]
+    names: Mapping[int, str]
+    computation: Computation
+
+    @property
+    def streams(self) -> tuple[int, ...]:
+        """Return the ids of all streams."""
+        return tuple(sorted(self.names))
+
+
+def resolved(cluster: Cluster, spec: QuerySpec) -> ResolvedQuery:
+    """Return a query with its streams by id, before it has a name. Raises `Invalid` by field."""
+    checked_spec = checked(cluster, spec)
+    fields = {name: faults for name, faults in checked_spec.fields.items() if name != "name"}
+    if not spec.streams:
+        fields["streams"] = ["Name at least one stream"]
+    if fields or checked_spec.computation is None:
+        raise Invalid(fields)
+    known = _stream_column(cluster, [spec], "id")
+    names = {known[name]: name for name in spec.reads}
+    left = tuple(sorted(known[name] for name in spec.streams))
+    return ResolvedQuery(_resolved(spec, known), left, names, checked_spec.computation)
+
+
 def _computation(spec: QuerySpec, known: Mapping[str, int], columns: Columns) -> Computation:
     return query_text.checked(_resolved(spec, known), spec.tasks, *_kinds(spec, columns))
 

@@ -60,6 +60,8 @@ generation_key = _key("generation")
 groupings_key = _key("groupings")
 # The set of batches with exported states.
 transfer_batches_key = _key("transfers")
+# The newest requested preview of a query by user: hash of tokens by user name.
+previews_key = _key("previews")
 # The sorted set of dead letters: ids by number.
 dead_order_key = _key("dead:order")
 # The dead letters themselves: hash of bytes by id.
@@ -96,6 +98,9 @@ key_samples_key = _key_of("keys:{}")
 quarantine_key = _key_of("quarantine:{}")
 # The set of tasks that were exported in a batch, by batch.
 transfers_key = _key_of("transfers:{}")
+
+# The response of a requested preview (a list of one text), by token.
+preview_key = _key_of("preview:{}")
 
 # A producer's last sequences with their positions, and `high`: a hash, by producer.
 producer_key = _key_of("producer:{}")

@@ -43,6 +43,8 @@ from controlplane.wire.log.values import (
 
 # Tokens of this process with remembered positions.
 _REMEMBERED: Final = 1000
+# Appends that are looked at for each of the newest entries of a stream.
+_LOOKED_AT: Final = 32
 _TOO_LARGE: Final = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE}
 
 
@@ -151,6 +153,23 @@ class KafkaLog:
             if watermarks_ms is not None:
                 _collect(entries, append, watermarks_ms, wanted)
         return entries
+
+    def newest_entries(self, streams: Sequence[int], count: int) -> dict[int, list[Entry]]:
+        """Return the newest entries of each stream among the last appends of the topic.
+
+        Their watermarks are those of the entries that are read: earlier ones are not known here.
+        """
+        first, end = self._reader.ends()
+        wanted, newest_ms = set(streams), dict[int, int]()
+        entries: dict[int, list[Entry]] = {}
+        for append in self._reader.appends(max(first, end - _LOOKED_AT * count), end):
+            known: dict[int, int | None] = {}
+            for piece in append.pieces:
+                known[piece.stream] = newest_ms.get(piece.stream)
+                newest = append.newest_of(piece)
+                newest_ms[piece.stream] = max(newest, newest_ms.get(piece.stream, newest))
+            _collect(entries, append, known, wanted)
+        return {stream: rows[-count:] for stream, rows in entries.items()}
 
     def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
         """Return nothing: Kafka reports the backlog of all streams together only."""

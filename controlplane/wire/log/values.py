@@ -194,6 +194,14 @@ class Log(Protocol):
         is committed.
         """
 
+    def newest_entries(self, streams: Sequence[int], count: int) -> dict[int, list[Entry]]:
+        """Return up to `count` of the newest entries of each stream, oldest first.
+
+        Processed ones are among them as long as the log keeps them: in Redis the newest blocks of
+        each stream, in Kafka those of the last appends of the topic.
+        Raises `LogUnavailable`.
+        """
+
     def behind(self, streams: Sequence[int], end: str) -> dict[int, StreamBacklog]:
         """Return the backlog after `end` by stream, without empty and unknown ones."""
 

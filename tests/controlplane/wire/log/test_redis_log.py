@@ -14,6 +14,7 @@ from controlplane.wire.errors import (
 )
 from controlplane.wire.log import open_log
 from controlplane.wire.log.redis_log import RedisLog
+from controlplane.wire.log.redis_scripts import KEPT_BLOCKS, KEPT_RECORDS
 from controlplane.wire.log.values import START, WINDOW, Block, IdempotencyToken, Limits, LogPosition
 from tests.support.redis_server import free_port
 
@@ -43,12 +44,33 @@ def test_positions_grow_within_one_millisecond_and_when_the_clock_steps_back(
 
 def test_committed_records_give_their_memory_back(log: RedisLog) -> None:
     """Only what a replay may still ask for stays, of every stream; the total goes on."""
-    ends = [log.append({1: ONE, 2: ONE}) for _ in range(5)]
-    log.mark_committed(LogPosition(ends[3], 8))
+    many = Block(KEPT_RECORDS, b"a", 0)
+    ends = [log.append({1: many, 2: many}) for _ in range(5)]
+    total = 8 * KEPT_RECORDS
+    log.mark_committed(LogPosition(ends[3], total))
     assert positions(log, 1) == positions(log, 2) == ends[3:]
-    assert log.committed_position() == LogPosition(ends[3], 8)
+    assert log.committed_position() == LogPosition(ends[3], total)
     end = log.append({1: ONE})
-    assert log.position_after(LogPosition(ends[3], 8), 100) == LogPosition(end, 11)
+    behind = log.position_after(LogPosition(ends[3], total), 10**9)
+    assert behind == LogPosition(end, total + 2 * KEPT_RECORDS + 1)
+
+
+def test_the_newest_blocks_of_a_stream_stay_after_their_commit(log: RedisLog) -> None:
+    """Of a stream without new records too; not more blocks or records than previews read."""
+    small = [log.append({1: ONE}) for _ in range(KEPT_BLOCKS + 3)]
+    large = [log.append({2: Block(KEPT_RECORDS // 2, b"a", 0)}) for _ in range(4)]
+    end = log.append({3: ONE})
+    log.mark_committed(LogPosition(end, 10**6))
+    assert positions(log, 1) == small[-KEPT_BLOCKS:]
+    assert positions(log, 2) == large[-2:]
+    assert positions(log, 3) == [end]
+    newest = log.newest_entries([1, 2, 4], 2)
+    assert {stream: [e.position for e in rows] for stream, rows in newest.items()} == {
+        1: small[-2:],
+        2: large[-2:],
+    }
+    assert log.behind([1, 2], end) == {}
+    assert log.read_streams([1, 2], end, log.append({1: ONE})).keys() == {1}
 
 
 def test_a_log_from_before_bytes_were_counted_goes_on(

@@ -1,0 +1,118 @@
+"""The scripts of the log in Redis: an append, and a commit."""
+
+from typing import Final
+
+from controlplane.wire.log.values import NO_TIME, WINDOW
+
+# What stays of a stream after its records are processed: so many blocks at most, and no further
+# block once there are so many records.
+KEPT_BLOCKS: Final = 8
+KEPT_RECORDS: Final = 1_000
+# The sequences of a producer expire after a day.
+_REMEMBER_S: Final = 24 * 3600
+
+# KEYS: index, committed, newest, producer, counts, streams...; ARGV: limit of records, limit of
+# bytes, sequence ('' for none), bytes, digest of the content; then (stream, records, block, newest
+# event time ('' for that of the append), how far ahead it may be) per stream. Answers
+# (ok, position), (records | bytes, how much waits), (stale, the highest sequence) or (reused, '').
+#
+# The last position's milliseconds are reused when the clock steps back: positions only grow.
+# A producer's hash has its highest sequence, and the last ones with their positions in a ring:
+# newer ones replace older ones, and nothing has to be deleted. It is written last: without memory,
+# Redis rejects the first write of a script or none.
+APPEND: Final = f"""
+local sequence, place, high = tonumber(ARGV[3]), nil, nil
+if sequence then
+  place = sequence % {WINDOW}
+  local seen = redis.call('HMGET', KEYS[4], place, 'high')
+  high = tonumber(seen[2] or nil)
+  if high and sequence <= high - {WINDOW} then return {{'stale', seen[2]}} end
+  if seen[1] then
+    local known, position, digest = string.match(seen[1], '^(%d+):([%d-]+):?(%x*)$')
+    if known == ARGV[3] then
+      if digest ~= '' and digest ~= ARGV[5] then return {{'reused', ''}} end
+      return {{'ok', position}}
+    end
+  end
+end
+local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
+local total, bytes, last_ms, last_seq = 0, 0, 0, 0
+if last[1] then
+  total, bytes = tonumber(last[1][2][4]), tonumber(last[1][2][6] or 0)
+  last_ms, last_seq = string.match(last[1][1], '^(%d+)-(%d+)$')
+end
+local done = redis.call('HMGET', KEYS[2], 'total', 'bytes')
+local waiting = total - tonumber(done[1] or 0)
+if waiting >= tonumber(ARGV[1]) then return {{'records', waiting}} end
+waiting = bytes - tonumber(done[2] or 0)
+if waiting + ARGV[4] > tonumber(ARGV[2]) then return {{'bytes', waiting}} end
+local now = redis.call('TIME')
+local ms = now[1] * 1000 + math.floor(now[2] / 1000)
+local seq = 0
+if ms <= tonumber(last_ms) then ms = tonumber(last_ms); seq = tonumber(last_seq) + 1 end
+local id = string.format('%.0f-%d', ms, seq)
+local records = 0
+for i = 6, #KEYS do
+  local at = 6 + (i - 6) * 5
+  local newest = ARGV[at + 3]
+  if newest == '' then newest = string.format('%.0f', ms) end
+  if tonumber(newest) > ms + ARGV[at + 4] then newest = '{NO_TIME}' end
+  local mark = redis.call('HGET', KEYS[3], ARGV[at])
+  local count = redis.call('HINCRBY', KEYS[5], ARGV[at], ARGV[at + 1])
+  redis.call('XADD', KEYS[i], id, 'n', ARGV[at + 1], 'b', ARGV[at + 2], 'x', newest,
+    'm', mark or '', 'c', count)
+  if tonumber(newest) > tonumber(mark or '{NO_TIME}') then
+    redis.call('HSET', KEYS[3], ARGV[at], newest)
+  end
+  records = records + tonumber(ARGV[at + 1])
+end
+redis.call('XADD', KEYS[1], id, 'n', records, 'total', string.format('%.0f', total + records),
+  'bytes', string.format('%.0f', bytes + ARGV[4]))
+if sequence then
+  local highest = ARGV[3]
+  if high and high > sequence then highest = string.format('%.0f', high) end
+  redis.call('HSET', KEYS[4], place, ARGV[3] .. ':' .. id .. ':' .. ARGV[5], 'high', highest)
+  redis.call('EXPIRE', KEYS[4], {_REMEMBER_S})
+end
+return {{'ok', id}}
+"""
+
+# KEYS: index, committed, newest; ARGV: position, what the key of a stream begins with.
+# The last committed append stays in the index, as the next one continues its totals. All streams
+# with appends are trimmed, also those without readers. The newest blocks of each stream stay, up to
+# KEPT_RECORDS and KEPT_BLOCKS, for the preview of queries. Trimming is first: Redis accepts it
+# without memory, and then accepts the other writes of the script.
+COMMIT: Final = f"""
+local function parts(position)
+  local ms, seq = string.match(position, '^(%d+)-(%d+)$')
+  return tonumber(ms), tonumber(seq)
+end
+local ms, seq = parts(ARGV[1])
+local before = redis.call('HGET', KEYS[2], 'position')
+if before then
+  local old_ms, old_seq = parts(before)
+  if ms < old_ms or (ms == old_ms and seq <= old_seq) then return end
+end
+local found = redis.call('XREVRANGE', KEYS[1], ARGV[1], '-', 'COUNT', 1)
+local total, bytes = '0', '0'
+if found[1] then total, bytes = found[1][2][4], found[1][2][6] or '0' end
+redis.call('XTRIM', KEYS[1], 'MINID', '=', ARGV[1])
+local function earlier(position, other)
+  local a_ms, a_seq = parts(position)
+  local b_ms, b_seq = parts(other)
+  return a_ms < b_ms or (a_ms == b_ms and a_seq < b_seq)
+end
+for _, stream in ipairs(redis.call('HKEYS', KEYS[3])) do
+  local key = ARGV[2] .. stream
+  if redis.call('XLEN', key) > 1 then
+    local first, records = ARGV[1], 0
+    for _, row in ipairs(redis.call('XREVRANGE', key, '+', '-', 'COUNT', {KEPT_BLOCKS})) do
+      if records >= {KEPT_RECORDS} then break end
+      records = records + tonumber(row[2][2])
+      if earlier(row[1], first) then first = row[1] end
+    end
+    redis.call('XTRIM', key, 'MINID', '=', first)
+  end
+end
+redis.call('HSET', KEYS[2], 'position', ARGV[1], 'total', total, 'bytes', bytes)
+"""
