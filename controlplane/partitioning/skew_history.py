@@ -145,12 +145,23 @@ def recent_skews(cluster: Cluster, since: datetime) -> list[QuerySkew]:
     return [QuerySkew(q.pk, q.name, means[q.pk]) for q in queries if q.pk in means]
 
 
-def history(query: Query, since: datetime, now: datetime, points: int = POINTS) -> list[SkewPoint]:
-    """Return the skew of a query since a time, oldest first, as means of at most `points` times."""
-    seconds = next((s for s, kept in KEPT.items() if now - kept <= since), max(KEPT))
-    rows = KeySkew.objects.filter(query=query, seconds=seconds, t__gte=since).order_by("t")
-    values = list(rows.values_list("t", "top_share", "top10_share", "imbalance", "grouping"))
-    step = max(float(seconds), (now - since).total_seconds() / points)
+def history(
+    query: Query,
+    since: datetime,
+    stop: datetime,
+    points: int = POINTS,
+    now: datetime | None = None,
+) -> list[SkewPoint]:
+    """Return the skew of a query in a time range, oldest first, as means of at most `points` times.
+
+    `stop`: the exclusive end of the range; `now`: the present if the range ends before it.
+    """
+    present = now or stop
+    seconds = next((s for s, kept in KEPT.items() if present - kept <= since), max(KEPT))
+    rows = KeySkew.objects.filter(query=query, seconds=seconds, t__gte=since, t__lt=stop)
+    fields = ("t", "top_share", "top10_share", "imbalance", "grouping")
+    values = list(rows.order_by("t").values_list(*fields))
+    step = max(float(seconds), (stop - since).total_seconds() / points)
     parts: dict[int, list[Any]] = {}
     for row in values:
         parts.setdefault(int((row[0] - since).total_seconds() // step), []).append(row)

@@ -77,16 +77,16 @@ def _skew(
         labels.append(_level_label(holds, f"one {unit} holds {holds:.0%}", "--muted"))
     ends = _apart([last.top_share, last.top10_share], 0.09)
     labels += [
-        _end_label(ends[0], f"largest {last.top_share:.0%}", "--chart-1"),
-        _end_label(ends[1], f"ten {last.top10_share:.0%}", "--chart-2"),
+        _end_label(ends[0], f"largest {last.top_share:.0%}", "--series-1"),
+        _end_label(ends[1], f"ten {last.top10_share:.0%}", "--series-4"),
     ]
     finding = (
         f"Share of the most frequent key: {last.top_share:.0%}, {first.top_share:.0%} at the start;"
         f" of the ten most frequent keys: {last.top10_share:.0%}"
     )
     lines = [
-        _line("largest key", "top", samples, "--chart-1", {"width": 1.8}),
-        _line("ten largest", "top10", samples, "--chart-2", {"width": 1.6, "dash": "dash"}),
+        _line("largest key", "top", samples, "--series-1", {"width": 1.8}),
+        _line("ten largest", "top10", samples, "--series-4", {"width": 1.6, "dash": "dash"}),
     ]
     axis = value_axis("share of records", tickformat=".0%", range=[0, 1])
     return _over_time(lines, samples, axis, shapes, labels, finding)
@@ -107,14 +107,14 @@ def _imbalance(
     top = max(1.5 * 100 * limit, 1.15 * most, 1.0)
     shapes, labels = _events(changes)
     if limit:
-        shapes += [_forbidden(100 * limit, top), _level(100 * limit, "--bad", "dash")]
-        labels.append(_level_label(100 * limit, f"limit {100 * limit:.0f} points", "--bad"))
-    labels.append(_end_label(last, f"{last:.1f}" if last < 9.95 else f"{last:.0f}", "--chart-1"))  # noqa: PLR2004
+        shapes += [_forbidden(100 * limit, top), _level(100 * limit, "--limit", "dash")]
+        labels.append(_level_label(100 * limit, f"limit {100 * limit:.0f} points", "--limit"))
+    labels.append(_end_label(last, f"{last:.1f}" if last < 9.95 else f"{last:.0f}", "--series-1"))  # noqa: PLR2004
     finding = (
         f"Imbalance: {last:.1f} points of capacity, at most {most:.1f} in this time;"
         f" limit {100 * limit:.0f} points"
     )
-    drawn = _line("imbalance", "imbalance", scaled, "--chart-1", {"width": 1.8})
+    drawn = _line("imbalance", "imbalance", scaled, "--series-1", {"width": 1.8})
     axis = value_axis("points of capacity", range=[0, top])
     hover = {"hovertemplate": "%{y:.1f} points"}
     return _over_time([drawn | hover], samples, axis, shapes, labels, finding)

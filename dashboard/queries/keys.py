@@ -1,5 +1,6 @@
 """The key microscope of a query: shares of keys, loads of tasks, and what groupings would give."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -14,6 +15,8 @@ from controlplane.catalog.queries import query_by_id, row_of
 from controlplane.models import Cluster, Query
 from controlplane.models.query import LIVE_STATES
 from controlplane.partitioning.key_report import KeyReport, read_key_report
+from controlplane.partitioning.skew_history import SkewPoint
+from controlplane.partitioning.skew_history import history as skew_history
 from controlplane.planning.adapters import adapters
 from controlplane.policies.store import policy_of
 from dashboard.figures.keys import skew_figures
@@ -29,10 +32,14 @@ from dashboard.queries.key_rows import (
     trend_of,
 )
 from dashboard.queries.views import edges_context
+from dashboard.range_parameters import requested_range
 from dashboard.responses import render_page
 from dashboard.thresholds import AGE_S
+from dashboard.time_range import TimeRange
 
 PLANNER: Final = "partitioning"
+# The time range of the history, unless the URL has another one.
+RANGE: Final = "6h"
 # The rows of the table of the history; the chart shows every point.
 HISTORY_ROWS: Final = 30
 NO_CONTENT: Final = 204
@@ -42,12 +49,14 @@ NO_CONTENT: Final = 204
 def index(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show the keys of a query; the charts are drawn by the browser from `charts`."""
     query = query_by_id(cluster, pk)
-    report = _report_of(query)
+    report, time_range = _report_of(query), _range_of(request)
     context = {"query": query, "row": row_of(query), "key": text_of(query).key}
+    context |= {"span": time_range}
     context |= edges_context(cluster, query) | {"empty": _why_empty(cluster, query, report)}
     if report is not None and not context["empty"]:
         context |= _live_context(cluster, report) | _groupings_context(cluster, report)
-        context |= _history_context(cluster, report) | _request_context(cluster)
+        context |= _history_context(cluster, _points(query, time_range))
+        context |= _request_context(cluster)
     return render_page(request, "query_keys.html", context)
 
 
@@ -81,24 +90,23 @@ def groupings(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 
 @cluster_page
 def history(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
-    """Return the table of the history."""
+    """Return the table of the history in the time range."""
     query = query_by_id(cluster, pk)
-    report = _report_of(query)
-    if report is None:
-        return HttpResponse(status=NO_CONTENT)
-    context = {"query": query} | _history_context(cluster, report)
+    points = _points(query, _range_of(request))
+    context = {"query": query} | _history_context(cluster, points)
     return render_page(request, "_key_history.html", context)
 
 
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
-    """Return the charts of the skew over time as JSON."""
-    report = _report_of(query_by_id(cluster, pk))
+    """Return the charts of the skew over the time range as JSON."""
+    query = query_by_id(cluster, pk)
+    report = _report_of(query)
     if report is None:
         return JsonResponse({"figures": {}})
     columns = columns_of(report.tasks)
     figures = skew_figures(
-        report.history,
+        _points(query, _range_of(request)),
         {name: info.title for name, info in GROUPINGS.items()},
         holds=columns.largest / report.records_per_s if report.records_per_s else None,
         unit=columns.unit,
@@ -113,6 +121,15 @@ def _report_of(query: Query) -> KeyReport | None:
         return read_key_report(query)
     except RedisError:
         return None
+
+
+def _range_of(request: PageRequest) -> TimeRange:
+    return requested_range(request, default=RANGE)
+
+
+def _points(query: Query, time_range: TimeRange) -> list[SkewPoint]:
+    """Return the skew over the time range, oldest first."""
+    return skew_history(query, time_range.start, time_range.end, now=time_range.now)
 
 
 def _why_empty(cluster: Cluster, query: Query, report: KeyReport | None) -> str:
@@ -161,10 +178,10 @@ def _groupings_context(cluster: Cluster, report: KeyReport) -> dict[str, Any]:
     return {"report": report, "columns": columns, "charts": charts}
 
 
-def _history_context(cluster: Cluster, report: KeyReport) -> dict[str, Any]:
+def _history_context(cluster: Cluster, history: Sequence[SkewPoint]) -> dict[str, Any]:
     """Return the context of the table of the history, newest first."""
     limit = policy_of(cluster).watch_skew
-    points = report.history[:: -max(1, -(-len(report.history) // HISTORY_ROWS))]
+    points = history[:: -max(1, -(-len(history) // HISTORY_ROWS))]
     rows = [
         {
             "point": point,

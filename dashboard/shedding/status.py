@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from controlplane.plans.shedding_input import CostSource
-from controlplane.shedding.report import EdgeDrop, LadderReport
+from controlplane.shedding.report import EdgeDrop, LadderReport, RungReport
+from dashboard.figures.shedding import rung_level
 from dashboard.numbers import percent
 from dashboard.thresholds import BAD, GOOD, UNKNOWN, WARN, Limits
 
@@ -109,6 +110,30 @@ def drop_text(drop: EdgeDrop) -> str:
     if drop.windows_s:
         return f"{percent(drop.dropped)} of the {drop.windows_s:g} s windows of {edge}"
     return f"{percent(drop.dropped)} of {edge}"
+
+
+@dataclass(frozen=True)
+class RungRow:
+    """A rung of the ladder on the page.
+
+    `level`: of its colour, 0 to 5; `drops`: what it drops, in words; `start`: the input factor up
+    to which the rung before it suffices.
+    """
+
+    report: RungReport
+    level: int
+    drops: str
+    start: float
+
+
+def rung_rows(report: LadderReport) -> list[RungRow]:
+    """Return the rungs of a ladder, from the one without drops on."""
+    last = len(report.rungs) - 1
+    starts = [0.0, *(rung.factor for rung in report.rungs)]
+    return [
+        RungRow(rung, rung_level(rung.number, last), drops_text(rung.drops), start)
+        for rung, start in zip(report.rungs, starts, strict=False)
+    ]
 
 
 def level_of(kept: float) -> int:

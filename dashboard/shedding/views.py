@@ -27,8 +27,8 @@ from dashboard.shedding.status import (
     FACTOR,
     SHOWN_QUERIES,
     cost_rows,
-    drops_text,
     level_of,
+    rung_rows,
     status_of,
 )
 from dashboard.thresholds import UNKNOWN
@@ -37,6 +37,11 @@ from dashboard.thresholds import UNKNOWN
 DURATIONS: Final = {5: "5 minutes", 15: "15 minutes", 60: "1 hour", 480: "8 hours"}
 # Minutes after which a disarmed ladder is armed again, on the page.
 PAUSES: Final = {0: "never", 60: "in 1 hour", 480: "in 8 hours", 1440: "in 1 day"}
+# Ranges for drills that the page offers.
+DRILLS: Final = {
+    "Last 3 h": timedelta(hours=3), "Last 24 h": timedelta(hours=24),
+    "Last 7 days": timedelta(days=7),
+}  # fmt: skip
 # The queries whose weights one form changes.
 MOST_EDITED: Final = 200
 
@@ -70,7 +75,7 @@ def charts(request: PageRequest, cluster: Cluster) -> JsonResponse:
     if report.ladder is not None and report.given is not None:
         inputs = feasible_inputs(cluster, report.ladder, report.given)
         if inputs is not None:
-            figures["feasible"] = feasible_figure(inputs, len(report.rungs) - 1)
+            figures["feasible"] = feasible_figure(inputs, len(report.rungs) - 1, report.factor)
     drill = _drill_context(request, cluster)["drill"]
     if drill is not None:
         figures["drill"] = drill_figure(drill)
@@ -153,7 +158,7 @@ def _live_context(report: LadderReport) -> dict[str, Any]:
         "status": status_of(report),
         "costs": cost_rows(report),
         "factor_grade": UNKNOWN if report.provisional else FACTOR.grade(report.factor),
-        "rungs": [(rung, drops_text(rung.drops)) for rung in report.rungs],
+        "rungs": rung_rows(report),
         "queries": [
             (query, [(part, level_of(part)) for part in query.kept])
             for query in report.queries[:SHOWN_QUERIES]
@@ -161,6 +166,7 @@ def _live_context(report: LadderReport) -> dict[str, Any]:
         "durations": DURATIONS,
         "pauses": PAUSES,
         "more_queries": max(0, len(report.queries) - SHOWN_QUERIES),
+        "other_streams": len(report.given.streams) - 2 if report.given else 0,
     }
 
 
@@ -168,11 +174,13 @@ def _drill_context(request: PageRequest, cluster: Cluster) -> dict[str, Any]:
     """Return the drill of the range in the URL, and why there is none."""
     values = request.GET.dict()
     now = datetime.now(UTC).replace(second=0, microsecond=0)
+    choices = [(name, _minute(now - length)) for name, length in DRILLS.items()]
     shown = {
-        "from": values.get("from") or f"{now - timedelta(hours=3):%Y-%m-%dT%H:%M}",
-        "to": values.get("to") or f"{now:%Y-%m-%dT%H:%M}",
+        "from": values.get("from") or choices[0][1],
+        "to": values.get("to") or _minute(now),
     }
     context: dict[str, Any] = {"drill": None, "drill_fault": "", "drill_range": shown}
+    context["drill_choices"] = choices
     if not (values.get("from") and values.get("to")):
         return context
     try:
@@ -180,6 +188,10 @@ def _drill_context(request: PageRequest, cluster: Cluster) -> dict[str, Any]:
     except (Invalid, Conflict) as refusal:
         return context | {"drill_fault": refusal_text(refusal)}
     return context | {"drill": drill, "least": _least(drill)}
+
+
+def _minute(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M}"
 
 
 def _range(shown: Mapping[str, str]) -> tuple[datetime, datetime]:

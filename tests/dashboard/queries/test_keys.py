@@ -11,7 +11,7 @@ from django.test import Client
 from redis import RedisError
 
 from controlplane.access.roles import Actor
-from controlplane.models import Cluster, Query
+from controlplane.models import Cluster, KeySkew, Query
 from controlplane.partitioning.key_report import KeyReport
 from controlplane.policies.store import policy_of
 from dashboard.queries import keys
@@ -99,6 +99,28 @@ def test_charts_come_as_json(operating: Client, split: Query, give: Give) -> Non
     assert set(figures) == {"skew", "imbalance"}
     give(RedisError())
     assert operating.get(page_of(split, "charts.json")).json() == {"figures": {}}
+
+
+def test_the_history_follows_the_time_range(operating: Client, split: Query, give: Give) -> None:
+    give(key_report())
+    now = datetime.now(UTC)
+    shares = {minutes: minutes / 1000 for minutes in (5, 60, 700)}
+    KeySkew.objects.bulk_create(
+        KeySkew(
+            query=split, seconds=KeySkew.Period.TEN_SECONDS, t=now - timedelta(minutes=minutes),
+            top_share=share, top10_share=0.5, imbalance=0.1, pairs=100, records_per_s=4000.0,
+            grouping="key",
+        )
+        for minutes, share in shares.items()
+    )  # fmt: skip
+    last = operating.get(page_of(split))
+    assert [row["point"].top_share for row in last.context["history"]] == [0.005, 0.06]
+    stop, start = (round(1000 * (now - timedelta(minutes=m)).timestamp()) for m in (30, 800))
+    past = operating.get(page_of(split), {"from": start, "to": stop})
+    assert [row["point"].top_share for row in past.context["history"]] == [0.06, 0.7]
+    content = past.content.decode()
+    assert f"charts.json?from={start}" in content
+    assert 'data-every="weir:sample"' not in content
 
 
 def test_old_samples_are_muted(operating: Client, split: Query, give: Give) -> None:
