@@ -12,6 +12,7 @@ send_webhook          webhook id   send a webhook's messages that are due, on a 
 send_due_webhooks     every 5 s    queue the sending of messages that are due
 review_proposals      every 10 s   recompute the effects of waiting proposals
 update_ledger         every 10 s   compare predicted with measured effects of executions
+reconcile_scenarios   every 5 s    end scenarios whose time is over, store faults of nodes again
 reconcile_routing     every 5 s    publish routing versions, place pending queries, repair Redis
 requeue_lab_runs      every 15 s   queue the runs of lost workers and messages again
 requeue_proposals     every 10 s   queue the proposals of lost workers and messages again
@@ -54,6 +55,7 @@ SEND_WEBHOOK = "weir.send_webhook"
 SEND_DUE_WEBHOOKS = "weir.send_due_webhooks"
 UPDATE_LEDGER = "weir.update_ledger"
 REVIEW_PROPOSALS = "weir.review_proposals"
+RECONCILE_SCENARIOS = "weir.reconcile_scenarios"
 RECONCILE_ROUTING = "weir.reconcile_routing"
 RUN_LAB = "weir.run_lab"
 REQUEUE_LAB_RUNS = "weir.requeue_lab_runs"

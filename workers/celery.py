@@ -18,6 +18,7 @@ from controlplane.task_names import (
     QUEUED_MS,
     RECONCILE_EXECUTIONS,
     RECONCILE_ROUTING,
+    RECONCILE_SCENARIOS,
     RECORD_KEY_SKEW,
     REQUEUE_LAB_RUNS,
     REQUEUE_PROPOSALS,
@@ -37,6 +38,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks([os.environ.get("WEIR_TASKS", "workers")])
 _PERIODS_S = {
     RECONCILE_ROUTING: 5,
+    RECONCILE_SCENARIOS: 5,
     RECONCILE_EXECUTIONS: 2,
     SEND_DUE_WEBHOOKS: 5,
     REVIEW_PROPOSALS: 10,

@@ -24,6 +24,7 @@ from controlplane.partitioning import skew_history
 from controlplane.proposals import computation, ledger, staleness
 from controlplane.retention import housekeeping
 from controlplane.runtime.beats import forget_instances, now_ms
+from controlplane.scenarios import reconcile_scenarios
 from controlplane.task_names import (
     ADVANCE,
     COMPUTE_PROPOSAL,
@@ -32,6 +33,7 @@ from controlplane.task_names import (
     PRUNE,
     RECONCILE_EXECUTIONS,
     RECONCILE_ROUTING,
+    RECONCILE_SCENARIOS,
     RECORD_KEY_SKEW,
     REQUEUE_LAB_RUNS,
     REQUEUE_PROPOSALS,
@@ -101,6 +103,12 @@ def place(cluster_id: int) -> None:
 def reconcile_routing() -> None:
     """Reconcile the routing of every cluster."""
     reconciliation.reconcile_all(timezone.now())
+
+
+@shared_task(name=RECONCILE_SCENARIOS)
+def reconcile_demo_scenarios() -> None:
+    """End the scenarios of demo clusters whose time is over."""
+    reconcile_scenarios(timezone.now())
 
 
 @shared_task(name=PRUNE)

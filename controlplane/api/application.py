@@ -14,7 +14,7 @@ from controlplane.api import (
     storage,
 )
 from controlplane.api import health as site_health
-from controlplane.api.clusters import fleet, health, lifecycle, shedding
+from controlplane.api.clusters import fleet, health, lifecycle, scenarios, shedding
 from controlplane.api.clusters import routes as clusters
 from controlplane.api.common.decorators import conditional, idempotent
 from controlplane.api.common.json_bodies import BoundedParser
@@ -66,6 +66,7 @@ for _module in (
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)
 api.add_router("/demos", lifecycle.demos)
+api.add_router("/clusters", scenarios.router)
 api.add_router("/descriptions", lifecycle.descriptions)
 api.add_router("/key-groupings", edges.groupings)
 api.add_router("/lab", lab.router)

@@ -163,8 +163,13 @@ def ensure_cluster(slug: str) -> Cluster:
             "desired": Cluster.Desired.RUNNING,
             "slots": demo.nodes,
             "splits": demo.splits,
+            "demo": slug,
         },
     )
+    if not cluster.demo:
+        # The cluster of an earlier release.
+        cluster.demo = slug
+        cluster.save(update_fields=["demo"])
     if created:
         Node.objects.bulk_create(
             Node(

@@ -5,7 +5,7 @@ from controlplane.models.admission import Redirection, StreamArrivals
 from controlplane.models.alert import Alert, MeasurePoint, ReplicationBound, Visit
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.models.audit import AuditChain, AuditEntry
-from controlplane.models.cluster import Cluster, DeletedCluster, Node, Stream
+from controlplane.models.cluster import Cluster, DeletedCluster, Node, Scenario, Stream
 from controlplane.models.execution import Execution, Step
 from controlplane.models.health import (
     ClusterHealth,
@@ -86,6 +86,7 @@ __all__ = [
     "RoutineActions",
     "RoutingVersion",
     "SavedView",
+    "Scenario",
     "SheddingInterval",
     "SkippedBatch",
     "Snapshot",

@@ -1,9 +1,12 @@
-"""Clusters with their nodes and streams."""
+"""Clusters with their nodes and streams, and scenarios of demo clusters."""
+
+from typing import Final
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
+from django.db.models import F, Q
 
 from controlplane.wire.errors import BadLogUrl
 from controlplane.wire.log.address import check_url
@@ -55,6 +58,7 @@ class Cluster(models.Model):
     of nodes. `split_capacity`: records/s of each split node, 0: measured; `split_emulated`: the
     pipeline limits split nodes to it. `partitions`: Spark's, of new checkpoints, None for the
     number of cores of the master. `max_records`, `max_batch_mb` (MiB): the limits of a micro-batch.
+    `demo`: the demonstration that feeds the cluster, empty for none.
     """
 
     class Desired(models.TextChoices):
@@ -104,6 +108,7 @@ class Cluster(models.Model):
     max_batch_mb = models.PositiveIntegerField(
         default=64, validators=[MinValueValidator(1), MaxValueValidator(1024)]
     )
+    demo = models.CharField(max_length=40, blank=True, editable=False)
     last_batch = models.BigIntegerField(null=True, blank=True)
     last_sample_at = models.DateTimeField(null=True, blank=True)
     telemetry_position = models.CharField(max_length=45, default="0-0", editable=False)
@@ -197,3 +202,47 @@ class Stream(models.Model):
     def weight(self) -> float:
         """Return w(s) of the placement paper: the measured rate, else the declared one, else 1."""
         return self.rate or self.declared_rate or 1.0
+
+
+class Scenario(models.Model):
+    """A disturbance of a demo cluster from `started_at` to `ends_at`, or to `ended_at` if earlier.
+
+    `node`: the index of the slow, lost or added node. `ended_at`: None while it is in effect.
+    `ended_by`: "" until then. `note`: what its end did not revert.
+    """
+
+    class Kind(models.TextChoices):
+        """What happens in the pipeline."""
+
+        RUSH_HOUR = "rush_hour", "Rush hour"
+        HOT_KEY = "hot_key", "Hot key"
+        SLOW_NODE = "slow_node", "Slow node"
+        NODE_LOST = "node_lost", "Node lost"
+        NODE_ADDED = "node_added", "Node added"
+
+    OF_NODES: Final = (Kind.SLOW_NODE, Kind.NODE_LOST)
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="scenarios")
+    kind = models.CharField(max_length=12, choices=Kind)
+    node = models.PositiveSmallIntegerField(null=True, blank=True)
+    started_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    started_by = models.CharField(max_length=150)
+    ended_by = models.CharField(max_length=150, blank=True)
+    note = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        ordering = ["-started_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["cluster", "kind"], condition=Q(ended_at=None), name="scenario_open_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(ends_at__gt=F("started_at")), name="scenario_ends_after_its_start"
+            ),
+        ]
+        indexes = [models.Index(fields=["cluster", "-started_at"], name="scenario_by_cluster")]
+
+    def __str__(self) -> str:
+        return f"{self.kind}, {self.started_at:%Y-%m-%d %H:%M}"

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from controlplane import arrivals, watch
+from controlplane import arrivals, scenarios, watch
 from controlplane.alerts import listing as alerts
 from controlplane.integrations import attached_housekeeping, deliveries, idempotency
 from controlplane.partitioning import skew_history
@@ -74,6 +74,8 @@ KINDS: Final = (
     RetentionKind("decisions of watch loops", ("Decision",), "30 days", watch.prune),
     RetentionKind("alerts", ("Alert",), "90 days after they are cleared", alerts.prune,
         always="open alerts"),
+    RetentionKind("scenarios", ("Scenario",), "90 days after they ended", scenarios.prune,
+        always="those in effect"),
     RetentionKind("proposals", ("Proposal", "ProposalComment"), "{} days after the request",
         history.prune_proposals,
         "PROPOSAL_DAYS", "WEIR_PROPOSAL_DAYS",
@@ -118,6 +120,7 @@ OTHERS: Final = (
     OtherGrowth("routing", "Redis route:*", "the deltas since the last snapshots"),
     OtherGrowth("dead letters", "Redis dead:*", "a number and 16 MiB per cluster"),
     OtherGrowth("state in transfer", "Redis transfer:*, transfers*", "until the next batch"),
+    OtherGrowth("faults of nodes", "Redis faults", "one per node of a scenario; they expire"),
     OtherGrowth("sequences of producers", "Redis producer:*", "expire without records"),
     OtherGrowth("tasks", "Redis weir:celery:*",
         "beat sends none to a queue of 500; workers discard expired ones"),

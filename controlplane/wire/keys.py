@@ -52,6 +52,8 @@ driver_key = _key("driver")
 attempts_key = _key("attempts")
 # The number of the micro-batch that reads no records.
 skip_key = _key("skip")
+# The injected faults of nodes: hash by node, see `node_faults`.
+faults_key = _key("faults")
 # The finished steps of micro-batches: hash of count and batches.
 activity_key = _key("activity")
 # The generation of the contents: a hash, see `generation`.

@@ -21,6 +21,7 @@ from controlplane.models import (
     Incident,
     LabRun,
     Proposal,
+    Scenario,
     Webhook,
 )
 from tests.controlplane.api.callers import user_of
@@ -54,6 +55,10 @@ def add_rows(cluster: Cluster, by: Actor) -> None:
     Alert.objects.create(
         pk=PK, cluster=cluster, subject="node_load", since=NOW, fired_at=NOW, value=1.2, worst=1.2,
         limit=1.0, evaluated_at=NOW,
+    )  # fmt: skip
+    Scenario.objects.create(
+        pk=PK, cluster=cluster, kind="rush_hour", started_at=NOW,
+        ends_at=NOW + timedelta(minutes=10), started_by=by.name,
     )  # fmt: skip
     Blackout.objects.create(
         pk=PK, cluster=cluster, cron="0 3 * * *", minutes=10, reason="r", owner=by.name,
@@ -91,7 +96,7 @@ def address_of(path: str, cluster: Cluster) -> str:
     values = {
         "slug": cluster.slug, "planner": "placement", "name": "q", "key": "s0", "stream": "s0",
         "index": "0", "number": "1", "delivery": str(PK), "pk": _pk(path, cluster),
-        "verb": "cancel", "identity": str(uuid.UUID(int=1)),
+        "verb": "cancel", "kind": "rush_hour", "identity": str(uuid.UUID(int=1)),
     }  # fmt: skip
     if "lab/" in path:
         values["name"] = "figure-6"

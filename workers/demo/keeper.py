@@ -7,6 +7,7 @@ missing queries and ends the others.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import httpx
@@ -14,6 +15,7 @@ import redis
 
 from controlplane.wire.keys import cluster_prefix
 from workers.demo.program import Wanted
+from workers.demo.scenarios import Disturbance
 
 # Well under the API's limit of 1000, so that one request stays short beside live traffic.
 BULK: Final = 500
@@ -70,6 +72,15 @@ class WeirApi:
     def pending(self) -> int:
         """Return how many queries wait for their placement."""
         return int(self._call("GET", "/queries?state=pending&per_page=1")["total"])
+
+    def disturbances(self) -> list[Disturbance]:
+        """Return the scenarios of the cluster that have not ended."""
+        rows = self._call("GET", "/scenarios")["scenarios"]
+        return [
+            Disturbance(row["kind"], datetime.fromisoformat(row["ends_at"]))
+            for row in rows
+            if row["ended_at"] is None
+        ]
 
     def activate(self, node: int) -> None:
         """Activate a node by its index."""

@@ -48,12 +48,14 @@ class Program(Protocol):
     """One demonstration.
 
     `slug`: its cluster; `prefixes`: of the names of its queries; other queries of the cluster are
-    not ended; `late_nodes`: the indices of the nodes that join after the first placement.
+    not ended; `late_nodes`: the indices of the nodes that join after the first placement; `key`:
+    the column of hot keys.
     """
 
     slug: str
     prefixes: Sequence[str]
     late_nodes: Sequence[int]
+    key: str
 
     def declarations(self) -> list[dict[str, Any]]:
         """Return the streams as the API registers them."""
@@ -63,6 +65,9 @@ class Program(Protocol):
 
     def queries_at(self, moment: int) -> Sequence[Wanted]:
         """Return the queries that should be live at a moment."""
+
+    def queries_by_key(self) -> Sequence[Wanted]:
+        """Return the queries by key that are live during a hot key besides; none if some are."""
 
 
 def rows_between(

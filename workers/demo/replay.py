@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread, Timer
 from typing import Final, TypeVar, cast
@@ -26,6 +27,7 @@ from controlplane.wire.producer import Producer
 from controlplane.wire.redis_clients import connect_patiently
 from workers.demo.keeper import LateNodes, QueryKeeper, Refused, WeirApi
 from workers.demo.program import Program, Wanted
+from workers.demo.scenarios import HOT_KEY, Disturbances, DisturbedRecords
 from workers.demo.taxis import Taxis
 from workers.demo.web.program import Web
 
@@ -88,8 +90,11 @@ class Feed:
         producer: Producer,
         place: StoredMoment,
         speed: float,
+        disturbances: Disturbances | None = None,
     ) -> None:
         """Feed a program's records into its streams, whose ids are given by name."""
+        self._disturbances = disturbances or Disturbances()
+        self._disturbed = DisturbedRecords(program.key)
         self._program = program
         self._streams = streams
         self._producer = producer
@@ -103,7 +108,8 @@ class Feed:
         Raises `LogFull`, `LogUnavailable` or `redis.RedisError`; the moment does not advance then.
         """
         until = next_moment(self.moment, elapsed_s, self._speed)
-        records = self._program.records_between(self.moment, until)
+        kinds = self._disturbances.kinds(datetime.now(UTC))
+        records = self._disturbed.of(self._program.records_between(self.moment, until), kinds)
         self._producer.append({self._streams[name]: batch for name, batch in records.items()})
         self.moment = until
         self._place.write(until)
@@ -198,14 +204,17 @@ def replay(
     streams = persistently(lambda: api.register(program.declarations()), stop)
     if streams is None:
         return
-    feed = Feed(program, streams, producer, place, speed)
+    disturbances = Disturbances()
+    feed = Feed(program, streams, producer, place, speed, disturbances)
     logger.info("%s: %d streams registered, moment %d", program.slug, len(streams), feed.moment)
     keeper = QueryKeeper(api, program.prefixes)
-    queries = Thread(
-        target=keep_queries,
-        args=(keeper, lambda: program.queries_at(feed.moment), stop, late_nodes),
-        daemon=True,
-    )
+
+    def wanted() -> Sequence[Wanted]:
+        disturbances.listed = api.disturbances()
+        is_hot = HOT_KEY in disturbances.kinds(datetime.now(UTC))
+        return [*program.queries_at(feed.moment), *(program.queries_by_key() if is_hot else ())]
+
+    queries = Thread(target=keep_queries, args=(keeper, wanted, stop, late_nodes), daemon=True)
     queries.start()
     try:
         feed.run(stop)

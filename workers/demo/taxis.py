@@ -27,6 +27,8 @@ TEXT: Final = {
 # which all trips are replaced, and a node with a trip over many tiles receives all of these.
 TRIPS_PER_QUERY: Final = 30
 MOST_TILES: Final = 5
+# The tasks of the query by car.
+CAR_TASKS: Final = 8
 # More tiles than any trip crosses.
 ANY: Final = 1 << 30
 
@@ -63,8 +65,9 @@ class Taxis:
     """The recorded day, replayed `speed` times as fast, with so many long-lived queries."""
 
     slug = "sf"
-    prefixes: Sequence[str] = ("trip-", "mouse-")
+    prefixes: Sequence[str] = ("trip-", "mouse-", "by-")
     late_nodes: Sequence[int] = (2, 3)
+    key = "car"
 
     def __init__(self, speed: float, long_lived: int, recording: Recording | None = None) -> None:
         """Replay a recording, that of the package by default."""
@@ -86,6 +89,11 @@ class Taxis:
         """Return the long-lived queries, and those of the trips that are in progress."""
         trips = trips_at(self._recording, moment, TRIPS_PER_QUERY, MOST_TILES)
         return [*self._long_lived, *trips]
+
+    def queries_by_key(self) -> Sequence[Wanted]:
+        """Return a query over all tiles by car, split over tasks: trips are queries by tile."""
+        names = tuple(tile.name for tile in self._recording.tiles)
+        return [Wanted("by-car", names, {**TEXT, "key": [self.key]}, tasks=CAR_TASKS)]
 
 
 def reports_between(recording: Recording, after: int, until: int) -> dict[int, pa.RecordBatch]:

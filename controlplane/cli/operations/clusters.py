@@ -60,6 +60,23 @@ _CLUSTERS: Final = (
     Operation("clusters demo", "POST", "/demos/{name}", "create the cluster of a demo",
               sentence="cluster {answer[slug]} is created"),
     Operation(
+        "scenarios list", "GET", "/clusters/{cluster}/scenarios",
+        "scenarios of a demo cluster, newest first", rows="scenarios", columns={
+            "id": ("id", "number"), "scenario": ("kind", "name"), "node": ("node", "number"),
+            "started (UTC)": ("started_at", "moment"), "by": ("started_by", "name"),
+            "until (UTC)": ("ends_at", "moment"), "ended (UTC)": ("ended_at", "moment"),
+        }, empty="no scenario",
+    ),
+    Operation(
+        "scenarios start", "POST", "/clusters/{cluster}/scenarios/{kind}",
+        "disturb a demo cluster: rush_hour, hot_key, slow_node, node_lost, node_added",
+        body=(Option("minutes", "until its end, at most 60", type=int, metavar="N"),
+              Option("node", "index of the slow or lost node", type=int, metavar="N")),
+        sentence="scenario {answer[id]} has started, until {answer[ends_at]}",
+    ),
+    Operation("scenarios end", "POST", "/clusters/{cluster}/scenarios/{id}/end",
+              "end a scenario and revert its effect", sentence="scenario {id} has ended"),
+    Operation(
         "clusters samples", "GET", "/clusters/{cluster}/samples", "figures of a time range",
         query=(Option("start", "UTC", metavar="TIME"), Option("end", "UTC", metavar="TIME"),
                Option("resolution", "raw, minute or hour")),

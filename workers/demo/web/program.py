@@ -112,6 +112,7 @@ class Web:
     slug = "web"
     prefixes: Sequence[str] = (PREFIX,)
     late_nodes: Sequence[int] = ()
+    key = "url"
 
     def __init__(self, speed: float) -> None:
         self._recording = load_recording()
@@ -129,6 +130,10 @@ class Web:
     def queries_at(self, moment: int) -> Sequence[Wanted]:
         """Return the queries, which are the same at all times."""
         return self._queries
+
+    def queries_by_key(self) -> Sequence[Wanted]:
+        """Return nothing: queries by URL are live at all times."""
+        return ()
 
 
 def requests_between(recording: Recording, after: int, until: int) -> dict[str, pa.RecordBatch]:

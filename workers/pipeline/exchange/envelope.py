@@ -222,7 +222,8 @@ class BatchHeader:
     the sender. `nodes`: how many nodes take part in the batch. `republish`: whether the nodes write
     the rows of all open windows again, as Redis has lost them. `attempt`: how often the batch was
     begun, with this time. `delayed`: the streams with unread records at their split nodes.
-    `ladder`: the drop rules of the ladder (`shedding.drops.LadderDrops`), None without.
+    `ladder`: the drop rules of the ladder (`shedding.drops.LadderDrops`), None without. `faults`:
+    delay by node (`wire.node_faults`), with the node's index as text.
     """
 
     batch: int
@@ -238,6 +239,11 @@ class BatchHeader:
     attempt: int = 1
     delayed: tuple[int, ...] = ()
     ladder: Sequence[Any] | None = None
+    faults: Mapping[str, int] = field(default_factory=dict)
+
+    def delay_us(self, node: int) -> int:
+        """Return the delay of a node per record in microseconds, or `LOST`; 0 without a fault."""
+        return self.faults.get(str(node), 0)
 
 
 def to_rows(

@@ -16,6 +16,7 @@ import redis
 from controlplane.wire import measures
 from controlplane.wire.aggregates.state_schema import StateSchema
 from controlplane.wire.attempts import FAILURES
+from controlplane.wire.node_faults import LOST
 from controlplane.wire.routing.route import NO_AGGREGATOR
 from controlplane.wire.routing.state_transfer import AGGREGATOR_TASK, TaskTransfer
 from workers.pipeline.engine import final_aggregation
@@ -54,6 +55,8 @@ from workers.pipeline.spark.connections import executor
 
 # What the first batch of a checkpoint may take at an emulated capacity: so many ms of it.
 _FIRST_MS: Final = 1_000
+# The longest delay of a slow node in one batch: Spark must still report progress.
+_LONGEST_DELAY_S: Final = 5.0
 
 
 @dataclass
@@ -101,6 +104,7 @@ class NodeBatch:
         imported = self._import_states()
         items, taken = self._work_items()
         changed = self._evaluate(items)
+        self._delay(taken)
         merged = aggregator.merge_partial_results(self, watermarks, clock)
         exported = self._export_states()
         self.backlog.save()
@@ -180,6 +184,8 @@ class NodeBatch:
     def _work_items(self) -> tuple[list[WorkItem], int]:
         """Return the work items that the capacity allows now, and their number of records."""
         per_s = self.table.table.capacities.get(self.input.node)
+        if self._delay_us == LOST:
+            per_s = 0.0
         envelopes = self.input.envelopes
         if per_s is None and not self.backlog:
             return [WorkItem(envelopes, None)], sum(
@@ -189,6 +195,16 @@ class NodeBatch:
         self.backlog.append(envelopes, self.tasks.owned())
         items = self.backlog.take(None if per_s is None else self.backlog.budget(per_s, since))
         return items, sum(e.records.num_rows for work in items for e in work.envelopes)
+
+    @property
+    def _delay_us(self) -> int:
+        """Return the delay of the node per record in microseconds, or `LOST`."""
+        return self.input.header.delay_us(self.input.node)
+
+    def _delay(self, records: int) -> None:
+        """Wait as a slow node does: so much longer for each record."""
+        if self._delay_us > 0:
+            time.sleep(min(_LONGEST_DELAY_S, records * self._delay_us / 1e6))
 
     def _idle_ms(self) -> dict[int, int]:
         """Return after how long streams are idle; one with unread records is not."""

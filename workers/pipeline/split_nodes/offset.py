@@ -33,7 +33,7 @@ class Offset:
     `credit`: by split node (`queues.Queues`). `groupings`: states of key groupings
     (`grouping_states.StoredState`), by query; None in an offset of the earlier release, in which
     `signals` has backlog and utilisation by node. `ladder`: the state of the ladder of drop rules
-    (`shedding.choice.LadderState`), None without.
+    (`shedding.choice.LadderState`), None without. `faults`: delay by node (`wire.node_faults`).
     """
 
     batch: int
@@ -50,6 +50,7 @@ class Offset:
     credit: Mapping[str, float] = field(default_factory=dict)
     groupings: Mapping[str, Sequence[Any]] | None = field(default_factory=dict)
     ladder: Mapping[str, Any] | None = None
+    faults: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def states(self) -> StoredStates:
@@ -117,6 +118,7 @@ class Offset:
             delayed={str(stream): place for stream, place in inputs.queues.delayed.items()},
             credit={str(split): records for split, records in inputs.queues.credit.items()},
             ladder=inputs.ladder,
+            faults={str(node): delay for node, delay in inputs.faults.items()},
         )
         if self.export_version is not None:
             return following
@@ -135,7 +137,8 @@ class BatchInputs:
     `log_position`: the end of the batch in the log; `version`: the newest routing;
     `export_version`: the version before, if tasks export their state; `has_backlog`: a node has a
     backlog; `has_aggregators`: the table has an aggregator node; `restored`: the newest loss of
-    Redis; `queues`: of split nodes at the end of the batch; `ladder`: the state for the batch.
+    Redis; `queues`: of split nodes at the end of the batch; `ladder`: the state for the batch;
+    `faults`: delay by node.
     """
 
     log_position: LogPosition
@@ -147,6 +150,7 @@ class BatchInputs:
     restored: int = 0
     queues: Queues = NO_QUEUES
     ladder: Mapping[str, Any] | None = None
+    faults: Mapping[int, int] = field(default_factory=dict)
 
 
 def node_loads(signals: Mapping[str, tuple[int, float]]) -> NodeLoads:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from controlplane.wire import attempts, dead_letters
+from controlplane.wire import attempts, dead_letters, node_faults
 from controlplane.wire.errors import RoutingMissing
 from controlplane.wire.generation import read_generation
 from controlplane.wire.limits import limit_memory
@@ -148,8 +148,10 @@ class LogReader(DataSourceStreamReader):
         if version > offset.version and offset.export_version is None:
             export_version = self._export_version(offset.version, version)
         table = self._table(offset.version if offset.export_version is not None else version)
+        faults = node_faults.active(client, self.cluster, clock_ms())
         feedback = LoadFeedback()
-        if table is not None and table.needs_feedback:
+        # The batch after the last one with a fault takes the backlog of a lost node.
+        if (table is not None and table.needs_feedback) or faults or offset.faults:
             feedback = read_load_feedback(client, self.cluster)
         log_position = offset.log_position
         if feedback.waiting < MAX_BACKLOG:
@@ -167,6 +169,7 @@ class LogReader(DataSourceStreamReader):
             restored=read_generation(client, self.cluster).restored,
             queues=self._queues(offset, table, log_position, ladder),
             ladder=None if ladder is None else ladder.to_json(),
+            faults=faults,
         )
         following = offset.next(inputs)
         if following != offset:
@@ -208,11 +211,10 @@ class LogReader(DataSourceStreamReader):
             return before
         known = self._batch_table(offset) if before is not None else None
         former = None if known is None else known.ladder
-        now_ms = max(now_ms, offset.clock_ms)
         return self._ladder_planner.next_state(
             Planned(
                 offset.batch, offset.log_position, end, offset.queues.delayed, before, former,
-                table, nodes, offset.clock_ms, now_ms,
+                table, nodes, offset.clock_ms, max(now_ms, offset.clock_ms),
             )
         )  # fmt: skip
 
@@ -285,19 +287,18 @@ class LogReader(DataSourceStreamReader):
         begin, stop = Offset.from_json(start), Offset.from_json(end)
         if begin == stop:
             return []
-        elapsed = stop.clock_ms - begin.clock_ms if begin.clock_ms else None
-        clock = stop.clock_ms, elapsed
+        clock = stop.clock_ms, stop.clock_ms - begin.clock_ms if begin.clock_ms else None
         plan = stop.batch, stop.version, stop.export_version, begin.export_version
         nodes = self._nodes_in(stop.version, stop.export_version, begin.export_version)
-        again = stop.restored != begin.restored
         attempt, skipped = self._attempt(begin, stop)
         before, after = begin.queues.delayed, stop.queues.delayed
         first = stop.position if skipped else begin.position
         return [
             SplitPartition(
                 BatchHeader(
-                    *plan, *clock, stop.has_backlog, split, nodes, again, attempt, tuple(after),
-                    header_of(stop.ladder),
+                    *plan, *clock, stop.has_backlog, split, nodes,
+                    stop.restored != begin.restored, attempt, tuple(after), header_of(stop.ladder),
+                    stop.faults,
                 ),
                 first, stop.position, stop.states, stop.earlier_loads(), skipped, before, after,
             )
@@ -339,9 +340,8 @@ class LogReader(DataSourceStreamReader):
         A split node without streams is closed: it costs nothing, and opens with its first stream.
         """
         table = self._table(version)
-        if table is None:
-            return range(self.splits)
-        return sorted(set(table.table.splits.values())) or [0]
+        open_splits = [] if table is None else sorted(set(table.table.splits.values())) or [0]
+        return open_splits or range(self.splits)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield one row per node: its envelope of what this split node has read."""

@@ -34,6 +34,7 @@ OPERATIONS: Final = _rules(
         clusters_lifecycle_export_cluster clusters_health_get_health
         clusters_health_get_incident clusters_health_get_stuck_batch
         clusters_shedding_get_ladder clusters_shedding_list_intervals
+        clusters_scenarios_list_scenarios
         clusters_shedding_list_episodes clusters_shedding_get_drill streams_routes_list_streams
         streams_routes_get_stream streams_admission_list_split_nodes
         streams_admission_list_redirections streams_admission_get_outlook
@@ -56,6 +57,7 @@ OPERATIONS: Final = _rules(
         "operator": """
         alerts_acknowledge_alert alerts_silence_alert alerts_withdraw_alert
         clusters_routes_start_cluster clusters_routes_stop_cluster
+        clusters_scenarios_start_scenario clusters_scenarios_end_scenario
         clusters_routes_set_batch_limits clusters_routes_set_nodes clusters_routes_change_node
         clusters_shedding_arm_ladder clusters_shedding_disarm_ladder
         clusters_shedding_activate_rung clusters_shedding_release_rung

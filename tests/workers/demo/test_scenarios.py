@@ -1,0 +1,76 @@
+"""What rush hours and hot keys add to the records of a demonstration."""
+
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import pyarrow as pa
+import pytest
+
+from workers.demo.keeper import WeirApi
+from workers.demo.recording import Recording
+from workers.demo.scenarios import Disturbance, Disturbances, DisturbedRecords
+from workers.demo.taxis import Taxis
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+RECORDS = {
+    "busy": pa.RecordBatch.from_pydict({"t": [1, 2, 2, 5], "meter": ["a", "b", "a", "c"]}),
+    "other": pa.RecordBatch.from_pydict({"t": [3], "meter": ["d"]}),
+}
+
+
+def test_a_rush_hour_has_each_record_three_times_in_order_of_time() -> None:
+    result = DisturbedRecords("meter").of(RECORDS, frozenset({"rush_hour"}))
+    assert result["busy"].column("t").to_pylist() == [1, 1, 1, 2, 2, 2, 2, 2, 2, 5, 5, 5]
+    assert result["other"].num_rows == 3
+    assert DisturbedRecords("meter").of(RECORDS, frozenset()) == RECORDS
+
+
+def test_a_hot_key_has_as_many_records_as_all_others_until_its_end() -> None:
+    disturbed = DisturbedRecords("meter")
+    hot = disturbed.of(RECORDS, frozenset({"hot_key"}))
+    keys, times = (hot["busy"].column(name).to_pylist() for name in ("meter", "t"))
+    assert len(keys) == 4 + 5
+    assert keys.count("a") == 2 + 5
+    assert times == sorted(times)
+    assert hot["other"] == RECORDS["other"]
+    later = {"busy": RECORDS["busy"].slice(1, 1), "other": RECORDS["other"]}
+    assert disturbed.of(later, frozenset({"hot_key"}))["busy"].column("meter").to_pylist() == [
+        "b", "a", "a",
+    ]  # fmt: skip
+    assert disturbed.of({"other": RECORDS["other"]}, frozenset({"hot_key"})) == {
+        "other": RECORDS["other"]
+    }
+    assert disturbed.of({}, frozenset({"hot_key"})) == {}
+
+
+def test_both_together_keep_the_columns(recording: Recording) -> None:
+    taxis = Taxis(60.0, 0, recording)
+    records = taxis.records_between(-1, 60_000)
+    both = DisturbedRecords(taxis.key).of(records, frozenset({"hot_key", "rush_hour"}))
+    assert sum(batch.num_rows for batch in both.values()) == 6 * sum(
+        batch.num_rows for batch in records.values()
+    )
+    assert {name: batch.schema for name, batch in both.items()} == {
+        name: batch.schema for name, batch in records.items()
+    }
+    (query,) = taxis.queries_by_key()
+    assert query.name.startswith(tuple(taxis.prefixes))
+    assert query.body()["text"]["key"] == [taxis.key]
+
+
+@pytest.mark.parametrize(("seconds", "kinds"), [(59, {"hot_key"}), (60, set())])
+def test_a_scenario_ends_at_its_time_without_weir(seconds: int, kinds: set[str]) -> None:
+    listed = Disturbances([Disturbance("hot_key", NOW + timedelta(minutes=1))])
+    assert listed.kinds(NOW + timedelta(seconds=seconds)) == kinds
+
+
+def test_scenarios_that_have_ended_are_not_listed() -> None:
+    rows = [
+        {"kind": "rush_hour", "ends_at": "2026-05-01T00:10:00Z", "ended_at": None},
+        {"kind": "hot_key", "ends_at": "2026-05-01T00:10:00Z", "ended_at": "2026-05-01T00:01:00Z"},
+    ]
+    answer = httpx.MockTransport(lambda _: httpx.Response(200, json={"scenarios": rows}))
+    with httpx.Client(base_url="http://weir.test", transport=answer) as client:
+        assert WeirApi(client, "sf").disturbances() == [
+            Disturbance("rush_hour", NOW + timedelta(minutes=10))
+        ]

@@ -1,0 +1,93 @@
+"""What scenarios do to the records of a demonstration: rush hours and hot keys.
+
+Other scenarios are about nodes; the control plane has their effects.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workers.demo.program import Ints
+
+RUSH_HOUR: Final = "rush_hour"
+HOT_KEY: Final = "hot_key"
+# So many times as many records are in a rush hour.
+RUSH: Final = 3
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """A scenario in effect until `ends_at`."""
+
+    kind: str
+    ends_at: datetime
+
+
+@dataclass
+class Disturbances:
+    """The scenarios in effect, as Weir listed them last; each ends at its time without Weir."""
+
+    listed: Sequence[Disturbance] = ()
+
+    def kinds(self, now: datetime) -> frozenset[str]:
+        """Return the kinds of the scenarios in effect."""
+        return frozenset(row.kind for row in self.listed if row.ends_at > now)
+
+
+@dataclass
+class DisturbedRecords:
+    """Adds the records of scenarios; `key`: the column whose value a hot key is.
+
+    A hot key is a value of the stream that is busiest when the scenario starts.
+    """
+
+    key: str
+    _hot: tuple[str, Any] | None = field(default=None, init=False)
+
+    def of(
+        self, records: Mapping[str, pa.RecordBatch], kinds: frozenset[str]
+    ) -> Mapping[str, pa.RecordBatch]:
+        """Return the records of one tick by stream, with those of the scenarios in effect."""
+        if RUSH_HOUR in kinds:
+            records = {name: _repeated(batch, RUSH) for name, batch in records.items()}
+        if HOT_KEY not in kinds:
+            self._hot = None
+            return records
+        return self._with_hot_key(records)
+
+    def _with_hot_key(self, records: Mapping[str, pa.RecordBatch]) -> Mapping[str, pa.RecordBatch]:
+        count = sum(batch.num_rows for batch in records.values())
+        if not count:
+            return records
+        if self._hot is None:
+            busiest = max(records, key=lambda name: records[name].num_rows)
+            self._hot = busiest, records[busiest].column(self.key)[0].as_py()
+        stream, value = self._hot
+        batch = records.get(stream)
+        # A tick without a record of the stream has no times for others.
+        if batch is None or not batch.num_rows:
+            return records
+        return {**records, stream: _with_key(batch, self.key, value, count)}
+
+
+def _repeated(batch: pa.RecordBatch, times: int) -> pa.RecordBatch:
+    return batch.take(np.repeat(np.arange(batch.num_rows), times))
+
+
+def _with_key(batch: pa.RecordBatch, column: str, value: Any, count: int) -> pa.RecordBatch:
+    """Return a batch with `count` more records of a key, spread over the times of its rows."""
+    extra = np.arange(count) * batch.num_rows // count
+    rows: Ints = np.concatenate([np.arange(batch.num_rows), extra])
+    is_extra = np.arange(len(rows)) >= batch.num_rows
+    order = np.argsort(rows, kind="stable")
+    result = batch.take(rows[order])
+    place = batch.schema.get_field_index(column)
+    kind = batch.schema.field(place).type
+    hot = pa.array([value], kind).take(pa.array(np.zeros(len(rows), np.int64)))
+    keys = pc.if_else(pa.array(is_extra[order]), hot, result.column(place))
+    return result.set_column(place, batch.schema.field(place), keys)
