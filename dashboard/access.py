@@ -1,4 +1,4 @@
-"""Pages of the user's tokens, and of the audit log."""
+"""Pages of the user's tokens."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -8,18 +8,15 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 
-from controlplane.access import audit_chain, tokens
-from controlplane.access.audit import AuditFilters, audit_listing
+from controlplane.access import tokens
 from controlplane.access.roles import ROLES, VIEWER, Actor
 from controlplane.clusters.listing import visible_cluster
 from controlplane.errors import Invalid, NotFound
 from controlplane.models import Cluster
 from dashboard.dialog_forms import whole_number
 from dashboard.guards import PageRequest, anyone_action, anyone_page
-from dashboard.lists import list_filters, require_known
-from dashboard.responses import notify, notify_refusals, render_list, render_page
-
-AUDIT_PER_PAGE = 100
+from dashboard.lists import require_known
+from dashboard.responses import notify, notify_refusals, render_page
 
 
 @never_cache
@@ -59,28 +56,6 @@ def revoke_token(request: PageRequest, pk: int) -> HttpResponseRedirect:
     user = request.POST.get("user", "")
     query = f"?{urlencode({'user': user})}" if user else ""
     return HttpResponseRedirect(f"{reverse('tokens')}{query}")
-
-
-@anyone_page
-def list_audit_entries(request: PageRequest) -> HttpResponse:
-    """Render a page of audit entries of visible clusters, newest first."""
-    defaults = {"per_page": AUDIT_PER_PAGE}
-    filters = list_filters(request, AuditFilters, defaults, reader=request.actor)
-    context = {
-        "filters": filters,
-        "page": audit_listing(filters).page,
-        "verification": audit_chain.last_verification(),
-        "may_verify": request.actor.is_admin,
-    }
-    return render_list(request, "audit.html", "_audit_table.html", context)
-
-
-@anyone_action
-def verify_audit_log(request: PageRequest) -> HttpResponseRedirect:
-    """Verify the hash chain of the audit log now."""
-    if audit_chain.request_verification(request.actor).is_pending:
-        notify(request, "A worker verifies the audit log; the result is here when it is done.")
-    return redirect("audit")
 
 
 def _page(request: PageRequest, more: dict[str, Any], status: int = 200) -> HttpResponse:

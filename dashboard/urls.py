@@ -6,29 +6,44 @@ from django.urls import URLPattern, URLResolver, include, path
 from dashboard import access, grants, site, system
 from dashboard.account import login
 from dashboard.account import views as account
+from dashboard.audit import views as audit
 from dashboard.clusters import charts as cluster_charts
-from dashboard.clusters import fleet, incidents, node_rows
+from dashboard.clusters import incidents, node_rows
 from dashboard.clusters import parts as cluster_parts
 from dashboard.clusters import views as clusters
 from dashboard.explain import views as explain
+from dashboard.fleet import alerts, creation, imports
+from dashboard.fleet import views as fleet
 from dashboard.integrations import attached, webhooks
 from dashboard.lab import files
 from dashboard.lab import views as lab
+from dashboard.lists import views as lists
 from dashboard.nodes import views as nodes
+from dashboard.palette import views as palette
 from dashboard.policies import views as policies
 from dashboard.proposals import actions as proposal_actions
 from dashboard.proposals import comments, comparisons, effects, ledger
 from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
-from dashboard.queries import changes, keys, submission
+from dashboard.queries import changes, drafts, keys, submission
 from dashboard.queries import views as queries
 from dashboard.shedding import files as shedding_files
 from dashboard.shedding import history as shedding_history
 from dashboard.shedding import views as shedding
-from dashboard.streams import admission, dead_letters, stream_schema
+from dashboard.streams import admission, dead_letters, maps, stream_schema
+from dashboard.streams import detail as stream_detail
 from dashboard.streams import views as streams
 
+_lists: list[URLPattern] = [
+    path("audit/", audit.index, name="audit"),
+    path("audit/verify/", audit.verify, name="audit-verify"),
+    path("lists/<slug:name>/rows/", lists.site_file, name="list-file"),
+    path("views/save/", lists.save, name="view-save"),
+    path("views/<int:pk>/change/", lists.change, name="view-change"),
+    path("views/<int:pk>/delete/", lists.delete, name="view-delete"),
+]
 _cluster: list[URLPattern] = [
+    path("lists/<slug:name>/rows/", lists.cluster_file, name="cluster-list-file"),
     path("", clusters.overview, name="cluster"),
     path("charts.json", cluster_charts.charts, name="cluster-charts"),
     path("summary/", cluster_parts.summary, name="cluster-summary"),
@@ -48,6 +63,15 @@ _cluster: list[URLPattern] = [
     path("nodes/<int:index>/capacity/", clusters.set_capacity, name="node-capacity"),
     path("nodes/<int:index>/form/", clusters.capacity_form, name="node-form"),
 ]
+_alerts: list[URLPattern] = [
+    path("actions/", fleet.actions, name="cluster-actions"),
+    path("alerts/<int:pk>/", alerts.detail, name="alert"),
+    path("alerts/<int:pk>/acknowledge/", alerts.acknowledge, name="alert-acknowledge"),
+    path("alerts/<int:pk>/silence/", alerts.silence, name="alert-silence"),
+    path("alerts/<int:pk>/withdraw/", alerts.withdraw, name="alert-withdraw"),
+    path("alerts/<int:pk>/silence/form/", alerts.silence_form, name="alert-silence-form"),
+    path("alerts/<int:pk>/note/form/", alerts.note_form, name="alert-note-form"),
+]
 _explain: list[URLPattern] = [
     path("explain/", explain.index, name="explain"),
     path("explain/request/", explain.request_plan, name="explain-request"),
@@ -65,11 +89,15 @@ _streams: list[URLPattern] = [
     path("dead-letters/export/", dead_letters.export, name="dead-letters-export"),
     path("dead-letters/replay/", dead_letters.replay, name="dead-letters-replay"),
     path("dead-letters/delete/", dead_letters.delete, name="dead-letters-delete"),
-    path("streams/<int:pk>/", streams.detail, name="stream"),
+    path("streams/<int:pk>/", stream_detail.detail, name="stream"),
+    path("streams/<int:pk>/live/", stream_detail.live, name="stream-live"),
+    path("streams/<int:pk>/map/", maps.stream, name="stream-map"),
+    path("streams/<int:pk>/coordinates/", maps.set_stream_coordinates, name="stream-coordinates"),
+    path("queries/<int:pk>/map/", maps.query, name="query-map"),
     path("streams/what-if/", admission.what_if, name="stream-what-if"),
     path("streams/split-nodes/", admission.list_split_nodes, name="split-nodes"),
     path("streams/split-capacity/", admission.set_split_capacity, name="split-capacity"),
-    path("streams/<int:pk>/charts/", admission.charts, name="stream-charts"),
+    path("streams/<int:pk>/charts/", stream_detail.charts, name="stream-charts"),
     path(
         "streams/<int:pk>/characteristics/",
         admission.declare_characteristics,
@@ -84,6 +112,9 @@ _queries: list[URLPattern] = [
     path("queries/", queries.index, name="queries"),
     path("queries/new/", submission.new, name="query-new"),
     path("queries/check/", submission.check, name="query-check"),
+    path("queries/preview/", drafts.preview, name="query-preview"),
+    path("queries/preview/cancel/", drafts.cancel_preview, name="query-preview-cancel"),
+    path("queries/explain/", drafts.explain, name="query-explain"),
     path("queries/end/", queries.end, name="query-end"),
     path("queries/<int:pk>/", queries.detail, name="query"),
     path("queries/<int:pk>/results/", queries.results, name="query-results"),
@@ -163,10 +194,14 @@ _lab: list[URLPattern] = [
     path("lab/runs/<int:pk>/table.csv", files.download, {"kind": "csv"}, name="lab-csv"),
     path("lab/runs/<int:pk>/table.json", files.download, {"kind": "json"}, name="lab-json"),
     path("lab/runs/<int:pk>/figure.html", files.download, {"kind": "html"}, name="lab-html"),
+    path("lab/runs/<int:pk>/figure.svg", files.download, {"kind": "svg"}, name="lab-svg"),
+    path("lab/runs/<int:pk>/comparison.json", files.comparison_chart, name="lab-comparison"),
+    path("lab/runs/<int:pk>/change/", lab.change, name="lab-change"),
     path("lab/runs/<int:pk>/cancel/", lab.cancel, name="lab-cancel"),
     path("lab/runs/<int:pk>/again/", lab.again, name="lab-again"),
     path("lab/runs/<int:pk>/delete/", lab.delete, name="lab-delete"),
     # Last, as "runs" is not a planner.
+    path("lab/<slug:planner>/<slug:name>/estimate/", lab.estimate, name="lab-estimate"),
     path("lab/<slug:planner>/<slug:name>/", lab.experiment, name="lab-experiment"),
 ]
 
@@ -201,17 +236,21 @@ _account: list[URLPattern] = [
 ]
 
 _CLUSTER = [
-    *_cluster, *_explain, *_streams, *_queries, *_comparisons, *_proposals, *_policies, *_shedding,
+    *_cluster, *_alerts, *_explain, *_streams, *_queries, *_comparisons, *_proposals, *_policies,
+    *_shedding,
 ]  # fmt: skip
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", fleet.overview, name="fleet"),
-    path("demo/<slug:slug>/", fleet.post_demo, name="demo-add"),
+    path("navigation/", fleet.navigation_status, name="navigation-status"),
+    path("create/", creation.create, name="cluster-create"),
+    path("import/", imports.import_page, name="cluster-import"),
+    path("demo/<slug:slug>/", creation.post_demo, name="demo-add"),
+    path("alerts/", alerts.history, name="alerts"),
     path("clusters/<slug:slug>/", include(_CLUSTER)),
     *_lab,
     *_attached,
-    path("audit/", access.list_audit_entries, name="audit"),
-    path("audit/verify/", access.verify_audit_log, name="audit-verify"),
+    *_lists,
     path("grants/", grants.list_grants, name="grants"),
     path("grants/set/", grants.set_grant, name="grant-set"),
     path("grants/revoke/", grants.revoke_grant, name="grant-revoke"),
@@ -223,5 +262,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("system/storage/", system.system_storage, name="system-storage"),
     path("system/banner/", system.system_banner, name="system-banner"),
     path("help/", site.help_page, name="help"),
+    path("search/", palette.index, name="search"),
     *_account,
 ]

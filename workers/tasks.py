@@ -20,6 +20,7 @@ from controlplane.clusters import demo
 from controlplane.connections import redis_client
 from controlplane.errors import Conflict
 from controlplane.executions import progression
+from controlplane.lab.engines import HERE, SPARK
 from controlplane.partitioning import skew_history
 from controlplane.proposals import computation, ledger, staleness
 from controlplane.retention import housekeeping
@@ -30,9 +31,11 @@ from controlplane.task_names import (
     COMPUTE_PROPOSAL,
     FIT_FORECASTERS,
     PLACE,
+    PREVIEW_QUERY,
     PRUNE,
     RECONCILE_EXECUTIONS,
     RECONCILE_ROUTING,
+    RECORD_COSTS,
     RECONCILE_SCENARIOS,
     RECORD_KEY_SKEW,
     REQUEUE_LAB_RUNS,
@@ -48,6 +51,8 @@ from controlplane.task_names import (
 )
 from controlplane.telemetry import time_series
 from controlplane.topology import placement
+from workers.preview import service as preview_service
+from workers.sweeps import run_on_spark
 from workers.webhooks import tasks as _webhooks  # noqa: F401 - registers its tasks
 
 # Longer than the limit of an experiment, which its child observes.
@@ -78,6 +83,12 @@ def compute_proposal(proposal_id: int) -> None:
     """Compute the proposal that waits longest, if a slot is free; the message only wakes."""
     del proposal_id
     computation.compute_next()
+
+
+@shared_task(name=PREVIEW_QUERY, acks_late=False)
+def preview_query(request: str) -> None:
+    """Compute the preview of a query for the process that waits for it."""
+    preview_service.run(request)
 
 
 @shared_task(name=REVIEW_PROPOSAL, **_RETRIES)
@@ -129,7 +140,7 @@ def prune() -> None:
 )
 def run_lab(run_id: int) -> None:
     """Execute a requested run; a repeated delivery does nothing."""
-    lab.run(run_id, stopping=_worker_stops)
+    lab.run(run_id, _worker_stops, {**HERE, SPARK: run_on_spark})
 
 
 def _roll_up(now: datetime) -> None:
@@ -156,6 +167,7 @@ _add_periodic(REVIEW_PROPOSALS, staleness.review_waiting)
 _add_periodic(WATCH, _watch)
 _add_periodic(FIT_FORECASTERS, fitting.fit_forecasters)
 _add_periodic(RECORD_KEY_SKEW, skew_history.record_all)
+_add_periodic(RECORD_COSTS, reconciliation.record_costs)
 _add_periodic(ROLL_UP, _roll_up)
 _add_periodic(REQUEUE_LAB_RUNS, lab.requeue_lost)
 _add_periodic(REQUEUE_PROPOSALS, computation.requeue_lost)

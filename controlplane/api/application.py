@@ -11,6 +11,7 @@ from controlplane.api import (
     policies,
     proposal_comments,
     proposals,
+    saved_views,
     storage,
 )
 from controlplane.api import health as site_health
@@ -20,12 +21,13 @@ from controlplane.api.common.decorators import conditional, idempotent
 from controlplane.api.common.json_bodies import BoundedParser
 from controlplane.api.common.openapi import DocumentedAPI
 from controlplane.api.common.problems import translate_errors
+from controlplane.api.common.reference import ApiReference
 from controlplane.api.common.security import AUTHENTICATION, readable_with_token
 from controlplane.api.common.strictness import known_parameters_only, require_strict_bodies
 from controlplane.api.integrations import attached, webhooks
-from controlplane.api.queries import edges, feed, keys
+from controlplane.api.queries import drafts, edges, feed, keys
 from controlplane.api.queries import routes as queries
-from controlplane.api.streams import admission, dead_letters, records, stream_schemas
+from controlplane.api.streams import admission, dead_letters, maps, records, stream_schemas
 from controlplane.api.streams import routes as streams
 
 api = DocumentedAPI(
@@ -38,6 +40,7 @@ api = DocumentedAPI(
     ),
     auth=AUTHENTICATION,
     urls_namespace="api",
+    docs=ApiReference(),
     docs_decorator=readable_with_token,
     parser=BoundedParser(),
 )
@@ -54,15 +57,16 @@ api.add_router("/tokens", access.tokens_router)
 api.add_router("/webhooks", webhooks.router)
 api.add_router("/audit", access.audit)
 api.add_router("/grants", grants.router)
+api.add_router("/views", saved_views.router)
 api.add_router("/clusters", grants.of_cluster)
 api.add_router("/alerts", alerts.router)
 api.add_router("/clusters", alerts.of_cluster)
 api.add_router("/fleet", fleet.router)
 for _module in (
     # `streams` after the routers with fixed names in the place of a stream's name.
-    clusters, health, shedding, admission, stream_schemas, streams, dead_letters, records, queries,
-    feed, keys, edges, proposal_comments, proposals, comparisons, executions, policies,
-    explanations,
+    clusters, health, shedding, admission, stream_schemas, maps, streams, dead_letters, records,
+    queries, drafts, feed, keys, edges, proposal_comments, proposals, comparisons, executions,
+    policies, explanations,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)
 api.add_router("/demos", lifecycle.demos)

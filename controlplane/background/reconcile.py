@@ -3,6 +3,7 @@
 import logging
 from datetime import datetime
 
+from controlplane.catalog import query_costs, stream_costs
 from controlplane.health import skipped_batches
 from controlplane.health.losses.repair import is_publication_blocked, request_decision
 from controlplane.models import Cluster, Query
@@ -38,6 +39,17 @@ def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
     activation.end_expired(cluster, now)
     arming.arm_due(cluster, now)
     skipped_batches.publish_pending(cluster)
+
+
+def record_costs(now: datetime) -> None:
+    """Store what queries and streams cost; an error in one cluster does not affect the others."""
+    for cluster in Cluster.objects.all():
+        try:
+            query_costs.record_query_costs(cluster, now)
+            stream_costs.record_stream_costs(cluster, now)
+        except Exception:
+            # The next beat retries.
+            logger.exception("Recording the costs of %s failed", cluster.slug)
 
 
 def publish(cluster: Cluster) -> None:

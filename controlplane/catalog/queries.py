@@ -112,6 +112,10 @@ ORDERS: Final = {
     "submitted": "submitted_at",
     "rate": "rate",
     "tasks": "task_count",
+    "records": "records_per_s",
+    "latency": "latency_ms",
+    "bytes": "state_bytes",
+    "shared": "shared_with",
 }
 ORDER_NAMES = tuple(sign + name for name in ORDERS for sign in ("", "-"))
 STATES = tuple(str(state) for state in Query.State.values)
@@ -142,6 +146,14 @@ FIELDS: Final = (
     FilterField("stream", "name of a stream that it reads", FieldKind.TEXT, _reads_stream),
     FilterField("rate", "records of its streams", FieldKind.NUMBER, by_column("rate"),
                 unit="records/s"),
+    FilterField("records", "records that its tasks process", FieldKind.NUMBER,
+                by_column("records_per_s"), unit="records/s"),
+    FilterField("latency", "p95 of the slowest of its nodes", FieldKind.NUMBER,
+                by_column("latency_ms"), unit="ms"),
+    FilterField("bytes", "state of its tasks", FieldKind.NUMBER, by_column("state_bytes"),
+                unit="bytes"),
+    FilterField("shared", "number of queries with the same computation on a node of it",
+                FieldKind.NUMBER, by_column("shared_with")),
     FilterField("window", "length of its windows", FieldKind.NUMBER, by_column("window_s"),
                 unit="s"),
     FilterField("tasks", "number of tasks", FieldKind.NUMBER, by_column("task_count")),

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from django.db.models import Count, OuterRef, Q, Subquery
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from redis.exceptions import RedisError
 
@@ -30,10 +30,16 @@ from controlplane.pagination.listing import (
     whole_filter,
 )
 from controlplane.pagination.lookup import row_by
+from controlplane.telemetry.time_series import latest_values
 from controlplane.wire import dead_letters
 from controlplane.wire.schema import StreamSchema
 
-ORDERS = ("name", "-name", "-rate", "rate", "-queries", "queries", "split", "-split")
+# What a column is called in a query string, and what it is called in the table.
+_COLUMNS: Final = {
+    "name": "name", "rate": "shown_rate", "queries": "query_count", "split": "split",
+    "mean": "mean_rate", "bytes": "shown_bytes", "drops": "drop_count",
+}  # fmt: skip
+ORDERS = tuple(sign + name for name in _COLUMNS for sign in ("", "-"))
 _HAS: Final = ("drops", "schema", "forecast")
 
 
@@ -57,6 +63,10 @@ FIELDS: Final = (
                 by_column("shown_rate"), unit="records/s"),
     FilterField("declared", "declared rate", FieldKind.NUMBER, by_column("declared_rate"),
                 unit="records/s"),
+    FilterField("mean", "mean rate of the last hour", FieldKind.NUMBER, by_column("mean_rate"),
+                unit="records/s"),
+    FilterField("bytes", "bytes that arrive in the log", FieldKind.NUMBER,
+                by_column("shown_bytes"), unit="bytes/s"),
     FilterField("split", "index of its split node", FieldKind.NUMBER, by_column("split")),
     FilterField("queries", "number of live queries that read it", FieldKind.NUMBER,
                 by_column("query_count")),
@@ -80,12 +90,19 @@ class StreamRow:
     """A stream with its number of live readers, its drop rules and its dead letters.
 
     `dead`: how many records ever became dead letters, by reason; None while Redis does not answer.
+    `split_latency_ms`: how long records wait at its split node, by the newest sample.
     """
 
     stream: Stream
     queries: int
     drops: tuple[Drop, ...] = ()
     dead: Mapping[str, int] | None = None
+    split_latency_ms: float | None = None
+
+    @property
+    def bytes_per_s(self) -> float:
+        """Return the bytes that arrive in the log, by the size of the newest records."""
+        return (self.stream.rate or 0.0) * self.stream.record_bytes
 
     @property
     def schema(self) -> StreamSchema | None:
@@ -101,17 +118,31 @@ class StreamRow:
 def streams_listing(cluster: Cluster, filters: StreamFilters) -> Listing[Stream, StreamRow]:
     """Return the streams of a cluster in the order of the filters. Raises `BadFilter`."""
     streams = Stream.objects.filter(cluster=cluster)
-    # Computed only where a filter or an order uses it; a cursor needs the value of an order.
-    counted = streams.annotate if "queries" in filters.order else streams.alias
-    streams = counted(query_count=_live_readers())
-    streams = streams.annotate(shown_rate=Coalesce("rate", "declared_rate", 0.0))
+    streams = streams.annotate(
+        shown_rate=Coalesce("rate", "declared_rate", 0.0),
+        shown_bytes=Coalesce("rate", 0.0) * F("record_bytes"),
+    )
+    streams = _with_counts(streams, filters.order)
     if filters.text:
         streams = streams.filter(_named(filters.text))
     if filters.split is not None:
         streams = streams.filter(split=filters.split)
     streams = filtered(streams, filters.filter, FIELDS, _named, cluster)
-    column = filters.order.replace("queries", "query_count").replace("rate", "shown_rate")
+    sign = "-" if filters.order.startswith("-") else ""
+    column = f"{sign}{_COLUMNS[filters.order.removeprefix('-')]}"
     return Listing(streams, (column, "pk"), rows_of_streams, filters)
+
+
+def _with_counts(streams: QuerySet[Stream], order: str) -> QuerySet[Stream]:
+    """Return the streams with the numbers that a filter or an order uses.
+
+    They are computed only there; a cursor needs the value of an order.
+    """
+    counts = {"query_count": _live_readers(), "drop_count": _drop_rules()}
+    for name, count in counts.items():
+        is_order = _COLUMNS[order.removeprefix("-")] == name
+        streams = (streams.annotate if is_order else streams.alias)(**{name: count})
+    return streams
 
 
 def _named(word: str) -> Q:
@@ -126,15 +157,27 @@ def rows_of_streams(streams: Sequence[Stream]) -> list[StreamRow]:
     counts = dict(read.order_by().values("stream").annotate(n=live).values_list("stream", "n"))
     drops = drop_rules_by_stream([stream.pk for stream in streams])
     dead = _dead_counts(streams)
+    latencies = _split_latencies(streams)
     return [
         StreamRow(
             stream,
             counts.get(stream.pk, 0),
             tuple(drops.get(stream.pk, ())),
             None if dead is None else dead.get(stream.pk, {}),
+            latencies.get((stream.cluster_id, stream.split)),
         )
         for stream in streams
     ]
+
+
+def _split_latencies(streams: Sequence[Stream]) -> dict[tuple[int, int], float]:
+    """Return the latency of split nodes (ms) in the newest sample, by cluster and index."""
+    latencies: dict[tuple[int, int], float] = {}
+    for cluster in Cluster.objects.filter(pk__in={stream.cluster_id for stream in streams}):
+        values = (latest_values(cluster) or {}).get("split_latency") or ()
+        known = {index: value for index, value in enumerate(values) if value is not None}
+        latencies |= {(cluster.pk, index): value for index, value in known.items()}
+    return latencies
 
 
 def _dead_counts(streams: Sequence[Stream]) -> dict[int, dict[str, int]] | None:
@@ -164,6 +207,11 @@ def stream_by_key(cluster: Cluster, key: str) -> Stream:
     if stream is None:
         raise NotFound("stream", key)
     return stream
+
+
+def _drop_rules() -> Any:
+    rules = Drop.objects.filter(stream=OuterRef("pk")).order_by().values("stream")
+    return Coalesce(Subquery(rules.annotate(n=Count("id")).values("n")), 0)
 
 
 def _live_readers() -> Any:

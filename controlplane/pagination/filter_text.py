@@ -159,6 +159,13 @@ def filtered(
     return rows
 
 
+def require_readable(text: str, fields: Sequence[FilterField]) -> None:
+    """Raise `BadFilter` for the first fault of a filter text."""
+    known = {field.name: field for field in fields}
+    for term in terms_of(text):
+        _condition(term, known, lambda _word: Q(), None)
+
+
 def _condition(
     term: Term,
     known: Mapping[str, FilterField],

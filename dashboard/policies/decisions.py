@@ -1,19 +1,27 @@
 """Rows of the watch loops' decisions, with number, limit and age."""
 
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
 
 from controlplane.models import Cluster, Decision
 from controlplane.watch import ALL_LOOPS, CODES
+from controlplane.watch.decision_folding import FoldedDecision
 from controlplane.watch.decision_log import last_decisions
 from dashboard import numbers, thresholds
+from dashboard.lists.headline import ListHeadline
 
+_EVALUATED: Final = "Loops are evaluated every ten seconds while worker and beat run."
 _ABOUT = {loop.name: loop.about for loop in ALL_LOOPS}
 
 
 @dataclass(frozen=True)
 class DecisionRow:
-    """A displayed decision; `row`: None for a loop without decisions."""
+    """A displayed decision; `row`: None for a loop without decisions.
+
+    `repeats`: how often the loop decided so, from `first` to `last`.
+    """
 
     loop: str
     loop_about: str
@@ -22,6 +30,9 @@ class DecisionRow:
     grade: str
     number: str
     limit: str
+    repeats: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
 
     @property
     def code(self) -> str:
@@ -41,6 +52,31 @@ def decision_row(row: Decision) -> DecisionRow:
         number=figure_text(row.number, row.unit),
         limit=figure_text(row.limit, row.unit),
     )
+
+
+def single_row(row: Decision) -> DecisionRow:
+    """Return the row of a decision with its equal successors."""
+    return replace(decision_row(row), repeats=row.count, first=row.first_at, last=row.last_at)
+
+
+def folded_row(folded: FoldedDecision) -> DecisionRow:
+    """Return the row of folded decisions."""
+    shown = decision_row(folded.decision)
+    return replace(shown, repeats=folded.repeats, first=folded.first, last=folded.last)
+
+
+def decisions_headline(last: Sequence[DecisionRow]) -> ListHeadline:
+    """Return the worst of the last decisions of the loops in words."""
+    decided = [row for row in last if row.row is not None]
+    if not decided:
+        return ListHeadline("No watch loop has decided yet", "", _EVALUATED)
+    for grade in (thresholds.BAD, thresholds.WARN):
+        worst = [row for row in decided if row.grade == grade]
+        if worst:
+            names = ", ".join(f"{row.loop}: {row.code}" for row in worst)
+            first = worst[0].row
+            return ListHeadline(names, grade, first.text if first is not None else "")
+    return ListHeadline(f"All {len(decided)} watch loops find nothing to do", thresholds.GOOD)
 
 
 def why(cluster: Cluster) -> list[DecisionRow]:

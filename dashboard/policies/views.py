@@ -1,7 +1,8 @@
 """Policy of a cluster, blackouts, exclusions, and decisions of the watch loops."""
 
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.http import HttpResponse
 from django.shortcuts import redirect
@@ -9,27 +10,26 @@ from django.utils import timezone
 
 from controlplane.access.roles import ADMIN, require
 from controlplane.errors import Fields, Invalid
+from controlplane.lists.kinds import KINDS
 from controlplane.models import Blackout, Cluster, Exclusion, Policy
+from controlplane.pagination.folding import period_of
 from controlplane.pagination.pages import optional_whole
 from controlplane.policies import blackouts, exclusions
 from controlplane.policies.blackouts import cron_text
 from controlplane.policies.description import summary
 from controlplane.policies.store import policy_row, stored_settings, update_policy
-from controlplane.watch.decision_log import (
-    CODE_NAMES,
-    LOOP_NAMES,
-    DecisionFilters,
-    decisions_listing,
-)
+from controlplane.watch.decision_folding import folded_decisions
 from dashboard.forms import moment, number
 from dashboard.guards import PageRequest, cluster_action, cluster_page
-from dashboard.lists import list_filters
-from dashboard.policies.decisions import decision_row, why
+from dashboard.lists.page import RANGE_NAMES, list_page, render_list_page
+from dashboard.policies.decisions import decisions_headline, folded_row, single_row, why
 from dashboard.policies.forms import form_sections, policy_changes
-from dashboard.responses import cluster_change, notify, render_list, render_page
+from dashboard.responses import cluster_change, notify, render_page
+from dashboard.time_range import time_range_of
 
 # An exclusion lasts less than a year.
 MOST_HOURS = 24 * 365
+DECISIONS_RANGE: Final = "24h"
 
 
 @cluster_page
@@ -112,18 +112,29 @@ def exclusion_remove(request: PageRequest, cluster: Cluster, pk: int) -> str:
 
 @cluster_page
 def decisions(request: PageRequest, cluster: Cluster) -> HttpResponse:
-    """Render the last and the previous decisions of the watch loops."""
-    filters = list_filters(request, DecisionFilters)
-    page = decisions_listing(cluster, filters).page
+    """Render the last decision of each watch loop, and the decisions of a time range.
+
+    Repeats of an outcome are folded, unless the address has fold=no.
+    """
+    time_range = time_range_of(request.GET, timezone.now(), DECISIONS_RANGE)
+    others = {*RANGE_NAMES, "fold"}
+    shown = list_page(request, KINDS["decisions"], time_range=time_range, others=others)
+    is_folded = request.GET.get("fold") != "no"
+    rows = [single_row(row) for row in shown.page.rows]
+    if shown.listing is not None and is_folded:
+        period, page = period_of(time_range.length), shown.page
+        folded = folded_decisions(shown.listing, period, page.number, page.per_page)
+        shown = replace(shown, page=folded)
+        rows = [folded_row(row) for row in folded.rows]
+    last = why(cluster)
     context = {
-        "filters": filters,
-        "page": page,
-        "rows": [decision_row(row) for row in page.rows],
-        "why": why(cluster),
-        "loops": LOOP_NAMES,
-        "codes": CODE_NAMES,
+        "rows": rows,
+        "why": last,
+        "is_folded": is_folded,
+        "span": time_range,
+        "headline": decisions_headline(last),
     }
-    return render_list(request, "decisions.html", "_decisions_table.html", context)
+    return render_list_page(request, "decisions.html", "_decisions_table.html", shown, context)
 
 
 def _policy_page(

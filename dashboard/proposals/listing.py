@@ -11,8 +11,9 @@ from controlplane.access.roles import require_operator
 from controlplane.errors import Busy, Fields, Invalid
 from controlplane.executions import verbs
 from controlplane.isolation.limits import proposal_limits
+from controlplane.lists.kinds import KINDS
 from controlplane.models import Cluster, Proposal
-from controlplane.pagination.pages import optional_whole
+from controlplane.pagination.pages import Page, optional_whole
 from controlplane.planning.adapter import PlannerAdapter
 from controlplane.planning.adapters import adapters
 from controlplane.planning.estimates import ShownEstimate
@@ -22,17 +23,21 @@ from controlplane.proposals.listing import ProposalFilters, proposal_by_id, prop
 from controlplane.proposals.queue import computing_queue
 from dashboard.forms import form_fields, parameters
 from dashboard.guards import PageRequest, cluster_action, cluster_page
-from dashboard.lists import list_filters
+from dashboard.lists.filter_bar import filter_bar
+from dashboard.lists.page import list_page, render_list_page
+from dashboard.proposals.list_headline import list_headline
 from dashboard.proposals.list_rows import GOALS, list_row
-from dashboard.responses import notify, notify_refusal, notify_refusals, render_list, render_page
+from dashboard.responses import notify, notify_refusal, notify_refusals, render_page
 
 
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a page of proposals and the form of a request."""
-    context = _list(cluster, list_filters(request, ProposalFilters, others=("algorithm",)))
-    whole = context | _form(cluster, request.GET.dict(), {}, {})
-    return render_list(request, "proposals.html", "_proposals_table.html", whole)
+    shown = list_page(request, KINDS["proposals"], others=("algorithm",))
+    context = _list(cluster, shown.page)
+    if not request.htmx or request.htmx.boosted:
+        context |= _form(cluster, request.GET.dict(), {}, {})
+    return render_list_page(request, "proposals.html", "_proposals_table.html", shown, context)
 
 
 @cluster_page
@@ -57,13 +62,18 @@ def ask(request: PageRequest, cluster: Cluster) -> HttpResponse | HttpResponseRe
         proposal = requests.request(request.actor, cluster, name, given, planner=planner)
     except Invalid as invalid:
         fields = _form(cluster, sent, sent, invalid.fields)
-        return render_page(
-            request, "proposals.html", _list(cluster, ProposalFilters()) | fields, 422
-        )
+        return _with_faults(request, cluster, fields)
     except Busy as busy:
         notify_refusal(request, busy)
         return redirect("proposals", cluster.slug)
     return redirect("proposal", cluster.slug, proposal.pk)
+
+
+def _with_faults(request: PageRequest, cluster: Cluster, fields: dict[str, Any]) -> HttpResponse:
+    """Render the list below the form with its faults."""
+    page = proposals_listing(cluster, ProposalFilters()).page
+    values = {"page": page, "bar": filter_bar(KINDS["proposals"], "")}
+    return render_page(request, "proposals.html", values | _list(cluster, page) | fields, 422)
 
 
 def _ask_for_goal(
@@ -101,15 +111,12 @@ def request_again(request: PageRequest, cluster: Cluster, pk: int) -> HttpRespon
     return redirect("proposal", cluster.slug, proposal.pk)
 
 
-def _list(cluster: Cluster, filters: ProposalFilters) -> dict[str, Any]:
-    page, policy = proposals_listing(cluster, filters).page, policy_of(cluster)
+def _list(cluster: Cluster, page: Page[Proposal]) -> dict[str, Any]:
+    policy = policy_of(cluster)
     return {
-        "filters": filters,
-        "page": page,
         "rows": [list_row(proposal, policy) for proposal in page.rows],
-        "states": list(Proposal.State),
-        "kinds": list(adapters()),
         "queue": computing_queue(cluster),
+        "headline": list_headline(cluster),
     }
 
 

@@ -9,18 +9,11 @@ from django.http import HttpResponse, JsonResponse
 from redis import RedisError
 
 from controlplane.catalog.computations import text_of
-from controlplane.catalog.queries import (
-    QueryFilters,
-    QueryRow,
-    computed_by,
-    queries_listing,
-    query_by_id,
-    row_of,
-    state_counts,
-)
+from controlplane.catalog.queries import QueryRow, computed_by, query_by_id, row_of
 from controlplane.catalog.query_text import OutputColumn, output_columns
 from controlplane.errors import Conflict, Invalid
 from controlplane.explain.query_report import query_report
+from controlplane.lists.kinds import KINDS
 from controlplane.models import Cluster, Query
 from controlplane.results.filters import STATES, WindowFilters
 from controlplane.results.pages import keyed_windows, windows_page
@@ -28,16 +21,16 @@ from controlplane.topology import queries
 from dashboard.figures.parts import Figure
 from dashboard.figures.results import results_figure
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.lists import list_filters
+from dashboard.lists.page import list_page, render_list_page
 from dashboard.queries.detail_rows import headline, history, tasks_of, tiles
+from dashboard.queries.headline import list_headline
 from dashboard.queries.key_grouping_forms import grouping_context, grouping_values
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 from dashboard.queries.retention_forms import UNITS, retention_values
 from dashboard.queries.sql import highlighted, pseudo_sql, window_text
-from dashboard.responses import cluster_change, render_list, render_page
+from dashboard.responses import cluster_change, render_page
 from dashboard.streams.drop_rule_forms import drop_rule_row
 
-PER_PAGE = 100
 SHOWN_WINDOWS = 100
 # Enough for some hundred windows of a few keys.
 DRAWN_WINDOWS = 5_000
@@ -46,15 +39,9 @@ DRAWN_WINDOWS = 5_000
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a page of queries, live ones by default."""
-    filters = list_filters(request, QueryFilters, {"per_page": PER_PAGE, "state": "live"})
-    context = {
-        "filters": filters,
-        "page": queries_listing(cluster, filters).page,
-        "counts": state_counts(cluster),
-        "nodes": cluster.nodes.order_by("index"),
-        "states": ["live", *Query.State.values],
-    }
-    return render_list(request, "queries.html", "_queries_table.html", context)
+    shown = list_page(request, KINDS["queries"])
+    context = {"headline": list_headline(cluster)}
+    return render_list_page(request, "queries.html", "_queries_table.html", shown, context)
 
 
 @cluster_page

@@ -4,27 +4,23 @@ from typing import Any
 
 from django.http import HttpResponse
 
-from controlplane.catalog.queries import QueryFilters, queries_listing
 from controlplane.catalog.streams import (
     StreamFilters,
-    StreamRow,
     stream_by_id,
     streams_listing,
 )
+from controlplane.lists.kinds import KINDS
 from controlplane.models import Cluster
-from controlplane.records.dead_letter_list import ABOUT
 from controlplane.topology import drop_rules
-from controlplane.wire.dead_letters import Reason
-from controlplane.wire.schema import kind_text
 from dashboard.guards import PageRequest, cluster_page
-from dashboard.lists import list_filters
-from dashboard.responses import cluster_change, render_list, render_page
+from dashboard.lists.page import list_page, render_list_page
+from dashboard.responses import cluster_change, render_page
 from dashboard.streams.admission import (
-    admission_context,
     split_nodes_context,
     what_if_form,
 )
 from dashboard.streams.drop_rule_forms import drop_rules_context, drop_spec
+from dashboard.streams.headline import list_headline
 
 PER_PAGE = 100
 SUGGESTED = 12
@@ -33,38 +29,11 @@ SUGGESTED = 12
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Show a page of streams."""
-    filters = list_filters(request, StreamFilters, {"per_page": PER_PAGE})
-    context = {
-        "filters": filters,
-        "page": streams_listing(cluster, filters).page,
-        "splits": range(cluster.splits),
-    }
+    shown = list_page(request, KINDS["streams"])
+    context: dict[str, Any] = {"headline": list_headline(cluster)}
     if not request.htmx:
         context |= split_nodes_context(cluster) | what_if_form({}, {})
-    return render_list(request, "streams.html", "_streams_table.html", context)
-
-
-@cluster_page
-def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
-    """Show a stream and the live queries that read it."""
-    row = stream_by_id(cluster, pk)
-    defaults = {"state": "live", "per_page": PER_PAGE}
-    filters = list_filters(request, QueryFilters, defaults, stream=row.stream.name)
-    context = {"row": row, "page": queries_listing(cluster, filters).page}
-    parts = _schema_context(row) | drop_rules_context(row.stream) | admission_context(row.stream)
-    return render_page(request, "stream.html", context | parts)
-
-
-def _schema_context(row: StreamRow) -> dict[str, Any]:
-    """Return the context of a stream's schema, with the kinds of columns in queries."""
-    schema = row.schema
-    columns = [
-        {"name": column.name, "type": column.type, "nullable": column.nullable,
-         "kinds": kind_text(schema, column.name)}
-        for column in (schema.columns if schema else ())
-    ]  # fmt: skip
-    dead = [(ABOUT[Reason(reason)], count) for reason, count in (row.dead or {}).items()]
-    return {"schema": schema, "columns": columns, "dead": dead}
+    return render_list_page(request, "streams.html", "_streams_table.html", shown, context)
 
 
 @cluster_page

@@ -5,12 +5,15 @@ from datetime import datetime
 from typing import Any
 
 from django import template
+from django.http import QueryDict
 from django.template import RequestContext
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from controlplane.access.audit_folding import FoldedActions
 from dashboard import numbers, thresholds
+from dashboard.templatetags.design import chip
 
 register = template.Library()
 WIDTH, HEIGHT, MARGIN = 120, 28, 2
@@ -87,7 +90,13 @@ def utc(moment: datetime | None) -> SafeString | str:
 def state(word: str) -> SafeString:
     """Return a state as a word with the colour of its level."""
     grade = thresholds.STATES.get(word, thresholds.UNKNOWN)
-    return format_html('<span class="state" data-grade="{}">{}</span>', grade, word)
+    return format_html('<span class="chip {}">{}</span>', grade, word)
+
+
+@register.filter
+def state_chip(word: str) -> SafeString:
+    """Return a state as a chip with the colour of its level."""
+    return chip(word, thresholds.STATES.get(word, ""))
 
 
 @register.filter
@@ -122,11 +131,39 @@ def with_query(context: RequestContext, **changes: Any) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def order_link(context: RequestContext, column: str) -> str:
-    """Return the query string that sorts by a column, or reverses the order."""
+def list_link(context: RequestContext, text: str, order: str = "", **changes: Any) -> str:
+    """Return the query string of a list with a filter text, in the time range of the page.
+
+    An empty text is kept, as it selects all rows.
+    """
+    given = context["request"].GET
+    kept = {name: given[name] for name in ("range", "from", "to") if name in given}
+    values = QueryDict(mutable=True)
+    values.update({"filter": text} | ({"order": order} if order else {}) | kept | changes)
+    return f"?{values.urlencode()}"
+
+
+@register.simple_tag(takes_context=True)
+def unfold_link(context: RequestContext, actions: FoldedActions) -> str:
+    """Return the query string of the page with the entries of folded actions one by one."""
+    terms = [context["bar"].text, f'who="{actions.actor}"', f'action="{actions.action}"']
+    if actions.cluster is not None:
+        terms.append(f"cluster={actions.cluster.slug}")
+    start, stop = (round(moment.timestamp() * 1000) for moment in (actions.start, actions.stop))
+    replaced = dict.fromkeys(("q", "cluster", "action", "request", "before", "page", "range"))
+    changes = {"filter": " ".join(filter(None, terms)), "fold": "no", "from": start, "to": stop}
+    return with_query(context, **replaced, **changes)
+
+
+@register.simple_tag(takes_context=True)
+def order_link(context: RequestContext, column: str, first: str = "") -> str:
+    """Return the query string that sorts by a column, or reverses the order.
+
+    `first`: "-" if the first click sorts the largest value first.
+    """
     current = context["request"].GET.get("order", "")
-    turned = f"-{column}" if current == column else column
-    return with_query(context, order=turned, page=None)
+    chosen, other = (f"{sign}{column}" for sign in (first, "" if first else "-"))
+    return with_query(context, order=other if current == chosen else chosen, page=None)
 
 
 @register.simple_tag(takes_context=True)

@@ -21,6 +21,7 @@ from controlplane.models import (
     Incident,
     LabRun,
     Proposal,
+    SavedView,
     Scenario,
     Webhook,
 )
@@ -77,6 +78,9 @@ def add_rows(cluster: Cluster, by: Actor) -> None:
     )
     AttachedQuery.objects.create(
         pk=PK, job=job, query_id=uuid.uuid4(), run_id=uuid.uuid4(), state_at=NOW, started_at=NOW
+    )
+    SavedView.objects.create(
+        pk=PK, user=user_of(by), list="queries", name="hot", filter="rate>1", created_at=NOW
     )
     hook = Webhook.objects.create(
         pk=PK, name="chat", url="https://example.com/", kinds=["alerts"], cluster=cluster,

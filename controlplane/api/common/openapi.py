@@ -33,6 +33,7 @@ _TAGS: Final = {
     "executions": "Executions of approved plans, step by step.",
     "routing": "Versions of the routing table.",
     "audit": "Who changed what, when, from where and why.",
+    "saved views": "Filters and orders of lists, saved under a name by a user.",
     "webhooks": "Addresses that receive events.",
     "lab": "Experiments, their runs and tables.",
     "attached jobs": "Spark applications that are not Weir's own.",

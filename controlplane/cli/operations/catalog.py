@@ -2,11 +2,12 @@
 
 from typing import Final
 
-from controlplane.cli.operations import access, alerts, clusters, plans
+from controlplane.cli.operations import access, alerts, clusters, lists, plans
 from controlplane.cli.operations.declaration import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
-    *access.OPERATIONS, *alerts.OPERATIONS, *clusters.OPERATIONS, *plans.OPERATIONS,
+    *access.OPERATIONS, *alerts.OPERATIONS, *clusters.OPERATIONS,
+    *lists.OPERATIONS, *plans.OPERATIONS,
 )  # fmt: skip
 GROUPS: Final = {
     "nodes": "list and change nodes",
@@ -14,6 +15,7 @@ GROUPS: Final = {
     "compare": "compute and compare several plans for one state of a cluster",
     "ledger": "what executed proposals promised, and what was measured",
     "alerts": "list, acknowledge and silence exceeded limits",
+    "views": "save filters and orders of lists under a name",
     "audit": "read and verify the audit log",
     "grants": "list, grant and remove roles of users",
     "tokens": "list, create and revoke tokens of the API",

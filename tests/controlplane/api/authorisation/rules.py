@@ -19,11 +19,13 @@ OPERATIONS: Final = _rules(
         "member": """
         access_get_caller health_get_site_health storage_get_storage access_list_tokens
         access_revoke_token
+        saved_views_list_views saved_views_save_view saved_views_change_view
+        saved_views_delete_view
         access_list_audit access_get_verification alerts_list_alerts clusters_routes_list_clusters
         clusters_fleet_list_fleet
         queries_edges_list_key_groupings
         lab_list_experiments lab_get_experiment lab_list_runs lab_estimate_run lab_list_queue
-        lab_get_run lab_get_table
+        lab_get_run lab_get_table lab_get_claims lab_compare_runs lab_export_run
         """,
         "session": "access_make_token",
         "viewer": """
@@ -41,7 +43,8 @@ OPERATIONS: Final = _rules(
         streams_admission_admit_what_if streams_stream_schemas_get_schema
         streams_stream_schemas_preview_schema streams_dead_letters_list_dead_letters
         streams_dead_letters_export_dead_letters queries_routes_list_queries
-        queries_routes_check_query queries_routes_get_query queries_routes_list_results
+        queries_routes_check_query queries_drafts_explain_query streams_maps_get_map
+        queries_routes_get_query queries_routes_list_results
         queries_feed_follow_query queries_keys_get_keys queries_edges_list_drop_rules
         proposals_list_planners proposals_list_proposals proposals_estimate_proposal
         proposals_list_computing_queue proposals_get_proposal proposals_get_allowed
@@ -67,6 +70,8 @@ OPERATIONS: Final = _rules(
         streams_stream_schemas_infer_schema streams_dead_letters_replay_dead_letters
         streams_dead_letters_delete_dead_letters streams_records_append_records
         queries_routes_submit_query queries_routes_submit_queries
+        queries_drafts_preview_query queries_drafts_cancel_preview
+        streams_maps_declare_coordinates
         queries_routes_end_queries queries_routes_end_query queries_edges_set_drop_rule
         queries_edges_remove_drop_rule queries_edges_set_key_grouping
         queries_edges_set_task_count queries_edges_set_aggregator
@@ -78,7 +83,7 @@ OPERATIONS: Final = _rules(
         proposal_comments_add_reason comparisons_request_comparison
         comparisons_cancel_comparison comparisons_leave_out_actions policies_add_exclusion
         policies_remove_exclusion clusters_lifecycle_add_demo lab_request_run lab_delete_run
-        lab_cancel_run lab_run_again integrations_attached_remove_job
+        lab_cancel_run lab_run_again lab_change_run integrations_attached_remove_job
         """,
         "approver": """
         proposals_approve_proposal proposals_reject_proposal proposals_withdraw_proposal
@@ -104,48 +109,55 @@ PAGES: Final = _rules(
         "anyone": "healthz readyz login sso sso-callback",
         "person": "logout account password-change session-end sessions-end",
         "member": """
-        metrics fleet audit tokens token-make token-revoke webhooks system system-storage
-        system-banner help
+        metrics fleet navigation-status alerts audit list-file view-save view-change view-delete
+        tokens token-make token-revoke webhooks system system-storage
+        system-banner help search
         """,
         "viewer": """
-        cluster cluster-charts cluster-summary cluster-cards cluster-strip cluster-flow
+        cluster cluster-list-file cluster-charts cluster-summary cluster-cards cluster-strip cluster-flow
         cluster-node-list cluster-nodes-csv
-        explain query-live node node-live node-charts node-tasks-csv
+        cluster-actions alert explain query-live node node-live node-charts node-tasks-csv
         streams stream-suggest stream-schema dead-letters dead-letters-export stream
-        stream-what-if split-nodes stream-charts stream-drops queries query-check query
+        stream-what-if split-nodes stream-live stream-map query-map stream-charts
+        stream-drops queries query-check
+        query-explain query
         query-results query-charts query-keys query-keys-live query-keys-groupings
         query-keys-history query-keys-charts comparisons comparison comparison-charts
         proposal-effects ledger ledger-charts proposals proposal-form proposal proposal-charts
         step-charts proof-charts proposal-actions proposal-comments actions-json actions-csv
         policy decisions shedding shedding-live
         shedding-history shedding-ladder-csv shedding-kept-csv shedding-charts lab lab-run
-        lab-charts lab-csv lab-json lab-html lab-experiment attached attached-query
-        attached-charts
+        lab-charts lab-csv lab-json lab-html lab-svg lab-comparison lab-estimate
+        lab-experiment attached attached-query attached-charts
         """,
         "operator": """
+        alert-acknowledge alert-silence alert-withdraw alert-silence-form alert-note-form
         explain-request demo-add cluster-start cluster-stop cluster-nodes cluster-limits
         node-capacity node-form stream-new dead-letters-replay dead-letters-delete split-capacity
-        stream-characteristics stream-redirect drop-set drop-lift query-new query-end
+        stream-characteristics stream-redirect drop-set drop-lift query-new
+        stream-coordinates query-preview query-preview-cancel query-end
         query-retention query-key-grouping query-task-count query-aggregator-count
         query-aggregator comparison-ask comparison-cancel proposal-without proposal-ask
         request-again proposal-verb comment-add proposal-reason exclusion-add exclusion-remove
         shedding-arm shedding-disarm
-        shedding-activate shedding-release shedding-weights lab-cancel lab-again lab-delete
-        attached-remove stream-schema:post
+        shedding-activate shedding-release shedding-weights lab-cancel lab-again lab-change
+        lab-delete attached-remove stream-schema:post
         """,
-        "any admin": "webhook-add grants",
+        "any admin": "webhook-add grants cluster-import",
         "admin": """
-        cluster-master stuck-batch skip-batch incident-decide policy-change blackout-add
+        cluster-create cluster-master stuck-batch skip-batch incident-decide policy-change blackout-add
         blackout-remove webhook webhook-change webhook-switch webhook-secret webhook-test
         webhook-remove webhook-again audit-verify grant-set grant-revoke
         """,
     }
 )
 # By route; and what a socket does on a message of the browser (receive_json) or of a channel layer.
-SOCKETS: Final = {"ws/clusters/<slug:slug>/": "viewer"}
+SOCKETS: Final = {"ws/clusters/<slug:slug>/": "viewer", "ws/fleet/": "member"}
 SOCKET_MESSAGES: Final = {
-    "receive_json": "viewer",
+    "receive_json": "member",
+    "access_changed": "member",
     "cluster_sample": "viewer",
     "cluster_event": "viewer",
-    "access_changed": "viewer",
+    "fleet_sample": "viewer",
+    "fleet_event": "viewer",
 }

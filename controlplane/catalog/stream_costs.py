@@ -1,0 +1,64 @@
+"""What streams cost: their mean rate and the size of their records, stored for lists."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import numpy as np
+from django.conf import settings
+from django.db import connection, transaction
+
+from controlplane import arrivals
+from controlplane.models import Cluster, Stream
+from controlplane.wire.errors import LogUnavailable
+from controlplane.wire.log import open_log
+
+# The mean rate is over this time.
+MEAN_OVER: Final = timedelta(hours=1)
+
+
+def record_stream_costs(cluster: Cluster, now: datetime) -> int:
+    """Store mean rate and bytes per record of a cluster's streams; return how many were written.
+
+    The size is that of the newest block in the log, in the format of the log; a stream without
+    blocks keeps the last one.
+    """
+    known = dict(Stream.objects.filter(cluster=cluster).values_list("pk", "record_bytes"))
+    ids = sorted(known)
+    if not ids:
+        return 0
+    means = _mean_rates(cluster, now, ids)
+    sizes = known | _record_bytes(cluster, ids)
+    adapted = connection.ops.adapt_datetimefield_value(now)
+    rows = [(means.get(pk, 0.0), sizes[pk], adapted, pk) for pk in ids]
+    table = connection.ops.quote_name(Stream._meta.db_table)  # noqa: SLF001 - public API
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.executemany(
+            f"UPDATE {table} SET mean_rate = %s, record_bytes = %s, measured_at = %s"  # noqa: S608
+            " WHERE id = %s",
+            rows,
+        )
+    return len(rows)
+
+
+def _mean_rates(cluster: Cluster, now: datetime, ids: list[int]) -> dict[int, float]:
+    """Return the mean records/s of the last hour by stream, of those that are counted."""
+    history = arrivals.rates_between(cluster, now - MEAN_OVER, now, ids)
+    if not history.rates.size:
+        return {}
+    counted = ~np.isnan(history.rates)
+    totals, periods = np.nansum(history.rates, axis=1), counted.sum(axis=1)
+    means = totals / np.maximum(periods, 1)
+    return dict(zip(history.streams.tolist(), means.tolist(), strict=True))
+
+
+def _record_bytes(cluster: Cluster, ids: list[int]) -> dict[int, float]:
+    """Return the bytes of a record by stream, of those with a block in the log."""
+    try:
+        newest = open_log(cluster.log_url, cluster.slug, settings.REDIS_URL).newest_entries(ids, 1)
+    except LogUnavailable:
+        return {}
+    return {
+        stream: len(entries[-1].block) / entries[-1].records
+        for stream, entries in newest.items()
+        if entries and entries[-1].records
+    }

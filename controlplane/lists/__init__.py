@@ -1,0 +1,1 @@
+"""The lists of the pages: their kinds, saved views, and exports."""

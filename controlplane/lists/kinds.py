@@ -1,0 +1,156 @@
+"""The kinds of lists: fields, common filters, rows and columns, declared once for all uses.
+
+Filter bars, saved views and exports are derived from them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from django.db.models import Q
+
+from controlplane.access import audit
+from controlplane.access.roles import Actor
+from controlplane.catalog import queries, streams
+from controlplane.errors import NotFound
+from controlplane.lists.columns import (
+    AUDIT_COLUMNS,
+    DECISION_COLUMNS,
+    PROPOSAL_COLUMNS,
+    QUERY_COLUMNS,
+    STREAM_COLUMNS,
+    ExportColumn,
+)
+from controlplane.models import Cluster
+from controlplane.pagination.filter_text import FilterField
+from controlplane.pagination.listing import Filters, Listing
+from controlplane.proposals import listing as proposals
+from controlplane.watch import decision_log
+
+
+@dataclass(frozen=True)
+class CommonFilter:
+    """A filter that people use often, with its title."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class ListScope:
+    """Whose rows a list has: the reader, and the cluster of the page, None for all clusters."""
+
+    reader: Actor
+    cluster: Cluster | None = None
+
+
+@dataclass(frozen=True)
+class ListKind:
+    """A kind of list.
+
+    `noun`: its rows in the plural; `default`: the filter text of an address without one; `rows`:
+    returns the filtered rows of a scope by the values of a query string; `between`: the condition
+    of a time range, None for a list that has no times; `is_of_cluster`: False for all clusters.
+    """
+
+    name: str
+    noun: str
+    fields: Sequence[FilterField]
+    common: Sequence[CommonFilter]
+    columns: Sequence[ExportColumn]
+    filters: type[Filters]
+    rows: Callable[[ListScope, Mapping[str, Any]], Listing[Any, Any]]
+    default: str = ""
+    example: str = ""
+    between: Callable[[datetime, datetime], Q] | None = None
+    is_of_cluster: bool = True
+
+    def within(
+        self, listing: Listing[Any, Any], start: datetime, stop: datetime
+    ) -> Listing[Any, Any]:
+        """Return the rows of a listing in the time range from start to stop (excluded)."""
+        if self.between is None:
+            return listing
+        return replace(listing, rows=listing.rows.filter(self.between(start, stop)))
+
+
+def list_kind(name: str) -> ListKind:
+    """Return the kind of list with a name. Raises `NotFound`."""
+    if name not in KINDS:
+        raise NotFound("list", name)
+    return KINDS[name]
+
+
+def _cluster_of(scope: ListScope) -> Cluster:
+    if scope.cluster is None:
+        raise ValueError("This list belongs to a cluster")
+    return scope.cluster
+
+
+def _queries(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
+    return queries.queries_listing(_cluster_of(scope), queries.QueryFilters.of(values))
+
+
+def _streams(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
+    return streams.streams_listing(_cluster_of(scope), streams.StreamFilters.of(values))
+
+
+def _proposals(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
+    return proposals.proposals_listing(_cluster_of(scope), proposals.ProposalFilters.of(values))
+
+
+def _decisions(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
+    filters = decision_log.DecisionFilters.of(values)
+    return decision_log.decisions_listing(_cluster_of(scope), filters)
+
+
+def _audit(scope: ListScope, values: Mapping[str, Any]) -> Listing[Any, Any]:
+    return audit.audit_listing(audit.AuditFilters.of(values, reader=scope.reader))
+
+
+_ALL: Final[Sequence[ListKind]] = (
+    ListKind(
+        "queries", "queries", queries.FIELDS,
+        (CommonFilter("Live", "state:live"), CommonFilter("Failed", "state:failed"),
+         CommonFilter("Pending", "state:pending"), CommonFilter("Ended", "state:ended"),
+         CommonFilter("Split", "state:live tasks>1"), CommonFilter("All", "")),
+        QUERY_COLUMNS, queries.QueryFilters, _queries,
+        default="state:live", example="state:running node:3 rate>10",
+    ),
+    ListKind(
+        "streams", "streams", streams.FIELDS,
+        (CommonFilter("All", ""), CommonFilter("Read", "queries>0"),
+         CommonFilter("Not read", "queries:0"), CommonFilter("With drop rules", "has:drops"),
+         CommonFilter("Without a schema", "-has:schema")),
+        STREAM_COLUMNS, streams.StreamFilters, _streams, example="rate>100 split:0 has:drops",
+    ),
+    ListKind(
+        "proposals", "proposals", proposals.FIELDS,
+        (CommonFilter("All", ""), CommonFilter("Open", "state:open"),
+         CommonFilter("Ready for approval", "state:ready"),
+         CommonFilter("Completed", "state:done"), CommonFilter("Failed", "state:failed,stale")),
+        PROPOSAL_COLUMNS, proposals.ProposalFilters, _proposals,
+        example="state:ready planner:placement actions>100",
+    ),
+    ListKind(
+        "decisions", "decisions", decision_log.FIELDS,
+        (CommonFilter("All", ""), CommonFilter("Acted", "reason:acted,redirected"),
+         CommonFilter("Failed", "reason:failed,no_planner"),
+         CommonFilter("With a proposal", "proposal>0")),
+        DECISION_COLUMNS, decision_log.DecisionFilters, _decisions,
+        example="reason:acted times>10",
+        between=lambda start, stop: Q(last_at__gte=start, first_at__lt=stop),
+    ),
+    ListKind(
+        "audit", "entries", audit.FIELDS,
+        (CommonFilter("All", ""), CommonFilter("By people", "by:user"),
+         CommonFilter("By Weir", "by:weir"), CommonFilter("Proposals", "action:proposal."),
+         CommonFilter("Policies and grants", "action:policy.,grant."),
+         CommonFilter("Logins", "action:login")),
+        AUDIT_COLUMNS, audit.AuditFilters, _audit, example="by:user action:query. on:trip",
+        between=lambda start, stop: Q(at__gte=start, at__lt=stop), is_of_cluster=False,
+    ),
+)  # fmt: skip
+KINDS: Final[Mapping[str, ListKind]] = MappingProxyType({kind.name: kind for kind in _ALL})

@@ -1,0 +1,43 @@
+"""Decisions of a time range with folded repeats: equal outcomes of a period are one row."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from controlplane.models import Decision
+from controlplane.pagination.folding import fold_rows
+from controlplane.pagination.listing import Listing
+from controlplane.pagination.pages import Page, page_range
+
+_COLUMNS: Final = ("loop", "code", "proposal")
+
+
+@dataclass(frozen=True)
+class FoldedDecision:
+    """Decisions of a loop with the same reason and proposal; `decision`: the newest of them.
+
+    `repeats`: how often the loop decided so, from `first` to `last`.
+    """
+
+    decision: Decision
+    repeats: int
+    first: datetime
+    last: datetime
+
+
+def folded_decisions(
+    listing: Listing[Decision, Decision], period: timedelta, number: int, per_page: int
+) -> Page[FoldedDecision]:
+    """Return a page of a listing with decisions folded per period, the newest first."""
+    folds = fold_rows(
+        listing.rows, _COLUMNS, period, first="first_at", last="last_at", count="count"
+    )
+    number, places = page_range(len(folds), number, per_page)
+    shown = folds[places.start : places.stop]
+    newest: dict[int, Any] = Decision.objects.in_bulk([fold.newest for fold in shown])
+    rows: Sequence[FoldedDecision] = [
+        FoldedDecision(newest[fold.newest], fold.count, fold.first, fold.last)
+        for fold in shown if fold.newest in newest
+    ]  # fmt: skip
+    return Page(rows, len(folds), number, per_page)

@@ -1,0 +1,133 @@
+"""A list page: its rows by the filter text, order and page number of the address."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.http import HttpResponse
+
+from controlplane.errors import Invalid
+from controlplane.lists.kinds import ListKind, ListScope
+from controlplane.lists.saved_views import default_view, saved_views
+from controlplane.models import SavedView
+from controlplane.pagination.filter_text import BadFilter
+from controlplane.pagination.listing import Listing
+from controlplane.pagination.pages import Page
+from dashboard.guards import PageRequest
+from dashboard.lists.filter_bar import FilterBar, filter_bar
+from dashboard.lists.parameters import EXPLAIN, require_known
+from dashboard.responses import render_page
+from dashboard.time_range import TimeRange
+
+PER_PAGE: Final = 100
+RANGE_NAMES: Final = ("range", "from", "to")
+# Parameters of the address that are terms of the filter text, too.
+_TERMS: Final[Mapping[str, str]] = {
+    "state": "state:{}", "node": "node:{}", "stream": 'stream="{}"', "split": "split:{}",
+    "planner": "planner:{}", "loop": "loop:{}", "code": "reason:{}", "q": '"{}"',
+    "cluster": "cluster={}", "action": 'action="{}"', "request": "request={}",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ListPage:
+    """A list of a page: its rows; none, with the fault in the bar, if the filter has one."""
+
+    kind: ListKind
+    bar: FilterBar
+    order: str
+    listing: Listing[Any, Any] | None
+    page: Page[Any]
+    views: Sequence[SavedView] = ()
+
+    @property
+    def status(self) -> int:
+        """Return the HTTP status of the response."""
+        return 200 if self.listing is not None else 422
+
+    @property
+    def is_filtered(self) -> bool:
+        """Return True if the filter text is not that of an address without one."""
+        return self.bar.text != self.kind.default
+
+
+def list_page(
+    request: PageRequest,
+    kind: ListKind,
+    *,
+    time_range: TimeRange | None = None,
+    others: Collection[str] = (),
+) -> ListPage:
+    """Return the page of a list that the address names.
+
+    `others`: the page's parameters that are no filters. Raises `Invalid` for other faults than
+    those of the filter text.
+    """
+    values = list_values(request, kind, others)
+    scope = ListScope(request.actor, request.cluster)
+    listing: Listing[Any, Any] | None = None
+    fault: BadFilter | None = None
+    page: Page[Any] = Page([], 0, 1, PER_PAGE)
+    try:
+        listing = kind.rows(scope, values)
+        if time_range is not None:
+            listing = kind.within(listing, time_range.start, time_range.end)
+        page = listing.page
+    except BadFilter as bad:
+        listing, fault = None, bad
+    bar = filter_bar(kind, str(values.get("filter", "")), fault)
+    views = saved_views(request.actor, kind.name)
+    return ListPage(kind, bar, str(values.get("order", "")), listing, page, views)
+
+
+def list_values(
+    request: PageRequest, kind: ListKind, others: Collection[str] = ()
+) -> dict[str, Any]:
+    """Return the values of the filters in an address, as one filter text.
+
+    An address without parameters has those of the user's default view, one without a filter the
+    default filter of the list. Raises `Invalid` for unknown parameters.
+    """
+    names = {item.name for name, item in kind.filters.parameters().items()}
+    require_known(request, {*names, *others})
+    given = {
+        name: value
+        for name, value in request.GET.dict().items()
+        if name in names and name != EXPLAIN
+    }
+    terms = [
+        pattern.format(str(given.pop(name)).replace('"', ""))
+        for name, pattern in _TERMS.items()
+        if name in given and _is_term(given, name)
+    ]
+    for name in _TERMS:
+        given.pop(name, None)
+    view = None if request.GET else default_view(request.actor, kind.name)
+    if view is not None:
+        order = {"order": view.order} if view.order else {}
+        return {"per_page": PER_PAGE, **order, "filter": view.filter}
+    has_filter = any(name in request.GET for name in ("filter", *_TERMS))
+    text = str(given.pop("filter", "")) if has_filter else kind.default
+    return {"per_page": PER_PAGE, **given, "filter": " ".join([*terms, text]).strip()}
+
+
+def _is_term(given: Mapping[str, Any], name: str) -> bool:
+    """Return whether a parameter has a value; an empty one selects all rows."""
+    return bool(str(given[name]).strip())
+
+
+def render_list_page(
+    request: PageRequest, template: str, fragment: str, shown: ListPage, context: dict[str, Any]
+) -> HttpResponse:
+    """Render the fragment of a list for a live update, the whole page otherwise."""
+    is_fragment = request.htmx and not request.htmx.boosted
+    values = {"list": shown, "page": shown.page, "bar": shown.bar} | context
+    return render_page(request, fragment if is_fragment else template, values, shown.status)
+
+
+def require_readable(listing: ListPage) -> Listing[Any, Any]:
+    """Return the listing of a page. Raises `Invalid` if its filter has a fault."""
+    if listing.listing is None:
+        fault = listing.bar.fault
+        raise Invalid({"filter": [fault.message if fault is not None else "Cannot be read"]})
+    return listing.listing

@@ -1,0 +1,36 @@
+"""The headline of the list of proposals."""
+
+from django.db.models import Count, Min
+from django.urls import reverse
+from django.utils import timezone
+
+from controlplane.models import Cluster, Proposal
+from controlplane.plans.proposal_states import State
+from dashboard import numbers
+from dashboard.lists.headline import ListHeadline, counted
+
+_ACTIVE = (State.APPROVED, State.EXECUTING, State.PAUSED, State.ROLLING_BACK)
+
+
+def list_headline(cluster: Cluster) -> ListHeadline:
+    """Return how many proposals wait for approval, and which one is executed."""
+    proposals = Proposal.objects.filter(cluster=cluster)
+    ready = proposals.filter(state=State.READY).aggregate(
+        count=Count("pk"), oldest=Min("requested_at"), first=Min("pk")
+    )
+    active = proposals.filter(state__in=_ACTIVE).only("pk", "state").order_by("pk").first()
+    why = f"Proposal {active.pk} is {active.state}." if active is not None else ""
+    if ready["count"]:
+        waits = numbers.duration(timezone.now() - ready["oldest"])
+        what = (
+            f"{counted(ready['count'], 'proposals')} ready for approval; the oldest waits {waits}"
+        )
+        link = reverse("proposal", args=[cluster.slug, ready["first"]])
+        return ListHeadline(what, "info", why, link, f"Review proposal {ready['first']}")
+    if active is not None:
+        link = reverse("proposal", args=[cluster.slug, active.pk])
+        return ListHeadline(why.rstrip("."), "info", "", link, "Show its execution")
+    computing = proposals.filter(state=State.COMPUTING).count()
+    if computing:
+        return ListHeadline(f"{counted(computing, 'proposals')} computed now", "info")
+    return ListHeadline("No proposal waits")

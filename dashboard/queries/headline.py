@@ -1,0 +1,23 @@
+"""The headline of the list of queries."""
+
+from django.urls import reverse
+
+from controlplane.catalog.queries import state_counts
+from controlplane.models import Cluster
+from dashboard import thresholds
+from dashboard.lists.headline import ListHeadline, counted
+
+
+def list_headline(cluster: Cluster) -> ListHeadline:
+    """Return how many queries run, and how many failed or wait for a node."""
+    counts = state_counts(cluster)
+    running, failed, pending = (counts[name] for name in ("running", "failed", "pending"))
+    runs = f"{counted(running, 'queries')} {'runs' if running == 1 else 'run'}"
+    waits = f"{counted(pending, 'queries')} wait for a node." if pending else ""
+    if failed:
+        what = f"{counted(failed, 'queries')} failed; {runs}"
+        link = f"{reverse('queries', args=[cluster.slug])}?filter=state:failed"
+        return ListHeadline(what, thresholds.BAD, waits, link, "Show failed queries")
+    if not running and not pending:
+        return ListHeadline("No query is live", "", "Ended queries stay listed for some hours.")
+    return ListHeadline(runs, thresholds.WARN if pending else thresholds.GOOD, waits)

@@ -1,0 +1,102 @@
+"""What queries and streams cost: stored measures, sharing, lists in their order."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+from django.utils import timezone
+
+from controlplane.access.roles import Actor
+from controlplane.catalog.queries import QueryFilters, queries_listing
+from controlplane.catalog.query_costs import record_query_costs, shared_counts
+from controlplane.catalog.stream_costs import record_stream_costs
+from controlplane.catalog.streams import StreamFilters, streams_listing
+from controlplane.connections import redis_client
+from controlplane.explain.query_report import query_report
+from controlplane.models import Cluster, MetricSample, Node, Query, Stream, Task
+from controlplane.wire import measures
+from tests.support import cluster as made
+
+
+@pytest.fixture
+def sf(operator: Actor) -> Cluster:
+    cluster = made.small_cluster(operator)
+    made.placed(operator, cluster, {"a": ["s0"], "b": ["s0", "s1"], "c": ["s5"], "d": ["s0"]})
+    node = Node.objects.get(cluster=cluster, index=1)
+    Task.objects.filter(query__name__in=("a", "b")).update(node=node)
+    Task.objects.filter(query__name="d").update(node=Node.objects.get(cluster=cluster, index=2))
+    cluster.refresh_from_db()
+    return cluster
+
+
+def write_measures(cluster: Cluster, node: int, rows: Sequence[tuple[str, int, int]]) -> None:
+    ids = dict(cluster.queries.values_list("name", "pk"))
+    table = np.array([[ids[name], 0, records, size] for name, records, size in rows], np.int64)
+    data = measures.packed(1000, table)
+    measures.write(redis_client(), cluster.slug, node, 1, data)
+
+
+def add_sample(cluster: Cluster, moment: datetime, p95: Sequence[float]) -> None:
+    values = {"t": moment.timestamp() * 1000, "node_p95": list(p95), "split_latency": [40.0, 70.0]}
+    MetricSample.objects.create(cluster=cluster, resolution=1, t=moment, values=values)
+
+
+def test_costs_of_running_queries_are_stored(sf: Cluster) -> None:
+    now = timezone.now()
+    write_measures(sf, 1, [("a", 50, 700), ("b", 200, 100)])
+    add_sample(sf, now - timedelta(seconds=5), [10.0, 400.0, 30.0, 40.0])
+    assert record_query_costs(sf, now) == 2
+    a = Query.objects.get(cluster=sf, name="a")
+    figures = (a.records_per_s, a.latency_ms, a.state_bytes, a.shared_with, a.measured_at)
+    assert figures == (50.0, 400.0, 700, 1, now)
+    assert Query.objects.get(cluster=sf, name="c").measured_at is None
+    # Equal figures are not written again; those of an ended query are removed.
+    assert record_query_costs(sf, now + timedelta(seconds=30)) == 0
+    Query.objects.filter(pk=a.pk).update(state="ended")
+    record_query_costs(sf, now + timedelta(seconds=60))
+    a.refresh_from_db()
+    assert (a.records_per_s, a.measured_at) == (0.0, None)
+
+
+@pytest.mark.parametrize(
+    ("order", "names"),
+    [("-records", "badc"), ("records", "cdab"), ("-bytes", "abdc"), ("-shared", "badc")],
+)
+def test_lists_are_sorted_by_cost_over_all_pages(sf: Cluster, order: str, names: str) -> None:
+    write_measures(sf, 1, [("a", 50, 700), ("b", 200, 100)])
+    record_query_costs(sf, timezone.now())
+    pages = [
+        queries_listing(sf, QueryFilters(order=order, per_page=2, page=number)).page.rows
+        for number in (1, 2)
+    ]
+    listed = "".join(row.query.name for page in pages for row in page)
+    assert listed == names
+    page = queries_listing(sf, QueryFilters(filter="records>100 bytes<=100")).page
+    assert [row.query.name for row in page.rows] == ["b"]
+
+
+def test_sharing_is_that_of_the_page_of_a_query(sf: Cluster) -> None:
+    counts = shared_counts(sf)
+    for query in Query.objects.filter(cluster=sf):
+        assert counts[query.pk] == query_report(query).shared_count, query.name
+    assert sorted(counts.values()) == [0, 0, 1, 1]
+
+
+def test_streams_have_latency_and_order_of_their_costs(sf: Cluster) -> None:
+    add_sample(sf, timezone.now(), [10.0])
+    sizes = {"s0": (100.0, 10.0, 7.0), "s1": (10.0, 900.0, 3.0)}
+    for name, (rate, size, mean) in sizes.items():
+        Stream.objects.filter(cluster=sf, name=name).update(
+            rate=rate, record_bytes=size, mean_rate=mean
+        )
+    rows = streams_listing(sf, StreamFilters(order="-bytes")).page.rows
+    listed = [(row.stream.name, row.bytes_per_s) for row in rows[:2]]
+    assert listed == [("s1", 9000.0), ("s0", 1000.0)]
+    assert rows[0].split_latency_ms == {0: 40.0, 1: 70.0}[rows[0].stream.split]
+    assert streams_listing(sf, StreamFilters(order="-mean")).page.rows[0].stream.name == "s0"
+    page = streams_listing(sf, StreamFilters(filter="bytes>5000 mean<5")).page
+    assert [row.stream.name for row in page.rows] == ["s1"]
+    assert record_stream_costs(sf, timezone.now()) == 6
+    # Without blocks in the log, the last size stays.
+    assert Stream.objects.get(cluster=sf, name="s1").record_bytes == 900.0
