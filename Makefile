@@ -18,8 +18,9 @@ PYTHON ?= $(shell for name in /usr/bin/python3 python3 python3.13 python3.12 pyt
 
 # What pytest is given: make test T='tests/algorithms -k seed'
 T ?=
-# Processes that share the tests; more of them than cores gain nothing and reach time limits.
-N ?= 2
+# Processes that share the tests: two of them wait for a whole Weir most of the time, the third uses
+# the processor meanwhile. With more, tests reach their time limits.
+N ?= 3
 # The sample of make mutants.
 SEED ?= 1
 
@@ -38,6 +39,8 @@ test: $(INSTALLED) ## install what is missing and run all tests
 	exec env CHROMIUM="$$chromium" POSTGRES="$$postgres" JAVA_HOME="$$java" $(PY) -m pytest -n $(N) \
 	--dist loadscope --no-loadscope-reorder $(T)
 
+# Nearly all of it starts Spark: a process per core.
+nightly: N := 2
 nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else takes many starts of Spark, all examples of laws
 	@chromium="$$(.ci/chromium)" && postgres="$$(.ci/postgres)" && java="$$($(PY) -m controlplane.runtime.java $(VENV)/java)" && \
 	exec env WEIR_SCHEDULES=20 WEIR_LAWS=100 CHROMIUM="$$chromium" \
@@ -46,7 +49,7 @@ nightly: $(INSTALLED) ## twenty random schedules of plans and kills, what else t
 	tests/workers/pipeline/test_repartition.py tests/workers/pipeline/test_exactly_once.py \
 	tests/workers/pipeline/test_poison_query.py tests/workers/pipeline/test_standalone.py \
 	tests/workers/pipeline/test_kafka_log.py tests/workers/pipeline/test_fallbacks.py \
-	tests/workers/pipeline/test_ladder_kill.py \
+	tests/workers/pipeline/test_ladder_kill.py tests/workers/attach/test_real_job.py \
 	tests/workers/pipeline/laws \
 	tests/workers/pipeline/engine/differential/test_through_spark.py \
 	tests/end_to_end/test_restart_groups.py tests/end_to_end/test_data_sets.py \

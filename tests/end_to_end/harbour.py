@@ -7,8 +7,8 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -103,6 +103,21 @@ class Recovery:
     results: float
 
 
+@contextmanager
+def running_harbour(folder: Path) -> Iterator["Harbour"]:
+    """Start a Weir of its own, without a demonstration; yield its harbour with measured rates."""
+    weir = RunningWeir(folder / "data", ENVIRONMENT)
+    weir.start()
+    try:
+        harbour = Harbour(weir)
+        harbour.begin()
+        harbour.settle()
+        yield harbour
+    finally:
+        weir.end()
+    assert weir.processes() == []
+
+
 class Harbour(Coast):
     """The cluster, executions of mixed plans with one action a step, and its processes.
 
@@ -116,11 +131,6 @@ class Harbour(Coast):
         # The steps of the plans before the present one.
         self._steps_before = self._berths = 0
         self._rate: float | None = None
-
-    def stop_cluster(self, slug: str) -> None:
-        """Stop another cluster, and wait until its driver has ended: `kill` knows one driver."""
-        self.api.post(f"{self.weir.url}/api/v1/clusters/{slug}/stop", json={}).raise_for_status()
-        self.wait(lambda: not self.processes.of("driver"))
 
     def execute(self) -> None:
         """Request and approve a mixed plan; one action a step makes its execution last."""

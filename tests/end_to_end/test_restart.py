@@ -1,26 +1,25 @@
-"""All processes of the shared Weir are killed at once while a mixed plan is executed.
+"""All processes of a Weir of its own are killed at once while a mixed plan is executed.
 
 On the default tolerances of the policy. `make nightly` kills them in groups and in pairs, and stops
 each for 90 s (`test_restart_groups.py`).
 """
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
-from tests.end_to_end.harbour import Harbour
+from tests.end_to_end.harbour import Harbour, running_harbour
 from tests.end_to_end.weir_processes import COMMANDS, undeclared
-from tests.support.running_weir import RunningWeir
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture
-def harbour(weir: RunningWeir) -> Harbour:
-    """A cluster whose queries have results, beside the demonstration's, which is stopped."""
-    harbour = Harbour(weir)
-    harbour.stop_cluster("sf")
-    harbour.begin()
-    harbour.settle()
-    return harbour
+def harbour(tmp_path: Path) -> Iterator[Harbour]:
+    """A cluster whose queries have results, on a Weir without a demonstration."""
+    with running_harbour(tmp_path) as harbour:
+        yield harbour
 
 
 def test_every_kind_of_process_is_killed() -> None:

@@ -7,12 +7,12 @@ run kills is in `test_restart.py`.
 import os
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.harbour import ENVIRONMENT, Harbour
+from tests.end_to_end.harbour import Harbour, running_harbour
 from tests.end_to_end.weir_processes import COMMANDS
-from tests.support.running_weir import RunningWeir
 
 pytestmark = [
     pytest.mark.spark,
@@ -29,18 +29,10 @@ STOPPED_S = 90.0
 
 
 @pytest.fixture
-def harbour(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Harbour]:
+def harbour(tmp_path: Path) -> Iterator[Harbour]:
     """A cluster whose queries have results, on a Weir without a demonstration."""
-    weir = RunningWeir(tmp_path_factory.mktemp("harbour") / "data", ENVIRONMENT)
-    weir.start()
-    try:
-        harbour = Harbour(weir)
-        harbour.begin()
-        harbour.settle()
+    with running_harbour(tmp_path) as harbour:
         yield harbour
-    finally:
-        weir.end()
-    assert weir.processes() == []
 
 
 def test_an_execution_survives_the_death_of_groups(harbour: Harbour) -> None:

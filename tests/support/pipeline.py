@@ -36,13 +36,21 @@ class Pipeline:
     offset: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.stores = {node: Memory() for node in range(self.nodes)}
+        self._start()
+
+    def restart(self) -> None:
+        """Do what a new driver does: read the offset from its text, and forget all but state."""
+        self.offset = json.loads(json.dumps(self.offset))
+        self._start()
+
+    def _start(self) -> None:
         for known in (client_of, log_of, tables_of):
             known.cache_clear()
         self.reader = LogReader(
             self.cluster, self.url, self.nodes, self.nodes, self.splits, self.max_records, 1 << 30,
             1 << 30, self.log_url,
         )  # fmt: skip
-        self.stores = {node: Memory() for node in range(self.nodes)}
 
     def publish(self, *ops: Action) -> None:
         """Publish the next routing version."""

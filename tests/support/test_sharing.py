@@ -1,11 +1,23 @@
 """Which tests a process starts next."""
 
-from tests.support.sharing import next_scope, scope_of
+from collections import deque
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from tests.support.sharing import Sharing, next_scope, scope_of
 
 WEIR = scope_of("tests/end_to_end/test_secrets.py::test_a")
 SPARK = scope_of("tests/workers/pipeline/test_ladder_kill.py::test_a")
 OTHER_SPARK = scope_of("tests/workers/attach/test_real_job.py::test_a")
+OWN_WEIR = scope_of("tests/end_to_end/test_restart.py::test_a")
 SMALL = scope_of("tests/test_language.py::test_a")
+
+
+def test_a_file_with_a_weir_of_its_own_runs_beside_the_shared_one() -> None:
+    assert scope_of("tests/end_to_end/test_operator_day.py::test_a") == WEIR
+    assert OWN_WEIR == "tests/end_to_end/test_restart.py"
+    assert next_scope([OWN_WEIR, SPARK, SMALL], [WEIR]) == OWN_WEIR
+    assert next_scope([SPARK, SMALL], [WEIR, OWN_WEIR]) == SMALL
 
 
 def test_spark_runs_in_one_process_beside_the_shared_weir() -> None:
@@ -14,3 +26,44 @@ def test_spark_runs_in_one_process_beside_the_shared_weir() -> None:
     assert next_scope([OTHER_SPARK, SMALL], [WEIR, SPARK]) == SMALL
     assert next_scope([OTHER_SPARK], [SPARK]) == OTHER_SPARK
     assert next_scope([OTHER_SPARK, SMALL], [SMALL]) == OTHER_SPARK
+
+
+@dataclass(eq=False)
+class Process:
+    """A process of a run, which is sent the indices of tests."""
+
+    tests: deque[int] = field(default_factory=deque)
+    shutting_down: bool = False
+    gateway: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(id=""))
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        self.tests.extend(indices)
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def test_every_test_is_run_once_and_finished_ones_are_forgotten() -> None:
+    options = SimpleNamespace(loadscopereorder=False)
+    config = SimpleNamespace(getvalue=lambda _: ["popen"] * 3, option=options)
+    sharing, processes = Sharing(config), [Process() for _ in range(3)]
+    files = (
+        "end_to_end/test_operator_day",
+        "end_to_end/test_restart",
+        "test_language",
+        "test_examples",
+    )
+    tests = [f"tests/{name}.py::test_{number}" for name in files for number in range(20)]
+    for process in processes:
+        sharing.add_node(process)
+        sharing.add_node_collection(process, tests)
+    sharing.schedule()
+    run: list[str] = []
+    while busy := [process for process in processes if process.tests]:
+        for process in busy:
+            index = process.tests.popleft()
+            run.append(tests[index])
+            sharing.mark_test_complete(process, index)
+            assert sum(map(len, sharing.assigned_work.values())) <= 3 * len(processes)
+    assert sorted(run) == sorted(tests)
+    assert all(process.shutting_down for process in processes)

@@ -180,6 +180,24 @@ def test_replayed_batches_decide_alike(cluster: Cluster) -> None:
     assert cluster.counted(FIRST) == cluster.appended - cluster.dropped()[str(STREAM)]
 
 
+def test_a_driver_that_starts_again_drops_from_its_first_batch_on(cluster: Cluster) -> None:
+    """Killed in the middle of an overload: the position that is held is in the offset."""
+    ladder = input_ladder(STREAM, 1 / CAPACITY, parts=fine(), hold_ms=5_000)
+    cluster.pipeline.publish(*emulated(), SetLadder(ladder))
+    for records in (60, 60, *[250] * 15):
+        cluster.second(records)
+    for _ in range(2):
+        cluster.pipeline.restart()
+        row = cluster.second(250, repeat=2)
+        assert row["ladder_position"] > 0
+        assert row["ladder_dropped"]
+    for _ in range(15):
+        cluster.second(10)
+    assert (cluster.rows[-1]["ladder_position"], cluster.rows[-1]["waiting"]) == (0.0, 0)
+    kept = cluster.appended - cluster.dropped()[str(STREAM)]
+    assert [cluster.counted(query) for query in (FIRST, SECOND)] == [kept, kept]
+
+
 def test_an_emulated_node_gets_only_what_a_query_of_it_keeps(cluster: Cluster) -> None:
     """Its capacity is charged to the edge that keeps the most; the other node's query keeps all."""
     cost = Cost(STREAM, FIRST, ResourceKind.NODE, 0, 1 / CAPACITY)
