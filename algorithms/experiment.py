@@ -1,17 +1,44 @@
 """Experiments: one swept parameter, compared series, several seeds, a table."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from algorithms.claims import Claim
 from algorithms.errors import BadParameters
 from algorithms.estimates import MB, Estimate, total
-from algorithms.tables import FIGURES, Table
+from algorithms.tables import FIGURES, Cell, Table
 from algorithms.vocabulary import Parameters, Progress, parameter, portion, silent
 
 Measures = Mapping[str, Any]
 # (parameters with x at one of its values, seed, series, progress) -> (series, its measures)
 Trial = Callable[[Any, int, Sequence[str], Progress], Iterator[tuple[str, Measures]]]
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """A row of an experiment's table, and the seconds that its series took on its workload."""
+
+    series: str
+    cells: tuple[Cell, ...]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TrialRequest:
+    """The workload of one seed at one value of x; `share`: its estimated part of the run's time."""
+
+    point: Any
+    seed: int
+    share: float
+
+
+Emit = Callable[[ResultRow], None]
+
+
+def ignore(row: ResultRow) -> None:
+    """Ignore a row: the default of every run."""
 
 
 # A hundred times the seeds of the papers.
@@ -62,8 +89,9 @@ class Experiment:
     default. `series` are the algorithms compared by default, `choices` all that can be.
     `about` describes what it shows, where the paper has it, and what was chosen where the paper is
     silent. `trial` draws the workload of one seed and yields the measures of each series on it;
-    `measures` names them. Raises `ValueError` if x is named like another column of the table or of
-    its summary.
+    `measures` names them. `claims`: what the paper claims about the figure; they are tested on
+    runs whose parameters have at least the values of `claim_scale`. Raises `ValueError` if
+    x is named like another column of the table or of its summary.
     """
 
     planner: str
@@ -78,6 +106,8 @@ class Experiment:
     choices: tuple[str, ...]
     measures: tuple[str, ...]
     trial: Trial
+    claims: tuple[Claim, ...] = ()
+    claim_scale: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         taken = ("series", "seed", *self.measures, *FIGURES)
@@ -98,25 +128,59 @@ class Experiment:
         values: Sequence[float] | None = None,
         series: Sequence[str] | None = None,
         progress: Progress = silent,
+        emit: Emit = ignore,
     ) -> Table:
         """Run all points and return one row per (x, series, seed).
 
-        What `progress` raises stops the run. Raises `BadParameters` on parameters of another
-        experiment, values that x cannot take, and unknown or no series.
+        `emit` is called with each row as soon as it is computed. What `progress` and `emit` raise
+        stops the run. Raises `BadParameters` on parameters of another experiment, values that x
+        cannot take, and unknown or no series.
         """
         chosen = self.checked_series(self.series if series is None else series)
-        points = self.points(parameters, self.values if values is None else values)
-        trials = [(point, seed) for point in points for seed in range(parameters.seeds)]
+        requests = self.trial_requests(parameters, values, chosen)
         progress(0.0)
-        records = [
-            {self.x.name: getattr(point, self.x.name), "series": name, "seed": seed, **measures}
-            for number, (point, seed) in enumerate(trials)
-            for name, measures in self.trial(
-                point, seed, chosen, part(progress, number, len(trials))
-            )
-        ]
+        rows: list[ResultRow] = []
+        passed = 0.0
+        for request in requests:
+            within = portion(progress, passed, request.share)
+            for row in self.trial_rows(request.point, request.seed, chosen, within):
+                rows.append(row)
+                emit(row)
+            passed += request.share
         progress(1.0)
-        return Table.from_records(self.columns, records)
+        return self.table_of(rows)
+
+    def trial_requests(
+        self, parameters: Repeated, values: Sequence[float] | None, series: Sequence[str]
+    ) -> list[TrialRequest]:
+        """Return the trials of a run, in the order of their rows. Raises as `run`."""
+        points = self.points(parameters, self.values if values is None else values)
+        costs = [sum(point.estimate_trial(name).seconds for name in series) for point in points]
+        whole = sum(costs) * parameters.seeds
+        return [
+            TrialRequest(point, seed, cost / whole if whole else 1 / len(points) / parameters.seeds)
+            for point, cost in zip(points, costs, strict=True)
+            for seed in range(parameters.seeds)
+        ]
+
+    def trial_rows(
+        self, point: Repeated, seed: int, series: Sequence[str], progress: Progress = silent
+    ) -> Iterator[ResultRow]:
+        """Yield the rows of one trial, a row per series.
+
+        The seconds of the first series include drawing the workload.
+        """
+        x = getattr(point, self.x.name)
+        started = time.perf_counter()
+        for name, measures in self.trial(point, seed, series, progress):
+            record = {self.x.name: x, "series": name, "seed": seed, **measures}
+            cells = Table.from_records(self.columns, [record]).rows[0]
+            yield ResultRow(name, cells, time.perf_counter() - started)
+            started = time.perf_counter()
+
+    def table_of(self, rows: Sequence[ResultRow]) -> Table:
+        """Return the table of rows, in their order."""
+        return Table(self.columns, tuple(row.cells for row in rows))
 
     def estimate(
         self,
@@ -163,3 +227,29 @@ class Experiment:
 def part(progress: Progress, index: int, count: int) -> Progress:
     """Return a progress from 0 to 1 for part `index` of `count` equal parts."""
     return portion(progress, index / count, 1 / count)
+
+
+def with_claims(
+    experiments: Sequence[Experiment],
+    claims: Mapping[str, tuple[Claim, ...]],
+    scale: Mapping[str, float],
+) -> tuple[Experiment, ...]:
+    """Return the experiments with their claims, and the scale for those parameters they have.
+
+    Raises `ValueError` on claims of other experiments.
+    """
+    unknown = set(claims) - {item.name for item in experiments}
+    if unknown:
+        raise ValueError(f"claims of unknown experiments: {', '.join(sorted(unknown))}")
+    return tuple(
+        replace(
+            item,
+            claims=claims.get(item.name, ()),
+            claim_scale=tuple(
+                (field.name, scale[field.name])
+                for field in item.parameters.fields()
+                if field.name in scale and field.name != item.x.name
+            ),
+        )
+        for item in experiments
+    )

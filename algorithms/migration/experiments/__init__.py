@@ -2,10 +2,11 @@
 
 from typing import Final
 
-from algorithms.experiment import Experiment
+from algorithms.experiment import Experiment, with_claims
+from algorithms.migration.experiments.claims import CLAIMS, SCALE
 from algorithms.migration.experiments.figures import PLANNED
 from algorithms.migration.experiments.live import FIG15
 
-EXPERIMENTS: Final[tuple[Experiment, ...]] = (*PLANNED, FIG15)
+EXPERIMENTS: Final[tuple[Experiment, ...]] = with_claims((*PLANNED, FIG15), CLAIMS, SCALE)
 
 __all__ = ["EXPERIMENTS"]

@@ -2,15 +2,31 @@
 
 from typing import Final
 
-from algorithms.experiment import Experiment
+from algorithms.experiment import Experiment, with_claims
+from algorithms.partitioning.experiments.claims import CLAIMS, SCALE
 from algorithms.partitioning.experiments.courses import FIG9, FIG10, FIG13
 from algorithms.partitioning.experiments.skew import FIG4, FIG6, FIG7, FIG8
 from algorithms.partitioning.experiments.virtual import FIG11, FIG12, SLOTS
 from algorithms.partitioning.experiments.windows_and_keys import FREQUENT_KEYS, PANES, RELOCATIONS
 
-EXPERIMENTS: Final[tuple[Experiment, ...]] = (
-    FIG4, FIG6, FIG7, FIG8, FIG9, FIG10, FIG11, FIG12, FIG13, SLOTS, PANES,
-    RELOCATIONS, FREQUENT_KEYS,
-)  # fmt: skip
+EXPERIMENTS: Final[tuple[Experiment, ...]] = with_claims(
+    (
+        FIG4,
+        FIG6,
+        FIG7,
+        FIG8,
+        FIG9,
+        FIG10,
+        FIG11,
+        FIG12,
+        FIG13,
+        SLOTS,
+        PANES,
+        RELOCATIONS,
+        FREQUENT_KEYS,
+    ),
+    CLAIMS,
+    SCALE,
+)
 
 __all__ = ["EXPERIMENTS"]

@@ -2,19 +2,24 @@
 
 from typing import Final
 
-from algorithms.experiment import Experiment
+from algorithms.experiment import Experiment, with_claims
+from algorithms.placement.experiments.claims import CLAIMS, SCALE
 from algorithms.placement.experiments.departures import CHURN, DEPARTURES
 from algorithms.placement.experiments.static import OFFLINE, ONLINE, RATES
 from algorithms.placement.experiments.trips import LIVE_TRIPS, TRIPS
 
-EXPERIMENTS: Final[tuple[Experiment, ...]] = (
-    *OFFLINE,
-    *ONLINE,
-    *DEPARTURES,
-    *CHURN,
-    *RATES,
-    TRIPS,
-    LIVE_TRIPS,
+EXPERIMENTS: Final[tuple[Experiment, ...]] = with_claims(
+    (
+        *OFFLINE,
+        *ONLINE,
+        *DEPARTURES,
+        *CHURN,
+        *RATES,
+        TRIPS,
+        LIVE_TRIPS,
+    ),
+    CLAIMS,
+    SCALE,
 )
 
 __all__ = ["EXPERIMENTS"]

@@ -2,15 +2,29 @@
 
 from typing import Final
 
-from algorithms.experiment import Experiment
+from algorithms.experiment import Experiment, with_claims
 from algorithms.shedding.experiments.changes import FIG15A, FIG15B, FIG15C
+from algorithms.shedding.experiments.claims import CLAIMS, SCALE
 from algorithms.shedding.experiments.dimensionality import FIG14A, FIG14B, TABLE3
 from algorithms.shedding.experiments.fan_out import FIG13
 from algorithms.shedding.experiments.load_distribution import FIG10, FIG11A
 from algorithms.shedding.experiments.provision import FIG11C
 
-EXPERIMENTS: Final[tuple[Experiment, ...]] = (
-    FIG10, FIG11A, FIG11C, FIG13, FIG14A, FIG14B, TABLE3, FIG15A, FIG15B, FIG15C,
-)  # fmt: skip
+EXPERIMENTS: Final[tuple[Experiment, ...]] = with_claims(
+    (
+        FIG10,
+        FIG11A,
+        FIG11C,
+        FIG13,
+        FIG14A,
+        FIG14B,
+        TABLE3,
+        FIG15A,
+        FIG15B,
+        FIG15C,
+    ),
+    CLAIMS,
+    SCALE,
+)
 
 __all__ = ["EXPERIMENTS"]

@@ -1,0 +1,79 @@
+"""Compute the stored results of the experiments: `python -m algorithms.references [NAME ...]`.
+
+One seed, and workloads of a tenth of the papers' size or less, so that all of them take minutes.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+from algorithms.errors import PlanningError
+from algorithms.experiment import Experiment
+from algorithms.experiments import EXPERIMENTS
+from algorithms.references import reference_path
+
+# Smaller than the defaults, where an experiment has the parameter.
+_SMALL: Final[dict[str, Any]] = {
+    "seeds": 1, "queries": 5_000, "steps": 20_000, "lifetime": 2_000.0, "churn_every": 1_000,
+    "migrations": 50, "rounds": 3, "duration_s": 600, "points": 100, "lp_values": 5_000,
+}  # fmt: skip
+# These sweep what is reduced, and keep their defaults otherwise.
+_VALUES: Final[dict[str, tuple[float, ...]]] = {
+    "fig3d": (2_000.0, 5_000.0, 10_000.0, 20_000.0),
+    "fig4d": (2_000.0, 5_000.0, 10_000.0, 20_000.0),
+    "fig5d": (10.0, 100.0, 1_000.0, 10_000.0),
+    "fig6d": (300.0, 1_000.0, 3_000.0, 10_000.0),
+}
+# They keep the whole time: growing load, or the windows after the warm-up.
+_WHOLE_TIME: Final = ("fig14", "panes")
+# It runs a pipeline of its own.
+_LIVE: Final = ("migration", "fig15")
+_DIGITS: Final = 6
+
+
+def main(names: Sequence[str]) -> int:
+    """Compute the references of these experiments, or of all; return 1 if one failed."""
+    failed = 0
+    for known in EXPERIMENTS.values():
+        for item in known:
+            key = f"{item.planner}-{item.name}"
+            if (names and key not in names) or (item.planner, item.name) == _LIVE:
+                continue
+            started = time.monotonic()
+            try:
+                _write(item)
+            except (PlanningError, OSError) as refused:
+                failed += 1
+                sys.stderr.write(f"{key}: {refused}\n")
+                continue
+            sys.stdout.write(f"{key}: {time.monotonic() - started:.1f} s\n")
+            sys.stdout.flush()
+    return int(failed > 0)
+
+
+def _write(item: Experiment) -> None:
+    small = {
+        field.name: _SMALL[field.name]
+        for field in item.parameters.fields()
+        if field.name in _SMALL and field.name != item.x.name
+        and not (field.name == "duration_s" and item.name in _WHOLE_TIME)
+        and field.default != _SMALL[field.name]
+    }  # fmt: skip
+    table = item.run(item.parameters.from_mapping(small), _VALUES.get(item.name))
+    # Largest files would have every measure; pages draw those of the panels.
+    drawn = [item.x.name, "series", "seed", *(panel.y.name for panel in item.panels)]
+    places = [table.columns.index(name) for name in drawn]
+    rows = [[_short(row[place]) for place in places] for row in table.rows]
+    value = {"parameters": small, "columns": drawn, "rows": rows}
+    text = json.dumps(value, separators=(",", ":"))
+    reference_path(item.planner, item.name).write_text(text + "\n", "utf-8")
+
+
+def _short(cell: Any) -> Any:
+    return float(f"{cell:.{_DIGITS}g}") if isinstance(cell, float) else cell
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
