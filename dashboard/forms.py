@@ -84,7 +84,7 @@ def form_fields(
     return [
         {
             "field": field,
-            "title": _title(field),
+            "title": parameter_title(field),
             "letter": _titled(field)[1],
             "value": _form_field(field, values),
             "is_flag": field.type is bool,
@@ -94,7 +94,7 @@ def form_fields(
     ]
 
 
-def _title(field: ParameterField) -> str:
+def parameter_title(field: ParameterField) -> str:
     """Return the title of a parameter in plain words; of an unknown one from its name."""
     return _titled(field)[0] or field.name.replace("_", " ").capitalize()
 

@@ -330,7 +330,12 @@ def _lab(group: Any) -> None:
     sub.add_argument("--values", nargs="+", metavar="X", help="values of the swept parameter")
     sub.add_argument("--series", nargs="+", metavar="NAME", help="series to compare")
     sub.add_argument("--seeds", metavar="N", help="workloads per point")
-    sub.add_argument("--out", type=Path, metavar="FILE", help=".csv, .json or .html")
+    sub.add_argument("--out", type=Path, metavar="FILE", help=".csv, .json, .svg or .html")
+    about = "print a run as a file: its rows, or its figure"
+    sub = add_command(group, "export", "lab.export_run", about)
+    sub.add_argument("id", type=int)
+    sub.add_argument("--format", choices=("csv", "json", "svg"), default="csv")
+    sub.add_argument("--measure", default="", metavar="NAME", help="of the figure")
 
 
 def _shedding(group: Any) -> None:

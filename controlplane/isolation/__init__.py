@@ -1,9 +1,10 @@
 """Computations in child processes with limits of memory and time, which can be ended at once."""
 
-from controlplane.isolation.child import run_in_child
+from controlplane.isolation.child import Reporter, run_in_child
 from controlplane.isolation.errors import ChildDied, Exhausted, OutOfMemory, OutOfTime, Unwanted
 from controlplane.isolation.limits import Limits
 
 __all__ = [
-    "ChildDied", "Exhausted", "Limits", "OutOfMemory", "OutOfTime", "Unwanted", "run_in_child",
+    "ChildDied", "Exhausted", "Limits", "OutOfMemory", "OutOfTime", "Reporter", "Unwanted",
+    "run_in_child",
 ]  # fmt: skip

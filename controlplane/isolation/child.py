@@ -26,7 +26,6 @@ from controlplane.isolation.leftovers import Leftovers, leftovers
 from controlplane.isolation.limits import Limits
 
 Result = TypeVar("Result")
-Progress = Callable[[float], None]
 
 # The interval at which the parent calls `watch`: cancelling takes no longer.
 LOOK_S: Final = 0.25
@@ -34,17 +33,38 @@ _REPORT_S: Final = 0.1
 _KB: Final = 1024
 
 
+class Reporter:
+    """The child's side of a computation: called with its share, it reports the progress."""
+
+    def __init__(self, sender: Any) -> None:
+        self._sender = sender
+        self._reported_at = 0.0
+
+    def __call__(self, share: float) -> None:
+        """Send the share done, ten times a second at most."""
+        now = time.monotonic()
+        if now - self._reported_at >= _REPORT_S:
+            self._reported_at = now
+            self._sender.send(("progress", share))
+
+    def emit(self, part: Any) -> None:
+        """Send a part of the result to the parent's `receive`."""
+        self._sender.send(("part", part))
+
+
 def run_in_child(
-    compute: Callable[[Progress], Result],
+    compute: Callable[[Reporter], Result],
     limits: Limits,
     watch: Callable[[float], bool] = lambda _: True,
+    receive: Callable[[Any], None] = lambda _: None,
 ) -> Result:
     """Return the result of `compute`, which a forked child calculates at a lower priority.
 
-    `compute` gets a progress. Every quarter of a second `watch` is called in this process with the
-    newest share; if it returns False, or an exception reaches this function, the child is killed
-    with its descendants. Call it in the main thread: the child ends with the thread that started
-    it. Raises `Unwanted`, `OutOfMemory`, `OutOfTime`, `ChildDied`, and what `compute` raises.
+    `compute` gets a reporter of progress; `receive` is called with the parts that it emits. Every
+    quarter of a second `watch` is called in this process with the newest share; if it returns
+    False, or an exception reaches this function, the child is killed with its descendants. Call it
+    in the main thread: the child ends with the thread that started it. Raises `Unwanted`,
+    `OutOfMemory`, `OutOfTime`, `ChildDied`, and what `compute` raises.
     """
     started = looked = time.monotonic()
     share = 0.0
@@ -52,10 +72,13 @@ def run_in_child(
         while True:
             if child.has_message():
                 kind, value = child.message()
-                if kind != "progress":
+                if kind == "part":
+                    receive(value)
+                elif kind == "progress":
+                    share = value
+                else:
                     result: Result = child.result(kind, value)
                     return result
-                share = value
             now = time.monotonic()
             if now - started > limits.seconds:
                 raise OutOfTime(now - started, limits.seconds)
@@ -122,7 +145,7 @@ class _Child:
 
 @contextmanager
 def _forked(
-    compute: Callable[[Progress], Any], limits: Limits, left: Leftovers
+    compute: Callable[[Reporter], Any], limits: Limits, left: Leftovers
 ) -> Iterator[_Child]:
     receiver, sender = Pipe(duplex=False)
     # Or the child would write the buffered text once more.
@@ -147,12 +170,12 @@ def _forked(
         child.end()
 
 
-def _adopted(compute: Callable[[Progress], Any], left: Leftovers, progress: Progress) -> Any:
+def _adopted(compute: Callable[[Reporter], Any], left: Leftovers, progress: Reporter) -> Any:
     left.adopt()
     return compute(progress)
 
 
-def _run(compute: Callable[[Progress], Any], limits: Limits, sender: Any, parent: int) -> NoReturn:
+def _run(compute: Callable[[Reporter], Any], limits: Limits, sender: Any, parent: int) -> NoReturn:
     """Compute in the child, send the result, and end the process without any clean-up."""
     try:
         # The connections belong to the parent: the child neither uses nor closes them.
@@ -167,28 +190,15 @@ def _run(compute: Callable[[Progress], Any], limits: Limits, sender: Any, parent
         os._exit(0)
 
 
-def _message(compute: Callable[[Progress], Any], sender: Any) -> tuple[str, Any]:
+def _message(compute: Callable[[Reporter], Any], sender: Any) -> tuple[str, Any]:
     before = resident_bytes()
     try:
-        return "done", compute(_reporter(sender))
+        return "done", compute(Reporter(sender))
     except MemoryError:
         return "memory", peak_bytes() - before
     except BaseException as error:  # noqa: BLE001 - the parent raises it
         error.add_note("".join(traceback.format_exception(error)))
         return "error", error
-
-
-def _reporter(sender: Any) -> Progress:
-    reported_at = 0.0
-
-    def report(share: float) -> None:
-        nonlocal reported_at
-        now = time.monotonic()
-        if now - reported_at >= _REPORT_S:
-            reported_at = now
-            sender.send(("progress", share))
-
-    return report
 
 
 def _pickled(message: tuple[str, Any]) -> bytes:

@@ -1,6 +1,10 @@
-"""The Lab: request, run, cancel, repeat and delete runs of experiments."""
+"""The Lab: request, run, cancel, repeat, change and delete runs of experiments."""
 
 from controlplane.lab.execution import requeue_lost, run
-from controlplane.lab.requests import cancel, delete, estimate, repeat, request
+from controlplane.lab.requests import RunOptions, cancel, delete, estimate, repeat, request
+from controlplane.lab.sharing import change
 
-__all__ = ["cancel", "delete", "estimate", "repeat", "request", "requeue_lost", "run"]
+__all__ = [
+    "RunOptions", "cancel", "change", "delete", "estimate", "repeat", "request", "requeue_lost",
+    "run",
+]  # fmt: skip

@@ -1,48 +1,57 @@
 """Execution of a run in a child process, claimed once; runs of lost workers are queued."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from algorithms.errors import PlanningError
 from algorithms.experiments import Table, experiment
-from controlplane.isolation import ChildDied, Exhausted, Unwanted, run_in_child
+from controlplane.isolation import ChildDied, Exhausted, Reporter, Unwanted, run_in_child
 from controlplane.isolation.heartbeat import Heartbeat
 from controlplane.isolation.limits import lab_limits
+from controlplane.lab.arrival import ArrivedRows
+from controlplane.lab.engines import HERE, Engine, EngineUnavailable, Sweep, engine_of
 from controlplane.models import LabRun
 from controlplane.task_names import RUN_LAB, send_on_commit
 
 logger = logging.getLogger(__name__)
 
 Stopping = Callable[[], bool]
+# The columns of a run whose computation starts again.
+_NOTHING_YET: Final[dict[str, Any]] = {"progress": 0.0, "table": {}, "timings": {}}
 
 
 class WorkerStops(Exception):
     """The worker shuts down; the run stays queued for the next worker."""
 
 
-def run(run_id: int, stopping: Stopping = lambda: False) -> None:
+def run(
+    run_id: int, stopping: Stopping = lambda: False, engines: Mapping[str, Engine] = HERE
+) -> None:
     """Execute a queued run until it is done or failed, unless it is deleted or claimed.
 
-    `stopping` returns True if the worker shuts down: the run then returns to the queue. A run that
-    exceeds its limits of memory or time fails, and is not repeated.
+    `engines`: those of this worker, by name. `stopping` returns True if the worker shuts down: the
+    run then returns to the queue. A run that exceeds its limits of memory or time fails, and is not
+    repeated.
     """
     claimed = _claimed(run_id)
     if claimed is None:
         return
     try:
-        table = _executed(claimed, stopping)
-        _finish(claimed, LabRun.State.DONE, progress=1.0, table=table.to_json())
+        table, timings = _executed(claimed, stopping, engines)
+        _finish(claimed, LabRun.State.DONE, progress=1.0, table=table.to_json(), timings=timings)
     except Unwanted:
         return
     except WorkerStops:
-        _ours(claimed).update(state=LabRun.State.QUEUED, progress=0.0, attempts=F("attempts") - 1)
+        _ours(claimed).update(state=LabRun.State.QUEUED, attempts=F("attempts") - 1, **_NOTHING_YET)
     except PlanningError as impossible:
         _fail(claimed, "impossible", str(impossible))
+    except EngineUnavailable as missing:
+        _fail(claimed, "no_engine", str(missing))
     except (Exhausted, ChildDied) as ended:
         logger.warning("%s: %s", claimed, ended)
         _fail(claimed, ended.code, str(ended))
@@ -59,26 +68,38 @@ def _claimed(run_id: int) -> LabRun | None:
         attempts=F("attempts") + 1,
         started_at=now,
         beat_at=now,
-        progress=0.0,
+        **_NOTHING_YET,
     )
     return LabRun.objects.filter(pk=run_id).first() if changed == 1 else None
 
 
-def _executed(claimed: LabRun, stopping: Stopping) -> Table:
-    chosen = experiment(claimed.planner, claimed.experiment)
-    parameters = chosen.parameters.from_mapping(claimed.parameters)
+def _executed(
+    claimed: LabRun, stopping: Stopping, engines: Mapping[str, Engine]
+) -> tuple[Table, dict[str, float]]:
+    """Return the table of a run and the seconds of each series."""
+    sweep = sweep_of(claimed)
+    compute = engine_of(sweep, engines)
     heartbeat = Heartbeat(lambda: _ours(claimed))
+    arrived = ArrivedRows(lambda: _ours(claimed), sweep.experiment.columns)
 
     def watch(share: float) -> bool:
         if stopping():
             raise WorkerStops
+        arrived.write_due()
         return heartbeat(share)
 
-    return run_in_child(
-        lambda progress: chosen.run(parameters, claimed.values, claimed.series, progress),
-        lab_limits(),
-        watch,
-    )
+    def computed(reporter: Reporter) -> Table:
+        return compute(sweep, reporter, reporter.emit)
+
+    table = run_in_child(computed, lab_limits(), watch, arrived.add)
+    return table, arrived.timings
+
+
+def sweep_of(run: LabRun) -> Sweep:
+    """Return the points of a run. Raises `PlanningError` if its experiment has changed."""
+    chosen = experiment(run.planner, run.experiment)
+    parameters = chosen.parameters.from_mapping(run.parameters)
+    return Sweep(chosen, parameters, tuple(run.values), tuple(run.series), run.master)
 
 
 def _fail(claimed: LabRun, code: str, message: str) -> None:
@@ -121,7 +142,7 @@ def requeue_lost(now: datetime) -> None:
 
 def _give_up_lost(now: datetime) -> None:
     lost = LabRun.objects.filter(state=LabRun.State.RUNNING, beat_at__lt=now - LOST_AFTER)
-    lost.filter(attempts__lt=MAX_ATTEMPTS).update(state=LabRun.State.QUEUED, progress=0.0)
+    lost.filter(attempts__lt=MAX_ATTEMPTS).update(state=LabRun.State.QUEUED, **_NOTHING_YET)
     lost.filter(attempts__gte=MAX_ATTEMPTS).update(
         state=LabRun.State.FAILED, finished_at=now, error_code="worker_lost",
         error=f"{MAX_ATTEMPTS} workers were lost while they executed it",

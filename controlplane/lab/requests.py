@@ -1,9 +1,11 @@
 """Requests of runs of an experiment."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.utils import timezone
 
@@ -14,7 +16,10 @@ from controlplane.access import audit
 from controlplane.access.roles import Actor, require_operator
 from controlplane.access.user_lock import lock_user
 from controlplane.errors import Busy, Conflict, Fields, Invalid
+from controlplane.lab.sharing import checked_visibility, require_owner
+from controlplane.lab.time_estimates import TimeEstimate, estimate_time
 from controlplane.models import LabRun
+from controlplane.models.cluster import valid_master
 from controlplane.planning.estimates import estimate_run
 from controlplane.task_names import RUN_LAB, send_on_commit
 
@@ -28,6 +33,30 @@ UNDER_WAY = (LabRun.State.QUEUED, LabRun.State.RUNNING)
 _AGAIN_S = 10
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """What a run has besides its points: a name, who sees it, and the Spark master.
+
+    `master`: "" for the Lab's worker.
+    """
+
+    name: str = ""
+    visibility: str = LabRun.Visibility.EVERYONE.value
+    master: str = ""
+
+
+@dataclass(frozen=True)
+class Need:
+    """The estimated memory of a run in bytes with the upper bound of its time, and its time."""
+
+    bound: Estimate
+    time: TimeEstimate
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the values as the column `estimate` of a run keeps them."""
+        return self.bound.to_json() | self.time.to_json()
+
+
 @transaction.atomic
 def request(
     actor: Actor,
@@ -36,36 +65,43 @@ def request(
     parameters: Mapping[str, Any] | None = None,
     values: Sequence[float] | None = None,
     series: Sequence[str] | None = None,
+    options: RunOptions | None = None,
 ) -> LabRun:
     """Create a run; missing parameters have the experiment's defaults.
 
     Returns the waiting run if the user has requested the same already. Raises `Forbidden`,
-    `Invalid` per parameter, or under experiment, values or series, `TooExpensive` beyond the limits
-    of memory and time, and `Busy` too_many_runs.
+    `Invalid` per parameter, or under experiment, values, series, name, visibility or master,
+    `TooExpensive` beyond the limits of memory and time, and `Busy` too_many_runs.
     """
     require_operator(actor)
+    options = options or RunOptions()
     chosen = _experiment(planner, name)
     swept = sorted(set(chosen.values if values is None else values))
     compared = chosen.series if series is None else tuple(series)
     checked, compared = _checked(chosen, dict(parameters or {}), swept, compared)
+    _check_options(options)
     kept = {key: value for key, value in checked.to_mapping().items() if key != chosen.x.name}
-    need = estimate_run(chosen, checked, swept, compared)
+    bound = estimate_run(chosen, checked, swept, compared)
+    need = Need(bound, estimate_time(planner, name, options.master, bound))
     wanted = {
         "planner": planner,
         "experiment": name,
         "parameters": kept,
         "values": swept,
         "series": list(compared),
+        "master": options.master,
     }
     lock_user(actor)
     if equal := _equal_run(actor, wanted):
         return equal
     _require_room(actor)
     run = LabRun.objects.create(
-        **wanted,
+        **wanted, name=options.name, visibility=options.visibility,
         estimate=need.to_json(), requested_by=actor.name, requested_at=timezone.now(),
     )  # fmt: skip
-    audit.record(actor, "lab.request", str(run), after=requested_values(run))
+    audit.record(
+        actor, "lab.request", str(run), after=requested_values(run) | {"visibility": run.visibility}
+    )
     send_on_commit(RUN_LAB, run.pk)
     return run
 
@@ -95,23 +131,41 @@ def estimate(
     parameters: Mapping[str, Any] | None = None,
     values: Sequence[float] | None = None,
     series: Sequence[str] | None = None,
-) -> Estimate:
+    master: str = "",
+) -> Need:
     """Return the estimate of a run without requesting it. Raises as `request`."""
     chosen = _experiment(planner, name)
     swept = sorted(set(chosen.values if values is None else values))
     compared = chosen.series if series is None else tuple(series)
     checked, compared = _checked(chosen, dict(parameters or {}), swept, compared)
-    return estimate_run(chosen, checked, swept, compared)
+    _check_options(RunOptions(master=master))
+    bound = estimate_run(chosen, checked, swept, compared)
+    return Need(bound, estimate_time(planner, name, master, bound))
 
 
 def repeat(actor: Actor, run: LabRun) -> LabRun:
-    """Create another run with the same parameters. Raises as `request`."""
-    return request(actor, run.planner, run.experiment, run.parameters, run.values, run.series)
+    """Create another run with the same parameters, name and visibility. Raises as `request`."""
+    options = RunOptions(run.name, run.visibility, run.master)
+    return request(
+        actor, run.planner, run.experiment, run.parameters, run.values, run.series, options
+    )
+
+
+def _check_options(options: RunOptions) -> None:
+    """Raise `Invalid` for a wrong name, visibility or master."""
+    faults = checked_visibility(options.name, options.visibility)
+    if options.master:
+        try:
+            valid_master(options.master)
+        except ValidationError as wrong:
+            faults["master"] = list(wrong.messages)
+    if faults:
+        raise Invalid(faults)
 
 
 def requested_values(run: LabRun) -> dict[str, Any]:
     """Return the requested parameters for the audit log."""
-    names = ("planner", "experiment", "parameters", "values", "series")
+    names = ("planner", "experiment", "parameters", "values", "series", "master")
     return {name: getattr(run, name) for name in names}
 
 
@@ -167,7 +221,7 @@ def cancel(actor: Actor, run: LabRun) -> LabRun:
 
     Raises `Forbidden`, `Conflict` if it is over.
     """
-    require_operator(actor)
+    require_owner(actor, run)
     before = run.state
     changed = LabRun.objects.filter(pk=run.pk, state__in=UNDER_WAY).update(
         state=LabRun.State.CANCELLED, finished_at=timezone.now()
@@ -184,7 +238,7 @@ def cancel(actor: Actor, run: LabRun) -> LabRun:
 @transaction.atomic
 def delete(actor: Actor, run: LabRun) -> None:
     """Delete a run and its table; a running run stops. Raises `Forbidden`."""
-    require_operator(actor)
+    require_owner(actor, run)
     name = str(run)
     if LabRun.objects.filter(pk=run.pk).delete()[0]:
         audit.record(actor, "lab.delete", name, before=requested_values(run) | {"state": run.state})

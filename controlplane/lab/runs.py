@@ -2,31 +2,40 @@
 
 from dataclasses import dataclass
 
+from django.db.models import Count, Max
 from django.utils import timezone
 
 from algorithms.errors import UnknownExperiment
 from algorithms.experiments import EXPERIMENTS, Experiment, experiment, experiments
+from controlplane.access.roles import Actor
 from controlplane.errors import NotFound
+from controlplane.lab.sharing import visible_runs
 from controlplane.models import LabRun
 from controlplane.pagination.listing import Filters, Listing, choice_filter, text_filter
 from controlplane.pagination.lookup import row_by
 
+# The runs that a page offers for a comparison.
+MAX_OTHERS = 50
 STATES = tuple(str(state) for state in LabRun.State.values)
 
 
 @dataclass(frozen=True)
 class LabFilters(Filters):
-    """Filters of the list; "" is all."""
+    """Filters of the list; "" is all. `q`: words of the name."""
 
     planner: str = text_filter("planner", 30)
     experiment: str = text_filter("experiment", 60)
     state: str = choice_filter("state", lambda: STATES)
+    q: str = text_filter("q", 100)
 
 
-def runs_listing(filters: LabFilters) -> Listing[LabRun, LabRun]:
-    """Return the runs without their tables, newest first."""
+def runs_listing(filters: LabFilters, actor: Actor) -> Listing[LabRun, LabRun]:
+    """Return the runs that an actor sees without their tables, newest first."""
     wanted = {"planner": filters.planner, "experiment": filters.experiment, "state": filters.state}
-    runs = LabRun.objects.filter(**{name: to for name, to in wanted.items() if to}).defer("table")
+    wanted = {name: to for name, to in wanted.items() if to}
+    runs = visible_runs(actor).filter(**wanted).defer("table")
+    for word in filters.q.split():
+        runs = runs.filter(name__icontains=word)
     return Listing(runs, ("-requested_at", "-pk"), list, filters)
 
 
@@ -51,7 +60,7 @@ def queue_places() -> dict[int, QueuePlace]:
     rows = open_runs.only("state", "started_at", "estimate").order_by("requested_at", "pk")
     places: dict[int, QueuePlace] = {}
     for run in sorted(rows, key=lambda row: row.state != LabRun.State.RUNNING):
-        seconds = float(run.estimate.get("seconds", 0.0))
+        seconds = float(run.estimate.get("expected_s") or run.estimate.get("seconds", 0.0))
         if run.state == LabRun.State.RUNNING:
             places[run.pk] = QueuePlace(run.pk, 0, 0.0, seconds)
             passed = (now - (run.started_at or now)).total_seconds()
@@ -63,9 +72,33 @@ def queue_places() -> dict[int, QueuePlace]:
     return places
 
 
-def run_by_id(pk: int) -> LabRun:
-    """Return a run with its table; raises `NotFound`."""
-    return row_by(LabRun.objects, "run", pk=pk)
+def run_by_id(pk: int, actor: Actor) -> LabRun:
+    """Return a run with its table; raises `NotFound`, also for one that the actor may not see."""
+    return row_by(visible_runs(actor), "run", pk=pk)
+
+
+def newest_done(actor: Actor) -> dict[tuple[str, str], LabRun]:
+    """Return the newest finished run of each experiment that an actor sees, without its table.
+
+    By planner and name of the experiment.
+    """
+    done = visible_runs(actor).filter(state=LabRun.State.DONE)
+    newest = done.values("planner", "experiment").annotate(newest=Max("pk")).order_by()
+    rows = LabRun.objects.filter(pk__in=[row["newest"] for row in newest]).defer("table")
+    return {(run.planner, run.experiment): run for run in rows}
+
+
+def run_counts(actor: Actor) -> dict[tuple[str, str], int]:
+    """Return the number of runs of each experiment that an actor sees, by planner and name."""
+    counted = visible_runs(actor).values("planner", "experiment").annotate(runs=Count("pk"))
+    return {(row["planner"], row["experiment"]): row["runs"] for row in counted.order_by()}
+
+
+def comparable_runs(run: LabRun, actor: Actor) -> list[LabRun]:
+    """Return the newest other runs of the same experiment that have a table, without it."""
+    same = visible_runs(actor).filter(planner=run.planner, experiment=run.experiment)
+    done = same.filter(state=LabRun.State.DONE).exclude(pk=run.pk).defer("table")
+    return list(done.order_by("-requested_at", "-pk")[:MAX_OTHERS])
 
 
 def all_experiments() -> dict[str, tuple[Experiment, ...]]:

@@ -13,6 +13,8 @@ from django.contrib.staticfiles.finders import find
 
 from algorithms.experiments import Axis, Experiment, Panel, Table, summarise
 from algorithms.registry import algorithm_title
+from controlplane.lab.comparison import RunComparison
+from controlplane.lab.files import panels_of
 from dashboard.figures.parts import (
     COLORS,
     DASHES,
@@ -33,15 +35,6 @@ _TOKEN = re.compile(r"(--[\w-]+):\s*([^;]+);")
 _PAIR = re.compile(r"light-dark\(\s*([^,]+),[^)]*\)")
 
 
-def panels_of(experiment: Experiment, measure: str = "") -> tuple[Panel, ...]:
-    """Return the experiment's own panels, or one of the measure that is named."""
-    if measure not in experiment.measures:
-        return experiment.panels
-    known = {panel.y.name: panel.y for panel in experiment.panels}
-    axis = known.get(measure) or Axis(measure, measure.replace("_", " ").capitalize())
-    return (Panel(experiment.title, axis),)
-
-
 def lab_figures(experiment: Experiment, table: Table, measure: str = "") -> dict[str, Figure]:
     """Return one figure per panel, by the name of its y."""
     return {
@@ -51,7 +44,7 @@ def lab_figures(experiment: Experiment, table: Table, measure: str = "") -> dict
 
 
 def panel_figure(experiment: Experiment, panel: Panel, table: Table) -> Figure:
-    """Draw the mean of each series with whiskers of one standard deviation over the seeds."""
+    """Draw the mean of each series with whiskers from the smallest to the largest seed."""
     result = summarise(table, experiment.x.name, panel.y.name)
     series = list(dict.fromkeys(result.column("series")))
     lines = [_line(experiment, panel, result, str(name)) for name in series]
@@ -73,7 +66,9 @@ def _line(experiment: Experiment, panel: Panel, summary: Table, name: str) -> Tr
     return scatter(algorithm_title(experiment.planner, name), x, y, "lines+markers") | {
         "error_y": {
             "type": "data",
-            "array": [row["deviation"] for row in rows],
+            "symmetric": False,
+            "array": [_distance(row["largest"], row["mean"]) for row in rows],
+            "arrayminus": [_distance(row["mean"], row["smallest"]) for row in rows],
             "visible": any(row["deviation"] for row in rows),
             "color": color,
             "thickness": 1,
@@ -90,6 +85,68 @@ def _line(experiment: Experiment, panel: Panel, summary: Table, name: str) -> Tr
         "hovertemplate": "%{customdata}",
         "meta": {"series": name},
     }
+
+
+def _distance(high: Any, low: Any) -> float | None:
+    return None if high is None or low is None else high - low
+
+
+def comparison_figure(
+    experiment: Experiment, comparison: RunComparison, names: tuple[str, str], *, divided: bool
+) -> Figure:
+    """Draw two runs: one over the other by series, or both with the second one dashed.
+
+    `names`: those of the runs.
+    """
+    series = list(dict.fromkeys(point.series for point in comparison.points))
+    traces = [
+        trace
+        for name in series
+        for trace in _compared(experiment, comparison, name, names, divided=divided)
+    ]
+    y = next(
+        (panel.y for panel in experiment.panels if panel.y.name == comparison.measure),
+        Axis(comparison.measure, comparison.measure.replace("_", " ")),
+    )
+    xs = sorted({point.x for point in comparison.points})
+    ratio = value_axis(f"{names[0]} over {names[1]}", rangemode="normal")
+    return figure(
+        traces,
+        xaxis=_x_axis(experiment.x, xs),
+        yaxis=ratio if divided else _y_axis(y),
+        margin={"l": 62, "r": 16, "t": 28, "b": 46},
+        showlegend=True,
+        shapes=[_EQUAL] if divided else [],
+    )
+
+
+# The line at which both runs are equal.
+_EQUAL: dict[str, Any] = {
+    "type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 1, "y1": 1,
+    "line": {"color": "--muted", "width": 1.5, "dash": "dot"},
+}  # fmt: skip
+
+
+def _compared(
+    experiment: Experiment, comparison: RunComparison, name: str, names: tuple[str, str],
+    *, divided: bool,
+) -> list[Trace]:  # fmt: skip
+    points = [point for point in comparison.points if point.series == name]
+    place = experiment.choices.index(name) if name in experiment.choices else 0
+    color, title = COLORS[place % len(COLORS)], algorithm_title(experiment.planner, name)
+    x = [point.x for point in points]
+    if divided:
+        drawn = [(title, [point.ratio for point in points], "solid")]
+    else:
+        drawn = [
+            (f"{title}, {names[0]}", [point.this for point in points], "solid"),
+            (f"{title}, {names[1]}", [point.other for point in points], "dash"),
+        ]
+    return [
+        scatter(label, x, y, "lines+markers")
+        | {"line": {"color": color, "width": 1.8, "dash": dash}, "marker": dots(color, place, 6)}
+        for label, y, dash in drawn
+    ]
 
 
 def _hover_text(row: dict[str, Any], unit: str) -> str:

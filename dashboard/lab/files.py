@@ -1,8 +1,5 @@
-"""Figures and files of a run: CSV and JSON with every row, HTML with the figure."""
+"""Figures and files of a run: CSV and JSON with every row, the figure as SVG or HTML."""
 
-import csv
-import io
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,32 +8,59 @@ from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
 from algorithms.experiments import Experiment, Table
+from controlplane.errors import Conflict
+from controlplane.lab.comparison import compare
+from controlplane.lab.files import csv_of, json_of, panels_of, svg_of
 from controlplane.lab.runs import experiment_by_name, run_by_id
 from controlplane.models import LabRun
-from dashboard.figures.lab import drawing, lab_figures, panels_of
+from dashboard.figures.lab import comparison_figure, drawing, lab_figures
 from dashboard.guards import PageRequest, viewer_page
 from dashboard.lab.summary import plain, summary
 
-_CONTENT_TYPES = {"csv": "text/csv", "json": "application/json", "html": "text/html"}
+_CONTENT_TYPES = {
+    "csv": "text/csv", "json": "application/json", "html": "text/html", "svg": "image/svg+xml",
+}  # fmt: skip
 
 
 @viewer_page
 def charts(request: PageRequest, pk: int) -> JsonResponse:
-    """Return the figures of a run, as JSON."""
-    run = run_by_id(pk)
+    """Return the figures of a run, as JSON; none before its first point."""
+    run = run_by_id(pk, request.actor)
+    if run.under_way and not run.table:
+        return JsonResponse({"figures": {}})
     chosen = experiment_by_name(run.planner, run.experiment)
     return JsonResponse({"figures": lab_figures(chosen, _table(run), _measure(request))})
 
 
 @viewer_page
+def comparison_chart(request: PageRequest, pk: int) -> JsonResponse:
+    """Return the figure of two runs, as JSON: `with` is the other one, `how` ratio or overlay."""
+    number = request.GET.get("with", "")
+    if not number.isdecimal():
+        raise Http404("Name the other run")
+    run, other = run_by_id(pk, request.actor), run_by_id(int(number), request.actor)
+    chosen = experiment_by_name(run.planner, run.experiment)
+    try:
+        compared = compare(chosen, run, other, _measure(request))
+    except Conflict as refused:
+        raise Http404(str(refused)) from None
+    divided = request.GET.get("how") != "overlay"
+    drawn = comparison_figure(chosen, compared, (run.title, other.title), divided=divided)
+    return JsonResponse({"figures": {"comparison": drawn}})
+
+
+@viewer_page
 def download(request: PageRequest, pk: int, kind: str) -> HttpResponse:
-    """Return a run as a file: every row as CSV or JSON, or the figure as standalone HTML."""
-    run = run_by_id(pk)
+    """Return a run as a file: every row as CSV or JSON, or the figure as SVG or HTML."""
+    run = run_by_id(pk, request.actor)
     table = _table(run)
     if kind == "csv":
         text = csv_of(table)
     elif kind == "json":
         text = json_of(run.planner, run.experiment, run.parameters, table)
+    elif kind == "svg":
+        chosen = experiment_by_name(run.planner, run.experiment)
+        text = svg_of(chosen, run.parameters, table, _measure(request))
     else:
         chosen = experiment_by_name(run.planner, run.experiment)
         text = html_of(chosen, run.parameters, table, _measure(request))
@@ -54,21 +78,6 @@ def _table(run: LabRun) -> Table:
     if not run.table:
         raise Http404(f"Run {run.pk} has no table")
     return Table.from_json(run.table)
-
-
-def csv_of(table: Table) -> str:
-    """Return the rows as CSV with a header."""
-    written = io.StringIO()
-    writer = csv.writer(written, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows(table.rows)
-    return written.getvalue()
-
-
-def json_of(planner: str, name: str, parameters: Mapping[str, Any], table: Table) -> str:
-    """Return experiment, parameters and rows as JSON."""
-    run = {"planner": planner, "experiment": name, "parameters": dict(parameters)}
-    return json.dumps(run | table.to_json(), indent=1, allow_nan=False) + "\n"
 
 
 def html_of(

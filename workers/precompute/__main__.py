@@ -4,8 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from algorithms.migration.future.projection import Projection
 from algorithms.migration.planner import PLANNER as MIGRATION_PLANNER
 from algorithms.strict_json import read_json
 from controlplane.runtime.errors import CheckFailed
-from controlplane.runtime.java import find_java
-from workers.agent.class_archive import java_environment
+from workers.spark_sessions import session_at
 
 _BAD_INPUT, _INTERRUPTED = 2, 130
 # What projected costs depend on; the rest of mtm's parameters is about decisions.
@@ -68,28 +66,6 @@ def runner_on(session: SparkSession) -> Runner:
     return run
 
 
-@contextmanager
-def session_at(master: str, folder: Path) -> Iterator[SparkSession]:
-    """Yield a session on a master: `local[2]`, or the URL of a cluster; it is stopped at the end.
-
-    `folder`: for a stand-in Java home, if one is needed. Raises `CheckFailed` without Java.
-    """
-    java = find_java(os.environ, folder / "java", lambda line: print(line, file=sys.stderr))
-    os.environ |= java_environment(java.home)
-    # The tasks need the packages of this Python.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName("weir-precompute")
-    # The progress bar shows the share; Spark's own bars would overwrite it.
-    for hidden in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
-        builder = builder.config(hidden, "false")
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    try:
-        yield session
-    finally:
-        session.stop()
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Compute what is not kept yet and print its file."""
     options = _parser().parse_args(arguments)
@@ -119,7 +95,7 @@ def computed(options: argparse.Namespace) -> Path:
     if store.get(landscape.key) is not None and not options.again:
         return store.path(landscape.key)
     with (
-        session_at(options.master, options.store) as session,
+        session_at(options.master, options.store, "weir-precompute") as session,
         interruptible(_print_progress) as report,
     ):
         projection = mtm.projection(foreseen, runner_on(session), report)

@@ -203,6 +203,18 @@ BODIES: Final[Mapping[str, Mapping[str, Any]]] = {
             "parameters": {"queries": 10_000},
             "values": [1.5, 2.0],
         },
+        "On Spark, named, for me": {
+            "planner": "placement",
+            "experiment": "fig4a",
+            "master": "local[2]",
+            "name": "Heavier tails",
+            "visibility": "owner",
+        },
+    },
+    "PointsIn": {"On Spark": {"experiment": "fig4a", "master": "local[2]"}},
+    "RunChangeIn": {
+        "A name": {"name": "Heavier tails"},
+        "For everyone": {"visibility": "everyone"},
     },
     "ReportIn": {
         "A query began": {

@@ -1,6 +1,7 @@
-"""weir lab list, and weir lab run: an experiment in this process, without database and worker."""
+"""weir lab list, export, and run: an experiment in this process, without database and worker."""
 
 import json
+import sys
 import tempfile
 from argparse import Namespace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Final
 from django.core.management import CommandError, call_command
 
 from controlplane.cli.backends import api_of
+from controlplane.cli.backends.interface import path_of
 from controlplane.cli.codes import Code, Refused
 from controlplane.cli.output import print_json, print_rows, values_of
 
@@ -45,6 +47,13 @@ def run_experiment(given: Namespace) -> None:
             print_json(json.loads(out.read_text(encoding="utf-8")))
     except CommandError as wrong:
         raise Refused(Code.WRONG, str(wrong), advice="weir lab list") from None
+
+
+def export_run(given: Namespace) -> None:
+    """Print the rows of a run as CSV or JSON, or its figure as SVG."""
+    query = {"format": given.format, "measure": given.measure}
+    path = path_of("/lab/runs/{id}/export", vars(given))
+    sys.stdout.write(api_of(given).answer("GET", path, query).text)
 
 
 def _options(given: Namespace, out: Path | None) -> dict[str, Any]:

@@ -30,12 +30,17 @@ _CANDIDATES: Final = {
 }  # fmt: skip
 _RUN_COLUMNS: Final = {
     "id": ("id", "number"), "planner": ("planner", "name"), "experiment": ("experiment", "name"),
-    "state": ("state", "text"), "progress": ("progress", "number"),
+    "name": ("name", "name"), "state": ("state", "text"), "progress": ("progress", "number"),
     "asked by": ("requested_by", "name"), "at (UTC)": ("requested_at", "moment"),
 }  # fmt: skip
 _RUN_BODY: Final = (
     Option("values", "values of the swept parameter", type=float, many=True, metavar="X"),
     Option("series", "series to compare", many=True, metavar="NAME"),
+    Option("master", "the Spark master, as local[2] (the Lab's worker)", metavar="URL"),
+)
+_RUN_SHARING: Final = (
+    Option("name", "what lists show"),
+    Option("visibility", "who sees it", choices=("everyone", "owner")),
 )
 
 _POLICY: Final = (
@@ -50,7 +55,8 @@ _POLICY: Final = (
     Operation("policy decisions", "GET", "/clusters/{cluster}/decisions",
               "the decisions of watch loops, newest first",
               query=(Option("loop"), Option("code"),
-                     Option("filter", 'as "reason:acted at>2d"'), *PAGED), rows="decisions", columns={
+                     Option("filter", 'as "reason:acted at>2d"'), *PAGED),
+              rows="decisions", columns={
                   "loop": ("loop", "name"), "last (UTC)": ("last_at", "moment"),
                   "times": ("count", "number"), "decision": ("text", "text")},
               empty="no decision"),
@@ -167,7 +173,7 @@ _LAB: Final = (
               "an experiment and its parameters"),
     Operation("lab start", "POST", "/lab/runs", "run an experiment on a worker",
               body=(Option("planner", required=True, metavar="NAME"),
-                    Option("experiment", required=True, metavar="NAME"), *_RUN_BODY),
+                    Option("experiment", required=True, metavar="NAME"), *_RUN_BODY, *_RUN_SHARING),
               settings=_PARAMETERS, sentence="run {answer[id]} is {answer[state]}",
               wait=_LAB_WAIT),
     Operation("lab estimate", "POST", "/lab/estimate", "the memory and time that a run would need",
@@ -180,10 +186,24 @@ _LAB: Final = (
         "takes at most (s)": ("estimated_s", "number")}, empty="nothing waits"),
     Operation("lab runs", "GET", "/lab/runs", "the runs, newest first",
               query=(Option("planner", metavar="NAME"), Option("experiment", metavar="NAME"),
-                     Option("state"), *PAGED),
+                     Option("state"), Option("search", "words of the name", field="q"), *PAGED),
               rows="runs", columns=_RUN_COLUMNS, empty="no run"),
     Operation("lab show", "GET", "/lab/runs/{id}", "one run", wait=_LAB_WAIT),
     Operation("lab table", "GET", "/lab/runs/{id}/table", "the rows of a run", rows="rows"),
+    Operation("lab claims", "GET", "/lab/runs/{id}/claims",
+              "the claims of the paper, with their outcomes on a run", rows="", columns={
+                  "source": ("source", "name"), "outcome": ("outcome", "text"),
+                  "claim": ("text", "text"), "evidence": ("evidence", "text")}, empty="no claim"),
+    Operation("lab compare", "GET", "/lab/runs/{id}/comparison",
+              "a run divided by another one of the same experiment",
+              query=(Option("other", "the other run", type=int, metavar="ID", required=True),
+                     Option("measure", "by default that of the figure", metavar="NAME")),
+              rows="points", columns={
+                  "x": ("x", "number"), "series": ("series", "name"), "this": ("this", "number"),
+                  "other": ("other", "number"), "ratio": ("ratio", "number")},
+              empty="no common point"),
+    Operation("lab change", "PATCH", "/lab/runs/{id}", "change the name of a run, or who sees it",
+              body=_RUN_SHARING, sentence="run {answer[id]} is changed"),
     Operation("lab cancel", "POST", "/lab/runs/{id}/cancel", "cancel a run",
               sentence="run {answer[id]} is {answer[state]}"),
     Operation("lab again", "POST", "/lab/runs/{id}/again", "repeat a run",

@@ -21,12 +21,13 @@ from controlplane.cli.output import progress_bar
 from controlplane.errors import TooExpensive
 from controlplane.isolation import ChildDied, Exhausted, run_in_child
 from controlplane.isolation.limits import lab_limits
+from controlplane.lab.files import csv_of, json_of, svg_of
 from controlplane.planning.estimates import estimate_run
-from dashboard.lab.files import csv_of, html_of, json_of
+from dashboard.lab.files import html_of
 from dashboard.lab.forms import numbers
 from dashboard.lab.summary import summary, summary_lines
 
-WRITERS = (".csv", ".json", ".html")
+WRITERS = (".csv", ".json", ".svg", ".html")
 INTERRUPTED = 130  # the exit code of shells after Ctrl-C
 
 
@@ -49,7 +50,9 @@ class Command(BaseCommand):
         parser.add_argument("--series", nargs="+", metavar="NAME", help="series to compare")
         parser.add_argument("--seeds", metavar="N", help="workloads per point")
         parser.add_argument(
-            "--out", type=Path, help="file to write: .csv or .json (every row) or .html (figure)"
+            "--out",
+            type=Path,
+            help="file: .csv or .json (every row), .svg or .html (figure)",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -143,6 +146,7 @@ def _write(out: Path, chosen: Experiment, parameters: Repeated, table: Table) ->
     texts = {
         ".csv": lambda: csv_of(table),
         ".json": lambda: json_of(chosen.planner, chosen.name, kept, table),
+        ".svg": lambda: svg_of(chosen, kept, table),
         ".html": lambda: html_of(chosen, kept, table),
     }
     try:

@@ -7,7 +7,8 @@ import pytest
 
 from algorithms.experiments import EXPERIMENTS, Experiment, Table
 from algorithms.registry import algorithm_title
-from dashboard.figures.lab import apply_theme, drawing, lab_figures, panels_of
+from controlplane.lab.files import panels_of
+from dashboard.figures.lab import apply_theme, drawing, lab_figures
 from tests.support.lab import Small, small_experiment
 
 

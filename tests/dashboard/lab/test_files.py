@@ -3,7 +3,8 @@
 import json
 
 from algorithms.experiments import Table
-from dashboard.lab.files import csv_of, html_of, json_of
+from controlplane.lab.files import csv_of, json_of
+from dashboard.lab.files import html_of
 from dashboard.lab.summary import plain, summary, summary_lines
 from tests.support.lab import Small, small_experiment
 

@@ -1,10 +1,12 @@
 """The Lab's pages: what there is, asking for a run, what came of it."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from controlplane import lab
 from controlplane.access.roles import Actor
@@ -51,7 +53,7 @@ def test_the_lab_lists_experiments_and_says_that_nothing_has_run(operating: Clie
     content = text(operating, "/lab/")
     assert 'href="/lab/placement/fig3a/"' in content
     assert "There are no runs yet" in content
-    assert "Choose an experiment below" in content
+    assert "Choose an experiment." in content
 
 
 def test_the_lab_lists_runs_with_their_progress(viewing: Client, run: LabRun) -> None:
@@ -86,7 +88,7 @@ def test_the_form_has_every_parameter_but_the_swept_one(operating: Client) -> No
 def test_the_form_begins_with_a_run_that_one_comes_from(operating: Client, run: LabRun) -> None:
     content = text(operating, f"{PAGE}?run={run.pk}")
     assert 'value="1, 2"' in content
-    assert f"as run {run.pk} was asked for" in content
+    assert f"with the parameters of Run {run.pk}" in content
     assert 'name="hollow" type="checkbox" value="true" checked' in content
 
 
@@ -96,6 +98,16 @@ def test_a_run_is_asked_for(operating: Client) -> None:
     assert answer["Location"] == f"/lab/runs/{run.pk}/"
     assert (run.values, run.series) == ([1.0, 3.0], ["single"])
     assert run.parameters == {"seeds": 2, "height": 4, "shape": "flat", "hollow": True}
+    assert (run.name, run.visibility, run.master) == ("", "everyone", "")
+
+
+def test_a_run_is_named_hidden_and_computed_by_spark(operating: Client) -> None:
+    operating.post(PAGE, FORM | {"name": " Mine ", "visibility": "owner", "master": "local[2]"})
+    run = LabRun.objects.get()
+    assert (run.name, run.visibility, run.master) == ("Mine", "owner", "local[2]")
+    refused = operating.post(PAGE, FORM | {"master": "spark://elsewhere:7077"})
+    assert refused.status_code == 422
+    assert "no master of this site" in refused.content.decode()
 
 
 @pytest.mark.parametrize(
@@ -125,12 +137,12 @@ def test_a_viewer_sees_no_verb_and_is_refused(viewing: Client, done: LabRun) -> 
     page = f"/lab/runs/{done.pk}/"
     assert "Run again" not in text(viewing, page)
     assert "Start the run" not in text(viewing, PAGE)
-    for path in (PAGE, f"{page}cancel/", f"{page}again/", f"{page}delete/"):
+    for path in (PAGE, f"{page}cancel/", f"{page}again/", f"{page}change/", f"{page}delete/"):
         assert viewing.post(path, FORM).status_code == 403
     assert LabRun.objects.get().state == "done"
 
 
-@pytest.mark.parametrize("verb", ["cancel", "again", "delete"])
+@pytest.mark.parametrize("verb", ["cancel", "again", "change", "delete"])
 def test_a_verb_is_not_a_link(operating: Client, run: LabRun, verb: str) -> None:
     assert operating.get(f"/lab/runs/{run.pk}/{verb}/").status_code == 405
 
@@ -140,18 +152,27 @@ def test_what_is_not_there_is_not_found(operating: Client) -> None:
         assert operating.get(path).status_code == 404
 
 
-def test_a_run_under_way_asks_for_itself_until_it_is_over(operating: Client, run: LabRun) -> None:
+def test_a_run_under_way_refreshes_until_it_is_over(operating: Client, run: LabRun) -> None:
+    """Its live part brings the points; at the end the whole page is read again."""
     page = f"/lab/runs/{run.pk}/"
     assert "position 1 in the queue" in text(operating, page)
-    LabRun.objects.update(state="running", progress=0.25)
+    LabRun.objects.update(
+        state="running", progress=0.25, started_at=timezone.now() - timedelta(seconds=20),
+        table={"columns": ["width", "series", "seed", "area", "seconds"],
+               "rows": [[1.0, "single", 0, 2.0, 0.5]]},
+    )  # fmt: skip
     content = text(operating, page)
     assert 'hx-trigger="every 1s"' in content
-    assert "25 % done" in content
-    lab.run(run.pk)
+    assert "25 % of the estimated work" in content
+    assert "About 1 min left" in content or "left, by progress" in content
+    live = operating.get(page, headers={"hx-request": "true"})
+    assert live["HX-Trigger"] == "weir:points"
+    assert "<html" not in live.content.decode()
+    assert list(operating.get(f"{page}charts.json").json()["figures"]) == ["area"]
     LabRun.objects.update(state="cancelled")
-    content = text(operating, page)
-    assert "hx-trigger" not in content.partition('id="body"')[2]
-    assert "There is no table" in content
+    over = operating.get(page, headers={"hx-request": "true"})
+    assert over["HX-Refresh"] == "true"
+    assert 'hx-trigger="every 1s"' not in text(operating, page)
 
 
 def test_a_run_that_failed_says_why(viewing: Client, run: LabRun) -> None:
@@ -162,8 +183,9 @@ def test_a_run_that_failed_says_why(viewing: Client, run: LabRun) -> None:
 def test_a_run_that_is_done_has_chart_and_table(viewing: Client, done: LabRun) -> None:
     page = f"/lab/runs/{done.pk}/"
     content = text(viewing, page)
-    assert "Area over width" in content
+    assert "Area by width" in content
     assert "± 0.71" in content
+    assert "The paper has no claim about this sweep" in content
     figures = viewing.get(f"{page}charts.json").json()["figures"]
     assert [trace["name"] for trace in figures["area"]["data"]] == ["single", "double"]
 
@@ -181,13 +203,15 @@ def test_a_run_is_taken_away_as_a_file(viewing: Client, done: LabRun) -> None:
     assert len(rows.content.decode().splitlines()) == 1 + 2 * 2 * 2
     told = json.loads(viewing.get(f"{page}table.json").content)
     assert told["rows"] == done.table["rows"]
+    assert viewing.get(f"{page}figure.svg").content.decode().startswith("<svg")
     html = viewing.get(f"{page}figure.html")
     assert "attachment" in html["Content-Disposition"]
     assert "Plotly.newPlot" in html.content.decode()
 
 
 def test_a_run_without_a_table_has_no_files(viewing: Client, run: LabRun) -> None:
-    for name in ("charts.json", "table.csv", "table.json", "figure.html"):
+    assert viewing.get(f"/lab/runs/{run.pk}/charts.json").json() == {"figures": {}}
+    for name in ("table.csv", "table.json", "figure.html", "figure.svg"):
         assert viewing.get(f"/lab/runs/{run.pk}/{name}").status_code == 404
 
 
@@ -198,8 +222,8 @@ def test_a_run_of_an_experiment_that_is_no_more_keeps_its_table(
     LabRun.objects.update(experiment="of_old")
     page = f"/lab/runs/{done.pk}/"
     content = text(operating, page)
-    assert "no longer has the experiment" in content
-    assert "Change and run" not in content
+    assert "does not have the experiment" in content
+    assert "Run again with changes" not in content
     assert operating.get(f"{page}table.csv").status_code == 200
     assert operating.get(f"{page}figure.html").status_code == 404
     assert "of_old" in text(operating, "/lab/")
@@ -215,3 +239,59 @@ def test_runs_are_cancelled_repeated_and_deleted(operating: Client, run: LabRun)
     assert answer["Location"] == f"/lab/runs/{new.pk}/"
     assert f"Run {run.pk} is deleted." in said(operating.post(f"{page}delete/"))
     assert list(LabRun.objects.all()) == [new]
+
+
+def test_experiments_are_searched_by_words(viewing: Client) -> None:
+    """Words of names, figures, algorithms and claims; the fragment alone for a live search."""
+    content = text(viewing, "/lab/?q=storm+hashing")
+    assert "/lab/migration/fig9/" in content
+    assert "/lab/placement/fig3a/" not in content
+    fragment = viewing.get(
+        "/lab/?q=plateau", headers={"hx-request": "true", "hx-target": "experiments"}
+    ).content.decode()
+    assert "/lab/placement/fig3b/" in fragment
+    assert "<html" not in fragment
+    assert "No experiment matches" in text(viewing, "/lab/?q=zzz")
+
+
+def test_experiments_are_grouped_by_figure_with_their_newest_result(
+    viewing: Client, done: LabRun
+) -> None:
+    """A drawing of the run, or of the stored result."""
+    content = text(viewing, "/lab/?q=small+experiment")
+    assert "Further experiments" in content
+    assert content.count('<svg class="thumb"') == 1
+    assert "stored result" not in content
+    figures = text(viewing, "/lab/?q=offline")
+    assert "Figure 3" in figures
+    assert "stored result" in figures
+
+
+def test_the_estimate_follows_the_form(operating: Client, done: LabRun) -> None:
+    """By finished runs; faults of the form are named instead."""
+    fragment = text(operating, f"{PAGE}estimate/?values=1,2&series=single&seeds=2")
+    assert "by 1 finished run of it" in fragment
+    assert "height" in text(operating, f"{PAGE}estimate/?values=1&series=single&height=0")
+
+
+def test_a_run_is_compared_with_another(operating: Client, done: LabRun, operator: Actor) -> None:
+    other = lab.request(operator, PLANNER, NAME, {"seeds": 2, "height": 4}, [1.0, 2.0])
+    lab.run(other.pk)
+    page = f"/lab/runs/{other.pk}/"
+    content = text(operating, f"{page}?with={done.pk}")
+    assert "height 4 ↔ 2" in content
+    assert "Largest difference: 1.94 times at 2 (double)" in content
+    chart = operating.get(f"{page}comparison.json?with={done.pk}").json()["figures"]["comparison"]
+    assert [trace["name"] for trace in chart["data"]] == ["single", "double"]
+    both = operating.get(f"{page}comparison.json?with={done.pk}&how=overlay").json()
+    assert len(both["figures"]["comparison"]["data"]) == 4
+    assert operating.get(f"{page}comparison.json").status_code == 404
+
+
+def test_a_run_is_named_and_shared(operating: Client, run: LabRun) -> None:
+    page = f"/lab/runs/{run.pk}/"
+    assert "Run changed." in said(operating.post(f"{page}change/", {"name": "Wide"}))
+    assert "Wide" in text(operating, "/lab/")
+    operating.post(f"{page}change/", {"name": "Wide", "visibility": "owner"})
+    run.refresh_from_db()
+    assert (run.name, run.visibility) == ("Wide", "owner")

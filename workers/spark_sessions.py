@@ -1,0 +1,40 @@
+"""Sessions of Spark for computations of Weir, beside the applications of clusters."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from controlplane.runtime.java import find_java
+from workers.agent.class_archive import java_environment
+
+_ROOT: Final = Path(__file__).resolve().parents[1]
+
+
+@contextmanager
+def session_at(master: str, folder: Path, name: str) -> Iterator[SparkSession]:
+    """Yield a session on a master: `local[2]`, or the URL of a cluster; it is stopped at the end.
+
+    `folder`: for a stand-in Java home, if one is needed. `name`: that of the application. Raises
+    `CheckFailed` without Java.
+    """
+    java = find_java(os.environ, folder / "java", lambda line: sys.stderr.write(f"{line}\n"))
+    os.environ |= java_environment(java.home)
+    # The tasks need the packages of this Python.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    paths = (str(_ROOT), os.environ.get("PYTHONPATH", ""))
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, dict.fromkeys(paths)))
+    builder = SparkSession.builder.master(master).appName(name)
+    # The caller shows progress; Spark's own bars would overwrite it.
+    for hidden in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
+        builder = builder.config(hidden, "false")
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    try:
+        yield session
+    finally:
+        session.stop()
