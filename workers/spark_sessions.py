@@ -15,6 +15,10 @@ from workers.agent.class_archive import java_environment
 _ROOT: Final = Path(__file__).resolve().parents[1]
 
 
+def _report(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
 @contextmanager
 def session_at(master: str, folder: Path, name: str) -> Iterator[SparkSession]:
     """Yield a session on a master: `local[2]`, or the URL of a cluster; it is stopped at the end.
@@ -22,7 +26,7 @@ def session_at(master: str, folder: Path, name: str) -> Iterator[SparkSession]:
     `folder`: for a stand-in Java home, if one is needed. `name`: that of the application. Raises
     `CheckFailed` without Java.
     """
-    java = find_java(os.environ, folder / "java", lambda line: sys.stderr.write(f"{line}\n"))
+    java = find_java(os.environ, folder / "java", _report)
     os.environ |= java_environment(java.home)
     # The tasks need the packages of this Python.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

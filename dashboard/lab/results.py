@@ -94,7 +94,7 @@ def fixed_values(run: LabRun, chosen: Experiment | None) -> list[tuple[str, str,
     return [
         (
             parameter_title(fields[name]) if name in fields else name,
-            plain(value),
+            f"{value:,}" if type(value) is int else plain(value),
             fields[name].unit if name in fields else "",
         )
         for name, value in run.parameters.items()

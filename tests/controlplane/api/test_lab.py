@@ -84,6 +84,48 @@ def test_a_run_is_cancelled_repeated_and_deleted(script: Client) -> None:
     assert [run["id"] for run in listed["runs"]] == [again["id"]]
 
 
+def test_results_are_compared_judged_and_exported(script: Client) -> None:
+    """Each with the run's own address."""
+    paths = []
+    for height in (2, 4):
+        parameters = {"seeds": 1, "height": height}
+        number = post(script, RUNS, ASKED | {"parameters": parameters}).json()["id"]
+        lab.run(number)
+        paths.append(f"{RUNS}/{number}")
+    run = script.get(paths[1]).json()
+    assert set(run["timings"]) == {"single", "double"}
+    assert run["estimate"]["basis"] == "experiment"
+    assert script.get(f"{paths[1]}/table").json()["complete"] is True
+    other = paths[0].rpartition("/")[2]
+    compared = script.get(f"{paths[1]}/comparison?other={other}").json()
+    assert compared["differences"] == [{"name": "height", "this": 4, "other": 2}]
+    assert compared["points"][0]["ratio"] == 2.0
+    assert script.get(f"{paths[1]}/claims").json() == []
+    csv = script.get(f"{paths[1]}/export")
+    assert csv["Content-Type"].startswith("text/csv")
+    assert csv.content.decode().splitlines()[0] == "width,series,seed,area,seconds"
+    assert script.get(f"{paths[1]}/export?format=svg").content.startswith(b"<svg")
+    estimated = post(script, "/api/v1/lab/estimate", ASKED | {"master": "local[2]"}).json()
+    assert (estimated["basis"], estimated["runs"]) == ("model", 0)
+
+
+def test_a_figure_has_the_claims_of_its_paper(script: Client) -> None:
+    claims = script.get("/api/v1/lab/experiments/placement/fig3a").json()["claims"]
+    assert [claim["source"] for claim in claims] == ["figure 3(a)", "figure 3(a)", "section 6"]
+
+
+def test_a_run_is_named_and_hidden(script: Client, viewer: Actor) -> None:
+    """Hidden means unknown, not forbidden."""
+    path = f"{RUNS}/{post(script, RUNS, ASKED).json()['id']}"
+    change = {"name": "Mine", "visibility": "owner"}
+    changed = script.patch(path, json.dumps(change), content_type="application/json").json()
+    assert (changed["name"], changed["visibility"]) == ("Mine", "owner")
+    assert [run["name"] for run in script.get(f"{RUNS}?q=mine").json()["runs"]] == ["Mine"]
+    client = Client(headers=bearer(viewer))
+    for part in ("", "/table", "/claims", "/export"):
+        assert client.get(path + part).status_code == 404
+
+
 def test_a_viewer_reads_and_does_not_write(script: Client, viewer: Actor) -> None:
     """403 for every verb."""
     path = f"{RUNS}/{post(script, RUNS, ASKED).json()['id']}"
