@@ -13,7 +13,7 @@ import pytest
 from pytest_django import DjangoDbBlocker, Settings
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.support.examples import try_fewer_examples
+from tests.support.examples import databases_tried, try_fewer_examples
 from tests.support.postgres import as_default, database_of, running_postgres
 from tests.support.redis_server import running_redis
 from tests.support.sharing import Sharing, shares_by_file, starts_weir
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from tests.support.databases import Templates
 
-# What `both_databases` runs a test on: the settings' database, and a real PostgreSQL.
-DATABASES = ("sqlite", "postgresql")
 ALIASES = ("default", "results")
 FAST_HASHER = "django.contrib.auth.hashers.MD5PasswordHasher"
 
@@ -63,8 +61,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     Test methods of unittest's classes take no parameters: a hypothesis state machine is run by
     `run_state_machine_as_test` in a function.
     """
-    if metafunc.definition.get_closest_marker("both_databases"):
-        metafunc.parametrize("database", DATABASES, indirect=True, scope="session")
+    if mark := metafunc.definition.get_closest_marker("both_databases"):
+        databases = databases_tried(**mark.kwargs)
+        metafunc.parametrize("database", databases, indirect=True, scope="session")
 
 
 @pytest.hookimpl(trylast=True)

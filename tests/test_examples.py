@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.examples import NIGHTLY, fewer, try_fewer_examples
+from tests.support.examples import (
+    DATABASES,
+    NIGHTLY,
+    databases_tried,
+    fewer,
+    try_fewer_examples,
+)
 
 
 def test_a_law_is_tried_on_fewer_examples_by_day(request: pytest.FixtureRequest) -> None:
@@ -25,3 +31,8 @@ def test_a_law_is_tried_on_fewer_examples_by_day(request: pytest.FixtureRequest)
 
 def test_laws_with_few_examples_keep_them() -> None:
     assert [fewer(declared) for declared in (5, 12, 100)] == [5, 10, 33]
+
+
+def test_slow_tests_run_on_one_database_by_day() -> None:
+    assert databases_tried(daily=None) == DATABASES
+    assert databases_tried(daily="sqlite") == (DATABASES if NIGHTLY else ("sqlite",))

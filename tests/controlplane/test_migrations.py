@@ -46,7 +46,7 @@ def migrated(name: str) -> Any:
     return MigrationExecutor(connection).loader.project_state(targets).apps
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases(daily="sqlite")
 @pytest.mark.django_db(transaction=True)
 def test_rows_of_earlier_releases_are_rows_of_this_one(subtests: pytest.Subtests) -> None:
     travelling = [journey() for journey in JOURNEYS]

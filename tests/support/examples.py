@@ -1,4 +1,4 @@
-"""How many examples hypothesis tries of each law: a third by day, all by night."""
+"""What is tried by day, and what by night alone: examples of laws, the second database."""
 
 import os
 from typing import Any, Final
@@ -13,6 +13,18 @@ FEWEST: Final = 10
 # Where `@settings` keeps what it is given, and hypothesis's own plugin for pytest changes it.
 _ATTRIBUTE: Final = "_hypothesis_internal_use_settings"
 _changed: Final = WeakSet[Any]()
+# What `both_databases` runs a test on: the settings' database, and a real PostgreSQL.
+DATABASES: Final = ("sqlite", "postgresql")
+
+
+def databases_tried(daily: str | None) -> tuple[str, ...]:
+    """Return the databases of a test that is marked `both_databases`.
+
+    `daily`: the only one by day, of tests that take seconds; None: both by day, too.
+    """
+    if daily is None or NIGHTLY:
+        return DATABASES
+    return (daily,)
 
 
 def fewer(declared: int) -> int:

@@ -31,7 +31,7 @@ def admin(db: None, redis_url: str) -> Actor:
     return actor("admin")
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases(daily="postgresql")
 @given(description=descriptions())
 @settings(
     max_examples=12, deadline=None,

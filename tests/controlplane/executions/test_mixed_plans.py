@@ -44,7 +44,10 @@ from tests.support.cluster import placed, placed_split, small_cluster, telemetry
 from tests.support.execution import batch, under_way
 from tests.support.policies import set_policy
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.both_databases(daily="postgresql"),
+]
 # Objects by their place; the split query is the last.
 QUERIES: Final = st.integers(0, 4)
 STREAMS: Final = st.integers(0, 2)

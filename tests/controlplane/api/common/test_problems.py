@@ -97,7 +97,7 @@ def test_pages_keep_their_own_errors() -> None:
     assert fine(RequestFactory().get("/api/v1/x")).content == b"ok"
 
 
-@pytest.mark.both_databases
+@pytest.mark.both_databases(daily="sqlite")
 def test_ten_thousand_queries_are_submitted_together_or_not_at_all(
     operator: Actor, sf: Cluster
 ) -> None:
