@@ -18,6 +18,7 @@ from controlplane.proposals.listing import ProposalFilters, proposals_listing
 from dashboard.clusters.charts import readings_in
 from dashboard.clusters.headline import headline_of
 from dashboard.clusters.node_rows import node_table
+from dashboard.clusters.scenarios import open_rows
 from dashboard.clusters.strip import strip_of
 from dashboard.clusters.tiles import span_text, tiles_of
 from dashboard.figures.flow import Bar, flow_drawing
@@ -111,6 +112,7 @@ def cards_of(cluster: Cluster) -> dict[str, Any]:
         "progress": running([cluster.pk]).get(cluster.pk),
         "why": why(cluster),
         "health": health_of(cluster, timezone.now()),
+        **open_rows(cluster),
     }
 
 

@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from controlplane.catalog.routing_versions import placements_between, plans_between
 from controlplane.models import AuditEntry, Cluster, MeasurePoint
+from controlplane.scenarios import scenarios_between
 from dashboard import numbers
 from dashboard.clusters.events import Excess, excesses_between, plan_text
 from dashboard.time_range import TimeRange
@@ -96,6 +97,7 @@ def strip_of(cluster: Cluster, time_range: TimeRange, now: datetime) -> Strip:
     flags = [
         *_flags_of_plans(cluster, scale),
         *_flags_of_nodes(cluster, scale),
+        *_flags_of_scenarios(cluster, scale),
         *(_flag_of_excess(cluster, scale, excess) for excess in excesses),
     ]
     return Strip(
@@ -207,6 +209,17 @@ def _flags_of_nodes(cluster: Cluster, scale: _Scale) -> list[Flag]:
         Flag(scale.percent(row.at), "nodes", f"Number of nodes changed, {_clock(row.at)}", url)
         for row in rows.only("at")
     ]
+
+
+def _flags_of_scenarios(cluster: Cluster, scale: _Scale) -> list[Flag]:
+    url = f"{reverse('audit')}?{urlencode({'cluster': cluster.slug, 'action': 'scenario.start'})}"
+    flags = []
+    for row in scenarios_between(cluster, scale.start, scale.end):
+        title = str(row.get_kind_display()).lower()
+        until = f"until {_clock(row.ended_at or row.ends_at)}"
+        about = f"Scenario {title}, {_clock(row.started_at)} {until}"
+        flags.append(Flag(scale.percent(row.started_at), f"⚑ {title}", about, url))
+    return flags
 
 
 def _flag_of_excess(cluster: Cluster, scale: _Scale, excess: Excess) -> Flag:

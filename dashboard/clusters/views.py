@@ -12,6 +12,7 @@ from controlplane.models import Cluster
 from controlplane.topology import nodes
 from dashboard.clusters import parts
 from dashboard.clusters.charts import readings_in
+from dashboard.clusters.scenarios import scenario_form
 from dashboard.dialog_forms import cluster_dialog, whole_numbers
 from dashboard.forms import number
 from dashboard.guards import PageRequest, cluster_page
@@ -27,6 +28,7 @@ def overview(request: PageRequest, cluster: Cluster) -> HttpResponse:
     context: dict[str, Any] = parts.summary_of(cluster, time_range, readings)
     context |= parts.cards_of(cluster) | parts.strip_context(cluster, time_range)
     context |= parts.nodes_of(cluster, time_range, readings)
+    context |= scenario_form(cluster)
     context["masters"] = settings.SPARK_MASTERS
     return render_page(request, "cluster.html", context)
 

@@ -16,6 +16,7 @@ GROUPS: Final = {
     "ledger": "what executed proposals promised, and what was measured",
     "alerts": "list, acknowledge and silence exceeded limits",
     "views": "save filters and orders of lists under a name",
+    "scenarios": "disturb demo clusters: rush hours, hot keys, slow, lost and added nodes",
     "audit": "read and verify the audit log",
     "grants": "list, grant and remove roles of users",
     "tokens": "list, create and revoke tokens of the API",

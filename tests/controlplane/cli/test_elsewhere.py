@@ -56,6 +56,7 @@ READS: tuple[tuple[str, ...], ...] = (
     ("plan", "placement sf --param nu=-7"), ("plan", "placement sf --algorithm odd"),
 
     ("policy decisions", "sf"), ("policy blackouts", "sf"), ("policy exclusions", "sf"),
+    ("scenarios list", "sf"), ("scenarios start", "sf rush_hour --minutes 5"),
     ("clusters versions", "sf"), ("clusters version", "sf 1"),
     ("clusters incident", f"sf {PK}"), ("streams drops", "sf s0"),
     ("queries results", "sf q0"), ("proposals planners", "sf"),
@@ -104,7 +105,9 @@ READS: tuple[tuple[str, ...], ...] = (
       for verb in SAID if verb.path != "cancel"),
 )  # fmt: skip
 # What has another result when it is repeated.
-ONCE: tuple[tuple[str, ...], ...] = (("proposals cancel", f"{PK} --reason r"),)
+ONCE: tuple[tuple[str, ...], ...] = (
+    ("proposals cancel", f"{PK} --reason r"), ("scenarios end", f"sf {PK}"),
+)  # fmt: skip
 _TIME: Final = re.compile(r"\d\d:\d\d:\d\d(\.\d+)?|\b\d{13}\b")
 
 

@@ -56,7 +56,7 @@ from workers.pipeline.spark.connections import executor
 # What the first batch of a checkpoint may take at an emulated capacity: so many ms of it.
 _FIRST_MS: Final = 1_000
 # The longest delay of a slow node in one batch: Spark must still report progress.
-_LONGEST_DELAY_S: Final = 5.0
+_LONGEST_DELAY_S: Final = 8.0
 
 
 @dataclass

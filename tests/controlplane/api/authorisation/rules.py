@@ -132,6 +132,7 @@ PAGES: Final = _rules(
         """,
         "operator": """
         alert-acknowledge alert-silence alert-withdraw alert-silence-form alert-note-form
+        scenario-start scenario-end
         explain-request demo-add cluster-start cluster-stop cluster-nodes cluster-limits
         node-capacity node-form stream-new dead-letters-replay dead-letters-delete split-capacity
         stream-characteristics stream-redirect drop-set drop-lift query-new

@@ -17,6 +17,8 @@ OPERATION_OF: Final = {
     "alert-silence": "alerts_silence_alert",
     "alert-withdraw": "alerts_withdraw_alert",
     "skip-batch": "clusters_health_skip_batch",
+    "scenario-start": "clusters_scenarios_start_scenario",
+    "scenario-end": "clusters_scenarios_end_scenario",
     "cluster-start": "clusters_routes_start_cluster",
     "cluster-stop": "clusters_routes_stop_cluster",
     "incident-decide": "clusters_health_decide_incident",

@@ -1,0 +1,50 @@
+"""The start and the end of scenarios from the page of a demo cluster."""
+
+from typing import Any
+
+from django.utils import timezone
+
+from controlplane import scenarios
+from controlplane.models import Cluster
+from dashboard.dialog_forms import cluster_dialog, whole_number, whole_numbers
+from dashboard.guards import PageRequest
+from dashboard.responses import cluster_change
+
+DEFAULT_MINUTES = 10
+
+
+def scenario_form(cluster: Cluster, **parts: Any) -> dict[str, Any]:
+    """Return the context of the form: kinds of scenarios, and nodes that take work."""
+    del parts
+    return {
+        "scenario_kinds": scenarios.kinds_of(cluster),
+        "scenario_minutes": DEFAULT_MINUTES,
+        "scenario_nodes": cluster.nodes.filter(active=True, index__lt=cluster.slots),
+    }
+
+
+def open_rows(cluster: Cluster) -> dict[str, Any]:
+    """Return the context of the scenarios in effect."""
+    return {"scenarios": scenarios.open_scenarios(cluster, timezone.now())}
+
+
+@cluster_dialog("cluster", form="_cluster_scenario_form.html", field="kind", context=scenario_form)
+def start(request: PageRequest, cluster: Cluster) -> str:
+    """Start a scenario."""
+    values = request.POST
+    row = scenarios.start_scenario(
+        request.actor,
+        cluster,
+        values.get("kind", ""),
+        minutes=whole_numbers(values, "minutes")["minutes"],
+        node=whole_number(values.get("node", "")),
+    )
+    return f"{row.get_kind_display()}: until {row.ends_at:%H:%M} UTC."
+
+
+@cluster_change("cluster")
+def end(request: PageRequest, cluster: Cluster, pk: int) -> str:
+    """End a scenario."""
+    row = scenarios.end_scenario(request.actor, scenarios.scenario_by_id(cluster, pk))
+    note = f" {row.note}." if row.note else ""
+    return f"{row.get_kind_display()} has ended.{note}"
