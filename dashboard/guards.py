@@ -1,6 +1,6 @@
 """Decorators that authorize pages and actions (POST) and translate errors into statuses."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, cast
 
@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 from django_htmx.middleware import HtmxDetails
 
 from controlplane.access.roles import Actor, actor_of, require_member, require_viewer
+from controlplane.alerts.statuses import ClusterStatus
 from controlplane.clusters.listing import visible_cluster
 from controlplane.errors import Forbidden, Invalid, NotFound
 from controlplane.models import Cluster
@@ -20,10 +21,14 @@ P = ParamSpec("P")
 
 
 class PageRequest(HttpRequest):
-    """An authorized request; actor and cluster (None for a page of no cluster) are read once."""
+    """An authorized request; actor and cluster (None for a page of no cluster) are read once.
+
+    `statuses`: of the visible clusters, if the page has read them already.
+    """
 
     actor: Actor
     cluster: Cluster | None
+    statuses: Sequence[ClusterStatus] | None
     htmx: HtmxDetails
 
 
@@ -38,7 +43,7 @@ def anyone_page(view: Page[P]) -> Anyone[P]:
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         page = cast("PageRequest", request)
-        page.actor, page.cluster = actor_of(request), None
+        page.actor, page.cluster, page.statuses = actor_of(request), None, None
         try:
             require_member(page.actor)
             return view(page, *args, **kwargs)

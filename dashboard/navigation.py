@@ -1,13 +1,14 @@
-"""The navigation of all pages: clusters with their grade, pages of the open cluster with counts."""
+"""The navigation of all pages: clusters with their status, pages of the open one with counts."""
 
 from dataclasses import dataclass
 from typing import Final
 
-from django.db.models import QuerySet
 from django.urls import reverse
+from django.utils import timezone
 
+from controlplane.alerts.statuses import ClusterStatus, FleetStatus, cluster_statuses
 from controlplane.models import Cluster, Node, Proposal, Query, Stream
-from dashboard import thresholds
+from controlplane.policies.grades import Grade
 from dashboard.guards import PageRequest
 
 
@@ -33,22 +34,21 @@ class NavigationLink:
 
 @dataclass(frozen=True)
 class ClusterLink:
-    """A cluster in the navigation with its worst grade, and the pages of the open one."""
+    """A cluster in the navigation with its level in words, and the pages of the open one."""
 
     slug: str
     name: str
     grade: str
+    status: str
     pages: tuple[NavigationLink, ...] = ()
-
-    @property
-    def status(self) -> str:
-        """Return the grade in words, for readers who do not see the dot."""
-        return _STATUS.get(self.grade, "no data")
 
 
 @dataclass(frozen=True)
 class Navigation:
-    """The links of a page; `section` is the page of the navigation that it belongs to."""
+    """The links of a page; `section` is the page of the navigation that it belongs to.
+
+    `needing`: clusters that need a person; `firing`: alerts neither acknowledged nor silenced.
+    """
 
     clusters: tuple[ClusterLink, ...]
     site: tuple[NavigationLink, ...]
@@ -70,6 +70,7 @@ CLUSTER_PAGES: Final = (
     NavigationPage("policy", "Policy", ("policy-change",)),
 )
 SITE_PAGES: Final = (
+    NavigationPage("alerts", "Alerts", ("alert",)),
     NavigationPage("lab", "Lab", ("lab-experiment", "lab-run")),
     NavigationPage("attached", "Attached jobs", ("attached-query",)),
     NavigationPage("audit", "Audit log"),
@@ -82,49 +83,51 @@ SITE_PAGES: Final = (
     NavigationPage("api:openapi-view", "API"),
     NavigationPage("help", "Help"),
 )
-_STATUS: Final = {
-    thresholds.GOOD: "all limits kept",
-    thresholds.WARN: "needs attention",
-    thresholds.BAD: "limit exceeded",
+_WORDS: Final = {
+    Grade.GOOD: "all limits kept",
+    Grade.WARN: "needs attention",
+    Grade.BAD: "limit exceeded",
+    Grade.UNKNOWN: "no data",
 }
 
 
 def navigation(request: PageRequest) -> Navigation:
     """Return the navigation of a page."""
-    match = request.resolver_match
+    match, now = request.resolver_match, timezone.now()
     current = match.url_name or "" if match else ""
     site = tuple(
         _link(page, current)
         for page in SITE_PAGES
         if page.name != "grants" or request.actor.is_any_admin
     )
-    clusters = tuple(_cluster_link(row, request, current) for row in _clusters(request))
+    statuses = request.statuses
+    if statuses is None:
+        statuses = cluster_statuses(request.actor.clusters, now)
+    clusters = tuple(_cluster_link(row, request, current) for row in statuses)
     pages = [page for cluster in clusters for page in cluster.pages]
     return Navigation(
         clusters=clusters,
         site=site,
         section=next((link for link in (*pages, *site) if link.is_current), None),
-        needing=sum(cluster.grade == thresholds.BAD for cluster in clusters),
-        firing=0,
+        needing=sum(row.needs_person for row in statuses),
+        firing=sum(len(row.firing(now)) for row in statuses),
     )
 
 
-def _clusters(request: PageRequest) -> QuerySet[Cluster]:
-    """Return the visible clusters by name."""
-    rows, seen = Cluster.objects.order_by("name", "slug"), request.actor.clusters
-    visible = rows if seen is None else rows.filter(pk__in=seen)
-    return visible.only("slug", "name", "state")
-
-
-def _cluster_link(row: Cluster, request: PageRequest, current: str) -> ClusterLink:
+def _cluster_link(row: ClusterStatus, request: PageRequest, current: str) -> ClusterLink:
     pages: tuple[NavigationLink, ...] = ()
-    if request.cluster is not None and request.cluster.pk == row.pk:
-        counts = _counts(row)
+    cluster = row.cluster
+    if request.cluster is not None and request.cluster.pk == cluster.pk:
+        counts = _counts(cluster)
         pages = tuple(
-            _link(page, current, row.slug, counts.get(page.label)) for page in CLUSTER_PAGES
+            _link(page, current, cluster.slug, counts.get(page.label)) for page in CLUSTER_PAGES
         )
-    grade = thresholds.STATES.get(row.state, thresholds.UNKNOWN)
-    return ClusterLink(row.slug, row.name, grade, pages)
+    grade, words = str(row.grade), _WORDS[row.grade]
+    if row.status in (FleetStatus.EXECUTING, FleetStatus.STARTING):
+        grade, words = "info", str(row.status)
+    elif row.status is FleetStatus.STOPPED:
+        words = str(row.status)
+    return ClusterLink(cluster.slug, cluster.name, grade, words, pages)
 
 
 def _link(

@@ -157,3 +157,14 @@ def change(value: float | None, before: float | None, unit: str) -> str:
     arrow = "↑" if value > before else "↓"
     shown = {"%": " points", "/s": "/s", "": ""}.get(shown, f" {shown}")
     return f"{arrow} {number}{shown}"
+
+
+def value_text(value: float | None, unit: str) -> str:
+    """Return a measure as text: 3.4 s, 103 %, 2.72, 2,640/s; units as in `with_unit`."""
+    number, shown = with_unit(value, unit)
+    return f"{number}{shown}" if shown in ("", "/s") else f"{number} {shown}"
+
+
+def lowered(text: str) -> str:
+    """Return a sentence as a clause: with a small first letter."""
+    return f"{text[:1].lower()}{text[1:]}"

@@ -79,7 +79,8 @@ def cluster_change(
     """Return a decorator of changes of a cluster, which return a message for the next page.
 
     The view requires a POST and redirects to `page`, whose URL has the slug and the parts `keys` of
-    the view's own URL. Errors are messages, too; `Forbidden` is raised.
+    the view's own URL; a form with `back` of the value `fleet` leads to the fleet instead. Errors
+    are messages, too; `Forbidden` is raised.
     """
 
     def decorate(change: Callable[..., str]) -> Callable[..., HttpResponseBase]:
@@ -88,6 +89,8 @@ def cluster_change(
         def view(request: PageRequest, cluster: Cluster, **parts: Any) -> HttpResponse:
             with notify_refusals(request):
                 notify(request, change(request, cluster, **parts))
+            if request.POST.get("back") == "fleet":
+                return redirect("fleet")
             return redirect(page, cluster.slug, *(parts[key] for key in keys))
 
         return view

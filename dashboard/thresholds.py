@@ -24,20 +24,10 @@ class Limits:
         return WARN if value >= self.warn else GOOD
 
 
-# A tenth of a node's capacity is the default slack nu of placement; at a quarter, a node fills up
-# while others are idle.
-IMBALANCE = Limits(0.10, 0.25)
 # Load over capacity: from 80 % on, short bursts cause a backlog.
 LOAD = Limits(0.80, 1.0)
 # Seconds without a sample: some missing micro-batches, then most likely a failed driver.
 AGE_S = Limits(10.0, 60.0)
-# Hours that a ready proposal waits, as its snapshot ages.
-WAITING_H = Limits(4.0, 24.0)
-
-
-def latency(trigger_ms: int) -> Limits:
-    """Return the thresholds of p95 latency, which includes one trigger and one batch."""
-    return Limits(4.0 * trigger_ms, 10.0 * trigger_ms)
 
 
 # The states of each level.

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from controlplane.access import audit
 from controlplane.access.roles import OPERATOR, Actor, require
-from controlplane.alerts.states import title_of
+from controlplane.alerts.states import path_of, title_of
 from controlplane.errors import Conflict, Invalid
 from controlplane.events.publish import announce, event
 from controlplane.models import Alert
@@ -91,7 +91,8 @@ def _change(
         before=_recorded(before), after=_recorded(values),
     )  # fmt: skip
     text = f"{actor.name}: {_STATES[verb]}, {cluster.name}, {title_of(row.subject)}"
-    announce(cluster.pk, event("alert", text, pk=row.pk, state=_STATES[verb]))
+    path = path_of(cluster.slug, row)
+    announce(cluster.pk, event("alert", text, pk=row.pk, state=_STATES[verb], url=path))
     return row
 
 

@@ -20,6 +20,7 @@ from controlplane.alerts.states import (
     Observed,
     change_of,
     is_silenced,
+    path_of,
     title_of,
     unit_of,
 )
@@ -176,7 +177,10 @@ def _publish(cluster: Cluster, alert: Alert, state: str, now: datetime) -> None:
     )  # fmt: skip
     announce(
         cluster.pk,
-        event("alert", message_of(cluster, alert), pk=alert.pk, state=state),
+        event(
+            "alert", message_of(cluster, alert), pk=alert.pk, state=state,
+            url=path_of(cluster.slug, alert),
+        ),
         passing=is_silenced(alert, now),
     )  # fmt: skip
 

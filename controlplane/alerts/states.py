@@ -83,6 +83,11 @@ def unit_of(subject: str) -> str:
     return "" if subject == APPLICATION else KINDS[Measure(subject)].unit
 
 
+def path_of(slug: str, alert: Alert) -> str:
+    """Return the path of an alert's page; `slug`: of its cluster."""
+    return f"/clusters/{slug}/alerts/{alert.pk}/"
+
+
 def change_of(alert: Alert | None, seen: Observed, now: datetime) -> Change:
     """Return the transition that an observation causes; `alert`: the open one, None without one.
 

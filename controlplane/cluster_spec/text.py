@@ -141,7 +141,7 @@ def _valid(kind: type[_Kind], text: str) -> _Kind:
     try:
         return kind.model_validate(data)
     except ValidationError as invalid:
-        raise BadDescription(_messages(invalid)) from None
+        raise BadDescription(messages_of(invalid)) from None
 
 
 def _data(text: str) -> Any:
@@ -194,7 +194,8 @@ def _json(text: str) -> Any:
         raise BadDescription({where: [f"The document {broken}"]}) from None
 
 
-def _messages(invalid: ValidationError) -> dict[str, list[str]]:
+def messages_of(invalid: ValidationError) -> dict[str, list[str]]:
+    """Return the messages of a validation by place in the document."""
     messages: dict[str, list[str]] = {}
     for error in invalid.errors(include_url=False, include_context=False)[:MOST_REPORTED]:
         path = error["loc"]

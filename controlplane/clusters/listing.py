@@ -54,6 +54,26 @@ def visible_cluster(actor: Actor, slug: str) -> Cluster:
 
 
 @dataclass(frozen=True)
+class NewestSample:
+    """The time of the newest sample of a cluster, in ms since the epoch; None before the first."""
+
+    pk: int
+    slug: str
+    t: int | None
+
+
+def newest_samples(visible: Collection[int] | None) -> list[NewestSample]:
+    """Return the times of the newest samples of the visible clusters (None: all)."""
+    rows = Cluster.objects.order_by("pk")
+    if visible is not None:
+        rows = rows.filter(pk__in=visible)
+    return [
+        NewestSample(pk, slug, None if seen is None else round(seen.timestamp() * 1000))
+        for pk, slug, seen in rows.values_list("pk", "slug", "last_sample_at")
+    ]
+
+
+@dataclass(frozen=True)
 class ClusterFilters(Filters):
     """Filters of the list; text is a part of slug or name, state "" selects all."""
 

@@ -1,8 +1,11 @@
-"""Publication of events to the browsers of a cluster (channel layer) and to webhooks."""
+"""Publication of events to browsers (channel layer) and to webhooks.
+
+Pages of a cluster are in the group of the cluster, pages of all clusters in the group `FLEET`.
+"""
 
 import logging
 from functools import partial
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 from channels.layers import get_channel_layer
 from django.utils import timezone
@@ -11,6 +14,8 @@ from controlplane.after_commit import after_commit
 from controlplane.events import event_loop, outbox
 
 logger = logging.getLogger(__name__)
+# The channel-layer group of the pages of all clusters.
+FLEET: Final = "fleet"
 
 
 class Event(TypedDict):
@@ -59,17 +64,24 @@ def announce(cluster_id: int, event: Event, *, passing: bool = False) -> None:
     """
     if not passing:
         outbox.enqueue(cluster_id, event)
-    message = {"type": "cluster.event", "event": event}
-    after_commit("notify the browsers", partial(_send, cluster_id, message))
+    after_commit("notify the browsers", partial(_send_event, cluster_id, event))
 
 
 def send_samples(cluster_id: int, samples: list[dict[str, Any]]) -> None:
-    """Send samples to the browsers immediately."""
+    """Send samples to the browsers immediately; pages of all clusters receive the newest time."""
     for sample in samples:
-        _send(cluster_id, {"type": "cluster.sample", "sample": sample})
+        _send(group(cluster_id), {"type": "cluster.sample", "sample": sample})
+    if samples:
+        newest = max(sample["t"] for sample in samples)
+        _send(FLEET, {"type": "fleet.sample", "cluster": cluster_id, "t": newest})
 
 
-def _send(cluster_id: int, message: dict[str, Any]) -> None:
+def _send_event(cluster_id: int, event: Event) -> None:
+    _send(group(cluster_id), {"type": "cluster.event", "event": event})
+    _send(FLEET, {"type": "fleet.event", "cluster": cluster_id, "event": event})
+
+
+def _send(name: str, message: dict[str, Any]) -> None:
     layer = get_channel_layer()
     if layer is not None:
-        event_loop.run(layer.group_send(group(cluster_id), message))
+        event_loop.run(layer.group_send(name, message))

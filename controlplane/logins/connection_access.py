@@ -71,6 +71,34 @@ class ConnectionAccess:
             return True
 
 
+@dataclass(frozen=True)
+class FleetAccess:
+    """What a socket of all visible clusters is authorized by: a login session."""
+
+    login: str
+
+    def actor(self) -> Actor | None:
+        """Return the actor of the session as it is now, None without a role on any cluster."""
+        session = session_of(self.login)
+        if session is None:
+            return None
+        actor = Actor(session.user)
+        return actor if actor.is_member else None
+
+    def holds(self) -> bool:
+        """Return True if the connection may go on, also if the database does not answer now."""
+        try:
+            return self.actor() is not None
+        except OperationalError as error:
+            logger.warning("Access of a connection was not checked: %s", error)
+            return True
+
+
+def fleet_access(session: SessionBase) -> FleetAccess:
+    """Return the access of a socket of all visible clusters by its session."""
+    return FleetAccess(str(session.get(KEY, "")))
+
+
 def actor_of_session(session: SessionBase) -> Actor | None:
     """Return the actor of a socket's handshake, None without an open login session."""
     row = session_of(str(session.get(KEY, "")))

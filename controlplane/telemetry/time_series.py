@@ -17,7 +17,6 @@ MAX_READ = 10_100
 # How far back each resolution is kept.
 KEPT = {1: timedelta(hours=1), 10: timedelta(days=1), 60: timedelta(days=30)}
 RESOLUTIONS = tuple(KEPT)
-RECENT = timedelta(minutes=5)
 # A bucket is complete when a later sample is there, or after this while nothing comes.
 BUCKET_PATIENCE = timedelta(seconds=60)
 CHUNK = 500
@@ -84,12 +83,6 @@ def latest_values(cluster: Cluster) -> dict[str, Any] | None:
         _values(cluster, 1).order_by("-t").values_list("values", flat=True).first()
     )
     return newest
-
-
-def recent(cluster: Cluster) -> list[dict[str, Any]]:
-    """Return the samples of the last five minutes, oldest first."""
-    end = datetime.now(UTC)
-    return samples(cluster, end - RECENT, end + timedelta(seconds=5), resolution=1)
 
 
 def _values(cluster: Cluster, resolution: int) -> Any:

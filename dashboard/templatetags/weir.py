@@ -1,6 +1,6 @@
-"""Template filters and tags: numbers with units, sparklines, ages, levels, links."""
+"""Template filters and tags: numbers with units, ages, levels, links."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -16,9 +16,6 @@ from dashboard import numbers, thresholds
 from dashboard.templatetags.design import chip
 
 register = template.Library()
-WIDTH, HEIGHT, MARGIN = 120, 28, 2
-# More points than half the pixels are indistinguishable.
-MAX_POINTS = 60
 
 
 def _filter(write: Callable[[float | None], str]) -> None:
@@ -35,33 +32,6 @@ for formatter in (
     numbers.seconds, numbers.signed, numbers.points, numbers.change_in_points,
 ):  # fmt: skip
     _filter(formatter)
-
-
-@register.simple_tag
-def sparkline(values: Sequence[float | None], label: str) -> SafeString:
-    """Return the SVG of the values from left to right, "" for fewer than two."""
-    drawn = values[:: max(1, -(-len(values) // MAX_POINTS))]
-    known = [value for value in drawn if value is not None]
-    if len(known) < 2:  # noqa: PLR2004 - a line has two ends
-        return SafeString("")
-    points = _points(known)
-    return format_html(
-        '<svg class="spark" role="img" aria-label="{}" viewBox="0 0 {} {}" width="{}" height="{}"'
-        ' preserveAspectRatio="none"><polygon points="{}"/><polyline points="{}"/></svg>',
-        label, WIDTH, HEIGHT, WIDTH, HEIGHT,
-        f"{MARGIN},{HEIGHT} {points} {WIDTH - MARGIN},{HEIGHT}", points,
-    )  # fmt: skip
-
-
-def _points(values: Sequence[float]) -> str:
-    # The axis starts at 0, so that small variations look small.
-    top = max(*values, 1e-9)
-    step = (WIDTH - 2 * MARGIN) / (len(values) - 1)
-    drawn = HEIGHT - 2 * MARGIN
-    return " ".join(
-        f"{MARGIN + i * step:.1f},{HEIGHT - MARGIN - drawn * max(value, 0) / top:.1f}"
-        for i, value in enumerate(values)
-    )
 
 
 @register.filter

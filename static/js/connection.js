@@ -2,6 +2,7 @@
 
 import { duration } from "./format.js";
 import { fleetUrl, LiveSocket, socketUrl } from "./live.js";
+import { showAlert } from "./toasts.js";
 
 // The badge shows missing data after this time: the socket is up, the pipeline is not.
 const QUIET_MS = 5000;
@@ -24,6 +25,9 @@ export function connect() {
   socket.addEventListener("event", ({ detail }) => {
     announce(detail.text);
     dispatch("weir:event", detail);
+    // Incidents are events of this kind, too, but have no page of an alert.
+    if (detail.kind === "alert" && detail.url) showAlert(detail);
+    if (detail.kind === "alert" || detail.kind === "state") dispatch("weir:status", detail);
     if (detail.kind === "proposal" || detail.kind === "execution") dispatch(`weir:proposal-${detail.id}`, detail);
   });
   socket.addEventListener("state", ({ detail }) => badge.show(detail));

@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dashboard import numbers
-from dashboard.templatetags.design import bullet
-from dashboard.templatetags.weir import sparkline
+from dashboard.templatetags.design import bullet, spark
 from dashboard.time_range import DEFAULT, RANGES, time_range_of
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -76,10 +75,10 @@ def test_nonsense_gives_the_default_range(values: dict[str, str]) -> None:
 
 
 def test_a_sparkline_says_what_it_shows_and_escapes_it() -> None:
-    drawn = sparkline([1.0, None, 3.0], "<b>rate</b>")
+    drawn = spark([1.0, 2.0, None, 3.0], "<b>rate</b>")
     assert "<b>" not in drawn
-    assert "polyline" in drawn
+    assert drawn.count("M") == 2
 
 
 def test_one_value_is_no_line() -> None:
-    assert sparkline([1.0], "rate") == ""
+    assert spark([1.0], "rate") == ""

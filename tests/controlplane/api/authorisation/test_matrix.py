@@ -78,9 +78,13 @@ def test_every_address_has_a_rule() -> None:
     assert {address.name for address in pages()} == known
     sockets = import_string("dashboard.consumers.websocket_urlpatterns")
     assert {str(pattern.pattern) for pattern in sockets} == set(rules.SOCKETS)
-    own = vars(import_string("dashboard.consumers.ClusterConsumer"))
-    messages = {name for name in own if not name.startswith("_") and callable(own[name])}
-    assert messages - {"connect", "disconnect", "receive"} == set(rules.SOCKET_MESSAGES)
+    kinds = ("LiveConsumer", "ClusterConsumer", "FleetConsumer")
+    own = [vars(import_string(f"dashboard.consumers.{kind}")) for kind in kinds]
+    messages = {
+        name for each in own for name in each if not name.startswith("_") and callable(each[name])
+    }
+    others = {"connect", "disconnect", "receive", "authorize", "missed"}
+    assert messages - others == set(rules.SOCKET_MESSAGES)
 
 
 def test_operations_let_in_whom_the_rules_name(world: Cluster, people: dict[str, Actor]) -> None:

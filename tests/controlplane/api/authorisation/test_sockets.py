@@ -11,7 +11,7 @@ from django.test import Client
 
 from controlplane.access.roles import ROLES
 from controlplane.asgi import application
-from controlplane.events.publish import event, group
+from controlplane.events.publish import FLEET, event, group
 from controlplane.logins.changes import access_group
 from controlplane.models import Cluster
 from tests.controlplane.api.authorisation import rules
@@ -23,7 +23,11 @@ from tests.support.cluster import actor
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ACCESS_ENDED: Final = 4401
-ANSWERS: Final = {"receive_json": "samples", "cluster_sample": "sample", "cluster_event": "event"}
+FLEET_ROUTE: Final = "ws/fleet/"
+ANSWERS: Final = {
+    "receive_json": "samples", "cluster_sample": "sample", "cluster_event": "event",
+    "fleet_sample": "samples", "fleet_event": "event",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -58,20 +62,34 @@ async def send_to(name: str, message: dict[str, Any]) -> None:
     await layer.group_send(name, message)
 
 
-def messages(socket: Socket, pk: int, user: int) -> dict[str, Callable[[], Awaitable[None]]]:
-    """Return what makes a socket handle each of its messages."""
+def messages(
+    route: str, socket: Socket, pk: int, user: int
+) -> dict[str, Callable[[], Awaitable[None]]]:
+    """Return what makes the socket of a route handle each of its messages."""
     news = event("routing", "Placed 1", version=4)
-    return {
+    common: dict[str, Callable[[], Awaitable[None]]] = {
         "receive_json": lambda: socket.send({"since": 0}),
+        "access_changed": lambda: send_to(access_group(user), {"type": "access.changed"}),
+    }
+    if route == FLEET_ROUTE:
+        return common | {
+            "fleet_sample": lambda: send_to(
+                FLEET, {"type": "fleet.sample", "cluster": pk, "t": 1000}
+            ),
+            "fleet_event": lambda: send_to(
+                FLEET, {"type": "fleet.event", "cluster": pk, "event": news}
+            ),
+        }
+    return common | {
         "cluster_sample": lambda: send_to(group(pk), {"type": "cluster.sample", "sample": {}}),
         "cluster_event": lambda: send_to(group(pk), {"type": "cluster.event", "event": news}),
-        "access_changed": lambda: send_to(access_group(user), {"type": "access.changed"}),
     }
 
 
 async def test_sockets_let_in_whom_the_rules_name(cluster: Cluster) -> None:
     """A socket that is let in handles each message that the rules allow its caller."""
     clients = await sync_to_async(browsers)()
+    handled: set[str] = set()
     for route, audience in rules.SOCKETS.items():
         path = "/" + address_of(route, cluster)
         for caller, (client, user) in clients.items():
@@ -79,27 +97,33 @@ async def test_sockets_let_in_whom_the_rules_name(cluster: Cluster) -> None:
             assert await socket.connect() == may(caller, audience), (route, caller)
             if not may(caller, audience):
                 continue
-            senders = messages(socket, cluster.pk, user)
-            assert senders.keys() == rules.SOCKET_MESSAGES.keys()
+            senders = messages(route, socket, cluster.pk, user)
+            handled |= senders.keys()
             # Access has not ended: the socket goes on, so the later messages are answered.
             await senders.pop("access_changed")()
             for name, send in senders.items():
-                assert may(caller, rules.SOCKET_MESSAGES[name]), (name, caller)
                 await send()
-                assert (await socket.receive())["type"] == ANSWERS[name], (name, caller)
+                if may(caller, rules.SOCKET_MESSAGES[name]):
+                    assert (await socket.receive())["type"] == ANSWERS[name], (name, caller)
+                else:
+                    assert await socket.peer.receive_nothing(timeout=0.1), (name, caller)
             await socket.disconnect()
+    assert handled == rules.SOCKET_MESSAGES.keys()
 
 
-async def test_no_message_reaches_a_socket_whose_role_has_ended(cluster: Cluster) -> None:
+@pytest.mark.parametrize("route", rules.SOCKETS)
+async def test_no_message_reaches_a_socket_whose_role_has_ended(
+    cluster: Cluster, route: str
+) -> None:
     clients = await sync_to_async(browsers)()
-    path = "/" + address_of(next(iter(rules.SOCKETS)), cluster)
+    path = "/" + address_of(route, cluster)
     for role in ROLES:
         client, user = clients[role]
         assert client is not None
         socket = socket_of(client, path)
         assert await socket.connect()
         await sync_to_async(_end_roles)(user)
-        senders = messages(socket, cluster.pk, user)
+        senders = messages(route, socket, cluster.pk, user)
         await senders.pop("access_changed")()
         closing = await socket.peer.receive_output(timeout=5)
         assert (closing["type"], closing["code"]) == ("websocket.close", ACCESS_ENDED)

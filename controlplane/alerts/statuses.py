@@ -1,0 +1,154 @@
+"""The status of each visible cluster: the greatest risk that its limits, alerts and state show."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from controlplane.alerts.listing import open_alerts
+from controlplane.alerts.readings import ClusterReadings, readings_of
+from controlplane.alerts.states import APPLICATION, FAILED_STATES, Status, status_of
+from controlplane.executions.progress import Progress, running
+from controlplane.health.summary import is_idle
+from controlplane.models import Alert, Cluster
+from controlplane.policies.grades import Grade
+
+_OF_PEOPLE: Final = (Status.ACKNOWLEDGED, Status.SILENCED)
+
+
+class FleetStatus(StrEnum):
+    """What the row of a cluster states, the greatest risk first."""
+
+    FAILED = "failed"
+    EXCEEDED = "exceeded"
+    NEAR = "near"
+    ACKNOWLEDGED = "acknowledged"
+    SILENCED = "silenced"
+    EXECUTING = "executing"
+    STARTING = "starting"
+    KEPT = "kept"
+    IDLE = "idle"
+    NO_DATA = "no_data"
+    STOPPED = "stopped"
+
+
+RISK: Final = tuple(FleetStatus)
+# Clusters that the headline counts.
+NEEDING: Final = (FleetStatus.FAILED, FleetStatus.EXCEEDED)
+GRADES: Final[Mapping[FleetStatus, Grade]] = {
+    FleetStatus.FAILED: Grade.BAD,
+    FleetStatus.EXCEEDED: Grade.BAD,
+    FleetStatus.NEAR: Grade.WARN,
+    FleetStatus.ACKNOWLEDGED: Grade.WARN,
+    FleetStatus.SILENCED: Grade.WARN,
+    FleetStatus.KEPT: Grade.GOOD,
+    FleetStatus.IDLE: Grade.GOOD,
+}
+
+
+@dataclass(frozen=True)
+class ClusterStatus:
+    """A cluster with its status, and what the status follows from.
+
+    `alerts`: that have fired and are not cleared; `execution`: the running one. `exceeded`: the
+    measures and "application" beyond their limits that are neither acknowledged nor silenced.
+    """
+
+    cluster: Cluster
+    readings: ClusterReadings
+    alerts: Sequence[Alert]
+    execution: Progress | None
+    exceeded: Sequence[str]
+    status: FleetStatus
+
+    @property
+    def grade(self) -> Grade:
+        """Return the level of the status."""
+        return GRADES.get(self.status, Grade.UNKNOWN)
+
+    @property
+    def needs_person(self) -> bool:
+        """Return True if a limit is exceeded that is neither acknowledged nor silenced."""
+        return self.status in NEEDING
+
+    @property
+    def since(self) -> datetime | None:
+        """Return since when the first exceeded limit has been exceeded."""
+        known = [alert.since for alert in self.alerts if alert.subject in self.exceeded]
+        return min(known, default=self.readings.since)
+
+    def firing(self, now: datetime) -> list[Alert]:
+        """Return the alerts that are neither acknowledged nor silenced, the oldest first."""
+        return [alert for alert in self.alerts if status_of(alert, now) is Status.FIRING]
+
+
+def cluster_statuses(visible: Collection[int] | None, now: datetime) -> list[ClusterStatus]:
+    """Return the statuses of the visible clusters (None: all) by name."""
+    rows = Cluster.objects.select_related("health").order_by("name", "slug")
+    clusters = list(rows if visible is None else rows.filter(pk__in=visible))
+    ids = [cluster.pk for cluster in clusters]
+    readings, executions = readings_of(clusters), running(ids)
+    alerts = _by_cluster(open_alerts(ids))
+    return [
+        _assessed(readings[cluster.pk], alerts.get(cluster.pk, []), executions.get(cluster.pk), now)
+        for cluster in clusters
+    ]
+
+
+def _assessed(
+    readings: ClusterReadings, alerts: Sequence[Alert], execution: Progress | None, now: datetime
+) -> ClusterStatus:
+    exceeded = _exceeded(readings, alerts, now)
+    return ClusterStatus(
+        cluster=readings.cluster,
+        readings=readings,
+        alerts=alerts,
+        execution=execution,
+        exceeded=exceeded,
+        status=_status(readings, alerts, exceeded, execution, now),
+    )
+
+
+def _exceeded(readings: ClusterReadings, alerts: Sequence[Alert], now: datetime) -> list[str]:
+    if readings.cluster.desired != Cluster.Desired.RUNNING:
+        return []
+    by_person = {alert.subject for alert in alerts if status_of(alert, now) in _OF_PEOPLE}
+    subjects = [str(reading.measure) for reading in readings.exceeded]
+    if readings.cluster.state in FAILED_STATES:
+        subjects = [APPLICATION, *subjects]
+    firing = [alert.subject for alert in alerts if alert.subject not in subjects]
+    return [subject for subject in (*subjects, *firing) if subject not in by_person]
+
+
+def _status(
+    readings: ClusterReadings,
+    alerts: Sequence[Alert],
+    exceeded: Sequence[str],
+    execution: Progress | None,
+    now: datetime,
+) -> FleetStatus:
+    """Return the status of a cluster: the greatest risk that applies."""
+    cluster = readings.cluster
+    if cluster.desired != Cluster.Desired.RUNNING:
+        return FleetStatus.STOPPED
+    states = {status_of(alert, now) for alert in alerts}
+    conditions = {
+        FleetStatus.FAILED: APPLICATION in exceeded,
+        FleetStatus.EXCEEDED: bool(exceeded),
+        FleetStatus.NEAR: bool(readings.near),
+        FleetStatus.ACKNOWLEDGED: Status.ACKNOWLEDGED in states,
+        FleetStatus.SILENCED: Status.SILENCED in states,
+        FleetStatus.EXECUTING: execution is not None,
+        FleetStatus.STARTING: cluster.state == Cluster.State.STARTING,
+        FleetStatus.KEPT: readings.grade == Grade.GOOD,
+        FleetStatus.IDLE: is_idle(cluster, now),
+    }
+    return next((status for status, holds in conditions.items() if holds), FleetStatus.NO_DATA)
+
+
+def _by_cluster(alerts: Sequence[Alert]) -> dict[int, list[Alert]]:
+    result: dict[int, list[Alert]] = {}
+    for alert in alerts:
+        result.setdefault(alert.cluster_id, []).append(alert)
+    return result

@@ -1,0 +1,134 @@
+"""Rows of alerts: state, value against its limit, since when, and the link that explains it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from controlplane.alerts.measures import Measure
+from controlplane.alerts.states import APPLICATION, Status, status_of, title_of, unit_of
+from controlplane.models import Alert
+from dashboard import numbers
+from dashboard.fleet.headline import since_text
+from dashboard.fleet.rows import Chip
+
+CHIPS: Final = {
+    Status.FIRING: Chip("Firing", "bad"),
+    Status.ACKNOWLEDGED: Chip("Acknowledged", "warn", "ok"),
+    Status.SILENCED: Chip("Silenced", "", "clock"),
+    Status.CLEARED: Chip("Cleared", "good"),
+    Status.PENDING: Chip("Pending", ""),
+}
+ORDER: Final = (
+    Status.FIRING, Status.ACKNOWLEDGED, Status.SILENCED, Status.CLEARED, Status.PENDING,
+)  # fmt: skip
+# The range around an explained alert that has been cleared.
+_MARGIN: Final = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class AlertRow:
+    """An alert in words; `explain`: the address that explains it, of the cluster without one."""
+
+    alert: Alert
+    status: Status
+    title: str
+    value: str
+    worst: str
+    limit: str
+    since: str
+    held: str
+    handled: str
+    explain: str
+
+    @property
+    def chip(self) -> Chip:
+        """Return the state of the alert."""
+        return CHIPS[self.status]
+
+    @property
+    def is_firing(self) -> bool:
+        """Return True if the alert is neither acknowledged, nor silenced, nor cleared."""
+        return self.status is Status.FIRING
+
+    @property
+    def is_open(self) -> bool:
+        """Return True if the alert is not cleared."""
+        return self.status is not Status.CLEARED
+
+
+def alert_rows(alerts: Iterable[Alert], now: datetime) -> list[AlertRow]:
+    """Return the rows of alerts, by state and then by age."""
+    rows = [alert_row(alert, now) for alert in alerts]
+    return sorted(rows, key=lambda row: (ORDER.index(row.status), row.alert.since))
+
+
+def alert_row(alert: Alert, now: datetime) -> AlertRow:
+    """Return the row of an alert that has fired."""
+    status, unit = status_of(alert, now), unit_of(alert.subject)
+    values = {
+        name: numbers.value_text(getattr(alert, name), unit) if unit else ""
+        for name in ("value", "worst", "limit")
+    }
+    return AlertRow(
+        alert=alert,
+        status=status,
+        title=_title(alert),
+        since=since_text(alert.since, now),
+        held=numbers.duration((alert.cleared_at or now) - alert.since),
+        handled=_handled(alert, status, now),
+        explain=explain_address(alert),
+        **values,
+    )
+
+
+def _title(alert: Alert) -> str:
+    node = (
+        f", node {alert.node}" if alert.subject == Measure.LOAD and alert.node is not None else ""
+    )
+    return f"{title_of(alert.subject)}{node}"
+
+
+def _handled(alert: Alert, status: Status, now: datetime) -> str:
+    """Return who handles the alert, or until when it is silent."""
+    if status is Status.CLEARED:
+        return f"cleared {since_text(alert.cleared_at, now)}" if alert.cleared_at else "cleared"
+    parts = []
+    if alert.acknowledged_at is not None:
+        when = since_text(alert.acknowledged_at, now)
+        parts.append(f"by {alert.acknowledged_by} {when}")
+    if status is Status.SILENCED and alert.silenced_until is not None:
+        until = since_text(alert.silenced_until, now)
+        parts.append(f"silent until {until} by {alert.silenced_by}")
+    return " · ".join(parts)
+
+
+def explain_address(alert: Alert) -> str:
+    """Return the address of the cluster's page that explains an alert at its time.
+
+    The range is that of the alert if it has been cleared. A failed application has no measure to
+    explain: the page of the cluster shows its health.
+    """
+    values: dict[str, str | int] = {}
+    end = alert.cleared_at
+    if end is not None:
+        start = alert.since - _MARGIN
+        values |= {"from": _milliseconds(start), "to": _milliseconds(end + _MARGIN)}
+    if alert.subject != APPLICATION:
+        moment = alert.evaluated_at if end is None else alert.fired_at or alert.since
+        values["explain"] = f"{_subject(alert)}@{_milliseconds(moment)}"
+    address = reverse("cluster", args=[alert.cluster.slug])
+    return f"{address}?{urlencode(values)}" if values else address
+
+
+def _subject(alert: Alert) -> str:
+    if alert.subject == Measure.LOAD and alert.node is not None:
+        return f"node:{alert.node}"
+    return f"measure:{alert.subject}"
+
+
+def _milliseconds(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

@@ -1,0 +1,111 @@
+"""The card of the worst cluster: what is wrong, its likely cause, its plan, and the actions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from controlplane.alerts.fleet import FleetCluster
+from controlplane.alerts.measures import Measure
+from controlplane.alerts.readings import LINE_PERIOD, Reading
+from controlplane.alerts.statuses import FleetStatus
+from controlplane.explain.units import ValueUnit
+from controlplane.explain.values import Series
+from controlplane.models import Alert, Cluster, Proposal
+from controlplane.planning.plan_summary import PlanSummary
+from controlplane.proposals.outcome import outcome_of
+from dashboard import numbers
+from dashboard.clusters.headline import headline_of, phrase
+from dashboard.explain.plot import Plot, plot_of
+from dashboard.explain.rows import explain_url
+from dashboard.fleet.alert_rows import alert_row
+from dashboard.fleet.headline import since_text
+from dashboard.fleet.rows import Chip, chip_of
+from dashboard.proposals.headline import effect_clauses, joined
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The worst cluster; `what`: its problem; `explain`: the address that explains it, "" for none.
+
+    `plot`: of its worst measure, None without values. `alerts`: that fire; `effects`: of the
+    waiting proposal in words, "" if they are not known.
+    """
+
+    cluster: Cluster
+    chip: Chip
+    since: str
+    held: str
+    what: str
+    cause: str
+    explain: str
+    measure: Reading | None
+    value: str
+    plot: Plot | None
+    proposal: Proposal | None
+    effects: str
+    alerts: Sequence[Alert]
+
+
+def attention_of(row: FleetCluster, now: datetime) -> Attention:
+    """Return the card of a cluster that needs a person."""
+    assessed = row.assessed
+    worst = _worst(row)
+    value = numbers.value_text(worst.value, worst.kind.unit) if worst is not None else ""
+    what, cause, explain = _problem(row, now)
+    return Attention(
+        cluster=assessed.cluster,
+        chip=chip_of(assessed),
+        since=since_text(assessed.since, now) if assessed.since is not None else "",
+        held=numbers.duration(now - assessed.since) if assessed.since is not None else "",
+        what=what,
+        cause=cause,
+        explain=explain,
+        measure=worst,
+        value=value,
+        plot=None if worst is None else _plot(row, worst),
+        proposal=row.proposal,
+        effects=_effects(row),
+        alerts=assessed.firing(now),
+    )
+
+
+def _problem(row: FleetCluster, now: datetime) -> tuple[str, str, str]:
+    """Return what is wrong with a cluster, the likely cause, and the address that explains it."""
+    assessed = row.assessed
+    alerts = assessed.firing(now)
+    if assessed.readings.exceeded or assessed.status is FleetStatus.FAILED or not alerts:
+        headline = headline_of(assessed.cluster, assessed.readings)
+        explain = explain_url(assessed.cluster, headline.explain) if headline.explain else ""
+        return headline.what, headline.cause, explain
+    # The value is within the limit again; the alert ends after its hold time.
+    alert = alert_row(alerts[0], now)
+    what = f"{alert.title} since {alert.since}: {alert.value} now, limit {alert.limit}"
+    return what, "The alert ends if the value stays within the limit.", alert.explain
+
+
+def _worst(row: FleetCluster) -> Reading | None:
+    """Return the reading to draw: the farthest beyond its limit that has a line."""
+    readings = row.assessed.readings
+    drawn = [reading for reading in readings.exceeded if reading.measure is not Measure.AGE]
+    if drawn:
+        return drawn[0]
+    return readings[Measure.RECORDS] if row.assessed.status is FleetStatus.FAILED else None
+
+
+def _plot(row: FleetCluster, reading: Reading) -> Plot | None:
+    values = row.lines.get(reading.measure, ())
+    end = round(row.assessed.readings.end.timestamp() * 1000)
+    step = round(LINE_PERIOD.total_seconds() * 1000) // max(1, len(values))
+    times = [end - step * (len(values) - 1 - place) for place in range(len(values))]
+    series = Series(
+        reading.kind.title, ValueUnit(reading.kind.unit), times, values, reading.limit, "limit"
+    )
+    return plot_of(series, phrase(row.assessed.cluster, reading))
+
+
+def _effects(row: FleetCluster) -> str:
+    if row.proposal is None:
+        return ""
+    policy = row.assessed.readings.policy
+    clauses = effect_clauses(outcome_of(row.proposal, PlanSummary(), policy))
+    return f"{joined(clauses)}." if clauses else ""

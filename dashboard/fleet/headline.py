@@ -1,0 +1,108 @@
+"""The headline of the fleet: how many clusters need a person, and what the worst one has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from controlplane.alerts.fleet import FleetCluster
+from controlplane.alerts.states import FAILED_STATES
+from controlplane.alerts.statuses import ClusterStatus, FleetStatus
+from dashboard.clusters.status import state_title
+from dashboard.numbers import lowered
+
+_COUNTS: Final = ("no", "one", "two", "three", "four", "five", "six", "seven")
+# Clusters whose limits are known to be kept, or watched by a person.
+_WATCHED: Final = (
+    FleetStatus.NEAR, FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED, FleetStatus.EXECUTING,
+    FleetStatus.KEPT, FleetStatus.IDLE,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FleetHeadline:
+    """The title of the fleet, and a sentence below it."""
+
+    title: str
+    text: str
+
+
+def fleet_headline(rows: Sequence[FleetCluster], now: datetime) -> FleetHeadline:
+    """Return the headline of the clusters, which are ordered by risk."""
+    needing = [row for row in rows if row.assessed.needs_person]
+    if needing:
+        verb = "needs" if len(needing) == 1 else "need"
+        title = f"{len(needing)} of {_clusters(len(rows))} {verb} you"
+        return FleetHeadline(title, " ".join([_worst(needing[0], now), *_others(rows, needing)]))
+    return FleetHeadline(_calm_title(rows), " ".join(_others(rows, [])))
+
+
+def _calm_title(rows: Sequence[FleetCluster]) -> str:
+    running = [row for row in rows if row.assessed.status is not FleetStatus.STOPPED]
+    if not rows:
+        return "No cluster yet"
+    if not running:
+        return "No cluster is running"
+    if any(row.assessed.status not in _WATCHED for row in running):
+        return "No cluster exceeds a limit"
+    which = "" if len(running) == len(rows) else "running "
+    if len(running) == 1:
+        return f"The {which}cluster keeps its limits"
+    return f"All {len(running)} {which}clusters keep their limits"
+
+
+def _worst(row: FleetCluster, now: datetime) -> str:
+    """Return the sentence about the worst cluster and its plan."""
+    text = f"{row.assessed.cluster.name}{state_clause(row.assessed, now)}"
+    if row.proposal is not None:
+        text += f"; proposal {row.proposal.pk} waits for approval"
+    elif row.assessed.execution is not None:
+        text += f"; proposal {row.assessed.execution.proposal.pk} is being executed"
+    return f"{text}."
+
+
+def state_clause(row: ClusterStatus, now: datetime) -> str:
+    """Return what is wrong with a cluster, since when, to be appended to its name."""
+    since = f" since {since_text(row.since, now)}" if row.since is not None else ""
+    if row.status is FleetStatus.FAILED:
+        title = "the Spark application failed"
+        if row.cluster.state in FAILED_STATES:
+            title = lowered(state_title(row.cluster)[0])
+        return f": {title}{since}"
+    count = len(row.exceeded)
+    words = _COUNTS[count] if count < len(_COUNTS) else str(count)
+    return f" exceeds {words} limit{'' if count == 1 else 's'}{since}"
+
+
+def _others(rows: Sequence[FleetCluster], needing: Sequence[FleetCluster]) -> list[str]:
+    """Return sentences about the other clusters."""
+    sentences = []
+    if len(needing) > 1:
+        names = ", ".join(row.assessed.cluster.name for row in needing[1:4])
+        more = f" and {len(needing) - 4} more" if len(needing) > 4 else ""  # noqa: PLR2004
+        sentences.append(f"So {'does' if len(needing) == 2 else 'do'} {names}{more}.")  # noqa: PLR2004
+    counted = {
+        "near a limit": FleetStatus.NEAR,
+        "acknowledged": FleetStatus.ACKNOWLEDGED,
+        "silenced": FleetStatus.SILENCED,
+        "starting": FleetStatus.STARTING,
+        "without data": FleetStatus.NO_DATA,
+        "stopped": FleetStatus.STOPPED,
+    }
+    parts = [
+        f"{count} {'is' if count == 1 else 'are'} {words}"
+        for words, status in counted.items()
+        if (count := sum(row.assessed.status is status for row in rows))
+    ]
+    if parts:
+        sentences.append(f"{', '.join(parts)}.")
+    return sentences
+
+
+def since_text(since: datetime, now: datetime) -> str:
+    """Return a moment as a time of the day, with its date unless it is today."""
+    return f"{since:%H:%M}" if since.date() == now.date() else f"{since:%d %b %H:%M}"
+
+
+def _clusters(count: int) -> str:
+    return f"{count} cluster{'' if count == 1 else 's'}"

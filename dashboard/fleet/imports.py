@@ -1,0 +1,124 @@
+"""Import of a cluster description: its differences first, then its application."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django_htmx.http import HttpResponseClientRedirect
+
+from controlplane.access.roles import ADMIN
+from controlplane.cluster_spec.apply import apply_description
+from controlplane.cluster_spec.document import BadDescription
+from controlplane.cluster_spec.report import ImportReport
+from controlplane.cluster_spec.text import parse_description
+from controlplane.errors import Conflict, Forbidden, Invalid
+from dashboard.guards import PageRequest, anyone_page
+from dashboard.responses import notify, render_page
+
+# So many names of a part are shown, and so many errors.
+_SHOWN: Final = 12
+_FAULTS_SHOWN: Final = 50
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The created or changed rows of a part; `names`: the first ones, `more`: how many follow."""
+
+    part: str
+    is_new: bool
+    count: int
+    names: str
+    more: int
+
+
+@dataclass(frozen=True)
+class Fault:
+    """An error with its place in the document, "" for the whole."""
+
+    place: str
+    text: str
+
+
+@anyone_page
+def import_page(request: PageRequest) -> HttpResponse:
+    """Render the form, or apply its text; without `apply`, render what that would change."""
+    if not request.actor.is_any_admin:
+        raise Forbidden(ADMIN)
+    if request.method != "POST":
+        return render_page(request, "cluster_import.html")
+    try:
+        text = _text(request)
+        is_applied = request.POST.get("checked") == _digest(text)
+        report = apply_description(
+            request.actor, parse_description(text), apply=is_applied,
+            reason=request.POST.get("reason", ""),
+        )  # fmt: skip
+    except BadDescription as bad:
+        return _answer(request, {"faults": _faults(bad.faults)}, 422)
+    except (Invalid, Conflict) as refusal:
+        faults = refusal.fields if isinstance(refusal, Invalid) else {"": [str(refusal)]}
+        return _answer(request, {"faults": _faults(faults)}, 422)
+    if report.applied:
+        return _finish(request, report)
+    context = {
+        "report": report,
+        "differences": _differences(report),
+        "checked": _digest(text),
+        "text": text,
+    }
+    return _answer(request, context)
+
+
+def _text(request: PageRequest) -> str:
+    """Return the submitted file, or the text of the field. Raises `BadDescription`."""
+    file = request.FILES.get("file")
+    if file is None:
+        text = request.POST.get("text", "")
+    else:
+        try:
+            text = file.read().decode("utf-8-sig")
+        except UnicodeDecodeError:
+            raise BadDescription({"": ["The file is no UTF-8 text"]}) from None
+    if not text.strip():
+        raise BadDescription({"": ["Choose a file, or paste a description"]})
+    return text
+
+
+def _digest(text: str) -> str:
+    """Return the hash that ties the application to the checked text."""
+    return hashlib.sha256("\n".join(text.split()).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _finish(request: PageRequest, report: ImportReport) -> HttpResponse:
+    made = "is created" if report.new else f"has {report.changes:,} changes"
+    notify(request, f"{report.cluster} {made}. A new cluster is stopped: start it here.")
+    url = reverse("cluster", args=[report.cluster])
+    return HttpResponseClientRedirect(url) if request.htmx else redirect(url)
+
+
+def _differences(report: ImportReport) -> list[Difference]:
+    parts = [(True, report.created), (False, report.changed)]
+    return [
+        Difference(
+            part=part.replace("_", " "),
+            is_new=is_new,
+            count=len(names),
+            names=", ".join(names[:_SHOWN]),
+            more=max(0, len(names) - _SHOWN),
+        )
+        for is_new, rows in parts
+        for part, names in rows.items()
+    ]
+
+
+def _faults(faults: Mapping[str, Any]) -> list[Fault]:
+    return [Fault(place, text) for place, texts in faults.items() for text in texts][:_FAULTS_SHOWN]
+
+
+def _answer(request: PageRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
+    template = "_import_report.html" if request.htmx else "cluster_import.html"
+    return render_page(request, template, context, status)

@@ -1,0 +1,153 @@
+"""Rows of the fleet's table: status, measures with limits and lines, and the recommended action."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from controlplane.alerts.fleet import FleetCluster
+from controlplane.alerts.measures import Measure
+from controlplane.alerts.readings import Reading
+from controlplane.alerts.statuses import ClusterStatus, FleetStatus
+from controlplane.models import Cluster
+from controlplane.policies.grades import Grade
+from dashboard import numbers
+from dashboard.clusters.headline import subject_of
+
+# The measures of the table, in the order of its columns.
+SHOWN: Final = (
+    Measure.LATENCY, Measure.LOAD, Measure.IMBALANCE, Measure.REPLICATION, Measure.RECORDS,
+)  # fmt: skip
+_WORDS: Final = {
+    FleetStatus.NEAR: "near a limit",
+    FleetStatus.ACKNOWLEDGED: "acknowledged",
+    FleetStatus.SILENCED: "silenced",
+    FleetStatus.STARTING: "starting",
+    FleetStatus.KEPT: "all limits kept",
+    FleetStatus.IDLE: "idle",
+    FleetStatus.NO_DATA: "no data",
+    FleetStatus.STOPPED: "stopped",
+}
+# Statuses of which an explanation is worth a look.
+_EXPLAINED: Final = (FleetStatus.EXCEEDED, FleetStatus.NEAR, FleetStatus.ACKNOWLEDGED)
+_CALM: Final = (
+    FleetStatus.KEPT, FleetStatus.IDLE, FleetStatus.ACKNOWLEDGED, FleetStatus.SILENCED,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Chip:
+    """A status in a few words with its level; `icon`: "" for that of the level."""
+
+    text: str
+    grade: str
+    icon: str = ""
+
+
+@dataclass(frozen=True)
+class MeasureCell:
+    """A measure of a cluster: its value, limit or node in words, and its line."""
+
+    title: str
+    value: str
+    of: str
+    grade: str
+    line: Sequence[float | None]
+    line_label: str
+    limit: float | None
+
+
+@dataclass(frozen=True)
+class FleetRow:
+    """A row of the table; `explain`: the subject of the worst measure, "" for none."""
+
+    fleet: FleetCluster
+    chip: Chip
+    cells: Sequence[MeasureCell]
+    explain: str
+
+    @property
+    def assessed(self) -> ClusterStatus:
+        """Return the status of the cluster."""
+        return self.fleet.assessed
+
+    @property
+    def cluster(self) -> Cluster:
+        """Return the cluster."""
+        return self.assessed.cluster
+
+    @property
+    def is_stopped(self) -> bool:
+        """Return True if the cluster is not wanted to run."""
+        return self.assessed.status is FleetStatus.STOPPED
+
+    @property
+    def is_calm(self) -> bool:
+        """Return True if a person has nothing to do, or has done it."""
+        return self.assessed.status in _CALM
+
+
+def fleet_row(row: FleetCluster, now: datetime) -> FleetRow:
+    """Return the row of a cluster."""
+    return FleetRow(
+        fleet=row,
+        chip=chip_of(row.assessed),
+        cells=[_cell(row, measure) for measure in SHOWN],
+        explain=_explained(row.assessed, now),
+    )
+
+
+def chip_of(row: ClusterStatus) -> Chip:
+    """Return the status of a cluster in a few words."""
+    match row.status:
+        case FleetStatus.FAILED:
+            return Chip(str(row.cluster.state), row.grade)
+        case FleetStatus.EXCEEDED:
+            count = len(row.exceeded)
+            return Chip(f"{count} limit{'' if count == 1 else 's'} exceeded", row.grade)
+        case FleetStatus.EXECUTING if row.execution is not None:
+            share = numbers.points(row.execution.share)
+            return Chip(f"{row.execution.proposal.state} {share} %", "info", "play")
+        case FleetStatus.SILENCED:
+            return Chip(_WORDS[row.status], "", "clock")
+    grade = "" if row.grade is Grade.UNKNOWN else str(row.grade)
+    return Chip(_WORDS.get(row.status, str(row.status)), grade)
+
+
+def _cell(row: FleetCluster, measure: Measure) -> MeasureCell:
+    reading = row.assessed.readings[measure]
+    title, is_bad = reading.kind.title, reading.grade in (Grade.BAD, Grade.WARN)
+    return MeasureCell(
+        title=title,
+        value=numbers.value_text(reading.value, reading.kind.unit),
+        of=_of(row, reading),
+        grade=str(reading.grade) if is_bad else "",
+        line=row.lines.get(measure, ()),
+        line_label=f"{title} of the last 30 min",
+        limit=reading.limit,
+    )
+
+
+def _of(row: FleetCluster, reading: Reading) -> str:
+    """Return what stands beside a value: the node, the bound, the kept part, or the limit."""
+    if reading.value is None:
+        return ""
+    if reading.measure is Measure.LOAD:
+        return f"node {reading.node}" if reading.node is not None else ""
+    if reading.measure is Measure.RECORDS:
+        kept = row.assessed.readings[Measure.KEPT]
+        is_dropped = kept.value is not None and kept.value < 1
+        return f"{numbers.percent(kept.value)} kept" if is_dropped else ""
+    if reading.bound is not None:
+        return f"bound {numbers.ratio(reading.bound)}"
+    if reading.limit is None:
+        return ""
+    return f"of {numbers.value_text(reading.limit, reading.kind.unit)}"
+
+
+def _explained(row: ClusterStatus, now: datetime) -> str:
+    """Return what Explain opens: the worst measure, or the nearest to its limit."""
+    if row.status not in _EXPLAINED:
+        return ""
+    readings = [*row.readings.exceeded, *row.readings.near]
+    return subject_of(readings[0], now) if readings else ""

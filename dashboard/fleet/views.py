@@ -1,0 +1,111 @@
+"""The page of the fleet: the worst cluster first, clusters by risk, alerts, and what waits."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.http import HttpResponse
+from django.utils import timezone
+
+from controlplane.access.roles import OPERATOR
+from controlplane.alerts.fleet import FleetCluster, fleet_clusters
+from controlplane.alerts.measures import KINDS
+from controlplane.alerts.states import Status
+from controlplane.alerts.statuses import cluster_statuses
+from controlplane.alerts.visits import changes_since, last_visit
+from controlplane.clusters import demo
+from dashboard.fleet.alert_rows import AlertRow, alert_rows
+from dashboard.fleet.attention import attention_of
+from dashboard.fleet.headline import fleet_headline, since_text
+from dashboard.fleet.rows import SHOWN, fleet_row
+from dashboard.guards import PageRequest, anyone_page, cluster_page
+from dashboard.lists import require_known
+from dashboard.navigation import navigation
+from dashboard.responses import render_page
+
+_BY_NAME: Final = "name"
+_HANDLED: Final = (Status.FIRING, Status.ACKNOWLEDGED, Status.SILENCED)
+
+
+@dataclass(frozen=True)
+class Briefing:
+    """What happened since a moment, as in `Changes`; `title`: the moment in words."""
+
+    title: str
+    changes: Any
+
+
+@anyone_page
+def overview(request: PageRequest) -> HttpResponse:
+    """Render the visible clusters; the response to htmx has the parts that change."""
+    require_known(request, {"order"})
+    now = timezone.now()
+    request.statuses = cluster_statuses(request.actor.clusters, now)
+    rows = fleet_clusters(request.statuses, now)
+    context = _context(request, rows, now)
+    if request.htmx and not request.htmx.boosted:
+        context["navigation"] = navigation(request)
+        return render_page(request, "_fleet_live.html", context)
+    context["site"] = request.build_absolute_uri("/").rstrip("/")
+    return render_page(request, "fleet.html", context)
+
+
+@anyone_page
+def navigation_status(request: PageRequest) -> HttpResponse:
+    """Render the counters and dots of the navigation, which replace those of an open page."""
+    return render_page(
+        request, "_navigation_status.html", {"navigation": navigation(request), "oob": True}
+    )
+
+
+@cluster_page
+def actions(request: PageRequest, cluster: Any) -> HttpResponse:
+    """Render the dialog with the actions on a cluster."""
+    return render_page(request, "_fleet_cluster_dialog.html", {"cluster": cluster})
+
+
+def _context(request: PageRequest, rows: Sequence[FleetCluster], now: datetime) -> dict[str, Any]:
+    is_by_name = request.GET.get("order") == _BY_NAME
+    worst = rows[0] if rows and rows[0].assessed.needs_person else None
+    shown = sorted(rows, key=lambda row: row.assessed.cluster.name) if is_by_name else rows
+    alerts = alert_rows([alert for row in rows for alert in row.assessed.alerts], now)
+    operated = {
+        row.assessed.cluster.pk
+        for row in rows
+        if request.actor.may(OPERATOR, row.assessed.cluster.pk)
+    }
+    return {
+        "now": now,
+        "headline": fleet_headline(rows, now),
+        "attention": attention_of(worst, now) if worst is not None else None,
+        "briefing": _briefing(request, rows, now) if rows else None,
+        "rows": [fleet_row(row, now) for row in shown],
+        "measures": [KINDS[measure].title for measure in SHOWN],
+        "is_by_name": is_by_name,
+        "alerts": alerts,
+        "alert_counts": _counts(alerts),
+        "running": [row for row in rows if row.assessed.execution is not None],
+        "waiting": [row for row in rows if row.proposal is not None],
+        "operated": operated,
+        "demos": demo.addable() if request.actor.is_operator else [],
+    }
+
+
+def _briefing(request: PageRequest, rows: Sequence[FleetCluster], now: datetime) -> Briefing:
+    ids = [row.assessed.cluster.pk for row in rows]
+    changes = changes_since(ids, last_visit(request.actor, now), now)
+    title = f"Since {since_text(changes.start, now)}"
+    if changes.is_visit:
+        title = f"Since your last visit, {since_text(changes.start, now)}"
+    return Briefing(title, changes)
+
+
+def _counts(alerts: Sequence[AlertRow]) -> str:
+    """Return the number of alerts by state in words: 3 firing, 1 acknowledged."""
+    parts = [
+        f"{count} {status}"
+        for status in _HANDLED
+        if (count := sum(row.status is status for row in alerts))
+    ]
+    return ", ".join(parts) or "none"

@@ -1,0 +1,91 @@
+"""The fleet in a browser: alerts that fire and are handled live, creation, a narrow screen."""
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from controlplane.events.publish import announce, event
+from controlplane.models import Alert, Cluster
+from tests.dashboard.browser.conftest import apart, log_in
+from tests.support import cluster as made
+from tests.support.alerting import add_points, firing, fleet_cluster
+
+pytestmark = pytest.mark.browser
+
+
+def worsen(cluster: Cluster) -> Alert:
+    """Let the latency of a cluster exceed its limit, and its alert fire."""
+    cluster.measure_points.all().delete()
+    add_points(cluster, timezone.now(), latency_p95=12_000.0)
+    alert = firing(cluster)
+    url = f"/clusters/{cluster.slug}/alerts/{alert.pk}/"
+    text = f"{cluster.name}, Latency p95 above limit"
+    announce(cluster.pk, event("alert", text, pk=alert.pk, state="firing", url=url))
+    return alert
+
+
+def test_an_alert_appears_and_is_silenced_without_a_reload(page: Page, web: str) -> None:
+    cluster = apart(lambda: fleet_cluster("sf"))
+    apart(lambda: made.actor("operator"))
+    log_in(page, web, "a-operator")
+    page.goto("/")
+    expect(page.locator("#connection")).to_contain_text("live")
+    title = page.locator("#fleet-title")
+    expect(title).to_have_text("The cluster keeps its limits")
+    page.evaluate("window.same = true")
+    apart(lambda: worsen(cluster))
+    expect(title).to_have_text("1 of 1 cluster needs you")
+    expect(page.locator("#nav-needing")).to_have_text("1 of 1")
+    expect(page.locator("#bell")).to_contain_text("1")
+    toast = page.locator(".alert-toast")
+    expect(toast).to_contain_text("Latency p95 above limit")
+    page.locator("#alerts").get_by_role("button", name="Silence…").click()
+    dialog = page.locator("#alert-dialog")
+    dialog.get_by_role("button", name="Silence alert").click()
+    expect(dialog.locator("#faults-reason")).to_contain_text("reason")
+    dialog.get_by_label("Reason").fill("maintenance")
+    page.keyboard.press("Enter")
+    expect(page.locator("#alerts .chip").first).to_have_text("Silenced")
+    expect(dialog).to_be_hidden()
+    expect(toast).to_have_count(0)
+    expect(title).to_have_text("The cluster keeps its limits")
+    assert page.evaluate("window.same")
+
+
+def test_an_admin_creates_the_first_cluster(page: Page, web: str) -> None:
+    apart(lambda: made.actor("admin"))
+    log_in(page, web, "a-admin")
+    page.goto("/")
+    expect(page.locator("#fleet-title")).to_have_text("No cluster yet")
+    page.get_by_role("button", name="Create…").click()
+    dialog = page.locator("#create-cluster")
+    dialog.get_by_label("Nodes").fill("none")
+    dialog.get_by_label("Name", exact=True).fill("Web requests")
+    page.keyboard.press("Enter")
+    expect(dialog.locator("#faults-slots")).to_contain_text("1 to 1,000")
+    expect(dialog.get_by_label("Name", exact=True)).to_have_value("Web requests")
+    dialog.get_by_label("Nodes").fill("3")
+    dialog.get_by_role("button", name="Create cluster").click()
+    expect(page.get_by_role("heading", name="Web requests")).to_be_visible()
+    cluster = apart(lambda: Cluster.objects.get(slug="web-requests"))
+    assert (cluster.desired, cluster.slots) == ("running", 3)
+
+
+def test_a_narrow_screen_needs_no_sideways_scrolling(page: Page, web: str) -> None:
+    def prepared() -> None:
+        made.actor("admin")
+        bad = fleet_cluster("bad", latency_p95=12_000.0, node_load=1.2, imbalance=0.5)
+        Cluster.objects.filter(pk=bad.pk).update(name="A cluster with a name that is rather long")
+        firing(bad, note="a note of some length about the producer that is restarted")
+        fleet_cluster("fine")
+
+    apart(prepared)
+    log_in(page, web, "a-admin")
+    page.set_viewport_size({"width": 400, "height": 860})
+    for path in ("/", "/alerts/", "/import/"):
+        page.goto(path)
+        page.locator("main h1").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400, path
+    page.goto("/")
+    for number in range(2):
+        expect(page.locator("tr[id^=row-]").nth(number)).to_be_visible()
