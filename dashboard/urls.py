@@ -26,7 +26,7 @@ from dashboard.proposals import actions as proposal_actions
 from dashboard.proposals import comments, comparisons, effects, ledger
 from dashboard.proposals import detail as proposal
 from dashboard.proposals import listing as proposals
-from dashboard.queries import changes, drafts, keys, submission
+from dashboard.queries import bulk, changes, drafts, keys, submission
 from dashboard.queries import views as queries
 from dashboard.shedding import files as shedding_files
 from dashboard.shedding import history as shedding_history
@@ -118,7 +118,11 @@ _queries: list[URLPattern] = [
     path("queries/preview/", drafts.preview, name="query-preview"),
     path("queries/preview/cancel/", drafts.cancel_preview, name="query-preview-cancel"),
     path("queries/explain/", drafts.explain, name="query-explain"),
-    path("queries/end/", queries.end, name="query-end"),
+    path("queries/end/", bulk.end, name="query-end"),
+    path("queries/restore/", bulk.restore_named, name="query-restore"),
+    path("bulk-actions/<int:pk>/", bulk.show, name="bulk-action"),
+    path("bulk-actions/<int:pk>/restore/", bulk.restore, name="bulk-restore"),
+    path("bulk-actions/<int:pk>/cancel/", bulk.cancel, name="bulk-cancel"),
     path("queries/<int:pk>/", queries.detail, name="query"),
     path("queries/<int:pk>/results/", queries.results, name="query-results"),
     path("queries/<int:pk>/live/", queries.live, name="query-live"),

@@ -29,14 +29,15 @@ from controlplane.scenarios import reconcile_scenarios
 from controlplane.task_names import (
     ADVANCE,
     COMPUTE_PROPOSAL,
+    END_QUERIES,
     FIT_FORECASTERS,
     PLACE,
     PREVIEW_QUERY,
     PRUNE,
     RECONCILE_EXECUTIONS,
     RECONCILE_ROUTING,
-    RECORD_COSTS,
     RECONCILE_SCENARIOS,
+    RECORD_COSTS,
     RECORD_KEY_SKEW,
     REQUEUE_LAB_RUNS,
     REQUEUE_PROPOSALS,
@@ -50,7 +51,7 @@ from controlplane.task_names import (
     WATCH,
 )
 from controlplane.telemetry import time_series
-from controlplane.topology import placement
+from controlplane.topology import bulk_actions, placement
 from workers.preview import service as preview_service
 from workers.sweeps import run_on_spark
 from workers.webhooks import tasks as _webhooks  # noqa: F401 - registers its tasks
@@ -89,6 +90,12 @@ def compute_proposal(proposal_id: int) -> None:
 def preview_query(request: str) -> None:
     """Compute the preview of a query for the process that waits for it."""
     preview_service.run(request)
+
+
+@shared_task(name=END_QUERIES, **_RETRIES)
+def end_queries(action_id: int) -> None:
+    """Continue a bulk action on queries; a repetition changes nothing."""
+    bulk_actions.continue_action(action_id)
 
 
 @shared_task(name=REVIEW_PROPOSAL, **_RETRIES)

@@ -25,7 +25,7 @@ from controlplane.api.common.reference import ApiReference
 from controlplane.api.common.security import AUTHENTICATION, readable_with_token
 from controlplane.api.common.strictness import known_parameters_only, require_strict_bodies
 from controlplane.api.integrations import attached, webhooks
-from controlplane.api.queries import drafts, edges, feed, keys
+from controlplane.api.queries import bulk, drafts, edges, feed, keys
 from controlplane.api.queries import routes as queries
 from controlplane.api.streams import admission, dead_letters, maps, records, stream_schemas
 from controlplane.api.streams import routes as streams
@@ -65,7 +65,7 @@ api.add_router("/fleet", fleet.router)
 for _module in (
     # `streams` after the routers with fixed names in the place of a stream's name.
     clusters, health, shedding, admission, stream_schemas, maps, streams, dead_letters, records,
-    queries, drafts, feed, keys, edges, proposal_comments, proposals, comparisons, executions,
+    bulk, queries, drafts, feed, keys, edges, proposal_comments, proposals, comparisons, executions,
     policies, explanations,
 ):  # fmt: skip
     api.add_router("/clusters", _module.router)

@@ -8,7 +8,13 @@ from controlplane.health import skipped_batches
 from controlplane.health.losses.repair import is_publication_blocked, request_decision
 from controlplane.models import Cluster, Query
 from controlplane.shedding import activation, arming
-from controlplane.topology import drop_rule_housekeeping, placement, publishing, queries
+from controlplane.topology import (
+    bulk_actions,
+    drop_rule_housekeeping,
+    placement,
+    publishing,
+    queries,
+)
 from controlplane.wire.errors import RoutingTaken
 
 logger = logging.getLogger(__name__)
@@ -30,6 +36,7 @@ def reconcile_cluster(cluster: Cluster, now: datetime) -> None:
     And end activations of rungs whose time is over, and arm ladders that are due.
     """
     queries.end_overdue(cluster.pk, now)
+    bulk_actions.resume_all(cluster)
     stuck = cluster.queries.filter(state__in=(Query.State.PENDING, Query.State.ENDING))
     if stuck.exists():
         placement.place_pending(cluster.pk)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse, JsonResponse
+from django.utils import timezone
 from redis import RedisError
 
 from controlplane.catalog.computations import text_of
@@ -17,18 +18,19 @@ from controlplane.lists.kinds import KINDS
 from controlplane.models import Cluster, Query
 from controlplane.results.filters import STATES, WindowFilters
 from controlplane.results.pages import keyed_windows, windows_page
-from controlplane.topology import queries
+from controlplane.topology.bulk_actions import RESTORE_PERIOD
 from dashboard.figures.parts import Figure
 from dashboard.figures.results import results_figure
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.lists.page import list_page, render_list_page
+from dashboard.queries.bulk import toast_context
 from dashboard.queries.detail_rows import headline, history, tasks_of, tiles
 from dashboard.queries.headline import list_headline
 from dashboard.queries.key_grouping_forms import grouping_context, grouping_values
 from dashboard.queries.results import drawn_values, lines_of, result_rows
 from dashboard.queries.retention_forms import UNITS, retention_values
 from dashboard.queries.sql import highlighted, pseudo_sql, window_text
-from dashboard.responses import cluster_change, render_page
+from dashboard.responses import render_page
 from dashboard.streams.drop_rule_forms import drop_rule_row
 
 SHOWN_WINDOWS = 100
@@ -39,8 +41,11 @@ DRAWN_WINDOWS = 5_000
 @cluster_page
 def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render a page of queries, live ones by default."""
-    shown = list_page(request, KINDS["queries"])
-    context = {"headline": list_headline(cluster)}
+    shown = list_page(request, KINDS["queries"], others={"action"})
+    context: dict[str, Any] = {"headline": list_headline(cluster)}
+    context["restore_since"] = timezone.now() - RESTORE_PERIOD
+    if not request.htmx:
+        context |= toast_context(cluster, request.GET.get("action", ""))
     return render_list_page(request, "queries.html", "_queries_table.html", shown, context)
 
 
@@ -76,14 +81,6 @@ def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return the figure of the chosen aggregate as JSON, none where there is nothing to draw."""
     query = query_by_id(cluster, pk)
     return JsonResponse({"figures": _figures(request, cluster, query)})
-
-
-@cluster_change("queries")
-def end(request: PageRequest, cluster: Cluster) -> str:
-    """End the named queries."""
-    names = request.POST.getlist("names")
-    ended = queries.end(request.actor, cluster, names, request.POST.get("reason", ""))
-    return "The query is ending." if ended == 1 else f"{ended} queries are ending."
 
 
 def _report(query: Query) -> dict[str, Any]:

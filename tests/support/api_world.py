@@ -14,6 +14,7 @@ from controlplane.models import (
     AttachedJob,
     AttachedQuery,
     Blackout,
+    BulkAction,
     Cluster,
     Comparison,
     Delivery,
@@ -79,6 +80,10 @@ def add_rows(cluster: Cluster, by: Actor) -> None:
     AttachedQuery.objects.create(
         pk=PK, job=job, query_id=uuid.uuid4(), run_id=uuid.uuid4(), state_at=NOW, started_at=NOW
     )
+    BulkAction.objects.create(
+        pk=PK, cluster=cluster, kind="end", state="done", requested_by=by.name, requested_at=NOW,
+        finished_at=NOW,
+    )  # fmt: skip
     SavedView.objects.create(
         pk=PK, user=user_of(by), list="queries", name="hot", filter="rate>1", created_at=NOW
     )

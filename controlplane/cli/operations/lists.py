@@ -1,4 +1,4 @@
-"""Commands about saved views of lists."""
+"""Commands about saved views of lists, and bulk actions on queries."""
 
 from typing import Final
 
@@ -10,7 +10,33 @@ _VALUES: Final = (
     Option("default", "open the list with it", "is_default", flag=True),
 )
 
+_BULK: Final = (
+    Operation(
+        "queries end-matching", "POST", "/clusters/{cluster}/queries/end-matching",
+        "end the queries that a filter selects",
+        body=(Option("filter", 'as "state:live rate<1"', required=True, metavar="TEXT"),
+              Option("confirmed", "end no more than so many", type=int, required=True,
+                     metavar="N"),
+              Option("reason", "kept in the audit log")),
+        sentence="{answer[done]} of {answer[total]} queries end (action {answer[id]})",
+    ),
+    Operation(
+        "queries restore", "POST", "/clusters/{cluster}/queries/restore",
+        "submit queries again that ended within the last hour, without their former state",
+        body=(Option("name", "of an ended query; may repeat", "names", many=True, required=True,
+                     metavar="NAME"),),
+        sentence="{answer[done]} of {answer[total]} queries are submitted again",
+    ),
+    Operation("queries action", "GET", "/clusters/{cluster}/bulk-actions/{id}",
+              "the progress of a bulk action"),
+    Operation("queries restore-action", "POST", "/clusters/{cluster}/bulk-actions/{id}/restore",
+              "restore the queries that a bulk action has ended",
+              sentence="{answer[done]} of {answer[total]} queries are submitted again"),
+    Operation("queries cancel-action", "POST", "/clusters/{cluster}/bulk-actions/{id}/cancel",
+              "cancel a running bulk action", sentence="{answer[done]} of {answer[total]} ended"),
+)  # fmt: skip
 OPERATIONS: Final = (
+    *_BULK,
     Operation(
         "views list", "GET", "/views", "your saved views of lists",
         query=(Option("list", "queries, streams, ...", metavar="LIST"),),

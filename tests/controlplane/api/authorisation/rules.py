@@ -40,7 +40,7 @@ OPERATIONS: Final = _rules(
         clusters_shedding_list_episodes clusters_shedding_get_drill streams_routes_list_streams
         streams_routes_get_stream streams_admission_list_split_nodes
         streams_admission_list_redirections streams_admission_get_outlook
-        streams_admission_admit_what_if streams_stream_schemas_get_schema
+        queries_bulk_get_action streams_admission_admit_what_if streams_stream_schemas_get_schema
         streams_stream_schemas_preview_schema streams_dead_letters_list_dead_letters
         streams_dead_letters_export_dead_letters queries_routes_list_queries
         queries_routes_check_query queries_drafts_explain_query streams_maps_get_map
@@ -72,6 +72,8 @@ OPERATIONS: Final = _rules(
         queries_routes_submit_query queries_routes_submit_queries
         queries_drafts_preview_query queries_drafts_cancel_preview
         streams_maps_declare_coordinates
+        queries_bulk_end_matching queries_bulk_restore_queries
+        queries_bulk_restore_action queries_bulk_cancel_action
         queries_routes_end_queries queries_routes_end_query queries_edges_set_drop_rule
         queries_edges_remove_drop_rule queries_edges_set_key_grouping
         queries_edges_set_task_count queries_edges_set_aggregator
@@ -114,7 +116,8 @@ PAGES: Final = _rules(
         system-banner help search
         """,
         "viewer": """
-        cluster cluster-list-file cluster-charts cluster-summary cluster-cards cluster-strip cluster-flow
+        cluster bulk-action cluster-list-file cluster-charts cluster-summary cluster-cards
+        cluster-strip cluster-flow
         cluster-node-list cluster-nodes-csv
         cluster-actions alert explain query-live node node-live node-charts node-tasks-csv
         streams stream-suggest stream-schema dead-letters dead-letters-export stream
@@ -137,6 +140,7 @@ PAGES: Final = _rules(
         node-capacity node-form stream-new dead-letters-replay dead-letters-delete split-capacity
         stream-characteristics stream-redirect drop-set drop-lift query-new
         stream-coordinates query-preview query-preview-cancel query-end
+        query-restore bulk-restore bulk-cancel
         query-retention query-key-grouping query-task-count query-aggregator-count
         query-aggregator comparison-ask comparison-cancel proposal-without proposal-ask
         request-again proposal-verb comment-add proposal-reason exclusion-add exclusion-remove
