@@ -3,6 +3,8 @@
 import { connect } from "./connection.js";
 import { startKeys } from "./keys.js";
 import { age, grade } from "./format.js";
+import { startPalette } from "./palette.js";
+import { startTerms } from "./terms.js";
 import { chooseTheme, markTheme } from "./theme.js";
 
 const TICK_MS = 1000;
@@ -131,6 +133,8 @@ startSelection();
 startFilling();
 startSummaries();
 startChoices();
+startTerms();
+startPalette();
 startKeys();
 window.weirSocket = connect();
 window.weirSocket?.open();

@@ -1,0 +1,1 @@
+"""What surrounds the content of pages: their headlines, and the keys of all pages."""

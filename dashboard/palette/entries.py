@@ -1,0 +1,127 @@
+"""Entries of the palette: pages, commands, and what belongs to an object."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.urls import reverse
+
+from controlplane.access.roles import OPERATOR, VIEWER, Actor
+from controlplane.models import Cluster
+from controlplane.search import Hit, HitKind
+from dashboard.navigation import CLUSTER_PAGES, SITE_PAGES
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the palette.
+
+    `url`: what it opens, "" for a command that `run` names (static/js/palette.js). `detail`: the
+    words at its end. `cluster`: the name of the cluster that it belongs to, "" for none.
+    """
+
+    text: str
+    icon: str
+    url: str = ""
+    run: str = ""
+    detail: str = ""
+    cluster: str = ""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: opens a form of a page, or runs in the browser; `role`: who may use the form."""
+
+    text: str
+    icon: str
+    page: str = ""
+    fragment: str = ""
+    run: str = ""
+    role: str = VIEWER
+
+
+# Of the open cluster.
+_CLUSTER_COMMANDS: Final = (
+    Command("Create query", "add", "query-new", role=OPERATOR),
+    Command("Declare stream", "add", "stream-new", role=OPERATOR),
+    Command("Request plan", "plan", "proposals", "#request", role=OPERATOR),
+    Command("Compare planners", "plan", "comparisons", role=OPERATOR),
+    Command("Exclude from plans", "lock", "policy", "#exclusions", role=OPERATOR),
+    Command("Add blackout", "clock", "policy", "#blackouts"),
+    Command("Show all proposals that wait", "table", "proposals"),
+)
+_COMMANDS: Final = (
+    Command("Create token", "lock", "tokens"),
+    Command("Show account and sessions", "info", "account"),
+    Command("Show keys", "table", run="keys"),
+    Command("Use light theme", "arrow", run="theme-light"),
+    Command("Use dark theme", "arrow", run="theme-dark"),
+    Command("Use theme of the system", "arrow", run="theme-system"),
+)
+_ICONS: Final = {
+    HitKind.CLUSTER: "policy", HitKind.NODE: "info", HitKind.STREAM: "arrow",
+    HitKind.QUERY: "search", HitKind.PROPOSAL: "plan", HitKind.EXPERIMENT: "table",
+}  # fmt: skip
+_PAGE_OF: Final = {
+    HitKind.NODE: "node", HitKind.STREAM: "stream", HitKind.QUERY: "query",
+    HitKind.PROPOSAL: "proposal",
+}  # fmt: skip
+
+
+def entries_of(hit: Hit) -> list[Entry]:
+    """Return the entry of an object, and for a node what can be opened about it."""
+    entry = Entry(hit.name, _ICONS[hit.kind], url_of(hit), "", hit.detail, hit.cluster_name)
+    if hit.kind != HitKind.NODE:
+        return [entry]
+    explain = f"{reverse('explain', args=[hit.cluster])}?subject=node:{hit.key}"
+    queries = f"{reverse('queries', args=[hit.cluster])}?node={hit.key}"
+    return [
+        entry,
+        Entry(
+            f"Explain {hit.name}, now", "plan", explain, "", "load, latency, backlog", entry.cluster
+        ),
+        Entry(f"Queries on {hit.name}", "table", queries, "", "", entry.cluster),
+    ]
+
+
+def url_of(hit: Hit) -> str:
+    """Return the address of an object's page."""
+    if hit.kind == HitKind.CLUSTER:
+        return reverse("cluster", args=[hit.key])
+    if hit.kind == HitKind.EXPERIMENT:
+        return reverse("lab-experiment", args=hit.key.split("/"))
+    return reverse(_PAGE_OF[hit.kind], args=[hit.cluster, hit.key])
+
+
+def pages(actor: Actor, cluster: Cluster | None) -> list[Entry]:
+    """Return the pages of the open cluster and of Weir that the actor may open."""
+    own = [] if cluster is None else [
+        Entry(page.label, "arrow", _url(page.name, page.fragment, cluster), "", cluster.name)
+        for page in CLUSTER_PAGES
+    ]  # fmt: skip
+    site = [
+        Entry(page.label, "arrow", reverse(page.name), "", "Weir")
+        for page in SITE_PAGES
+        if page.name != "grants" or actor.is_any_admin
+    ]
+    return [*own, Entry("Fleet", "arrow", reverse("fleet"), "", "all clusters"), *site]
+
+
+def commands(actor: Actor, cluster: Cluster | None) -> list[Entry]:
+    """Return the commands of the open cluster that the actor may use, and those of Weir."""
+    own = [] if cluster is None else [
+        Entry(command.text, command.icon, _url(command.page, command.fragment, cluster), "",
+              cluster.name)
+        for command in _CLUSTER_COMMANDS
+        if actor.on(cluster).may(command.role)
+    ]  # fmt: skip
+    site = [
+        Entry(command.text, command.icon, reverse(command.page) if command.page else "",
+              command.run)
+        for command in _COMMANDS
+    ]  # fmt: skip
+    return [*own, *site]
+
+
+def _url(page: str, fragment: str, cluster: Cluster) -> str:
+    fragment = fragment if fragment.startswith("#") or not fragment else f"#{fragment}"
+    return f"{reverse(page, args=[cluster.slug])}{fragment}"

@@ -1,0 +1,84 @@
+"""The results of the palette for a text, as options of its list."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from django.http import HttpResponse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from controlplane.clusters.listing import visible_cluster
+from controlplane.search import MAX_LENGTH, search_objects
+from controlplane.search.hits import match_of
+from dashboard.guards import PageRequest, anyone_page
+from dashboard.palette.entries import Entry, commands, entries_of, pages
+from dashboard.responses import render_page
+
+_MOST: Final = 40
+_COMMANDS: Final = "Commands"
+_PAGES: Final = "Pages"
+
+
+@dataclass(frozen=True)
+class Option:
+    """An entry with the words of the search marked in its text."""
+
+    entry: Entry
+    marked: SafeString
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options below one heading."""
+
+    title: str
+    options: tuple[Option, ...]
+
+
+@anyone_page
+def index(request: PageRequest) -> HttpResponse:
+    """Return the options for `text`: objects by cluster, commands, pages; the best first.
+
+    `cluster`: the slug of the open cluster, whose objects, pages and commands are included first.
+    Without a text, the options are pages and commands.
+    """
+    text = request.GET.get("text", "")[: MAX_LENGTH + 1]
+    slug = request.GET.get("cluster", "")
+    cluster = visible_cluster(request.actor, slug) if slug else None
+    words = text.casefold().split()
+    sections: dict[str, list[Entry]] = {}
+    for hit in search_objects(request.actor, text, cluster):
+        for entry in entries_of(hit):
+            sections.setdefault(entry.cluster or "Lab", []).append(entry)
+    for title, entries in (
+        (_PAGES, pages(request.actor, cluster)), (_COMMANDS, commands(request.actor, cluster)),
+    ):  # fmt: skip
+        sections[title] = [entry for entry in entries if match_of(entry.text, words) is not None]
+    return render_page(
+        request, "_palette_options.html", {"groups": list(_bounded(sections, words))}
+    )
+
+
+def _bounded(sections: dict[str, list[Entry]], words: list[str]) -> Iterator[Group]:
+    """Yield groups with at most `_MOST` options in all."""
+    left = _MOST
+    for title, entries in sections.items():
+        shown = entries[:left]
+        left -= len(shown)
+        if shown:
+            yield Group(title, tuple(Option(row, marked(row.text, words)) for row in shown))
+
+
+def marked(text: str, words: Iterable[str]) -> SafeString:
+    """Return a text as HTML with the words of the search in `<mark>`."""
+    pattern = "|".join(re.escape(word) for word in words)
+    if not pattern:
+        return format_html("{}", text)
+    parts = re.split(f"({pattern})", text, flags=re.IGNORECASE)
+    # Every second part is a separator: one of the words.
+    return format_html_join(
+        "", "{}", ((format_html("<mark>{}</mark>", part) if i % 2 else part,)
+                   for i, part in enumerate(parts) if part),
+    )  # fmt: skip
