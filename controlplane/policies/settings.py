@@ -156,12 +156,12 @@ class PolicySettings(BaseModel):
         default=False,
         hint="The ledger compares predictions with measurements.",
     )
-    auto_record_runs: Runs = _approval("Good from", default=5, unit="executed plans")
-    auto_record_error: Fraction = _approval("Off by at most", default=0.25, unit="%, median")
+    auto_record_runs: Runs = _approval("Minimum executed plans", default=5)
+    auto_record_error: Fraction = _approval("Maximum median error", default=0.25, unit="%")
     approvers: Approver = _decision(
         "Approved by", default="approver", hint="This role or a higher one."
     )
-    four_eyes: bool = _decision("Not by the requester", default=False)
+    four_eyes: bool = _decision("Approver is not the requester", default=False)
     starts: bool = _decision(
         "Start approved plans at once",
         default=True,
@@ -169,7 +169,7 @@ class PolicySettings(BaseModel):
     )
     tolerated_rates: Fraction = _drift("Rates changed by", default=0.5, unit="%")
     tolerated_ended: Share = _drift("Queries ended", default=0.5, unit="% of them")
-    tolerated_new: Fraction = _drift("Queries new", default=0.5, unit="% as many")
+    tolerated_new: Fraction = _drift("New queries", default=0.5, unit="% of them")
     tolerated_gain_loss: Share = _drift(
         "Gain lost",
         default=0.5,
@@ -183,13 +183,13 @@ class PolicySettings(BaseModel):
         hint="Rates, queries and gain must differ for so long before a plan is stale.",
     )
     node_moves: Positive = _speed("Moves per node", default=10, unit="at once")
-    cluster_moves: Positive = _speed("Moves in all", default=40, unit="at once")
+    cluster_moves: Positive = _speed("Moves per step", default=40, unit="at once")
     bytes_per_s: BytesPerSecond = _speed("State", default=50_000_000, unit="MB/s")
-    pause_ms: Milliseconds = _speed("A task pauses at most", default=10_000, unit="ms")
+    pause_ms: Milliseconds = _speed("Longest pause of a task", default=10_000, unit="ms")
     latency_ms: Milliseconds = _watch(
         "p95 latency above", default=10_000, unit="ms", hint="Executions slow down above it, too."
     )
-    watch: Watch = _watch("The loops", default="recommend")
+    watch: Watch = _watch("Watch loops", default="recommend")
     watch_imbalance: Fraction = _watch("Imbalance above", default=0.2, unit="%")
     watch_replication: Annotated[float, Field(ge=1, le=1000)] = _watch(
         "Replication above",
@@ -216,7 +216,7 @@ class PolicySettings(BaseModel):
         hint="The part of the records read that drop rules and ladders keep. It raises an alert.",
     )
     alert_hold_s: Seconds = _watch(
-        "Alerts after",
+        "Hold time of alerts",
         default=60,
         unit="seconds",
         hint="A limit must be exceeded for so long; an alert ends after so long within the limit.",
@@ -228,13 +228,13 @@ class PolicySettings(BaseModel):
         hint="Then a plan computes the armed ladder of load shedding again; see “Recompute after”.",
     )
     dead_band: Share = _watch(
-        "Resolved when below by",
+        "Clear threshold",
         default=0.1,
         unit="%",
         hint="The dead band, which is also the smallest gain of a proposed plan.",
     )
     cooldown_s: Seconds = _watch(
-        "Between two plans", default=600, unit="seconds", hint="The cool-down."
+        "Cool-down", default=600, unit="seconds", hint="Between two plans of a loop."
     )
 
     redirects: Watch = _admission(

@@ -170,7 +170,7 @@ def test_it_is_switched_off_although_its_name_leads_nowhere(
 
 def test_it_is_removed_after_a_question(managing: Client, admin: Actor, sf: Cluster) -> None:
     hook = hook_to(admin)
-    assert 'data-dialog="remove"' in page(managing, f"/webhooks/{hook.pk}/")
+    assert 'popovertarget="remove"' in page(managing, f"/webhooks/{hook.pk}/")
     assert managing.get(f"/webhooks/{hook.pk}/remove/").status_code == 405
     assert managing.post(f"/webhooks/{hook.pk}/remove/").status_code == 302
     assert not Webhook.objects.exists()
@@ -190,7 +190,7 @@ def test_what_became_of_a_test_message_is_shown_and_sent_again(
     first, _ = receiver.came.get(timeout=10)
     content = page(managing, path)
     assert "410: told" in content
-    assert re.search(r"1 <span class=\"unit\">of 20", content)
+    assert re.search(r"1 <span class=\"hint\">of 20", content)
     delivery = Delivery.objects.get()
     managing.post(f"{path}messages/{delivery.pk}/again/")
     assert deliveries.send(hook.pk) == 1

@@ -1,0 +1,60 @@
+"""Headlines of pages: what is wrong comes first, with its grade."""
+
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from controlplane.models import ApiToken, Webhook
+from dashboard.frame import headlines
+from dashboard.frame.headlines import BAD, GOOD, WARN
+
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def token(name: str, days: float | None) -> ApiToken:
+    return ApiToken(name=name, expires_at=None if days is None else NOW + timedelta(days=days))
+
+
+@pytest.mark.parametrize(
+    ("days", "grade"), [((), ""), ((30, 90), GOOD), ((3, 90), WARN), ((-1,), BAD), ((None,), WARN)]
+)
+def test_tokens_that_expire_are_named(days: tuple[float | None, ...], grade: str) -> None:
+    rows = [token(f"token {number}", left) for number, left in enumerate(days)]
+    headline = headlines.tokens_headline(rows, "", NOW)
+    assert headline.grade == grade
+    if grade in (BAD, GOOD) or days[:1] == (3,):
+        assert "token 0" in headline.why
+
+
+def hook(state: str, failures: int = 0, waiting: int = 0) -> dict[str, Any]:
+    webhook = Webhook(name="On call", failures=failures)
+    return {"hook": webhook, "state": state, "waiting": waiting, "last": None}
+
+
+def test_webhooks_that_do_not_answer_come_first() -> None:
+    assert headlines.webhooks_headline([]).grade == ""
+    assert headlines.webhooks_headline([hook("on")]).grade == GOOD
+    assert headlines.webhooks_headline([hook("on"), hook("off")]).grade == WARN
+    failing = headlines.webhooks_headline([hook("off"), hook("not answering", failures=4)])
+    assert failing.grade == BAD
+    assert "On call failed 4 times" in failing.why
+    assert headlines.webhook_headline(hook("not answering", failures=4)).grade == BAD
+
+
+def record(error: float | None, *, used: bool = True) -> dict[str, Any]:
+    return {
+        "planner": "placement", "record": SimpleNamespace(median_error=error, runs=3),
+        "error": error, "limit": 0.25, "is_used": used, "is_good": error is None or error <= 0.25,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("error", "used", "grade"),
+    [(None, True, ""), (0.1, True, GOOD), (0.4, True, WARN), (0.4, False, "")],
+)
+def test_the_record_of_planners_is_graded_by_the_policy(
+    error: float | None, used: bool, grade: str
+) -> None:
+    assert headlines.ledger_headline([record(error, used=used)]).grade == grade
