@@ -45,6 +45,7 @@ SMALLEST: Final[Mapping[str, str]] = {
     "native_compare": "--queries 2 --runs 1 --records 60000 --max-records 10000 --warm 1 "
     "--seconds 300",
     "live_speed": "--watch 20",
+    "pages.figures": "--seconds 5 --queries 300 --streams 40 --sockets 20 --samples 60",
     "planners.shedding_measured": "--seconds 6 --quiet 25",
     "availability.recovery": "--only lab",
     "availability.logins": "--clients 2 --pages 3",

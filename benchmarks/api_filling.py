@@ -33,7 +33,7 @@ def fill(queries: int, streams: int, proposals: int) -> tuple[Any, Any]:
         Node(cluster=cluster, index=i, name=f"node {i}", capacity=500) for i in range(NODES)
     )
     _streams(cluster, streams)
-    _queries(cluster, queries)
+    add_queries(cluster, queries)
     _proposals(cluster, proposals)
     _history(cluster, versions)
     return user, cluster
@@ -53,7 +53,8 @@ def _streams(cluster: Any, count: int) -> None:
     Stream.objects.bulk_create(rows, batch_size=BATCH)
 
 
-def _queries(cluster: Any, count: int) -> None:
+def add_queries(cluster: Any, count: int) -> None:
+    """Create so many queries, of which nine in ten run with one task each."""
     from django.utils import timezone  # noqa: PLC0415
 
     from controlplane.models import Query, Task  # noqa: PLC0415
@@ -81,7 +82,7 @@ def _queries(cluster: Any, count: int) -> None:
     nodes = list(cluster.nodes.order_by("index").values_list("pk", flat=True))
     Task.objects.bulk_create(
         (
-            Task(query=row, node_id=nodes[i % NODES], since_version=1)
+            Task(query=row, node_id=nodes[i % len(nodes)], since_version=1)
             for i, row in enumerate(rows)
             if row.state == "running"
         ),

@@ -15,6 +15,8 @@ from tests.support.postgres import running_postgres
 from tests.support.redis_server import free_port, running_redis
 
 LOCAL: Final = "127.0.0.1"
+# The longest start of the processes, on a machine with other work.
+START_S: Final = 240.0
 
 
 def figures(taken: Sequence[float]) -> str:
@@ -94,7 +96,9 @@ def running_services(data: Path, names: Sequence[str] = ("web", "worker")) -> It
         ]
         try:
             url = place.address.rstrip("/")
-            wait_until(lambda: _answers(url) and ("worker" not in names or _is_worker_ready()))
+            wait_until(
+                lambda: _answers(url) and ("worker" not in names or _is_worker_ready()), START_S
+            )
             yield url
         except BaseException:
             print((data / "services.log").read_text()[-4000:], file=sys.stderr)
@@ -103,7 +107,16 @@ def running_services(data: Path, names: Sequence[str] = ("web", "worker")) -> It
             for process in started:
                 process.terminate()
             for process in started:
-                process.wait(timeout=30)
+                _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Wait for a process that was terminated; kill it if it does not end."""
+    try:
+        process.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _is_worker_ready() -> bool:

@@ -1,0 +1,219 @@
+"""The page of a cluster in Chromium during telemetry: bytes, paints, work, delays, memory."""
+
+import argparse
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import quantiles
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, CDPSession, Page
+
+from benchmarks.control_plane import running_services
+from benchmarks.pages.report import Figure, announce
+from benchmarks.pages.sockets import oldest_message_s
+from benchmarks.pages.world import Telemetry, live_cluster
+from tests.support.chromium import running_chromium
+from tests.support.cluster import actor
+
+PAGE: Final = "/clusters/sf/"
+CHARTS: Final = 4
+# After a load: what is fetched later belongs to it, too.
+SETTLED_MS: Final = 3000
+# What makes the window of samples and the browser's caches full, before memory is compared.
+WARM_SAMPLES: Final = 300
+# Samples per second at which an hour is played.
+PACE: Final = 60
+_PATIENCE_MS: Final = 120_000
+_PAINTS: Final = """() => new Promise((resolve) => {
+  let largest = 0;
+  const observer = new PerformanceObserver((list) => {
+    for (const { startTime } of list.getEntries()) largest = startTime;
+  });
+  observer.observe({ type: "largest-contentful-paint", buffered: true });
+  const first = performance.getEntriesByName("first-contentful-paint")[0]?.startTime ?? 0;
+  setTimeout(() => resolve([first, largest]), 200);
+})"""
+_LOADED: Final = "document.querySelector('#heat-cell')?.hidden === false"
+_DRAWN: Final = f"document.querySelectorAll('[data-figure]:has(.main-svg)').length >= {CHARTS}"
+_BADGE: Final = "document.getElementById('connection')?.dataset.grade"
+_KEEP_NEWEST: Final = """() => {
+  const keep = ({ detail }) => { window.benchNewest = detail.at(-1); };
+  addEventListener("weir:sample!", keep, { once: true });
+}"""
+_PLAY: Final = """async ([count, pace]) => {
+  let t = window.benchPlayed ?? window.benchNewest.t;
+  for (let i = 0; i < count; i += 1) {
+    t += 1000;
+    const factor = 1 + 0.2 * Math.sin(t / 300e3);
+    const loads = window.benchNewest.loads.map((load) => load * factor);
+    const sample = { ...window.benchNewest, t, emitted_ms: t, loads };
+    dispatchEvent(new CustomEvent("weir:sample!", { detail: [sample] }));
+    await new Promise((resolve) => setTimeout(resolve, 1000 / pace));
+  }
+  window.benchPlayed = t;
+  await new Promise((resolve) => setTimeout(resolve, 2000));
+}"""
+
+
+def measure_live(data: Path, options: argparse.Namespace) -> list[Figure]:
+    """Return the figures of the page of a large cluster, and of many sockets."""
+    cluster = live_cluster(actor("operator"))
+    cookies = [_session(actor("viewer", f"reader-{i}").user) for i in range(4)]
+    figures: list[Figure] = []
+    with running_services(data, ["web", "relay"]) as url:
+        telemetry = Telemetry(cluster)
+        if "live" in options.only:
+            with running_chromium() as browser:
+                figures += announce(_load_figures(browser, url, cookies[0]))
+                figures += announce(_watch_figures(browser, url, cookies[0], options))
+        if "sockets" in options.only:
+            oldest = oldest_message_s(url, cookies, options.sockets, options.seconds)
+            name = f"oldest message of {options.sockets} sockets"
+            figures += announce([Figure(name, oldest, 2.0, "s", "clients on the same cores")])
+        if "live" in options.only:
+            figures += announce([_badge_figure(url, cookies[0], telemetry)])
+        else:
+            telemetry.stop()
+    return figures
+
+
+def _session(user: User) -> str:
+    client = Client()
+    client.force_login(user)
+    return client.cookies[settings.SESSION_COOKIE_NAME].value
+
+
+@contextmanager
+def _context(browser: Browser, url: str, cookie: str) -> Iterator[BrowserContext]:
+    context = browser.new_context(base_url=url, viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(_PATIENCE_MS)
+    cookies: Any = [{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": url}]
+    context.add_cookies(cookies)
+    try:
+        yield context
+    finally:
+        context.close()
+
+
+def _load_figures(browser: Browser, url: str, cookie: str) -> list[Figure]:
+    """Return the bytes of a first and of a later load, and the paints of the later one."""
+    with _context(browser, url, cookie) as context:
+        page = context.new_page()
+        cold, _ = _loaded(page)
+        warm, paints = min((_loaded(page) for _ in range(3)), key=lambda load: load[1][1])
+    return [
+        Figure("bytes over the wire, cold", cold / 1000, 700, "kB"),
+        Figure("bytes over the wire, warm", warm / 1000, 60, "kB"),
+        Figure("first contentful paint, warm", paints[0] / 1000, 0.5, "s", "best of 3"),
+        Figure("largest contentful paint, warm", paints[1] / 1000, 1.0, "s", "best of 3"),
+    ]
+
+
+def _loaded(page: Page) -> tuple[float, list[float]]:
+    """Load the page; return the bytes over the wire without frames of the socket, and paints."""
+    session = page.context.new_cdp_session(page)
+    sizes: list[float] = []
+    session.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+    session.send("Network.enable")
+    page.goto(PAGE)
+    _wait(page, _LOADED)
+    page.wait_for_timeout(SETTLED_MS)
+    paints: list[float] = page.evaluate(_PAINTS)
+    session.detach()
+    return sum(sizes), paints
+
+
+def _wait(page: Page, condition: str) -> None:
+    """Wait until a condition holds; `wait_for_function` needs eval, which the policy forbids.
+
+    Raises `TimeoutError`.
+    """
+    end = time.monotonic() + _PATIENCE_MS / 1000
+    while not page.evaluate(condition):
+        if time.monotonic() > end:
+            raise TimeoutError(f"not in {_PATIENCE_MS / 1000:g} s: {condition}")
+        page.wait_for_timeout(50)
+
+
+def _watch_figures(
+    browser: Browser, url: str, cookie: str, options: argparse.Namespace
+) -> list[Figure]:
+    """Return work and delays of live charts, and the growth of memory over an hour of samples."""
+    with _context(browser, url, cookie) as context:
+        page = context.new_page()
+        page.goto(PAGE)
+        page.locator("#charts").scroll_into_view_if_needed()
+        page.locator("#records, #charts > :last-child").last.scroll_into_view_if_needed()
+        _wait(page, _DRAWN)
+        page.wait_for_timeout(5000)
+        session = context.new_cdp_session(page)
+        # Processor time of the thread: other processes of the machine do not count.
+        session.send("Performance.enable", {"timeDomain": "threadTicks"})
+        page.evaluate("window.weirChartDelays = []")
+        before = _metrics(session)
+        page.wait_for_timeout(1000 * options.seconds)
+        after = _metrics(session)
+        delays: list[float] = page.evaluate("window.weirChartDelays")
+        parts = _parts(before, after)
+        work = (after["TaskDuration"] - before["TaskDuration"]) * 30 / options.seconds
+        return [
+            Figure("main-thread work in 30 s of live charts", work, 1.0, "s", parts),
+            Figure("telemetry to pixel, p95", quantiles(delays, n=20)[-1], 300, "ms",
+                   f"{len(delays)} samples, median {sorted(delays)[len(delays) // 2]:.0f} ms"),
+            *_hour_figures(page, session, options.samples),
+        ]  # fmt: skip
+
+
+def _hour_figures(page: Page, session: CDPSession, samples: int) -> list[Figure]:
+    """Return the growth of the heap and of the DOM while samples of an hour are played.
+
+    The samples are dispatched in the page as its socket does, faster than they arrive; the charts
+    draw at most once per second, so each draw has the samples of a minute or so.
+    """
+    page.evaluate(_KEEP_NEWEST)
+    _wait(page, "window.benchNewest !== undefined")
+    page.set_default_timeout(10 * _PATIENCE_MS)
+    page.evaluate(_PLAY, [WARM_SAMPLES, PACE])
+    before = _memory(session)
+    page.evaluate(_PLAY, [samples, PACE])
+    after = _memory(session)
+    note = f"{samples} samples at {PACE}/s in the page"
+    return [
+        Figure(f"growth of {name} in an hour", 100 * (after[key] / before[key] - 1), 10, "%",
+               f"{before[key]:,.0f} to {after[key]:,.0f}; {note}")
+        for name, key in (("the heap", "JSHeapUsedSize"), ("DOM nodes", "Nodes"))
+    ]  # fmt: skip
+
+
+def _memory(session: CDPSession) -> dict[str, float]:
+    for _ in range(2):
+        session.send("HeapProfiler.collectGarbage")
+    return _metrics(session)
+
+
+def _metrics(session: CDPSession) -> dict[str, float]:
+    answer = session.send("Performance.getMetrics")
+    return {metric["name"]: metric["value"] for metric in answer["metrics"]}
+
+
+def _parts(before: dict[str, float], after: dict[str, float]) -> str:
+    parts = ("ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
+    return ", ".join(f"{name[:-8].lower()} {after[name] - before[name]:.2f} s" for name in parts)
+
+
+def _badge_figure(url: str, cookie: str, telemetry: Telemetry) -> Figure:
+    """Return how long after the last row the badge reports missing data; end the telemetry."""
+    with running_chromium() as browser, _context(browser, url, cookie) as context:
+        page = context.new_page()
+        page.goto(PAGE)
+        _wait(page, f"{_BADGE} === 'good'")
+        page.wait_for_timeout(3000)
+        last_s = telemetry.stop()
+        _wait(page, f"{_BADGE} === 'warn'")
+        return Figure("badge reports missing data after", time.time() - last_s, 6.5, "s",
+                      "5 s of silence, read once per second")  # fmt: skip

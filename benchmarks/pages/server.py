@@ -1,0 +1,61 @@
+"""The time of the server for every page of the URL table, with many queries."""
+
+import time
+from collections.abc import Iterator
+from statistics import median
+from typing import Any, Final
+
+from django.conf import settings
+from django.test import Client
+
+from benchmarks.api_filling import fill
+from benchmarks.pages.report import Figure
+from controlplane.access.roles import Actor
+from controlplane.models import Cluster
+from tests.controlplane.api.authorisation.addresses import accepts_get, pages
+from tests.support.api_world import add_rows, address_of
+from tests.support.cluster import placed_split
+
+REQUESTS: Final = 5
+# Pages whose names are printed.
+SLOWEST: Final = 8
+MOST_MS: Final = 150.0
+PROPOSALS: Final = 1000
+
+
+def measure_server(queries: int, streams: int) -> list[Figure]:
+    """Return the largest median time of a page, and those of the slowest pages."""
+    settings.ALLOWED_HOSTS = ["testserver"]
+    user, cluster = fill(queries, streams, PROPOSALS)
+    by = Actor(user, "192.0.2.7")
+    placed_split(by, cluster)
+    add_rows(cluster, by)
+    client = Client()
+    client.force_login(user)
+    taken = dict(_times(client, cluster))
+    ordered = sorted(taken.items(), key=lambda item: -item[1])
+    return [
+        Figure(f"server time of {name}", seconds * 1000, MOST_MS, "ms", f"of {len(taken)} pages")
+        for name, seconds in ordered[:SLOWEST]
+    ]
+
+
+def _times(client: Client, cluster: Cluster) -> Iterator[tuple[str, float]]:
+    """Yield the name of each page and its median time (s); pages without a row are left out."""
+    for page in pages():
+        if page.method != "get" or not accepts_get(page.path):
+            continue
+        path = address_of(page.path, cluster)
+        answer: Any = client.get(path)
+        if answer.status_code != 200:
+            continue
+        yield page.name, median(_request(client, path) for _ in range(REQUESTS))
+
+
+def _request(client: Client, path: str) -> float:
+    started = time.perf_counter()
+    answer: Any = client.get(path)
+    if getattr(answer, "streaming", False):
+        for _ in answer.streaming_content:
+            pass
+    return time.perf_counter() - started

@@ -1,0 +1,97 @@
+"""The board of live charts: how often it draws, when it does not, and what it keeps."""
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.dashboard.browser.test_modules import imported, run
+
+pytestmark = pytest.mark.browser
+
+# A board of one chart on 30 minutes of samples, one per second, with a Plotly that counts.
+BOARD = (
+    imported("ChartBoard", "charts")
+    + """
+const element = document.createElement("div");
+element.dataset.figure = "rates";
+element.style.height = "200px";
+document.body.prepend(element);
+const draws = [];
+const plotly = { react: async (drawn, data) => { draws.push(data[0].x.length); } };
+const board = new ChartBoard(new Map([["rates", element]]), plotly);
+const layout = { xaxis: {}, yaxis: {}, shapes: [], meta: { levels: [] } };
+const trace = { type: "scatter", x: [], y: [], meta: { field: "in" } };
+let t = 1_800_000_000_000;
+const t0 = t - 1800e3;
+const columns = { t: [], in: [] };
+for (let moment = t0; moment < t; moment += 1000) { columns.t.push(moment); columns.in.push(5); }
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+const until = async (holds) => { while (!holds()) await wait(10); };
+const add = (count) => {
+  for (let i = 0; i < count; i += 1) {
+    t += 1000;
+    board.add([{ t, in: i % 7, version: t }]);
+  }
+};
+const figures = { rates: { data: [trace], layout } };
+board.load({ figures, columns, start: t0, end: t, live: true, resolution: 1 });
+await until(() => draws.length > 0);
+"""
+)
+HIDE = """
+let hidden = true;
+Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+document.dispatchEvent(new Event("visibilitychange"));
+"""
+SHOW = "hidden = false; document.dispatchEvent(new Event('visibilitychange'));"
+
+
+@pytest.fixture
+def module(page: Page) -> Page:
+    """A page from which modules can be imported."""
+    page.goto("/login/")
+    return page
+
+
+def result(page: Page, script: str) -> Any:
+    """Return what a script with a board returns."""
+    return run(page, BOARD + script)
+
+
+def test_many_samples_are_drawn_together(module: Page) -> None:
+    """The first are drawn when a second has passed since the last drawing, the others after it."""
+    script = (
+        "const before = draws.length; add(20); add(20); await until(() => draws.length > before);"
+        "await wait(300); return draws.length - before;"
+    )
+    assert result(module, script) == 1
+
+
+def test_a_hidden_page_draws_nothing_and_catches_up(module: Page) -> None:
+    """Its samples are kept, and drawn once it is visible."""
+    script = (
+        "const before = draws.length; add(30); await wait(1300); const drawn = draws.length;"
+        f"{SHOW} await until(() => draws.length > drawn);"
+        "return [drawn - before, draws.length - drawn, board.window.newest.t === t];"
+    )
+    assert result(module, HIDE + script) == [0, 1, True]
+
+
+def test_an_hour_of_samples_keeps_what_half_an_hour_needs(module: Page) -> None:
+    """The window, the marks and the descriptions of versions have bounds."""
+    script = """
+add(3600);
+for (let version = 1; version < 1000; version += 1) board.describe(version, "a plan", version);
+const before = draws.length;
+await until(() => draws.length > before);
+const { window: kept, marks, versions } = board;
+return { samples: kept.samples.length, buckets: kept.buckets.size, drawn: draws.at(-1),
+         marks: marks.size, versions: versions.size, delays: window.weirChartDelays.length };
+"""
+    kept = result(module, script)
+    assert (kept["samples"], kept["buckets"]) == (1801, 1801)
+    assert kept["drawn"] <= 1801
+    assert kept["marks"] <= 300
+    assert kept["versions"] <= 300
+    assert kept["delays"] <= 2000
