@@ -11,7 +11,7 @@ from algorithms.admission.measured import MeasuredCharacteristics, measured
 from algorithms.vocabulary import Floats
 from controlplane.arrivals import PERIOD_S, history
 from controlplane.models import Stream
-from controlplane.planning.admission.forecaster import ForecasterChoice, forecasts
+from controlplane.planning.admission.forecaster import ForecasterChoice, Forecasts, forecasts
 from controlplane.planning.admission.observation import read_input
 from controlplane.planning.admission.problem import Outlook, predictions
 from controlplane.plans.admission_input import AdmissionInput
@@ -66,7 +66,7 @@ def outlook_of(
         return None
     choice = ForecasterChoice.from_json(stream.forecaster)
     result = forecasts(rates[None, :], [choice], horizon)
-    forecast, spread = result.rates[0], _Z * result.deviations[0]
+    low, high = interval_of(result)
     last = known.starts[-1]
     expected, left = _expected(given or read_input(stream.cluster), stream, horizon)
     return StreamOutlook(
@@ -74,13 +74,19 @@ def outlook_of(
         starts=known.starts,
         rates=[None if np.isnan(rate) else round(rate, 3) for rate in rates.tolist()],
         next_starts=[last + timedelta(seconds=known.seconds * k) for k in range(1, horizon + 1)],
-        forecast=_rounded(forecast),
-        low=_rounded(np.maximum(forecast - spread, 0.0)),
-        high=_rounded(forecast + spread),
+        forecast=_rounded(result.rates[0]),
+        low=low,
+        high=high,
         expected=_rounded(expected),
         choice=choice,
         left=left,
     )
+
+
+def interval_of(result: Forecasts) -> tuple[list[float], list[float]]:
+    """Return the lower and upper ends of the interval of 90 % of the first stream, records/s."""
+    forecast, spread = result.rates[0], _Z * result.deviations[0]
+    return _rounded(np.maximum(forecast - spread, 0.0)), _rounded(forecast + spread)
 
 
 def measured_characteristics(

@@ -10,6 +10,7 @@ from controlplane.access.roles import Actor, require_operator
 from controlplane.catalog import names
 from controlplane.catalog.characteristics import checked
 from controlplane.catalog.computations import schema_of
+from controlplane.catalog.coordinates import LABEL
 from controlplane.errors import Fields, Invalid
 from controlplane.models import Cluster, Stream
 from controlplane.topology.apply import Change, apply
@@ -98,7 +99,11 @@ def _update(pairs: Sequence[tuple[Stream, StreamSpec]]) -> int:
     changed = []
     for stream, spec in pairs:
         other = bool(spec.schema) and set_columns(stream, _schema(spec))
-        for name, value in _columns(spec).items():
+        columns = _columns(spec)
+        # A person declares them on the page of the stream, which its producer does not know.
+        if (declared := stream.meta.get(LABEL)) is not None:
+            columns["meta"] = {LABEL: declared} | spec.meta
+        for name, value in columns.items():
             other = other or getattr(stream, name) != value
             setattr(stream, name, value)
         if other:

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from controlplane.admission.outlook import StreamOutlook
+from controlplane.admission.stream_report import LongOutlook
 from controlplane.models import Redirection
 from dashboard.figures.parts import Figure, Trace, figure, scatter, time_axis, value_axis
 
@@ -16,10 +17,7 @@ def rate_figures(
 ) -> dict[str, Figure]:
     """Return the chart `rate`; without an outlook it is empty, with a note."""
     if outlook is None:
-        empty = {
-            "text": "No record has arrived yet",
-            "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False,
-        }  # fmt: skip
+        empty = _note("No record has arrived yet")
         return {"rate": figure([], annotations=[empty], yaxis=value_axis("records/s"))}
     traces = [*_interval(outlook), *_rates(outlook), *_left(outlook)]
     first, last = outlook.starts[0], outlook.next_starts[-1]
@@ -35,6 +33,62 @@ def rate_figures(
             showlegend=True,
         )
     }
+
+
+def long_figures(
+    outlook: LongOutlook | None, redirections: Sequence[Redirection]
+) -> dict[str, Figure]:
+    """Return the chart `hours`: six past hours and the forecast of the next one."""
+    if outlook is None:
+        note = _note("The first mean of five minutes is missing")
+        return {"hours": figure([], annotations=[note], yaxis=value_axis("records/s"))}
+    first, last = outlook.starts[0], outlook.next_starts[-1]
+    shown = [row for row in redirections if first <= row.at <= last]
+    now = _vertical(outlook.next_starts[0], "--line-strong")
+    return {
+        "hours": figure(
+            [*_long_rates(outlook), *_long_limit(outlook)],
+            yaxis=value_axis("records/s"),
+            xaxis=time_axis() | {"range": [_ms(first), _ms(last)]},
+            shapes=[now, *(_vertical(row.at, "--accent") for row in shown)],
+            annotations=[_label(row) for row in shown],
+            margin={"l": 58, "r": 12, "t": 26, "b": 28},
+            showlegend=True,
+        )
+    }
+
+
+def _long_rates(outlook: LongOutlook) -> list[Trace]:
+    """Return the means, the forecast, and its interval as a filled area."""
+    measured = [_ms(start) for start in outlook.starts]
+    coming = [_ms(start) for start in outlook.next_starts]
+    hover = {"hovertemplate": "%{y:,.3~r} /s"}
+    line = {"color": "--series-1", "width": 1.8}
+    hidden: dict[str, Any] = {"line": {"width": 0}, "hoverinfo": "skip"}
+    return [
+        scatter("low", coming, outlook.low, showlegend=False, **hidden),
+        scatter("90 % interval", coming, outlook.high, fill="tonexty",
+                fillcolor="--accent-soft", **hidden),
+        scatter("measured", measured, outlook.rates, line=line, connectgaps=False, **hover),
+        scatter("forecast", coming, outlook.forecast, line=line | {"dash": "dash"}, **hover),
+    ]  # fmt: skip
+
+
+def _long_limit(outlook: LongOutlook) -> list[Trace]:
+    """Return the line of what is left, if it is near the rates."""
+    highest = max((*outlook.high, *(rate for rate in outlook.rates if rate is not None)))
+    if outlook.left is None or outlook.left > _NEAR * highest:
+        return []
+    ends = [_ms(outlook.starts[0]), _ms(outlook.next_starts[-1])]
+    drawn = {"color": "--limit", "width": 1.4, "dash": "dash"}
+    return [
+        scatter("left by the other streams", ends, [outlook.left, outlook.left], line=drawn,
+                hovertemplate="%{y:,.3~r} /s")
+    ]  # fmt: skip
+
+
+def _note(text: str) -> dict[str, Any]:
+    return {"text": text, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5, "showarrow": False}
 
 
 def _rates(outlook: StreamOutlook) -> list[Trace]:

@@ -15,6 +15,7 @@ from controlplane.models import Cluster
 from controlplane.topology import queries
 from controlplane.topology.queries import Checked
 from dashboard.guards import PageRequest, cluster_action, cluster_page
+from dashboard.queries.drafts import completions
 from dashboard.queries.forms import (
     DEFAULTS,
     checked,
@@ -77,6 +78,7 @@ def _form(
         "operators": language.operators(),
         "functions": language.functions() + language.registered_functions(),
         "aggregates": language.aggregates() + language.registered_aggregates(),
+        "completions": completions(),
     }
     outcome = _outcome(result, filled)
     context |= outcome | {"groups": shown_fields(filled, outcome["faults_of"])}
@@ -93,6 +95,7 @@ def _outcome(checked: Checked, values: Mapping[str, str]) -> dict[str, Any]:
         "wrong": wrong,
         "output": columns,
         "usable": usable(checked, values.get("streams", "")),
+        "usable_kinds": {name: str(kind) for name, kind in checked.usable.items()},
         "summaries": summaries(checked),
     }
 

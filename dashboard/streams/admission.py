@@ -4,8 +4,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlencode
 
-from django.http import HttpResponse, JsonResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django_htmx.http import HttpResponseClientRedirect
@@ -17,19 +18,15 @@ from algorithms.admission.metadata import (
     Transition,
 )
 from controlplane.access.roles import require_operator
-from controlplane.admission.outlook import StreamOutlook, measured_characteristics, outlook_of
-from controlplane.admission.redirections import redirections_of
+from controlplane.admission.outlook import StreamOutlook, measured_characteristics
 from controlplane.admission.split_nodes import SplitNodeRow, split_node_table
 from controlplane.admission.what_if import SplitNodeReplay, WhatIf, admit
 from controlplane.catalog.characteristics import checked
 from controlplane.catalog.streams import stream_by_id
 from controlplane.errors import Conflict, Fields, Invalid
 from controlplane.models import Cluster, Stream
-from controlplane.planning.admission.observation import read_input
-from controlplane.policies.store import policy_of
 from controlplane.topology import characteristics, split_nodes
 from dashboard.dialog_forms import faults_by_field, whole_numbers
-from dashboard.figures.stream import rate_figures
 from dashboard.forms import number
 from dashboard.guards import PageRequest, cluster_action, cluster_page
 from dashboard.numbers import result
@@ -38,11 +35,8 @@ from dashboard.thresholds import LOAD
 
 SHOWN_REDIRECTIONS: Final = 12
 _HOURS: Final = 24
-_POLICIES: Final = {
-    "act": "Admission redirects streams automatically, as the policy allows it.",
-    "recommend": "Admission requests a plan; a person decides.",
-    "off": "The policy switches redirections off: redirect it yourself, or request a plan.",
-}
+# A relative difference of declared and measured value that a person should look at.
+_FAR: Final = 0.25
 
 
 @dataclass(frozen=True)
@@ -54,6 +48,11 @@ class CharacteristicRow:
     measured: str
     difference: float | None
     faults: list[str]
+
+    @property
+    def is_off(self) -> bool:
+        """Return True if the measured value is far from the declared one."""
+        return self.difference is not None and abs(self.difference) > _FAR
 
     @property
     def change(self) -> str:
@@ -73,23 +72,6 @@ class HourCell:
         """Return the level of the colour, from 0 to 4."""
         share = self.share or 0.0
         return sum(share > bound for bound in (0.5, 0.65, 0.8, 1.0))
-
-
-def admission_context(stream: Stream) -> dict[str, Any]:
-    """Return the context of the parts about admission on the page of a stream."""
-    cluster = stream.cluster
-    given = read_input(cluster)
-    outlook = outlook_of(stream, given=given)
-    rows = split_node_table(cluster, given)
-    return {
-        "outlook": outlook,
-        "own_split": next(row for row in rows if row.index == stream.split),
-        "redirections": redirections_of(stream, SHOWN_REDIRECTIONS),
-        "redirect_policy": _POLICIES[policy_of(cluster).redirects],
-        **split_nodes_context(cluster, rows),
-        **characteristics_context(stream, outlook=outlook),
-        **what_if_form({}, {}),
-    }
 
 
 def split_nodes_context(
@@ -142,15 +124,6 @@ def what_if_form(values: Mapping[str, str], errors: Fields) -> dict[str, Any]:
 
 
 @cluster_page
-def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
-    """Return the chart of a stream's rate as JSON."""
-    stream = stream_by_id(cluster, pk).stream
-    outlook: StreamOutlook | None = outlook_of(stream)
-    redirections = redirections_of(stream, SHOWN_REDIRECTIONS)
-    return JsonResponse({"figures": rate_figures(outlook, redirections)})
-
-
-@cluster_page
 def list_split_nodes(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render the table of split nodes."""
     return render_page(request, "_split_nodes.html", split_nodes_context(cluster))
@@ -181,7 +154,7 @@ def _declare(request: PageRequest, stream: Stream) -> None:
         # The newest rate is of no use for a stream that already has rates.
         values.pop("rate", None)
     else:
-        values = _submitted(request.POST.dict())
+        values = submitted_characteristics(request.POST.dict())
     reason = request.POST.get("reason", "")
     characteristics.set_characteristics(request.actor, stream, values, reason)
 
@@ -215,7 +188,7 @@ def what_if(request: PageRequest, cluster: Cluster) -> HttpResponse:
     """Render what the admission of a stream with the given characteristics would do."""
     values = request.GET.dict()
     try:
-        metadata = StreamMetadata.from_json(checked(_submitted(values), ""))
+        metadata = StreamMetadata.from_json(checked(submitted_characteristics(values), ""))
         answer = admit(cluster, metadata)
     except (Invalid, Conflict) as refusal:
         errors = faults_by_field(refusal, "what_if")
@@ -223,6 +196,9 @@ def what_if(request: PageRequest, cluster: Cluster) -> HttpResponse:
         context = what_if_form(values, errors) | {"general": general}
         return render_page(request, "_what_if.html", context, status=422)
     context = what_if_form(values, {}) | {"result": answer, "heat": heat_rows(answer)}
+    known = [cell for cell in _cells(answer.chosen, answer.capacity) if cell.share is not None]
+    context["fullest"] = max(known, key=lambda cell: cell.share or 0.0, default=None)
+    context["admit_query"] = urlencode({name: text for name, text in values.items() if text})
     return render_page(request, "_what_if.html", context)
 
 
@@ -247,8 +223,8 @@ def _cells(replay: SplitNodeReplay, capacity: float) -> list[HourCell]:
     return [HourCell(hour, known.get(hour)) for hour in range(_HOURS)]
 
 
-def _submitted(values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the characteristics of a form. Raises `Invalid` by field."""
+def submitted_characteristics(values: Mapping[str, str]) -> dict[str, Any]:
+    """Return the characteristics that a form has, by name. Raises `Invalid` by field."""
     given: dict[str, Any] = {}
     faults: Fields = {}
     for item in CHARACTERISTICS:

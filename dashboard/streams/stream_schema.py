@@ -5,6 +5,7 @@ from typing import Any, Final
 from django.http import HttpResponse
 from django.shortcuts import redirect
 
+from algorithms.admission.metadata import CHARACTERISTICS
 from controlplane.access.roles import require_operator
 from controlplane.catalog.computations import schema_of
 from controlplane.catalog.streams import StreamRow, stream_by_id
@@ -16,6 +17,7 @@ from controlplane.topology.schema_change import preview, set_schema
 from controlplane.topology.streams import StreamSpec
 from dashboard.guards import PageRequest, cluster_page
 from dashboard.responses import notify, refusal_text, render_page
+from dashboard.streams.admission import submitted_characteristics
 from dashboard.streams.schema_forms import (
     BLANK,
     columns_in,
@@ -113,7 +115,8 @@ def _spec(request: PageRequest) -> StreamSpec:
         raise Invalid(faults)
     schema = schema_in(values).to_json()
     name, title = values.get("stream", "").strip(), values.get("title", "").strip()
-    return StreamSpec(name, title, schema, declared)
+    declared_values = submitted_characteristics(values.dict())
+    return StreamSpec(name, title, schema, declared, characteristics=declared_values or None)
 
 
 def _unprefixed(fields: Fields) -> Fields:
@@ -127,7 +130,13 @@ def _new(
     values = {
         name: request.POST.get(name, "") for name in ("stream", "title", "declared_rate", "format")
     }
-    more = {"values": values, "formats": list(Format)}
+    given = request.POST if request.method == "POST" else request.GET
+    more = {
+        "values": values,
+        "formats": list(Format),
+        "admitted": [(item, given.get(item.name, "")) for item in CHARACTERISTICS],
+        "has_characteristics": any(given.get(item.name) for item in CHARACTERISTICS),
+    }
     return render_page(request, "stream_new.html", more | context, status)
 
 

@@ -1,0 +1,247 @@
+"""The report on a stream: outlook, split nodes before and after the plan, readers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+import numpy as np
+from redis.exceptions import RedisError
+
+from controlplane.admission.outlook import StreamOutlook, interval_of, outlook_of
+from controlplane.admission.redirections import plan_redirections
+from controlplane.admission.split_nodes import SplitNodeRow, split_node_table
+from controlplane.arrivals import history
+from controlplane.connections import redis_client
+from controlplane.errors import Conflict
+from controlplane.models import Cluster, Proposal, Query, Stream, StreamArrivals, Task
+from controlplane.planning.admission.expected_rates import split_loads
+from controlplane.planning.admission.forecaster import ForecasterChoice, forecasts
+from controlplane.planning.admission.observation import read_input
+from controlplane.planning.admission.problem import Outlook, predictions
+from controlplane.plans.admission_input import AdmissionInput
+from controlplane.policies.settings import PolicySettings
+from controlplane.policies.store import policy_of
+from controlplane.wire.measures import read_tasks
+from controlplane.wire.routing.cluster_actions import AssignStream
+
+_FIVE_MINUTES: Final = int(StreamArrivals.Period.FIVE_MINUTES)
+# Past means of five minutes: six hours; future ones: one hour.
+PERIODS: Final = 72
+AHEAD: Final = 12
+READERS: Final = 8
+# Waiting proposals that are read.
+_PROPOSALS: Final = 3
+
+
+@dataclass(frozen=True)
+class LongOutlook:
+    """Means of five minutes of a stream, records/s: six past hours, and the forecast of the next.
+
+    `low`, `high`: the interval of 90 %. `left`: what the other streams of its split node are
+    expected to leave of its capacity, None if the capacity is not known.
+    """
+
+    starts: Sequence[datetime]
+    rates: Sequence[float | None]
+    next_starts: Sequence[datetime]
+    forecast: Sequence[float]
+    low: Sequence[float]
+    high: Sequence[float]
+    left: float | None
+
+    @property
+    def overload_at(self) -> datetime | None:
+        """Return the start of the first period whose forecast exceeds what is left."""
+        if self.left is None:
+            return None
+        rows = zip(self.next_starts, self.forecast, strict=True)
+        return next((start for start, rate in rows if rate > (self.left or 0.0)), None)
+
+
+@dataclass(frozen=True)
+class SplitNodeChange:
+    """A split node, and its expected records/s after the redirections that are planned."""
+
+    row: SplitNodeRow
+    after: float
+
+    @property
+    def share_after(self) -> float | None:
+        """Return the expected load over the capacity, None if it is not known."""
+        return self.after / self.row.capacity if self.row.capacity else None
+
+
+@dataclass(frozen=True)
+class PlannedMove:
+    """What the policy's strategy plans for the next period: the stream's target, None: it stays.
+
+    `redirected`: the number of all redirected streams.
+    """
+
+    target: int | None = None
+    redirected: int = 0
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A running query that reads the stream.
+
+    `records_per_s`, `state_bytes`: of all its tasks; None if they are not measured. `nodes`: names.
+    """
+
+    id: int
+    name: str
+    nodes: Sequence[str]
+    task_count: int
+    window_s: float
+    records_per_s: float | None
+    state_bytes: int | None
+
+
+@dataclass(frozen=True)
+class StreamReport:
+    """A stream now. `outlook`: the next periods, as plans read them, None before its first record.
+
+    `proposal`: a waiting proposal that redirects it, None without one. `reader_count`: of all
+    running queries that read it; `node_count`: the nodes that they are on.
+    """
+
+    stream: Stream
+    outlook: StreamOutlook | None
+    long_outlook: LongOutlook | None
+    splits: Sequence[SplitNodeChange]
+    planned: PlannedMove
+    policy: PolicySettings
+    proposal: int | None
+    readers: Sequence[Reader]
+    reader_count: int
+    node_count: int
+
+    @property
+    def own(self) -> SplitNodeRow:
+        """Return the split node that reads the stream."""
+        return next(item.row for item in self.splits if item.row.index == self.stream.split)
+
+
+def stream_report(stream: Stream) -> StreamReport:
+    """Return the report on a stream for the present state of its cluster."""
+    cluster = stream.cluster
+    given, policy = read_input(cluster), policy_of(cluster)
+    outlook = outlook_of(stream, given=given)
+    rows = split_node_table(cluster, given)
+    moves = _planned_moves(cluster, policy)
+    readers, count, nodes = _readers(stream)
+    planned = PlannedMove(moves.get(stream.pk), len(moves))
+    return StreamReport(
+        stream=stream,
+        outlook=outlook,
+        long_outlook=long_outlook_of(stream, outlook),
+        splits=_changes(cluster, given, rows, moves),
+        planned=planned,
+        policy=policy,
+        proposal=_proposal(stream),
+        readers=readers,
+        reader_count=count,
+        node_count=nodes,
+    )
+
+
+def long_outlook_of(stream: Stream, outlook: StreamOutlook | None) -> LongOutlook | None:
+    """Return the outlook of the next hour, None before the first mean of five minutes.
+
+    `outlook`: of the next periods; it has what the other streams leave.
+    """
+    known = history(stream.cluster, PERIODS, _FIVE_MINUTES, [stream.pk])
+    rates = known.of(stream.pk) if known.rates.size else np.zeros(0)
+    if np.isnan(rates).all():
+        return None
+    result = forecasts(rates[None, :], [ForecasterChoice()], AHEAD)
+    low, high = interval_of(result)
+    step = timedelta(seconds=known.seconds)
+    left = None if outlook is None or outlook.left is None else min(outlook.left)
+    return LongOutlook(
+        starts=known.starts,
+        rates=[None if np.isnan(rate) else round(rate, 3) for rate in rates.tolist()],
+        next_starts=[known.starts[-1] + step * place for place in range(1, AHEAD + 1)],
+        forecast=np.round(result.rates[0], 3).tolist(),
+        low=low,
+        high=high,
+        left=left,
+    )
+
+
+def _planned_moves(cluster: Cluster, policy: PolicySettings) -> Mapping[int, int]:
+    """Return the target of each stream that the strategy would redirect now."""
+    try:
+        planned = plan_redirections(cluster, policy)
+    except Conflict:
+        return {}
+    return {
+        action.stream: action.split
+        for action in planned.actions
+        if isinstance(action, AssignStream)
+    }
+
+
+def _changes(
+    cluster: Cluster, given: AdmissionInput, rows: Sequence[SplitNodeRow], moves: Mapping[int, int]
+) -> list[SplitNodeChange]:
+    """Return the split nodes with their loads after the moves."""
+    splits = dict(cluster.streams.values_list("id", "split")) | dict(moves)
+    rates = predictions(given, Outlook()).expected if given.streams else np.zeros((0, 1))
+    loads = split_loads(given, splits, rates)
+    capacity = given.capacity or None
+    opened = [
+        SplitNodeRow(index, 0, capacity, None, None, None, None, 0.0)
+        for index in sorted(set(moves.values()) - {row.index for row in rows})
+    ]
+    return [
+        SplitNodeChange(row, float(loads[row.index].max()) if row.index in loads else 0.0)
+        for row in (*rows, *opened)
+    ]
+
+
+def _proposal(stream: Stream) -> int | None:
+    """Return the newest waiting proposal that redirects the stream."""
+    rows = Proposal.objects.filter(
+        cluster=stream.cluster, state=Proposal.State.READY, comparison=None
+    )
+    for row in rows.order_by("-requested_at")[:_PROPOSALS]:
+        actions = (planned.action for planned in row.plan)
+        if any(isinstance(a, AssignStream) and a.stream == stream.pk for a in actions):
+            return row.pk
+    return None
+
+
+def _readers(stream: Stream) -> tuple[list[Reader], int, int]:
+    """Return the readers with the highest costs, the number of all, and the nodes that they use."""
+    queries = Query.objects.filter(streams=stream, state=Query.State.RUNNING)
+    placed = Task.objects.filter(query__in=queries).values_list("query", "node__name")
+    nodes: dict[int, set[str]] = {}
+    for query, node in placed:
+        nodes.setdefault(query, set()).add(node)
+    costs = _costs(stream.cluster)
+    rows = list(queries.only("id", "name", "task_count", "window_s"))
+    rows.sort(key=lambda row: (-costs.get(row.pk, (0.0, 0))[0], row.name))
+    readers = []
+    for row in rows[:READERS]:
+        rate, size = costs.get(row.pk, (None, None))
+        readers.append(
+            Reader(row.pk, row.name, sorted(nodes.get(row.pk, ())), row.task_count, row.window_s,
+                   rate, size)
+        )  # fmt: skip
+    return readers, len(rows), len(set().union(*nodes.values()))
+
+
+def _costs(cluster: Cluster) -> dict[int, tuple[float, int]]:
+    """Return the measured records/s and bytes of state of each query."""
+    costs: dict[int, tuple[float, int]] = {}
+    try:
+        measures = read_tasks(redis_client(), cluster.slug, list(range(cluster.slots)))
+    except (RedisError, OSError):
+        return {}
+    for row in measures:
+        rate, size = costs.get(row.query, (0.0, 0))
+        costs[row.query] = rate + row.records_per_s, size + row.state_bytes
+    return costs

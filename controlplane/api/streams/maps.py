@@ -1,0 +1,76 @@
+"""Endpoints of maps: the coordinates of a stream, and its records by tile."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Router, Schema
+
+from controlplane.api.common.examples import with_examples
+from controlplane.api.common.schemas import ReasonIn, fields_of
+from controlplane.api.common.security import caller, cluster_of, viewed_cluster
+from controlplane.catalog.coordinates import Coordinates, coordinates_of
+from controlplane.catalog.streams import stream_by_key
+from controlplane.catalog.tiles import Tile, TileMap
+from controlplane.errors import Away
+from controlplane.records.stream_map import stream_map, suggested
+from controlplane.topology.coordinates import set_coordinates
+from controlplane.wire.errors import LogUnavailable
+
+router = Router(tags=["streams"])
+_RETRY_S = 5
+_EXAMPLE = with_examples({"Degrees": {"x": "longitude", "y": "latitude", "reason": "for the map"}})
+
+
+class CoordinatesOut(fields_of(Coordinates)):  # type: ignore[misc]
+    """The columns with the place of a record: x grows to the east, y to the north."""
+
+
+class CoordinatesIn(ReasonIn):
+    """The columns to declare as coordinates; both empty: the stream has none any more."""
+
+    x: str = ""
+    y: str = ""
+
+
+class TileOut(fields_of(Tile)):  # type: ignore[misc]
+    """A tile with records: its place from the west and from the south, and records/s."""
+
+
+class MapOut(fields_of(TileMap, without="coordinates tiles")):  # type: ignore[misc]
+    """The newest records of a stream by tile; most: the highest records/s of a tile.
+
+    points: of how many records; outside: of them beyond the range, which is that of 99 % of them.
+    """
+
+    coordinates: CoordinatesOut
+    tiles: list[TileOut]
+
+
+class StreamMapOut(Schema):
+    """The declared coordinates of a stream, those that its values suggest, and the map; or null."""
+
+    coordinates: CoordinatesOut | None
+    suggested: CoordinatesOut | None
+    map: MapOut | None
+
+
+@router.get("/{slug}/streams/{stream}/map", response=StreamMapOut)
+def get_map(request: HttpRequest, slug: str, stream: str) -> Any:
+    """Return the newest records of a stream by tile of its coordinates."""
+    row = stream_by_key(viewed_cluster(request), stream)
+    declared = coordinates_of(row)
+    try:
+        tiles = stream_map(row)
+    except LogUnavailable as error:
+        raise Away("log_away", f"The log does not respond: {error}", _RETRY_S) from None
+    proposal = suggested(row) if declared is None else None
+    return {"coordinates": declared, "suggested": proposal, "map": tiles}
+
+
+@router.put("/{slug}/streams/{stream}/coordinates", response=StreamMapOut, openapi_extra=_EXAMPLE)
+def declare_coordinates(request: HttpRequest, slug: str, stream: str, body: CoordinatesIn) -> Any:
+    """Declare which columns of a stream are the place of its records."""
+    actor, row = caller(request), stream_by_key(cluster_of(request), stream)
+    wanted = Coordinates(body.x, body.y) if body.x or body.y else None
+    changed = set_coordinates(actor, row, wanted, body.reason)
+    return {"coordinates": coordinates_of(changed), "suggested": None, "map": None}

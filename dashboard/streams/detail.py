@@ -1,0 +1,111 @@
+"""The page of a stream: headline, forecast, meta-data, split nodes, readers, schema, drops."""
+
+from typing import Any
+
+from django.http import HttpResponse, JsonResponse
+
+from controlplane.admission.outlook import outlook_of
+from controlplane.admission.redirections import redirections_of
+from controlplane.admission.stream_report import (
+    SplitNodeChange,
+    StreamReport,
+    long_outlook_of,
+    stream_report,
+)
+from controlplane.catalog.streams import StreamRow, stream_by_id
+from controlplane.models import Cluster
+from controlplane.records.dead_letter_list import ABOUT
+from controlplane.records.stream_map import candidates
+from controlplane.wire.dead_letters import Reason
+from controlplane.wire.schema import kind_text
+from dashboard.figures.stream import long_figures, rate_figures
+from dashboard.guards import PageRequest, cluster_page
+from dashboard.responses import render_page
+from dashboard.streams.admission import (
+    SHOWN_REDIRECTIONS,
+    characteristics_context,
+    split_nodes_context,
+    what_if_form,
+)
+from dashboard.streams.detail_rows import headline, tiles
+from dashboard.streams.drop_rule_forms import drop_rules_context
+from dashboard.thresholds import LOAD
+
+
+@cluster_page
+def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Show a stream."""
+    row = stream_by_id(cluster, pk)
+    report = stream_report(row.stream)
+    rows = [item.row for item in report.splits]
+    context = _report_context(report) | {"row": row}
+    context |= _schema_context(row) | drop_rules_context(row.stream)
+    context |= split_nodes_context(cluster, rows) | what_if_form({}, {})
+    context |= characteristics_context(row.stream, outlook=report.outlook)
+    context["coordinate_columns"] = candidates(row.stream)
+    context["redirections"] = redirections_of(row.stream, SHOWN_REDIRECTIONS)
+    return render_page(request, "stream.html", context)
+
+
+@cluster_page
+def live(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
+    """Return headline, tiles and split nodes of a stream."""
+    stream = stream_by_id(cluster, pk).stream
+    return render_page(request, "_stream_live.html", _report_context(stream_report(stream)))
+
+
+@cluster_page
+def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
+    """Return the charts of a stream's rate as JSON: six hours, and the last one."""
+    stream = stream_by_id(cluster, pk).stream
+    outlook = outlook_of(stream)
+    redirections = redirections_of(stream, SHOWN_REDIRECTIONS)
+    figures = rate_figures(outlook, redirections)
+    return JsonResponse(
+        {"figures": figures | long_figures(long_outlook_of(stream, outlook), redirections)}
+    )
+
+
+def _report_context(report: StreamReport) -> dict[str, Any]:
+    return {
+        "stream": report.stream,
+        "report": report,
+        "outlook": report.outlook,
+        "own_split": report.own,
+        "headline": headline(report),
+        "tiles": tiles(report),
+        "split_changes": [_change(report, item) for item in report.splits],
+        "subject": f"stream:{report.stream.name}",
+    }
+
+
+def _change(report: StreamReport, item: SplitNodeChange) -> dict[str, Any]:
+    """Return a split node with the widths of its bars, in % of its capacity."""
+    row, stream, target = item.row, report.stream, report.planned.target
+    role = ""
+    if row.index == stream.split:
+        role = "reads it" if target is None else "leaves"
+    elif row.index == target:
+        role = "planned"
+    return {
+        "row": row,
+        "after": item.after,
+        "share_after": item.share_after,
+        "free_after": None if row.capacity is None else row.capacity - item.after,
+        "now_width": min(100.0, 100 * (row.share or 0.0)),
+        "after_width": min(100.0, 100 * (item.share_after or 0.0)),
+        "grade": LOAD.grade(item.share_after),
+        "role": role,
+    }
+
+
+def _schema_context(row: StreamRow) -> dict[str, Any]:
+    """Return the context of a stream's schema, with the kinds of columns in queries."""
+    schema = row.schema
+    columns = [
+        {"name": column.name, "type": column.type, "nullable": column.nullable,
+         "kinds": kind_text(schema, column.name)}
+        for column in (schema.columns if schema else ())
+    ]  # fmt: skip
+    dead = [(ABOUT[Reason(reason)], count) for reason, count in (row.dead or {}).items()]
+    return {"schema": schema, "columns": columns, "dead": dead}

@@ -1,0 +1,135 @@
+"""The page of a stream: headline from the forecast, split nodes after the plan, readers, map."""
+
+from datetime import datetime
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from controlplane import arrivals
+from controlplane.access.roles import Actor
+from controlplane.admission.stream_report import stream_report
+from controlplane.models import Cluster, Query, Stream
+from controlplane.query_spec import QuerySpec
+from controlplane.topology import queries
+from controlplane.topology.split_nodes import set_split_capacity
+from controlplane.wire.query_text import QueryText
+from dashboard.streams.detail_rows import headline, tiles
+from tests.support import cluster as made
+from tests.support.admission import arrived
+from tests.support.records import append_at
+from tests.support.windows import write_windows
+
+pytestmark = pytest.mark.django_db
+PERIODS = 60
+
+
+@pytest.fixture
+def now() -> datetime:
+    return timezone.now()
+
+
+@pytest.fixture
+def stream(sf: Cluster) -> Stream:
+    """Both s0 and s1 are on split node 0, the others on split node 1."""
+    sf.streams.update(split=1)
+    sf.streams.filter(name__in=("s0", "s1")).update(split=0)
+    return sf.streams.get(name="s0")
+
+
+def load(cluster: Cluster, now: datetime, s0: float, s1: float) -> None:
+    rates = {f"s{i}": [1.0] * PERIODS for i in range(6)}
+    arrived(cluster, now, rates | {"s0": [s0] * PERIODS, "s1": [s1] * PERIODS})
+    arrivals.roll_up(now)
+
+
+def test_the_headline_follows_the_forecast(
+    operator: Actor, sf: Cluster, stream: Stream, now: datetime
+) -> None:
+    assert headline(stream_report(stream)).chip == "no records"
+    load(sf, now, 60.0, 20.0)
+    assert headline(stream_report(stream)).chip == "no capacity"
+    set_split_capacity(operator, sf, 100.0, emulated=True)
+    stream = sf.streams.get(name="s0")
+    assert headline(stream_report(stream)).grade == "warn"
+    sf.streams.filter(name="s1").update(split=1)
+    assert headline(stream_report(stream)).grade == "good"
+
+
+def test_the_plan_is_shown_and_nothing_changes(
+    operator: Actor, operating: Client, sf: Cluster, stream: Stream, now: datetime
+) -> None:
+    set_split_capacity(operator, sf, 100.0, emulated=True)
+    load(sf, now, 60.0, 70.0)
+    stream.refresh_from_db()
+    versions = sf.routing_version
+    report = stream_report(stream)
+    assert headline(report).grade == "bad"
+    assert report.planned.redirected == 1
+    loads = {item.row.index: (item.row.expected, item.after) for item in report.splits}
+    assert loads[0][0] == pytest.approx(130, rel=0.1)
+    assert all(after <= 100 for _, after in loads.values())
+    assert [tile.title for tile in tiles(report)][2] == "Above what is left"
+    page = operating.get(f"/clusters/sf/streams/{stream.pk}/")
+    assert page.context["headline"].grade == "bad"
+    live = operating.get(f"/clusters/sf/streams/{stream.pk}/live/", HTTP_HX_REQUEST="true")
+    assert live.context["headline"].grade == "bad"
+    sf.refresh_from_db()
+    assert sf.routing_version == versions
+
+
+def test_charts_are_of_six_hours_and_of_the_last_one(
+    operating: Client, sf: Cluster, stream: Stream, now: datetime
+) -> None:
+    path = f"/clusters/sf/streams/{stream.pk}/charts/"
+    empty = operating.get(path).json()["figures"]
+    assert {name: figure["data"] for name, figure in empty.items()} == {"rate": [], "hours": []}
+    load(sf, now, 60.0, 70.0)
+    figures = operating.get(path).json()["figures"]
+    names = [trace["name"] for trace in figures["hours"]["data"]]
+    assert {"measured", "forecast", "90 % interval"} <= set(names)
+
+
+def test_readers_and_their_nodes_are_listed(operator: Actor, sf: Cluster, stream: Stream) -> None:
+    before = stream_report(stream).reader_count
+    made.placed(operator, sf, {"reads-one": ["s0"], "reads-two": ["s0", "s1"], "other": ["s2"]})
+    report = stream_report(stream)
+    names = {reader.name for reader in report.readers}
+    assert {"reads-one", "reads-two"} <= names
+    assert "other" not in names
+    assert report.reader_count == before + 2
+    assert all(reader.nodes for reader in report.readers)
+
+
+def test_a_stream_is_drawn_by_confirmed_coordinates(
+    operating: Client, sf: Cluster, stream: Stream
+) -> None:
+    append_at(sf, stream.pk, 1_000_000)
+    path = f"/clusters/sf/streams/{stream.pk}"
+    before = operating.get(f"{path}/map/")
+    assert before.context["columns"] == ["car", "x", "y", "speed"]
+    assert "tiles" not in before.context
+    operating.post(f"{path}/coordinates/", {"x": "x", "y": "y"})
+    tiles = operating.get(f"{path}/map/").context["tiles"]
+    assert (tiles.points, len(tiles.rows)) == (1, 1)
+    operating.post(f"{path}/coordinates/", {"x": "x", "y": "x"})
+    stream.refresh_from_db()
+    assert stream.meta["coordinates"] == {"x": "x", "y": "y"}
+
+
+def test_the_newest_window_of_a_query_by_place_is_drawn(
+    operator: Actor, operating: Client, sf: Cluster, stream: Stream
+) -> None:
+    text = QueryText({"n": "count(*)"}, columns={"gx": "floor(x / 10)"}, key=("gx", "y"))
+    query: Query = queries.submit(operator, sf, QuerySpec("places", ("s0",), text))
+    path = f"/clusters/sf/queries/{query.pk}/map/"
+    assert "tiles" not in operating.get(path).context
+    stream.meta = {"coordinates": {"x": "x", "y": "y"}}
+    stream.save()
+    rows = [
+        {"stream": stream.pk, "k0": place, "k1": 1, "s0": count, "pane": pane}
+        for place, count, pane in ((1, 5, 60_000), (2, 7, 60_000), (3, 9, 0))
+    ]
+    write_windows(query, 3, rows)
+    drawn = operating.get(path).context["tiles"]
+    assert sorted(tile.value for tile in drawn.rows) == [5.0, 7.0]
