@@ -24,7 +24,7 @@ def own_page(view: Page[P]) -> Anyone[P]:
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         page = cast("PageRequest", request)
-        page.actor, page.cluster = actor_of(request), None
+        page.actor, page.cluster, page.statuses = actor_of(request), None, None
         try:
             return view(page, *args, **kwargs)
         except NotFound as missing:
