@@ -21,7 +21,7 @@ from controlplane.wire.measures import read_tasks
 
 # Latencies are means over this time.
 RECENT: Final = timedelta(seconds=60)
-# A row with equal figures is written again after this time, so that it does not look outdated.
+# A row with equal figures is written again after this time, so that it does not look old.
 REWRITTEN: Final = timedelta(minutes=5)
 # Figures that differ by less than this part are equal.
 _TOLERANCE: Final = 0.01

@@ -1,11 +1,18 @@
 """The models of Weir; terms are those of the glossary (docs/glossary.md)."""
 
-from controlplane.models.access import ApiToken, Grant, KeptAnswer
+from controlplane.models.access import ApiToken, Grant, KeptAnswer, SavedView
 from controlplane.models.admission import Redirection, StreamArrivals
 from controlplane.models.alert import Alert, MeasurePoint, ReplicationBound, Visit
 from controlplane.models.attached import AttachedJob, AttachedProgress, AttachedQuery
 from controlplane.models.audit import AuditChain, AuditEntry
-from controlplane.models.cluster import Cluster, DeletedCluster, Node, Scenario, Stream
+from controlplane.models.cluster import (
+    Cluster,
+    DeletedCluster,
+    Node,
+    Scenario,
+    Stream,
+    TourProgress,
+)
 from controlplane.models.execution import Execution, Step
 from controlplane.models.health import (
     ClusterHealth,
@@ -15,7 +22,6 @@ from controlplane.models.health import (
     SkippedBatch,
 )
 from controlplane.models.lab import LabRun
-from controlplane.models.lists import BulkAction, SavedView
 from controlplane.models.login import (
     ExternalIdentity,
     FailedAttempts,
@@ -25,7 +31,7 @@ from controlplane.models.login import (
 from controlplane.models.partitioning import KeySkew
 from controlplane.models.policy import Blackout, Exclusion, Policy
 from controlplane.models.proposal import Comparison, Proposal, ProposalComment
-from controlplane.models.query import Drop, Query, QueryStream, Task
+from controlplane.models.query import BulkAction, Drop, Query, QueryStream, Task
 from controlplane.models.routine import RoutineActions
 from controlplane.models.routing import RoutingVersion
 from controlplane.models.shedding import (
@@ -94,6 +100,7 @@ __all__ = [
     "Stream",
     "StreamArrivals",
     "Task",
+    "TourProgress",
     "Visit",
     "Webhook",
 ]

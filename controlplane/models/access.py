@@ -1,4 +1,4 @@
-"""Grants of roles to users, API tokens, and stored responses by idempotency key."""
+"""Grants of roles to users, API tokens, saved views, and stored responses by idempotency key."""
 
 from django.conf import settings
 from django.db import models
@@ -94,3 +94,34 @@ class KeptAnswer(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class SavedView(models.Model):
+    """A filter text and an order of a list under a name; a default one opens with the list.
+
+    `list`: the name of a kind (controlplane.lists.kinds); it holds on every cluster.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views"
+    )
+    list = models.CharField(max_length=20)
+    name = models.CharField(max_length=60)
+    filter = models.CharField(max_length=500, blank=True)
+    order = models.CharField(max_length=30, blank=True)
+    is_default = models.BooleanField(default=False)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["list", "name"]
+        constraints = [
+            models.UniqueConstraint(fields=["user", "list", "name"], name="saved_view_name_once"),
+            models.UniqueConstraint(
+                fields=["user", "list"],
+                condition=models.Q(is_default=True),
+                name="saved_view_default_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,16 +1,61 @@
-"""Queries, the streams they read, the tasks that run them, and drop rules."""
+"""Queries, the streams they read, the tasks that run them, drop rules, and bulk actions."""
 
 from typing import Any
 
 from django.db import models
 
 from controlplane.models.cluster import Cluster, Node, Stream
-from controlplane.models.lists import BulkAction
 from controlplane.query_spec import QuerySpec
 from controlplane.wire.routing.drop_rules import INPUT, DropRule, Edge
 from controlplane.wire.routing.route import TaskRange, task_ranges_from
 
 LIVE_STATES = ("pending", "running", "ending")
+
+
+class BulkAction(models.Model):
+    """An action on many queries: those of a filter text, or named ones.
+
+    `filter`: the text, empty for named queries; `total`: the number of queries at its start,
+    `done`: of those that are processed, `failed`: of those that could not be changed. `source`: the
+    bulk action whose queries this one restores.
+    """
+
+    class Kind(models.TextChoices):
+        """What is done with the queries."""
+
+        END = "end"
+        RESTORE = "restore"
+
+    class State(models.TextChoices):
+        """The state of the action."""
+
+        RUNNING = "running"
+        DONE = "done"
+        CANCELLED = "cancelled"
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="bulk_actions")
+    kind = models.CharField(max_length=10, choices=Kind)
+    state = models.CharField(max_length=10, choices=State, default=State.RUNNING)
+    filter = models.CharField(max_length=500, blank=True)
+    reason = models.CharField(max_length=500, blank=True)
+    total = models.PositiveIntegerField(default=0)
+    done = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    # The queries up to this id are processed.
+    last_query = models.PositiveBigIntegerField(default=0)
+    source = models.ForeignKey(
+        "self", on_delete=models.CASCADE, null=True, blank=True, related_name="restorations"
+    )
+    requested_by = models.CharField(max_length=150)
+    requested_at = models.DateTimeField()
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-requested_at", "-id"]
+        indexes = [models.Index(fields=["cluster", "-requested_at"], name="bulk_action_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.total} queries"
 
 
 class Query(models.Model):

@@ -29,7 +29,8 @@ class _Period(Func):
 
     def as_sqlite(self, compiler: Any, connection: Any, **extra: Any) -> Any:
         """Return the expression for SQLite, which stores moments as text in UTC."""
-        template = f"(CAST(strftime('%%s', %(expressions)s) AS INTEGER) / {self.seconds})"
+        # Twice escaped: Django formats the template, and then the statement.
+        template = f"(CAST(strftime('%%%%s', %(expressions)s) AS INTEGER) / {self.seconds})"
         return self.as_sql(compiler, connection, template=template, **extra)
 
     def as_postgresql(self, compiler: Any, connection: Any, **extra: Any) -> Any:

@@ -43,8 +43,8 @@ class BulkActionOut(
     """A bulk action; total: the queries at its start, done: the processed ones.
 
     kind: end or restore; state: running, done or cancelled. failed: queries that could not be
-    restored, as their name is in use, or a stream or column is gone. source: the action that a
-    restoration undoes.
+    restored, as their name is in use, or a stream or column is gone. source: the action whose
+    queries a restoration submits again.
     """
 
 

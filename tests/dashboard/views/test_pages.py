@@ -128,7 +128,7 @@ def test_the_help_explains_the_words_and_the_keys(viewing: Client, sf: Cluster) 
 
 @pytest.mark.parametrize(
     ("path", "said"),
-    [("/", "There is no cluster yet"), ("/audit/?action=none", "No entry fits")],
+    [("/", "There is no cluster yet"), ("/audit/?action=none", "No entry matches")],
 )
 def test_an_empty_weir_says_what_is_missing(viewing: Client, path: str, said: str) -> None:
     assert said in viewing.get(path).content.decode()
@@ -138,7 +138,7 @@ def test_an_empty_weir_says_what_is_missing(viewing: Client, path: str, said: st
     ("page", "said"),
     [("streams/", "No stream is registered"), ("queries/", "No query is live"),
      ("proposals/", "No proposal yet"), ("", "This cluster has no node yet"),
-     ("queries/?q=x", "No query fits")],
+     ("queries/?q=x", "No query matches")],
 )  # fmt: skip
 def test_an_empty_cluster_says_what_is_missing(viewing: Client, page: str, said: str) -> None:
     Cluster.objects.create(slug="new", name="New")
