@@ -25,8 +25,8 @@ from controlplane.topology import queries
 from controlplane.wire import keys
 from controlplane.wire.redis_clients import connect
 
-# How long a request waits for a worker: its two seconds, and some for the queue.
-WAIT_S: Final = 6.0
+# How long a request waits for a worker: its limit of time, and some for the queue.
+WAIT_S: Final = 9.0
 # A worker skips requests that nobody waits for any more.
 KEPT_S: Final = 30
 _RETRY_S: Final = 5

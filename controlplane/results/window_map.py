@@ -25,7 +25,7 @@ def place_of_key(query: Query, computation: Computation) -> Coordinates | None:
         return None
     (coordinates,) = declared
     assert coordinates is not None
-    names = {}
+    names: dict[str, str] = {}
     for name, expression in computation.key:
         read = {column.name for column in columns_in(expression)}
         if len(read) == 1:

@@ -22,7 +22,7 @@ _QUERY_EXAMPLE = with_examples(QUERY_EXAMPLES)
 def preview_query(request: HttpRequest, slug: str, body: QueryCheckIn) -> Any:
     """Evaluate a query on the newest records of its streams; nothing is stored or placed.
 
-    A worker evaluates up to 20,000 records for 2 s at most. 409: no_records, query_failed,
+    A worker evaluates up to 20,000 records for 5 s at most. 409: no_records, query_failed,
     cancelled, out_of_time or out_of_memory. 503: preview_away if no worker is free, or log_away.
     """
     actor, cluster = caller(request), cluster_of(request)
