@@ -65,7 +65,10 @@ def browser() -> Iterator[Browser]:
 def session(weir: RunningWeir, browser: Browser) -> Iterator[BrowserContext]:
     """A browser session logged in as the demo's operator."""
     context = browser.new_context(
-        base_url=weir.url, viewport={"width": 1280, "height": 900}, reduced_motion="reduce"
+        # So high that every chart of a page is in view: others are not drawn.
+        base_url=weir.url,
+        viewport={"width": 1280, "height": 2600},
+        reduced_motion="reduce",
     )
     context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()

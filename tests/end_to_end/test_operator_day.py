@@ -39,7 +39,7 @@ VERSION = "select routing_version from controlplane_cluster where slug = 'sf'"
 BATCH = "select last_batch from controlplane_cluster where slug = 'sf'"
 NEWEST_RATE = """() => {
   const chart = document.querySelector('[data-figure=rates]');
-  const trace = chart?.data?.find((t) => t.x && t.x.length);
+  const trace = chart?.data?.find((t) => t.meta?.field && t.x && t.x.length);
   return trace ? Number(trace.x[trace.x.length - 1]) : 0;
 }"""
 ROUTING_VERSION = """() => Number(
@@ -58,9 +58,18 @@ def wait_until(page: Page, script: str, reached: Callable[[Any], bool], seconds:
 
 def open_cluster(page: Page) -> None:
     page.goto("/")
-    page.click("table a[href='/clusters/sf/']")
+    page.click("#row-sf a[data-open]")
     page.wait_for_url("**/clusters/sf/")
     wait_until(page, NEWEST_RATE, lambda newest: newest > 0)
+
+
+def open_query_form(page: Page, name: str) -> None:
+    """Open the form of a query that reads the two busiest streams."""
+    page.goto("/clusters/sf/queries/new/")
+    page.locator("body[data-ready]").wait_for(state="attached")
+    page.fill("#name", name)
+    page.locator("#suggested button").first.click()
+    page.locator("#suggested button").nth(1).click()
 
 
 def test_anonymous_visitor_sees_the_login_only(weir: RunningWeir, page: Page) -> None:
@@ -87,7 +96,9 @@ def test_charts_move_by_themselves(page: Page) -> None:
     open_cluster(page)
     first = page.evaluate(NEWEST_RATE)
     wait_until(page, NEWEST_RATE, lambda newest: newest > first + 3000)
-    for name in ("heat", "bars", "imbalance", "replication", "latency", "rates"):
+    expect(page.locator("#heat canvas")).not_to_have_attribute("aria-label", re.compile("loading"))
+    expect(page.locator("#bars .load-bar")).to_have_count(4)
+    for name in ("imbalance", "replication", "latency", "rates"):
         points = page.evaluate(
             "name => document.querySelector(`[data-figure=${name}]`).data"
             ".filter((t) => (t.x || t.y || t.z || []).length).length",
@@ -98,22 +109,16 @@ def test_charts_move_by_themselves(page: Page) -> None:
 
 def test_submitted_query_is_placed_and_shows_results(page: Page) -> None:
     """A query over the two busiest tiles has windows within seconds."""
-    page.goto("/clusters/sf/queries/new/")
-    page.fill("#name", "first-morning")
-    page.locator("#suggested button").first.click()
-    page.locator("#suggested button").nth(1).click()
+    open_query_form(page, "first-morning")
     page.click("button:has-text('Submit query')")
     page.wait_for_url(re.compile(r"/queries/\d+/"))
-    expect(page.locator("#facts")).to_contain_text("since routing v", timeout=60_000)
+    expect(page.locator("#facts dd").first).to_have_text("running", timeout=60_000)
     expect(page.locator("#results tbody tr").first).to_be_visible(timeout=60_000)
 
 
 def test_query_is_checked_submitted_and_computed(page: Page) -> None:
     """Written as text, pointed at while wrong, split by load and merged, its windows by key."""
-    page.goto("/clusters/sf/queries/new/")
-    page.fill("#name", "fast-cabs")
-    page.locator("#suggested button").first.click()
-    page.locator("#suggested button").nth(1).click()
+    open_query_form(page, "fast-cabs")
     page.fill("#columns", "kmh = speed * 0.036")
     page.fill("#key", "car")
     page.fill("#tasks", "8")
@@ -124,7 +129,7 @@ def test_query_is_checked_submitted_and_computed(page: Page) -> None:
     expect(page.locator("#outcome li")).to_have_text(["car int, key", "reports int", "fast float"])
     page.click("button:has-text('Submit query')")
     page.wait_for_url(re.compile(r"/queries/\d+/"))
-    expect(page.locator("#facts")).to_contain_text("since routing v", timeout=60_000)
+    expect(page.locator("#facts dd").first).to_have_text("running", timeout=60_000)
     expect(page.locator("#facts")).to_contain_text("Partial key grouping")
     expect(page.locator("pre.sql")).to_contain_text("max(kmh) AS fast")
     expect(page.locator("#results tbody tr").first).to_be_visible(timeout=60_000)
@@ -149,7 +154,7 @@ def test_join_pairs_what_its_sides_have(page: Page) -> None:
 def test_dropped_records_are_counted_until_the_drop_is_lifted(page: Page) -> None:
     """The pipeline drops what the page asks for, and the page counts what is lost."""
     page.goto("/clusters/sf/streams/?order=-rate")
-    page.locator("td strong a[href*='/streams/']").first.click()
+    page.locator("#list a[data-open]").first.click()
     page.locator("body[data-ready]").wait_for(state="attached")
     page.get_by_role("button", name="Drop…").click()
     page.fill("#drop-share", "50")
@@ -173,14 +178,14 @@ def test_wrong_query_is_told_while_one_types(page: Page) -> None:
 def test_proposal_is_approved_carried_out_and_seen_on_the_chart(page: Page) -> None:
     """The whole life of a proposal; its routing versions reach the chart."""
     page.goto("/clusters/sf/proposals/")
+    page.locator("label.goal", has_text="Own choice").click()
     page.select_option("#algorithm", "mms")
     page.click("button:has-text('Compute a proposal')")
     page.wait_for_url(re.compile(r"/proposals/\d+/"))
-    expect(page.get_by_text("lower is better").first).to_be_visible(timeout=60_000)
-    page.click("button:has-text('Approve')")
-    state = page.locator(".head > span[role=status]").first
-    expect(state).to_contain_text("done", timeout=240_000)
-    expect(page.get_by_text("applied in step").first).to_be_visible()
+    page.locator("#do-approve").click()
+    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    expect(page.locator("#state")).to_have_attribute("data-state", "done", timeout=240_000)
+    expect(page.locator("#steps tr[data-step='1']")).to_be_visible()
     shown = page.evaluate("fetch('/api/v1/clusters/sf').then((r) => r.json())")
     open_cluster(page)
     wait_until(page, ROUTING_VERSION, lambda version: version >= shown["applied_version"])
@@ -310,7 +315,7 @@ def test_watch_loops_decide_on_what_the_pipeline_reports(page: Page) -> None:
     newest = wait_until(page, seen, bool)[0]
     assert newest["code"] not in ("off", "not_running", "no_data", "data_too_old"), newest
     assert 0 < newest["number"] < 60_000
-    expect(page.locator("#rows")).to_contain_text("latency")
+    expect(page.locator("#last-decisions")).to_contain_text("latency")
 
 
 def test_ledger_has_what_was_promised_and_what_was_measured(page: Page) -> None:
