@@ -41,7 +41,7 @@ def record_stream_costs(cluster: Cluster, now: datetime) -> int:
 
 
 def _mean_rates(cluster: Cluster, now: datetime, ids: list[int]) -> dict[int, float]:
-    """Return the mean records/s of the last hour by stream, of those that are counted."""
+    """Return the mean records/s of the last hour by stream, without uncounted streams."""
     history = arrivals.rates_between(cluster, now - MEAN_OVER, now, ids)
     if not history.rates.size:
         return {}

@@ -16,7 +16,7 @@ class BulkAction(models.Model):
     """An action on many queries: those of a filter text, or named ones.
 
     `filter`: the text, empty for named queries; `total`: the number of queries at its start,
-    `done`: of those that are processed, `failed`: of those that could not be changed. `source`: the
+    `done`: of processed queries, `failed`: of queries that could not be changed. `source`: the
     bulk action whose queries this one restores.
     """
 
