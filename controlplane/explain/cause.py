@@ -19,6 +19,7 @@ class CauseCode(StrEnum):
     PLAN_MOVED = "plan_moved"
     QUERIES_PLACED = "queries_placed"
     SLOW_NODE = "slow_node"
+    NODE_STALLED = "node_stalled"
     RESTARTED = "restarted"
     SPLIT_NODE_FULL = "split_node_full"
     SLOW_BATCH = "slow_batch"
@@ -103,8 +104,19 @@ def _queries_placed(cause: Cause) -> str:
 
 
 def _slow_node(cause: Cause) -> str:
+    if cause.count:
+        needs, others = quantity(cause.after, cause.unit), quantity(cause.before, cause.unit)
+        return (
+            f"{_name(cause)} needs more processor time per record than other nodes:"
+            f" {needs} per 1,000 records, the others {others}."
+        )
     change = pair(cause.before, cause.after, cause.unit)
     return f"{_name(cause)} needs more processor time per record: {change} per 1,000 records."
+
+
+def _node_stalled(cause: Cause) -> str:
+    rate = quantity(cause.before, ValueUnit.RATE)
+    return f"{_name(cause)} processes no records: {rate} arrive, {cause.count:,} records wait."
 
 
 def _restarted(cause: Cause) -> str:
@@ -155,6 +167,7 @@ _TEXTS: Final[Mapping[CauseCode, Callable[[Cause], str]]] = {
     CauseCode.PLAN_MOVED: _plan_moved,
     CauseCode.QUERIES_PLACED: _queries_placed,
     CauseCode.SLOW_NODE: _slow_node,
+    CauseCode.NODE_STALLED: _node_stalled,
     CauseCode.RESTARTED: _restarted,
     CauseCode.SPLIT_NODE_FULL: _split_node_full,
     CauseCode.SLOW_BATCH: _slow_batch,

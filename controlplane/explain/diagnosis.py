@@ -8,6 +8,7 @@ from typing import Final
 from controlplane.explain.cause import Cause, CauseCode
 from controlplane.explain.contributions import NodeKeys, StreamRise
 from controlplane.explain.node_findings import LoadShift
+from controlplane.explain.node_speed import slow_cause, stalled_cause
 from controlplane.explain.node_work import NodeWork
 from controlplane.explain.observation import FULL, ClusterObservation, mean, median
 from controlplane.explain.units import ValueUnit
@@ -16,10 +17,6 @@ from controlplane.models import Node
 
 # A single change explains an increase from this part on.
 MOST: Final = 0.5
-# Records whose processor time is stated.
-_RECORDS: Final = 1000
-# A share of time that a node computes, from which its costs per record can be compared.
-_BUSY: Final = 0.25
 # A restart explains the latency of this time.
 _RESTART: Final = timedelta(minutes=10)
 
@@ -44,7 +41,7 @@ def cause_of_node(evidence: NodeEvidence) -> Cause | None:
     """Return the likely cause of the load, backlog or latency of a node, None without any."""
     candidates = [
         *_capacity(evidence), *_keys(evidence), *_streams(evidence), *_moves(evidence),
-        *_slow(evidence),
+        *_speed(evidence),
     ]  # fmt: skip
     full = evidence.observed.full_share
     above = full if full is not None and full > FULL else None
@@ -182,31 +179,11 @@ def _moves(evidence: NodeEvidence) -> list[Cause]:
     return causes
 
 
-def _slow(evidence: NodeEvidence) -> list[Cause]:
-    """Return a node that needs more processor time per record than before or than the others."""
-    observed, index = evidence.observed, evidence.node.index
-    series = observed.series
-    busy = mean(observed.recent(series.busy)[:, index])
-    load = observed.load(index)
-    if not busy or not load or busy < _BUSY:
-        return []
-    present = busy / load
-    earlier = observed.start, observed.start + (observed.time - observed.start) / 2
-    former_busy = mean(series.between(series.busy, *earlier)[:, index])
-    former_load = mean(series.between(series.loads, *earlier)[:, index])
-    if not former_busy or not former_load:
-        return []
-    former = former_busy / former_load
-    # The part of its time that the higher cost takes.
-    share = 1 - former / present
-    if share < MOST:
-        return []
-    return [
-        _named(
-            evidence, CauseCode.SLOW_NODE, before=_RECORDS * 1000 * former,
-            after=_RECORDS * 1000 * present, unit=ValueUnit.MS, share=share,
-        )
-    ]  # fmt: skip
+def _speed(evidence: NodeEvidence) -> list[Cause]:
+    """Return that the node processes no records, or needs more time for each."""
+    observed, node = evidence.observed, evidence.node
+    causes = (stalled_cause(observed, node), slow_cause(observed, node))
+    return [cause for cause in causes if cause is not None]
 
 
 def _restart(evidence: NodeEvidence) -> Cause | None:

@@ -31,6 +31,7 @@ from controlplane.explain.node_findings import (
     node_facts,
     series_of,
 )
+from controlplane.explain.node_speed import slowest_cause
 from controlplane.explain.node_work import read_node_work
 from controlplane.explain.observation import ClusterObservation
 from controlplane.explain.remedies import remedies
@@ -104,7 +105,8 @@ def _cause(observed: ClusterObservation, measure: str, evidence: NodeEvidence) -
     load = observed.load(node.index)
     calm = load is None or load <= load_limit(observed, node)
     if measure == Measure.LATENCY and calm:
-        return cause_of_cluster(observed) or cause_of_node(evidence)
+        slowest = slowest_cause(observed)
+        return slowest or cause_of_cluster(observed) or cause_of_node(evidence)
     return cause_of_node(evidence)
 
 

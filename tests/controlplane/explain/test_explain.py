@@ -11,7 +11,16 @@ from controlplane.alerts.measures import Measure
 from controlplane.errors import Invalid, NotFound
 from controlplane.explain import Breach, CauseCode, explain, likely_cause, parse_subject
 from controlplane.explain.values import ChangeKind, RemedyReason
-from controlplane.models import Cluster, Decision, KeySkew, Node, Query, RoutingVersion, Task
+from controlplane.models import (
+    Cluster,
+    Decision,
+    KeySkew,
+    MetricSample,
+    Node,
+    Query,
+    RoutingVersion,
+    Task,
+)
 from controlplane.policies.grades import Grade
 from controlplane.proposals import requests
 from controlplane.topology import nodes
@@ -99,6 +108,53 @@ def test_a_lowered_capacity_is_the_cause_of_a_slow_node(
     assert (change.before, change.after) == (500, 120)
     found = explain(sf, parse_subject(f"node:{node.index}"), later)
     assert found.finding.since == change.time, "not before the limit was lowered"
+
+
+def test_a_slow_node_is_the_cause_of_a_latency_below_its_capacity(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    """By its own time per record before; a micro-batch waits for its slowest node."""
+    _, node = one_query(operator, sf)
+    busy = [0.8 if index == node.index else 0.02 for index in range(sf.slots)]
+    record_past(
+        sf, now, even(sf, node, steps(100, 100, 1)), {}, p95=12_000.0, batch_ms=4_000.0,
+        busy=lambda ago: busy if ago < 5 else [0.02] * sf.slots,
+    )  # fmt: skip
+    cause = likely_cause(sf, Breach("latency_p95"), now)
+    assert cause is not None
+    assert (cause.code, cause.node, cause.count) == (CauseCode.SLOW_NODE, node.index, 0)
+    assert (cause.before, cause.after) == (pytest.approx(200, rel=0.1), pytest.approx(8_000, 0.1))
+
+
+def test_a_slow_node_without_a_past_is_compared_with_the_others(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    _, node = one_query(operator, sf)
+    busy = [0.8 if index == node.index else 0.02 for index in range(sf.slots)]
+    record_past(sf, now, even(sf, node, steps(100, 100, 1)), {}, p95=12_000.0, busy=busy)
+    MetricSample.objects.filter(cluster=sf, t__lt=now - timedelta(minutes=5)).delete()
+    cause = likely_cause(sf, Breach("latency_p95"), now)
+    assert cause is not None
+    assert (cause.code, cause.node, cause.count) == (CauseCode.SLOW_NODE, node.index, sf.slots - 1)
+
+
+def test_a_node_that_processes_nothing_is_the_cause(
+    operator: Actor, sf: Cluster, now: datetime
+) -> None:
+    _, node = one_query(operator, sf)
+
+    def waiting(ago: float) -> list[int]:
+        grown = round(100 * 60 * (5 - ago)) if ago < 5 else 0
+        return [grown if index == node.index else 0 for index in range(sf.slots)]
+
+    record_past(sf, now, even(sf, node, steps(100, 100, 1)), {}, p95=12_000.0, node_waiting=waiting)
+    for found in (
+        likely_cause(sf, Breach("latency_p95"), now),
+        explain(sf, parse_subject(f"node:{node.index}"), now).cause,
+    ):
+        assert found is not None
+        assert (found.code, found.node) == (CauseCode.NODE_STALLED, node.index)
+        assert found.count > 20_000
 
 
 def test_streams_that_rose_together_fill_all_nodes(
