@@ -15,7 +15,9 @@ from controlplane.lab.runs import experiment_by_name, run_by_id
 from controlplane.models import LabRun
 from dashboard.figures.lab import comparison_figure, drawing, lab_figures
 from dashboard.guards import PageRequest, viewer_page
+from dashboard.lab.results import RUN_PARAMETERS
 from dashboard.lab.summary import plain, summary
+from dashboard.lists import require_known
 
 _CONTENT_TYPES = {
     "csv": "text/csv", "json": "application/json", "html": "text/html", "svg": "image/svg+xml",
@@ -25,6 +27,7 @@ _CONTENT_TYPES = {
 @viewer_page
 def charts(request: PageRequest, pk: int) -> JsonResponse:
     """Return the figures of a run, as JSON; none before its first point."""
+    require_known(request, RUN_PARAMETERS)
     run = run_by_id(pk, request.actor)
     if run.under_way and not run.table:
         return JsonResponse({"figures": {}})
@@ -35,6 +38,7 @@ def charts(request: PageRequest, pk: int) -> JsonResponse:
 @viewer_page
 def comparison_chart(request: PageRequest, pk: int) -> JsonResponse:
     """Return the figure of two runs, as JSON: `with` is the other one, `how` ratio or overlay."""
+    require_known(request, RUN_PARAMETERS)
     number = request.GET.get("with", "")
     if not number.isdecimal():
         raise Http404("Name the other run")
@@ -52,6 +56,7 @@ def comparison_chart(request: PageRequest, pk: int) -> JsonResponse:
 @viewer_page
 def download(request: PageRequest, pk: int, kind: str) -> HttpResponse:
     """Return a run as a file: every row as CSV or JSON, or the figure as SVG or HTML."""
+    require_known(request, RUN_PARAMETERS)
     run = run_by_id(pk, request.actor)
     table = _table(run)
     if kind == "csv":

@@ -26,6 +26,9 @@ from dashboard.lab.run_page import (
 )
 from dashboard.lab.summary import plain, summary
 
+# Of the page of a run and of its parts: the drawn measure, the other run, and how both are drawn.
+RUN_PARAMETERS = frozenset({"measure", "with", "how"})
+
 
 def run_context(run: LabRun, sent: Mapping[str, str], actor: Actor) -> dict[str, Any]:
     """Return what the page of a run shows; `sent`: the values of its URL."""

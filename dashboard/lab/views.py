@@ -30,9 +30,9 @@ from controlplane.lab.runs import (
 from controlplane.models import LabRun
 from dashboard.guards import PageRequest, viewer_action, viewer_page
 from dashboard.lab.forms import form_of, run_in, sent_of
-from dashboard.lab.results import run_context
+from dashboard.lab.results import RUN_PARAMETERS, run_context
 from dashboard.lab.run_page import STATE_GRADES, STATE_WORDS, claim_rows, rest_of, took_of
-from dashboard.lists import list_filters
+from dashboard.lists import list_filters, require_known
 from dashboard.responses import notify, notify_refusal, notify_refusals, render_list, render_page
 
 RUNS_PER_PAGE = 15
@@ -61,6 +61,7 @@ def experiment(
     chosen = experiment_by_name(planner, name)
     if request.method == "POST":
         return _start(request, chosen)
+    require_known(request, {"run"})
     number = request.GET.get("run", "")
     run = run_by_id(int(number), request.actor) if number.isdecimal() else None
     if run is None or (run.planner, run.experiment) != (planner, name):
@@ -83,6 +84,7 @@ def estimate(request: PageRequest, planner: str, name: str) -> HttpResponse:
 @viewer_page
 def detail(request: PageRequest, pk: int) -> HttpResponse:
     """Render a run: its progress, its chart with the claims, its table, and a comparison."""
+    require_known(request, RUN_PARAMETERS)
     run = run_by_id(pk, request.actor)
     place = queue_places().get(run.pk)
     context = _describe(run, place) | run_context(run, request.GET, request.actor)

@@ -16,12 +16,13 @@ from controlplane.errors import Conflict, Invalid
 from controlplane.explain.query_report import query_report
 from controlplane.lists.kinds import KINDS
 from controlplane.models import Cluster, Query
-from controlplane.results.filters import STATES, WindowFilters
+from controlplane.results.filters import STATES, WINDOW_PARAMETERS, WindowFilters
 from controlplane.results.pages import keyed_windows, windows_page
 from controlplane.topology.bulk_actions import RESTORE_PERIOD
 from dashboard.figures.parts import Figure
 from dashboard.figures.results import results_figure
 from dashboard.guards import PageRequest, cluster_page
+from dashboard.lists import require_known
 from dashboard.lists.page import list_page, render_list_page
 from dashboard.queries.bulk import toast_context
 from dashboard.queries.detail_rows import headline, history, tasks_of, tiles
@@ -36,6 +37,8 @@ from dashboard.streams.drop_rule_forms import drop_rule_row
 SHOWN_WINDOWS = 100
 # Enough for some hundred windows of a few keys.
 DRAWN_WINDOWS = 5_000
+# Of the page and of its parts: filters of windows, the drawn aggregate, estimates or not.
+RESULT_PARAMETERS = frozenset({*WINDOW_PARAMETERS, "value", "values"})
 
 
 @cluster_page
@@ -52,6 +55,7 @@ def index(request: PageRequest, cluster: Cluster) -> HttpResponse:
 @cluster_page
 def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Show a query; the charts are drawn by the browser from `charts`."""
+    require_known(request, RESULT_PARAMETERS)
     row = row_of(query_by_id(cluster, pk))
     context = {"row": row, "query": row.query} | _text(row)
     context |= edges_context(cluster, row.query) | {"units": list(UNITS)}
@@ -65,12 +69,14 @@ def detail(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 @cluster_page
 def live(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return headline and tiles of a query."""
+    require_known(request, ())
     return render_page(request, "_query_live.html", _report(query_by_id(cluster, pk)))
 
 
 @cluster_page
 def results(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
     """Return the table of the newest windows."""
+    require_known(request, RESULT_PARAMETERS)
     query = query_by_id(cluster, pk)
     context = {"query": query} | _results(request, cluster, query)
     return render_page(request, "_results.html", context)
@@ -79,6 +85,7 @@ def results(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 @cluster_page
 def charts(request: PageRequest, cluster: Cluster, pk: int) -> JsonResponse:
     """Return the figure of the chosen aggregate as JSON, none where there is nothing to draw."""
+    require_known(request, RESULT_PARAMETERS)
     query = query_by_id(cluster, pk)
     return JsonResponse({"figures": _figures(request, cluster, query)})
 

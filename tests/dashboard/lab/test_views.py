@@ -295,3 +295,13 @@ def test_a_run_is_named_and_shared(operating: Client, run: LabRun) -> None:
     operating.post(f"{page}change/", {"name": "Wide", "visibility": "owner"})
     run.refresh_from_db()
     assert (run.name, run.visibility) == ("Wide", "owner")
+
+
+@pytest.mark.parametrize("part", ["", "charts.json", "comparison.json", "table.csv"])
+def test_pages_of_a_run_refuse_parameters_that_they_do_not_have(
+    viewing: Client, done: LabRun, part: str
+) -> None:
+    assert viewing.get(f"/lab/runs/{done.pk}/{part}?measrue=seconds").status_code == 422
+    path = f"/lab/{done.planner}/{done.experiment}/"
+    assert viewing.get(path).status_code == 200
+    assert viewing.get(f"{path}?rnu={done.pk}").status_code == 422

@@ -246,6 +246,16 @@ def test_a_page_refuses_parameters_that_it_does_not_have(sf: Cluster, path: str)
     assert refused.context["faults"].keys() == {"stat"}
 
 
+@pytest.mark.parametrize("part", ["", "live/", "results/", "charts.json"])
+def test_pages_of_a_query_refuse_parameters_that_they_do_not_have(
+    viewing: Client, numbers: dict[str, int], part: str
+) -> None:
+    address = f"/clusters/sf/queries/{numbers['query']}/{part}"
+    known = "" if part == "live/" else "state=open&value=n&values=computed"
+    assert viewing.get(f"{address}?{known}").status_code == 200
+    assert viewing.get(f"{address}?stat=open").status_code == 422
+
+
 @pytest.mark.parametrize("query", ["queries/?order=nonsense", "dead-letters/?reason=nonsense"])
 def test_a_list_refuses_values_that_are_not_allowed(
     viewing: Client, sf: Cluster, query: str
