@@ -246,3 +246,25 @@ class Scenario(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind}, {self.started_at:%Y-%m-%d %H:%M}"
+
+
+class TourProgress(models.Model):
+    """The tour of a user on a demo cluster.
+
+    The steps follow from what has happened on the cluster since `started_at`; only the pages that
+    the user has opened are stored: `explained_at`, `read_at` (a proposal), `proved_at` (an executed
+    proposal). `dismissed_at`: None while the tour is shown.
+    """
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="tour"
+    )
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="tours")
+    started_at = models.DateTimeField()
+    explained_at = models.DateTimeField(null=True, blank=True)
+    read_at = models.DateTimeField(null=True, blank=True)
+    proved_at = models.DateTimeField(null=True, blank=True)
+    dismissed_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.started_at:%Y-%m-%d %H:%M}"

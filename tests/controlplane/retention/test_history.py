@@ -109,7 +109,7 @@ def test_every_kind_of_row_is_declared_or_bounded_by_what_people_create() -> Non
         "Policy", "Blackout", "Webhook", "ArmedLadder", "DisarmedLadder", "ClusterHealth", "Drop",
         "Redirection", "AuditChain", "DeletedCluster", "ReplicationBound", "Visit",
         # At most 50 of a user per list.
-        "SavedView",
+        "SavedView", "TourProgress",
         # Deleted with the execution's proposal, which stays.
         "Execution", "Step", "LedgerEntry",
     }  # fmt: skip
