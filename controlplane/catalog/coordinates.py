@@ -9,20 +9,20 @@ from controlplane.errors import Fields
 from controlplane.models import Stream
 from controlplane.wire.language.tree import NUMBERS
 
-# The label of a stream's meta-data with the columns: {"x": …, "y": …}.
+# The label of a stream's meta-data with the columns: {"east": …, "north": …}.
 LABEL: Final = "coordinates"
 
 
 @dataclass(frozen=True)
 class Coordinates:
-    """The columns with the place of a record: `x` grows to the east, `y` to the north."""
+    """The columns with the place of a record: `east` grows to the east, `north` to the north."""
 
-    x: str
-    y: str
+    east: str
+    north: str
 
     def to_json(self) -> dict[str, str]:
         """Return the columns as JSON values."""
-        return {"x": self.x, "y": self.y}
+        return {"east": self.east, "north": self.north}
 
 
 def coordinates_of(stream: Stream) -> Coordinates | None:
@@ -30,7 +30,7 @@ def coordinates_of(stream: Stream) -> Coordinates | None:
     declared = stream.meta.get(LABEL)
     if not isinstance(declared, Mapping):
         return None
-    coordinates = Coordinates(str(declared.get("x", "")), str(declared.get("y", "")))
+    coordinates = Coordinates(str(declared.get("east", "")), str(declared.get("north", "")))
     return None if faults(stream, coordinates) else coordinates
 
 
@@ -43,6 +43,6 @@ def faults(stream: Stream, coordinates: Coordinates) -> Fields:
         for name, column in coordinates.to_json().items()
         if kinds.get(column) not in NUMBERS
     }
-    if not wrong and coordinates.x == coordinates.y:
-        wrong["y"] = ["Name another column than for x"]
+    if not wrong and coordinates.east == coordinates.north:
+        wrong["north"] = ["Name another column than for the east"]
     return wrong

@@ -88,7 +88,7 @@ def points_of(
     entries: Sequence[Entry], schema: StreamSchema, coordinates: Coordinates
 ) -> tuple[Floats, Floats]:
     """Return the coordinates of the records of blocks; NaN for null."""
-    return _column(entries, schema, coordinates.x), _column(entries, schema, coordinates.y)
+    return _column(entries, schema, coordinates.east), _column(entries, schema, coordinates.north)
 
 
 def _column(entries: Sequence[Entry], schema: StreamSchema, name: str) -> Floats:

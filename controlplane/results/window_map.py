@@ -18,7 +18,7 @@ def place_of_key(query: Query, computation: Computation) -> Coordinates | None:
     """Return the columns of the key that are a place, None if the key has none.
 
     A column is the place to the east if its expression reads only the column that all streams of
-    the query declare as x; in the same way to the north.
+    the query declare as `east`; in the same way to the north.
     """
     declared = {coordinates_of(stream) for stream in query.streams.all()}
     if len(declared) != 1 or None in declared:
@@ -30,9 +30,9 @@ def place_of_key(query: Query, computation: Computation) -> Coordinates | None:
         read = {column.name for column in columns_in(expression)}
         if len(read) == 1:
             names.setdefault(read.pop(), name)
-    if coordinates.x not in names or coordinates.y not in names:
+    if coordinates.east not in names or coordinates.north not in names:
         return None
-    return Coordinates(names[coordinates.x], names[coordinates.y])
+    return Coordinates(names[coordinates.east], names[coordinates.north])
 
 
 def window_map(cluster: Cluster, query: Query, value: str) -> TileMap | None:
@@ -46,7 +46,7 @@ def window_map(cluster: Cluster, query: Query, value: str) -> TileMap | None:
     windows = keyed_windows(cluster, query, _WINDOWS)
     newest = max((window.start for window in windows), default=None)
     rows = [window for window in windows if window.start == newest]
-    axes = [[window.key.get(name) for window in rows] for name in (place.x, place.y)]
+    axes = [[window.key.get(name) for window in rows] for name in (place.east, place.north)]
     values = [window.values.get(value) for window in rows]
     x, y, sizes = (np.array([_number(item) for item in column]) for column in (*axes, values))
     return tiles_of(place, x, y, sizes)

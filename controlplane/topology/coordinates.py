@@ -14,7 +14,7 @@ def set_coordinates(
 ) -> Stream:
     """Declare the columns with the place of a record; None: it has no coordinates any more.
 
-    Raises `Forbidden`, `Invalid` by field (x, y).
+    Raises `Forbidden`, `Invalid` by field (east, north).
     """
     cluster = Cluster.objects.get(pk=stream.cluster_id)
     require_operator(actor, cluster)

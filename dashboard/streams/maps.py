@@ -104,10 +104,12 @@ def query(request: PageRequest, cluster: Cluster, pk: int) -> HttpResponse:
 @cluster_change("stream", "pk")
 def set_stream_coordinates(request: PageRequest, cluster: Cluster, pk: int) -> str:
     """Declare the coordinates of a stream, or that it has none."""
-    x, y = request.POST.get("x", ""), request.POST.get("y", "")
+    east, north = request.POST.get("east", ""), request.POST.get("north", "")
     row = stream_by_id(cluster, pk).stream
-    set_coordinates(request.actor, row, Coordinates(x, y) if x or y else None)
-    return f"{row.name} is drawn by {x} and {y}." if x or y else f"{row.name} has no coordinates."
+    set_coordinates(request.actor, row, Coordinates(east, north) if east or north else None)
+    if east or north:
+        return f"{row.name} is drawn by {east} and {north}."
+    return f"{row.name} has no coordinates."
 
 
 def _drawing(tiles: TileMap | None, unit: str, title: str) -> dict[str, Any]:
@@ -121,12 +123,12 @@ def _drawing(tiles: TileMap | None, unit: str, title: str) -> dict[str, Any]:
     if top:
         finding += f"; the most: {top[0].title}"
     text = (
-        f"{place.x} {_edge(tiles.west)} to {_edge(tiles.east)},"
-        f" {place.y} {_edge(tiles.south)} to {_edge(tiles.north)}"
+        f"{place.east} {_edge(tiles.west)} to {_edge(tiles.east)},"
+        f" {place.north} {_edge(tiles.south)} to {_edge(tiles.north)}"
     )
     drawing = DrawnMap(
         SIDE * tiles.across, SIDE * tiles.up, rows, top, numbers.compact(tiles.most), text,
-        place.x, place.y, tiles.points, tiles.outside,
+        place.east, place.north, tiles.points, tiles.outside,
     )  # fmt: skip
     return {"tiles": drawing, "finding": finding}
 
@@ -137,7 +139,7 @@ def _drawn(tiles: TileMap, tile: Tile, unit: str) -> DrawnTile:
     text = f"{numbers.compact(tile.value)}{unit}"
     level = min(LEVELS - 1, int(LEVELS * abs(tile.value) / tiles.most))
     y = SIDE * (tiles.up - 1 - tile.row)
-    title = f"{text} from {tiles.coordinates.x} {west}, {tiles.coordinates.y} {south}"
+    title = f"{text} from {tiles.coordinates.east} {west}, {tiles.coordinates.north} {south}"
     return DrawnTile(SIDE * tile.column, y, level, title, west, south, text, tile.value)
 
 

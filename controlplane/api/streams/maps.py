@@ -18,18 +18,20 @@ from controlplane.wire.errors import LogUnavailable
 
 router = Router(tags=["streams"])
 _RETRY_S = 5
-_EXAMPLE = with_examples({"Degrees": {"x": "longitude", "y": "latitude", "reason": "for the map"}})
+_EXAMPLE = with_examples(
+    {"Degrees": {"east": "longitude", "north": "latitude", "reason": "for the map"}}
+)
 
 
 class CoordinatesOut(fields_of(Coordinates)):  # type: ignore[misc]
-    """The columns with the place of a record: x grows to the east, y to the north."""
+    """The columns with the place of a record: east grows to the east, north to the north."""
 
 
 class CoordinatesIn(ReasonIn):
     """The columns to declare as coordinates; both empty: the stream has none any more."""
 
-    x: str = ""
-    y: str = ""
+    east: str = ""
+    north: str = ""
 
 
 class TileOut(fields_of(Tile)):  # type: ignore[misc]
@@ -71,6 +73,6 @@ def get_map(request: HttpRequest, slug: str, stream: str) -> Any:
 def declare_coordinates(request: HttpRequest, slug: str, stream: str, body: CoordinatesIn) -> Any:
     """Declare which columns of a stream are the place of its records."""
     actor, row = caller(request), stream_by_key(cluster_of(request), stream)
-    wanted = Coordinates(body.x, body.y) if body.x or body.y else None
+    wanted = Coordinates(body.east, body.north) if body.east or body.north else None
     changed = set_coordinates(actor, row, wanted, body.reason)
     return {"coordinates": coordinates_of(changed), "suggested": None, "map": None}

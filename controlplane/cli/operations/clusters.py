@@ -127,8 +127,8 @@ _STREAMS: Final = (
               "the newest records of a stream by tile of its coordinates"),
     Operation("streams coordinates", "PUT", "/clusters/{cluster}/streams/{stream}/coordinates",
               "declare which columns are the place of a record; without columns: none",
-              body=(Option("x", "column that grows to the east", metavar="COLUMN"),
-                    Option("y", "column that grows to the north", metavar="COLUMN"), *REASON)),
+              body=(Option("east", "column that grows to the east", metavar="COLUMN"),
+                    Option("north", "column that grows to the north", metavar="COLUMN"), *REASON)),
     Operation("streams drops", "GET", "/clusters/{cluster}/streams/{stream}/drops",
               "the drop rules of a stream", rows="", columns=_DROP_COLUMNS, empty="no drop rule"),
     Operation(

@@ -24,11 +24,11 @@ def test_coordinates_are_declared_kept_and_removed(operator: Actor, sf: Cluster)
     stream.refresh_from_db()
     assert stream.meta == {"owner": "ops"}
     entry = AuditEntry.objects.filter(action="streams.coordinates").earliest("id")
-    assert (entry.reason, entry.after) == ("for the map", {"x": "x", "y": "y"})
+    assert (entry.reason, entry.after) == ("for the map", {"east": "x", "north": "y"})
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "field"), [("x", "odd", "y"), ("ts", "y", "x"), ("x", "x", "y")]
+    ("x", "y", "field"), [("x", "odd", "north"), ("ts", "y", "east"), ("x", "x", "north")]
 )
 def test_coordinates_are_two_columns_of_numbers(
     operator: Actor, sf: Cluster, x: str, y: str, field: str

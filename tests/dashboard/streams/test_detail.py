@@ -109,12 +109,12 @@ def test_a_stream_is_drawn_by_confirmed_coordinates(
     before = operating.get(f"{path}/map/")
     assert before.context["columns"] == ["car", "x", "y", "speed"]
     assert "tiles" not in before.context
-    operating.post(f"{path}/coordinates/", {"x": "x", "y": "y"})
+    operating.post(f"{path}/coordinates/", {"east": "x", "north": "y"})
     tiles = operating.get(f"{path}/map/").context["tiles"]
     assert (tiles.points, len(tiles.rows)) == (1, 1)
-    operating.post(f"{path}/coordinates/", {"x": "x", "y": "x"})
+    operating.post(f"{path}/coordinates/", {"east": "x", "north": "x"})
     stream.refresh_from_db()
-    assert stream.meta["coordinates"] == {"x": "x", "y": "y"}
+    assert stream.meta["coordinates"] == {"east": "x", "north": "y"}
 
 
 def test_the_newest_window_of_a_query_by_place_is_drawn(
@@ -124,7 +124,7 @@ def test_the_newest_window_of_a_query_by_place_is_drawn(
     query: Query = queries.submit(operator, sf, QuerySpec("places", ("s0",), text))
     path = f"/clusters/sf/queries/{query.pk}/map/"
     assert "tiles" not in operating.get(path).context
-    stream.meta = {"coordinates": {"x": "x", "y": "y"}}
+    stream.meta = {"coordinates": {"east": "x", "north": "y"}}
     stream.save()
     rows = [
         {"stream": stream.pk, "k0": place, "k1": 1, "s0": count, "pane": pane}
